@@ -20,19 +20,19 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 /// manual_seed(0);
 /// let model = Linear::new(("in", 4), ("out", 1))?;
 /// let mut optimizer = Sgd::builder(model.parameters()).lr(0.1).build()?;
-/// let x = Tensor::randn([("N", 64), ("in", 4)])?;
-/// let y = x.sum(keep("in"))?.rename(["N", "out"])?;
 /// let curve = LrFinder::new().range(1e-4, 10.0).run(&model, &mut optimizer, |_step| {
+///     let x = Tensor::randn([("N", 64), ("in", 4)])?; // another batch in each step
+///     let y = x.sum(keep("in"))?.rename(["N", "out"])?;
 ///     F::mse_loss(&model.forward(&x)?, &y)
 /// })?;
 /// optimizer.set_lr(curve.steepest().unwrap())?;
-/// assert!((0.001..1.0).contains(&optimizer.lr()));
+/// assert!((0.01..1.0).contains(&optimizer.lr()));
 /// # Ok::<(), Error>(())
 /// ```
 ///
 /// # Source
-/// Smith, *Cyclical learning rates for training neural networks* (2017), section 3.3. The smoothing and the
-/// end are those of fastai's `lr_find`.
+/// Smith, *Cyclical learning rates for training neural networks* (2017), section 3.3. The smoothing, the end
+/// and the suggested rates are those of fastai's `lr_find`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LrFinder {
     range: [f64; 2],
@@ -100,7 +100,7 @@ impl LrFinder {
         loss: &mut dyn FnMut(usize) -> Result<Tensor>,
     ) -> Result<LrCurve> {
         let [first, last] = self.range;
-        let mut curve = LrCurve { points: vec![], smoothed: vec![] };
+        let mut curve = LrCurve { points: vec![], smoothed: vec![], steps: self.steps };
         let (mut mean, mut best) = (0.0, f64::INFINITY);
         for step in 0..self.steps {
             let lr = first * (last / first).powf(step as f64 / (self.steps - 1) as f64);
@@ -170,6 +170,8 @@ impl Before {
 pub struct LrCurve {
     points: Vec<(f64, f64)>,
     smoothed: Vec<(f64, f64)>,
+    /// The steps that the test would have without an early end.
+    steps: usize,
 }
 
 impl LrCurve {
@@ -185,13 +187,48 @@ impl LrCurve {
 
     /// The learning rate at which the smoothed loss falls fastest, by the logarithm of the rate; `None` if it
     /// falls nowhere.
+    ///
+    /// The first tenth of the rates is left out: there the smoothed loss is the mean of a few batches, whose
+    /// noise looks like a slope. So are the last 5 of 100 rates, where the loss rises. The slope at a rate is
+    /// taken over a tenth of the steps, with the rate in the middle.
     pub fn steepest(&self) -> Option<f64> {
-        let slope = |pair: &[(f64, f64)]| {
-            let [(lr, loss), (next_lr, next_loss)] = *pair else { return (f64::NAN, 0.0) };
-            (lr, (next_loss - loss) / (next_lr / lr).ln())
+        let half = (self.steps / 20).max(1);
+        let slope = |window: &[(f64, f64)]| {
+            let [(first_lr, first_loss), .., (last_lr, last_loss)] = *window else { return (f64::NAN, 0.0) };
+            (window[half].0, (last_loss - first_loss) / (last_lr / first_lr).ln())
         };
-        let slopes = self.smoothed.windows(2).map(slope).filter(|(_, slope)| *slope < 0.0);
+        let slopes = self.reliable().windows(2 * half + 1).map(slope).filter(|(_, slope)| *slope < 0.0);
         slopes.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(lr, _)| lr)
+    }
+
+    /// A tenth of the learning rate at which the smoothed loss is lowest: fastai's `minimum`. `None` if the
+    /// test ended before the loss could be judged. The rates at both ends that [`steepest`](Self::steepest)
+    /// leaves out do not count.
+    ///
+    /// It is usually lower than [`steepest`](Self::steepest), and the safer of the two if they differ much.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::lr_finder::LrFinder;
+    /// let weight = Parameter::new(Tensor::new([2.0, -1.0])?)?;
+    /// let mut optimizer = Sgd::new([weight.clone()])?;
+    /// let square = |_step| weight.tensor().square()?.sum(..);
+    /// let curve = LrFinder::new().range(1e-3, 10.0).run(&Sequential::new(), &mut optimizer, square)?;
+    /// let lr = curve.tenth_of_minimum().unwrap();
+    /// assert!((0.01..0.2).contains(&lr)); // steps diverge from 1 on
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[doc(alias = "minimum")]
+    pub fn tenth_of_minimum(&self) -> Option<f64> {
+        let lowest = self.reliable().iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        lowest.map(|(lr, _)| lr / 10.0)
+    }
+
+    /// The smoothed losses without both ends: fastai's `lrs[num_it // 10:-5]`, which are for 100 steps.
+    fn reliable(&self) -> &[(f64, f64)] {
+        let (start, tail) = (self.steps / 10, self.steps / 20);
+        let end = self.smoothed.len().saturating_sub(tail);
+        self.smoothed.get(start..end).unwrap_or_default()
     }
 
     /// The curve as a chart. Losses far above the first are outside.

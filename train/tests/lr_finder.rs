@@ -5,7 +5,11 @@ mod common;
 use common::Model;
 use namegrad::optim::Adam;
 use namegrad::prelude::*;
-use namegrad::train::lr_finder::LrFinder;
+use namegrad::train::lr_finder::{LrCurve, LrFinder};
+use std::sync::Mutex;
+
+/// The default random generator belongs to one test at a time.
+static RANDOM: Mutex<()> = Mutex::new(());
 
 /// Losses of some steps, with a test of learning rates between them or not.
 fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
@@ -34,6 +38,7 @@ fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
 
 #[test]
 fn the_model_the_optimizer_and_the_random_numbers_are_as_before() -> Result<()> {
+    let _turn = RANDOM.lock().unwrap();
     assert_eq!(losses(true)?, losses(false)?);
     Ok(())
 }
@@ -54,6 +59,42 @@ fn gradients_are_as_before() -> Result<()> {
     // The steps diverge for rates above 1.
     assert!(curve.points().len() < 50 && curve.points().last().unwrap().0 > 1.0);
     assert!((0.01..1.0).contains(&curve.steepest().unwrap()), "{:?}", curve.steepest());
+    Ok(())
+}
+
+/// The curve of a test with a random batch of 64 in each step, of classes that a linear layer can tell.
+fn noisy_curve(seed: u64) -> Result<LrCurve> {
+    manual_seed(seed);
+    let teacher = Tensor::randn([("in", 8), ("class", 3)])?;
+    let model = Linear::new(("in", 8), ("class", 3))?;
+    let mut optimizer = Adam::new(model.parameters())?;
+    LrFinder::new().range(1e-5, 1.0).run(&model, &mut optimizer, |_step| {
+        let x = Tensor::randn([("N", 64), ("in", 8)])?;
+        let y = x.matmul(&teacher)?.argmax("class")?;
+        F::cross_entropy(&model.forward(&x)?, &y, "class")
+    })
+}
+
+#[test]
+fn the_noise_of_the_first_batches_is_not_a_slope() -> Result<()> {
+    let _turn = RANDOM.lock().unwrap();
+    for seed in 0..10 {
+        let curve = noisy_curve(seed)?;
+        let (steepest, minimum) = (curve.steepest().unwrap(), curve.tenth_of_minimum().unwrap());
+        assert!((0.005..0.5).contains(&steepest), "seed {seed}: {steepest}");
+        assert!((0.005..0.1).contains(&minimum), "seed {seed}: {minimum}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_short_test_suggests_nothing_rather_than_noise() -> Result<()> {
+    let weight = Parameter::new(Tensor::new([2.0])?)?;
+    let mut optimizer = Sgd::builder([weight.clone()]).lr(0.1).build()?;
+    let curve = LrFinder::new().run(&Sequential::new(), &mut optimizer, |step| {
+        weight.tensor().square()?.sum(..)?.mul(if step < 4 { 1.0 } else { 1e9 })
+    })?;
+    assert_eq!((curve.points().len(), curve.steepest(), curve.tenth_of_minimum()), (5, None, None));
     Ok(())
 }
 
