@@ -30,6 +30,8 @@ pub mod progress;
 
 #[doc(hidden)]
 pub use checkpoint::{Before, kind, last_word};
-pub use checkpoint::{Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable};
+pub use checkpoint::{
+    Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable, Resumed,
+};
 pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};

@@ -3,6 +3,7 @@
 use namegrad::core::NamedTensor;
 use namegrad::data::{Loader, Samples, Standardize};
 use namegrad::io::TensorFile;
+use namegrad::optim::schedule::{Cosine, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::{Best, Checkpoints, Parts, Resumable, parts};
 use std::fs;
@@ -184,6 +185,65 @@ fn parts_that_do_not_fit_are_named_and_nothing_changes() -> Result<()> {
 
     checkpoints.load(1, parts![model = &fresh])?;
     assert_eq!(values(&fresh), [1.0; 8]);
+    Ok(())
+}
+
+#[test]
+fn a_run_goes_on_with_another_schedule() -> Result<()> {
+    let folder = Folder::new("longer");
+    let model = layer(1.0)?;
+    let mut optimizer = Adam::builder_named(model.named_parameters()).lr(0.5).build()?;
+    let mut scheduler = Scheduler::new(Cosine::new(10), &mut optimizer)?;
+    let mut epoch = 10;
+    Checkpoints::new(&folder)?.save(10, parts![&model, &mut optimizer, &mut scheduler, &mut epoch])?;
+
+    let model = layer(2.0)?;
+    let mut optimizer = Adam::builder_named(model.named_parameters()).lr(0.25).build()?;
+    let mut longer = Scheduler::new(Cosine::new(20), &mut optimizer)?;
+    let (mut average, mut epoch) = (7.0, 0);
+    let checkpoints = Checkpoints::new(&folder)?;
+    let error =
+        checkpoints.resume(parts![&model, &mut optimizer, scheduler = &mut longer, &mut epoch]).unwrap_err();
+    assert!(error.repair().unwrap().contains("resume_some(parts)? goes on without 'scheduler'"), "{error}");
+    let error =
+        checkpoints.resume(parts![&model, &mut optimizer, &mut average, extra = &mut epoch]).unwrap_err();
+    assert!(error.repair().unwrap().contains("checkpoints.resume_some(parts)?"), "{error}");
+    refused(
+        checkpoints.resume_some(parts![&mut average]),
+        ErrorKind::Value,
+        &["no part 'average', it has 'model', 'optimizer', 'scheduler', 'epoch'"],
+    );
+    refused(
+        checkpoints.resume_some(parts![&model, scheduler = &mut longer]),
+        ErrorKind::Value,
+        &["part 'scheduler'", "goes on without 'scheduler'"],
+    );
+    assert_eq!((values(&model)[0], epoch, average), (2.0, 0, 7.0));
+
+    let resumed = checkpoints
+        .resume_some(parts![&model, &mut optimizer, &mut average, &mut epoch])?
+        .expect("there is a checkpoint");
+    assert_eq!((resumed.step, values(&model)[0], epoch, average), (10, 1.0, 10, 7.0));
+    assert_eq!((resumed.missing, resumed.unused), (vec!["average".into()], vec!["scheduler".into()]));
+    let mut all = parts![&model, &mut optimizer, scheduler = &mut longer, &mut average, &mut epoch];
+    checkpoints.save(11, all)?;
+    all = parts![&model, &mut optimizer, scheduler = &mut longer, &mut average, &mut epoch];
+    assert_eq!(checkpoints.resume(all)?, Some(11));
+    Ok(())
+}
+
+#[test]
+fn a_renamed_variable_keeps_the_name_of_its_part() -> Result<()> {
+    let folder = Folder::new("renamed");
+    let (model, mut epoch) = (layer(1.0)?, 1);
+    let checkpoints = Checkpoints::new(&folder)?;
+    checkpoints.save(1, parts![&model, &mut epoch])?;
+    let (network, mut number) = (layer(2.0)?, 0);
+    let repair = |parts: Parts<'_>| checkpoints.resume(parts).unwrap_err().repair().unwrap().to_string();
+    assert!(repair(parts![&network, &mut epoch]).starts_with("parts![model = &network] if"));
+    assert!(repair(parts![&model, &mut number]).starts_with("parts![epoch = &mut number] if"));
+    assert_eq!(checkpoints.resume(parts![model = &network, epoch = &mut number])?, Some(1));
+    assert_eq!((values(&network)[0], number), (1.0, 1));
     Ok(())
 }
 

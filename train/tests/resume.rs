@@ -187,3 +187,19 @@ fn a_resume_that_fails_leaves_the_random_state() -> Result<()> {
     std::fs::remove_dir_all(&folder).unwrap();
     Ok(())
 }
+
+#[test]
+fn some_parts_continue_with_the_random_numbers() -> Result<()> {
+    let _turn = RANDOM.lock().unwrap();
+    let folder = folder("some");
+    let (model, mut extra) = (Linear::new(("in", 3), ("out", 2))?, 1);
+    let checkpoints = Checkpoints::new(&folder)?;
+    assert_eq!(checkpoints.resume_some(parts![&model])?, None);
+    checkpoints.save(1, parts![&model, &mut extra])?;
+    let random = random_state();
+    Tensor::rand([4])?;
+    checkpoints.resume_some(parts![&model])?;
+    assert_eq!(random_state(), random);
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}

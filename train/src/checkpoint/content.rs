@@ -4,6 +4,7 @@
 //! under the metadata key [`HEADER`]. Nothing else says what is in the file, so nothing can contradict it. A
 //! checksum of all this is under [`CHECKSUM`].
 
+use super::Resumed;
 use super::part::{Before, Parts};
 use namegrad_core::names::closest_of;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
@@ -104,13 +105,21 @@ pub(super) fn verify(file: &mut TensorFile, header: &Header) -> Result<()> {
 pub(super) enum Take {
     /// All of them, and the state of the random generator.
     All,
+    /// Those that are given, and the state of the random generator; the others stay as they are.
+    Common,
     /// Those that are given.
     Given,
 }
 
 /// Restores the parts from a checkpoint. After an error, everything is as it was before.
-pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, take: Take) -> Result<()> {
-    compare(header, parts, take)?;
+pub(super) fn apply(
+    file: &TensorFile,
+    header: &Header,
+    parts: &mut Parts<'_>,
+    take: Take,
+) -> Result<Resumed> {
+    let resumed = compare(header, parts, take)?;
+    parts.parts.retain(|(name, _)| !resumed.missing.contains(name));
     let before: Vec<Before> = parts.parts.iter().map(|(_, part)| part.before()).collect::<Result<_>>()?;
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
@@ -127,34 +136,67 @@ pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, t
                 error = error.with_message(message);
             }
         }
-        return Err(error.with_repair(
-            "make the parts as they were when the checkpoint was saved; \
-             checkpoints.load(step, parts![&model])? takes some of them",
-        ));
+        let name = &parts.parts[at].0;
+        return Err(error.with_repair(match take {
+            Take::Given => {
+                format!("make part '{name}' as it was when the checkpoint was saved, or leave it out")
+            }
+            _ => format!(
+                "make part '{name}' as it was when the checkpoint was saved; \
+                 checkpoints.resume_some(parts)? goes on without '{name}', which you can then begin again"
+            ),
+        }));
     }
-    if take == Take::All {
+    if take != Take::Given {
         set_random_state(header.random);
     }
-    Ok(())
+    Ok(resumed)
 }
 
-/// Checks that the checkpoint and the call have the same parts.
-fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<()> {
-    let mut differences = Vec::new();
-    for name in parts.names().filter(|name| !header.parts.iter().any(|own| own == name)) {
-        differences.push(match closest_of(name, header.parts.iter().map(String::as_str)) {
+/// Compares the parts of the checkpoint with those of the call. An error if they differ in a way that `take`
+/// does not allow.
+fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
+    let missing = parts.names().filter(|name| !header.parts.iter().any(|own| own == name));
+    let missing: Vec<String> = missing.map(String::from).collect();
+    let unused = header.parts.iter().filter(|own| !parts.names().any(|name| name == *own)).cloned().collect();
+    let resumed = Resumed { step: header.step, missing, unused };
+    let Resumed { missing, unused, .. } = &resumed;
+    let fits = match take {
+        Take::All => missing.is_empty() && unused.is_empty(),
+        Take::Common => missing.len() < parts.parts.len(),
+        Take::Given => missing.is_empty(),
+    };
+    if fits {
+        return Ok(resumed);
+    }
+    let mut differences: Vec<String> = missing
+        .iter()
+        .map(|name| match closest_of(name, header.parts.iter().map(String::as_str)) {
             Some(similar) => format!("the checkpoint has no part '{name}', it has '{similar}'"),
             None => format!("the checkpoint has no part '{name}', it has {}", list(&header.parts)),
-        });
+        })
+        .collect();
+    if take == Take::All {
+        let left =
+            unused.iter().map(|name| format!("part '{name}' of the checkpoint is not among the parts"));
+        differences.extend(left);
     }
-    let left = header.parts.iter().filter(|own| take == Take::All && !parts.names().any(|name| name == *own));
-    differences.extend(left.map(|name| format!("part '{name}' of the checkpoint is not among the parts")));
-    match differences.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(
-            "give the same parts to save and resume; checkpoints.load(step, parts) takes some of them",
-        )),
-    }
+    let renamed = match (&missing[..], &unused[..]) {
+        ([new], [old]) => parts.form(new).map(|form| format!("parts![{old} = {form}{new}]")),
+        _ => None,
+    };
+    let repair = match (renamed, take) {
+        (Some(renamed), Take::All) => {
+            format!("{renamed} if only the variable has a new name, or else checkpoints.resume_some(parts)?")
+        }
+        (None, Take::All) => {
+            "give the parts that were saved; checkpoints.resume_some(parts)? goes on with those that both have"
+                .into()
+        }
+        (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
+        (None, _) => "give parts of the checkpoint: parts![name = &part] has the name of the checkpoint".into(),
+    };
+    Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair))
 }
 
 fn list(names: &[String]) -> String {

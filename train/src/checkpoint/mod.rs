@@ -1,18 +1,19 @@
-//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `content.rs`
-//! what is in a file, and `folder.rs` what is in a folder.
+//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `resume.rs` how a
+//! run goes on, `content.rs` what is in a file, and `folder.rs` what is in a folder.
 
 mod content;
 mod folder;
 mod part;
+mod resume;
 mod value;
 
 pub use folder::Checkpoint;
 pub use part::{Before, IntoPart, Parts, Resumable, kind, last_word};
+pub use resume::Resumed;
 
-use content::{Take, apply, compose, verify};
+use content::compose;
 use namegrad_core::names::closest_of;
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::TensorFile;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::panic::Location;
@@ -337,8 +338,10 @@ impl Checkpoints {
                 format!("{folder} has checkpoints up to step {newest}, from which this run did not resume")
             }
         };
-        Err(Error::new(ErrorKind::Value, OP, message)
-            .with_repair("checkpoints.resume(parts)? before the first step, or another folder"))
+        Err(Error::new(ErrorKind::Value, OP, message).with_repair(
+            "checkpoints.resume(parts)? before the first step, resume_some(parts)? if the parts differ, \
+                 or another folder",
+        ))
     }
 
     /// Removes the checkpoints that are neither among the latest nor among the best. Those that cannot be
@@ -358,97 +361,6 @@ impl Checkpoints {
         let latest = all.len().saturating_sub(last);
         let old = all[..latest].iter().filter(|checkpoint| !best.contains(&checkpoint.step));
         old.into_iter().try_for_each(|checkpoint| folder::remove(OP, &self.folder, checkpoint.step))
-    }
-
-    /// Continues from the latest checkpoint, and returns its step; `None` if there is no checkpoint, so that
-    /// the run begins. The parts must be those that were saved. Give the same parts to [`save`](Self::save).
-    ///
-    /// What a run writes elsewhere, such as a log, can be ahead of the checkpoint: remove what belongs to
-    /// later steps than the one that is returned.
-    ///
-    /// Hyperparameters come from the checkpoint: a learning rate that was changed in the program has no
-    /// effect on a run that goes on. Change it after this call, and make a new scheduler if there is one,
-    /// because a scheduler starts from the rate that it finds:
-    /// ```
-    /// use namegrad::optim::schedule::{Cosine, Scheduler};
-    /// use namegrad::prelude::*;
-    /// use namegrad::train::{Checkpoints, parts};
-    /// # let folder = std::env::temp_dir().join(format!("namegrad-doc-rate-{}", std::process::id()));
-    /// # let model = Linear::new(("in", 3), ("out", 1))?;
-    /// # let mut optimizer = Adam::builder(model.parameters()).lr(0.1).build()?;
-    /// # let mut scheduler = Scheduler::new(Cosine::new(100), &mut optimizer)?;
-    /// # let checkpoints = Checkpoints::new(&folder)?;
-    /// # checkpoints.save(10, parts![&model, &mut optimizer, &mut scheduler])?;
-    /// # let mut optimizer = Adam::builder(model.parameters()).lr(0.02).build()?;
-    /// # let mut scheduler = Scheduler::new(Cosine::new(100), &mut optimizer)?;
-    /// checkpoints.resume(parts![&model, &mut optimizer, &mut scheduler])?;
-    /// # assert_eq!(optimizer.lr(), 0.1);
-    /// optimizer.set_lr(0.02)?;
-    /// scheduler = Scheduler::new(Cosine::new(50), &mut optimizer)?;
-    /// assert_eq!(optimizer.lr(), 0.02);
-    /// # scheduler.step(&mut optimizer)?;
-    /// # std::fs::remove_dir_all(folder).unwrap();
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] if the checkpoint has other parts, or a part does not fit: the message says
-    /// which, and what differs. [`ErrorKind::Format`] or [`ErrorKind::Io`] if the file is damaged, its
-    /// content has changed since it was written, or it cannot be read; the repair goes on from the one
-    /// before. The parts and the random generator are as they were then.
-    #[track_caller]
-    pub fn resume(&self, parts: Parts<'_>) -> Result<Option<u64>> {
-        const OP: &str = "Checkpoints::resume";
-        let caller = Location::caller();
-        let steps = folder::steps(OP, &self.folder).map_err(|error| error.at(caller))?;
-        let Some((newest, before)) = steps.split_last() else { return Ok(None) };
-        let unreadable = |error: Error| match before.last() {
-            Some(before) => error.with_repair(format!(
-                "checkpoints.resume_from({before}, parts)? goes on from the checkpoint before, \
-                 and checkpoints.remove_after({before})? removes this one"
-            )),
-            None => error.with_repair("remove the file to begin again"),
-        };
-        self.take(OP, *newest, parts, caller, unreadable).map(Some)
-    }
-
-    /// Continues from the checkpoint of a step. To save earlier steps than those in the folder, call
-    /// [`remove_after`](Self::remove_after).
-    ///
-    /// # Errors
-    /// The errors of [`resume`](Self::resume); [`ErrorKind::Value`] if there is no checkpoint of this step.
-    #[track_caller]
-    pub fn resume_from(&self, step: u64, parts: Parts<'_>) -> Result<u64> {
-        const OP: &str = "Checkpoints::resume_from";
-        self.check_exists(OP, step)?;
-        self.take(OP, step, parts, Location::caller(), |error| error)
-    }
-
-    /// Restores all parts and the random generator from the checkpoint of a step.
-    fn take(
-        &self,
-        op: &'static str,
-        step: u64,
-        parts: Parts<'_>,
-        caller: &'static Location<'static>,
-        unreadable: impl Fn(Error) -> Error,
-    ) -> Result<u64> {
-        self.restore(op, step, parts, Take::All, unreadable).map_err(|error| error.at(caller))?;
-        self.state().known = Some(step);
-        Ok(step)
-    }
-
-    /// Loads the given parts from the checkpoint of a step. Other parts of the checkpoint and the random
-    /// generator do not matter: `checkpoints.load(1000, parts![&model])?` is for using a model.
-    ///
-    /// # Errors
-    /// The errors of [`resume_from`](Self::resume_from), except that the checkpoint can have more parts.
-    #[track_caller]
-    pub fn load(&self, step: u64, parts: Parts<'_>) -> Result<()> {
-        const OP: &str = "Checkpoints::load";
-        let caller = Location::caller();
-        self.check_exists(OP, step)?;
-        self.restore(OP, step, parts, Take::Given, |error| error).map_err(|error| error.at(caller))
     }
 
     /// Loads the given parts from the best checkpoint, and returns it; `None` if no checkpoint has the
@@ -507,36 +419,6 @@ impl Checkpoints {
         let mut state = self.state();
         state.known = state.known.map(|known| known.min(step));
         Ok(())
-    }
-
-    #[track_caller]
-    fn check_exists(&self, op: &'static str, step: u64) -> Result<()> {
-        let caller = Location::caller();
-        let steps = folder::steps(op, &self.folder).map_err(|error| error.at(caller))?;
-        if steps.contains(&step) {
-            return Ok(());
-        }
-        let have: Vec<String> = steps.iter().map(u64::to_string).collect();
-        let have = if have.is_empty() { "none".into() } else { have.join(", ") };
-        let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
-        Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
-    }
-
-    fn restore(
-        &self,
-        op: &'static str,
-        step: u64,
-        mut parts: Parts<'_>,
-        take: Take,
-        unreadable: impl Fn(Error) -> Error,
-    ) -> Result<()> {
-        parts.check(op, Location::caller())?;
-        let path = folder::path_of(&self.folder, step);
-        let mut file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
-        let header = folder::header(op, &path, step, &file.metadata).map_err(&unreadable)?;
-        let named = |error: Error| error.of(op).context(format_args!("{}: ", path.display()));
-        verify(&mut file, &header).map_err(|error| unreadable(named(error)))?;
-        apply(&file, &header, &mut parts, take).map_err(named)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

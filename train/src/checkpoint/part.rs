@@ -66,6 +66,12 @@ pub trait Resumable {
     /// An error that says what differs, if the state does not fit.
     fn restore(&mut self, state: &TensorFile) -> Result<()>;
 
+    /// How the variable of the part is borrowed, for messages.
+    #[doc(hidden)]
+    fn borrow(&self) -> &'static str {
+        "&mut "
+    }
+
     /// How the part is, for [`put_back`](Self::put_back).
     #[doc(hidden)]
     fn before(&self) -> Result<Before> {
@@ -97,6 +103,9 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         (**self).restore(state)
+    }
+    fn borrow(&self) -> &'static str {
+        (**self).borrow()
     }
     fn before(&self) -> Result<Before> {
         (**self).before()
@@ -148,6 +157,9 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         self.load_state_dict(&LoaderState::from_file(state)?)
     }
+    fn borrow(&self) -> &'static str {
+        "&"
+    }
     fn before(&self) -> Result<Before> {
         Ok(Before::Place(self.place()))
     }
@@ -185,6 +197,9 @@ impl Resumable for &Parameter {
             None => Err(Error::new(ErrorKind::Format, "load", "not the state of a parameter")),
         }
     }
+    fn borrow(&self) -> &'static str {
+        "&"
+    }
 }
 
 struct ModulePart<'a, M: ?Sized>(&'a M);
@@ -195,6 +210,9 @@ impl<M: Module + ?Sized> Resumable for ModulePart<'_, M> {
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         self.0.load_state_dict(&StateDict::from_tensor_file(state)?)
+    }
+    fn borrow(&self) -> &'static str {
+        "&"
     }
 }
 
@@ -299,6 +317,11 @@ impl<'a> Parts<'a> {
     /// The names, in the order of the parts.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// How the variable of a part is borrowed in `parts!`: `&` or `&mut `.
+    pub(super) fn form(&self, name: &str) -> Option<&'static str> {
+        self.parts.iter().find(|(own, _)| own == name).map(|(_, part)| part.borrow())
     }
 
     /// Checks the names.
