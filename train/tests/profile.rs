@@ -243,7 +243,7 @@ fn threads_that_work_for_the_program() -> Result<()> {
     assert_eq!(one(&profile, RowKind::Forward, "exp").thread, 1);
     assert_eq!(one(&profile, RowKind::Span, "decode").thread, 1);
     assert_eq!(one(&profile, RowKind::Forward, "tanh").thread, 0);
-    assert!(profile.to_string().contains("spans, thread 1"), "{profile}");
+    assert!(profile.to_string().contains("spans, other threads"), "{profile}");
     Ok(())
 }
 
@@ -260,6 +260,29 @@ fn ops_of_loaders_by_line() -> Result<()> {
         assert!(one(&profile, RowKind::Forward, "exp").calls == 3, "{profile}");
         assert!(profile.rows().iter().all(|row| row.at.file() == file!()), "{profile}");
     }
+    Ok(())
+}
+
+/// A loader starts new workers in each epoch.
+#[test]
+fn the_table_does_not_grow_with_the_workers() -> Result<()> {
+    manual_seed(6);
+    let data = TensorDataset::new(Tensor::randn([("N", 12), ("in", 4)])?)?.map(|x: Tensor| x.mul(2.0));
+    let loader = Loader::builder(data).batch_size(4).workers(2).build()?;
+    let epochs = |count: usize| {
+        let (result, profile) =
+            profile(|| (0..count).try_for_each(|_| loader.iter().try_for_each(|x| x?.exp().map(drop))));
+        result.map(|()| profile)
+    };
+    let profile = epochs(4)?;
+    let table = profile.to_string();
+    assert_eq!(table.matches("forward, other threads").count(), 1, "{table}");
+    assert!(!table.contains("thread 1"), "{table}");
+    let muls: Vec<&str> = table.lines().filter(|line| line.trim_start().starts_with("mul ")).collect();
+    assert_eq!(muls.len(), 1, "{table}");
+    assert_eq!(muls[0].split_whitespace().nth(1), Some("48"), "one for each sample of 4 epochs\n{table}");
+    assert!(profile.rows().iter().any(|row| row.thread > 2), "rows and the trace keep the threads");
+    assert_eq!(table.lines().count(), epochs(1)?.to_string().lines().count());
     Ok(())
 }
 

@@ -14,6 +14,9 @@ const ROWS: usize = 20;
 
 /// A [`Profile`] as text: the rows with the most self time, and one row for the others of each part.
 ///
+/// All threads besides that of the profile, such as the workers of a loader, are summed up in one part
+/// "other threads". Their time runs beside that of the program, so its share can be above 100 %.
+///
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::train::profile::profile;
@@ -49,6 +52,12 @@ type Line = (&'static str, u32);
 
 fn line_of(row: &Row) -> Line {
     (row.at.file(), row.at.line())
+}
+
+/// Whether a row is of another thread than that of the profile. Loaders start new workers in each epoch, so
+/// threads with the same work can be many.
+fn is_elsewhere(row: &Row) -> bool {
+    row.thread > 0
 }
 
 /// A row of the table.
@@ -104,7 +113,7 @@ impl Table<'_> {
                 Grouping::Op => (Some(row.name), None),
                 Grouping::Line => (None, Some(line)),
             };
-            let place = *places.entry((row.thread, row.kind, key)).or_insert(groups.len());
+            let place = *places.entry((is_elsewhere(row), row.kind, key)).or_insert(groups.len());
             match groups.get_mut(place) {
                 Some(group) => group.add(row),
                 None => groups.push(Group::of(row)),
@@ -169,15 +178,16 @@ impl fmt::Display for Table<'_> {
             f.write_str(text.trim_end())
         };
         cells(f, ["", "calls", "total", "self", "share", "allocated", "line"])?;
-        let threads = profile.rows.iter().map(|row| row.thread).max().unwrap_or(0);
-        let parts = (0..=threads).flat_map(|thread| PARTS.map(|(title, kind)| (thread, title, kind)));
-        for (thread, title, kind) in parts {
-            let is_here = |group: &&Group<'_>| group.first.thread == thread && group.first.kind == kind;
+        let parts =
+            [false, true].into_iter().flat_map(|other| PARTS.map(|(title, kind)| (other, title, kind)));
+        for (elsewhere, title, kind) in parts {
+            let is_here =
+                |group: &&Group<'_>| is_elsewhere(group.first) == elsewhere && group.first.kind == kind;
             let all: Vec<&Group<'_>> = groups.iter().filter(is_here).collect();
             if all.is_empty() {
                 continue;
             }
-            let title = if thread == 0 { title.to_string() } else { format!("{title}, thread {thread}") };
+            let title = if elsewhere { format!("{title}, other threads") } else { title.to_string() };
             let sums = |groups: &[&Group<'_>]| {
                 let own: Duration = groups.iter().map(|group| group.own).sum();
                 (time(own), percent(groups.iter().map(|group| group.share).sum()))
