@@ -6,7 +6,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{IsTerminal, stderr};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An iterator that shows its progress: how many items are done, how many in a second, and the time left.
@@ -51,8 +51,33 @@ pub struct Progress {
 /// Lines in place of a bar.
 struct Lines {
     every: Duration,
+    clock: Mutex<Clock>,
+}
+
+/// When lines were printed.
+#[derive(Clone, Copy)]
+struct Clock {
     start: Instant,
-    last: Mutex<Instant>,
+    last: Instant,
+    /// How many items were done at the last line.
+    printed: Option<u64>,
+}
+
+impl Lines {
+    fn new(every: Duration) -> Lines {
+        Lines { every, clock: Mutex::new(Clock::start()) }
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock {
+    fn start() -> Clock {
+        let now = Instant::now();
+        Clock { start: now, last: now, printed: None }
+    }
 }
 
 impl fmt::Debug for Progress {
@@ -87,7 +112,7 @@ impl Progress {
         self
     }
 
-    /// Prints a line this often if stderr is no terminal.
+    /// Prints a line this often if stderr is no terminal, and one at the end.
     ///
     /// ```
     /// use namegrad::train::progress::Progress;
@@ -96,8 +121,7 @@ impl Progress {
     /// # for _ in bar.over(0..3) {}
     /// ```
     pub fn every(mut self, every: Duration) -> Progress {
-        let start = Instant::now();
-        self.lines = Some(Lines { every, start, last: Mutex::new(start) });
+        self.lines = Some(Lines::new(every));
         self
     }
 
@@ -105,6 +129,9 @@ impl Progress {
     /// at the end, or when the loop is left. Each call starts again from 0.
     pub fn over<I: IntoIterator>(&self, items: I) -> impl Iterator<Item = I::Item> {
         self.bar.reset();
+        if let Some(lines) = &self.lines {
+            *lines.clock() = Clock::start();
+        }
         Over { items: items.into_iter(), started: false, bar: Bar::Shared(self) }
     }
 
@@ -131,26 +158,33 @@ impl Progress {
     /// One more item is done, in a loop that is not over an iterator.
     pub fn inc(&self) {
         self.bar.inc(1);
-        let Some(lines) = &self.lines else { return };
-        let now = Instant::now();
-        let mut last = lines.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if self.bars.is_hidden() && now - *last >= lines.every {
-            *last = now;
-            eprintln!("{}", self.line(now - lines.start));
+        let is_last = self.bar.length() == Some(self.bar.position());
+        self.print_line(is_last);
+    }
+
+    /// Prints a line, if there are lines, and it is time for one or the last one.
+    fn print_line(&self, is_last: bool) {
+        let Some(lines) = self.lines.as_ref().filter(|_| self.bars.is_hidden()) else { return };
+        let (now, done) = (Instant::now(), Some(self.bar.position()));
+        let mut clock = lines.clock();
+        if (is_last && clock.printed != done) || (!is_last && now - clock.last >= lines.every) {
+            (clock.last, clock.printed) = (now, done);
+            eprintln!("{}", self.line(now - clock.start, is_last));
         }
     }
 
-    /// `epoch 1/2  300/938  52.1/s  12 s left  loss 0.5`
-    fn line(&self, elapsed: Duration) -> String {
+    /// `epoch 1/2  300/938  52.1/s  12 s left  loss 0.5`, and `epoch 1/2  938/938  52.1/s  in 18 s  loss 0.4`
+    /// for the last one.
+    fn line(&self, elapsed: Duration, is_last: bool) -> String {
         let done = self.bar.position();
         let rate = done as f64 / elapsed.as_secs_f64();
         let mut parts = vec![self.bar.prefix()];
+        let of = self.bar.length().map_or(String::new(), |total| format!("/{total}"));
+        parts.push(format!("{done}{of}  {rate:.1}/s"));
         match self.bar.length() {
-            Some(total) => {
-                let left = total.saturating_sub(done) as f64 / rate;
-                parts.push(format!("{done}/{total}  {rate:.1}/s  {left:.0} s left"));
-            }
-            None => parts.push(format!("{done}  {rate:.1}/s")),
+            _ if is_last => parts.push(format!("in {:.0} s", elapsed.as_secs_f64())),
+            Some(total) => parts.push(format!("{:.0} s left", total.saturating_sub(done) as f64 / rate)),
+            None => {}
         }
         parts.push(self.bar.message());
         parts.retain(|part| !part.is_empty());
@@ -218,6 +252,7 @@ impl<I: Iterator> Iterator for Over<'_, I> {
         let item = self.items.next();
         if item.is_none() {
             self.started = false;
+            self.bar.get().print_line(true);
         }
         item
     }
@@ -310,9 +345,10 @@ mod tests {
         let bar = Progress::on(ProgressDrawTarget::hidden(), Some(10)).label("epoch 1/2");
         bar.message("loss 0.5");
         bar.bar.inc(4);
-        assert_eq!(bar.line(Duration::from_secs(2)), "epoch 1/2  4/10  2.0/s  3 s left  loss 0.5");
+        assert_eq!(bar.line(Duration::from_secs(2), false), "epoch 1/2  4/10  2.0/s  3 s left  loss 0.5");
+        assert_eq!(bar.line(Duration::from_secs(2), true), "epoch 1/2  4/10  2.0/s  in 2 s  loss 0.5");
         let bar = Progress::on(ProgressDrawTarget::hidden(), None);
         bar.inc();
-        assert_eq!(bar.line(Duration::from_secs(1)), "1  1.0/s");
+        assert_eq!(bar.line(Duration::from_secs(1), false), "1  1.0/s");
     }
 }

@@ -24,6 +24,15 @@ fn the_loop() {
             let bar = Progress::new(5).label("steps").every(Duration::ZERO);
             bar.over(0..5).for_each(|item| bar.message(format!("item {item}")));
         }
+        Ok("rare lines") => {
+            let bar = Progress::new(5).label("epoch 1").every(Duration::from_secs(3600));
+            bar.over(0..5).for_each(|item| bar.message(format!("item {item}")));
+            bar.over(0..5).take(2).for_each(drop); // left before its end
+            let bar = Progress::unknown().label("files").every(Duration::from_secs(3600));
+            bar.over(0..3).for_each(drop);
+            let bar = Progress::new(2).label("by hand").every(Duration::from_secs(3600));
+            (0..2).for_each(|_| bar.inc());
+        }
         _ => {}
     }
 }
@@ -53,4 +62,14 @@ fn lines_are_printed_on_request() {
     let lines: Vec<&str> = stderr.lines().collect();
     assert_eq!(lines.len(), 5, "{stderr}");
     assert!(lines[3].starts_with("steps  4/5  ") && lines[3].ends_with(" left  item 3"), "{stderr}");
+}
+
+#[test]
+fn the_last_line_is_always_printed() {
+    let [_, stderr] = run("rare lines");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{stderr}");
+    assert!(lines[0].starts_with("epoch 1  5/5  ") && lines[0].ends_with("/s  in 0 s  item 4"), "{stderr}");
+    assert!(lines[1].starts_with("files  3  ") && lines[1].ends_with("/s  in 0 s"), "{stderr}");
+    assert!(lines[2].starts_with("by hand  2/2  "), "{stderr}");
 }
