@@ -114,7 +114,7 @@ pub(crate) fn in_forward(op: &'static str, id: u64, origin: Option<Origin>) -> E
         }
         Some(Birth::Given(Origin { op, at }, shape)) => (
             format!("Function '{op}', called at {at}, was given an input {shape} that was {nan} already"),
-            "look at where that tensor was made: in the data, or outside of detect_anomaly".into(),
+            "look at where that tensor was made: in the data, or in code that ran before the check".into(),
         ),
         Some(Birth::Leaf(shape)) => (
             format!("a leaf {shape}, which requires a gradient, was {nan} when it was made"),

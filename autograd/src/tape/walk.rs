@@ -411,16 +411,39 @@ impl Walk<'_> {
                     let context = format!("the output is {nan} before the backward pass; ");
                     error.context(context).with_repair(FORWARD_TOO)
                 }
-                false => error,
+                false => match kink_of(op) {
+                    Some(repair) => error.with_repair(repair),
+                    None => error,
+                },
             });
         }
         Ok(gradient)
     }
 }
 
+/// A hint for ops whose value is finite at the edge of their range, but whose derivative there is infinite.
+fn kink_of(op: &str) -> Option<&'static str> {
+    match op {
+        "sqrt" => {
+            Some("the derivative of sqrt at 0 is infinite, so add an eps before it: x.add(1e-12)?.sqrt()?")
+        }
+        "pow" => Some(
+            "with an exponent below 1, the derivative at 0 is infinite, so add an eps before: x.add(1e-12)?.pow(p)?",
+        ),
+        "hypot" => Some(
+            "at (0, 0) there is no derivative; with an eps there is: \
+             x.square()?.add(y.square()?)?.add(1e-12)?.sqrt()?",
+        ),
+        "acos" | "asin" => {
+            Some("the derivative at -1 and 1 is infinite, so stay inside: x.clamp(-1.0 + 1e-6, 1.0 - 1e-6)?")
+        }
+        _ => None,
+    }
+}
+
 /// A hint for errors: how anomaly mode also checks forward values.
 const FORWARD_TOO: &str =
-    "compute the output inside of detect_anomaly too, which then says where the nan was born";
+    "run the forward pass inside of the check too, which then says where the nan was made";
 
 fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))

@@ -186,8 +186,7 @@ impl fmt::Display for HealthReport {
             let all = [Some(row.value), row.grad, row.update];
             let sum = |of: fn(&TensorHealth) -> usize| all.iter().flatten().map(of).sum::<usize>();
             let (nan, infinite) = (sum(|each| each.nan), sum(|each| each.infinite));
-            let number =
-                |number: Option<f64>| number.map_or("-".to_string(), |number| format!("{number:.3e}"));
+            let number = |number: Option<f64>| number.map_or("-".to_string(), four_digits);
             let (value, grad) = (number(Some(row.value.norm)), number(row.grad.map(|grad| grad.norm)));
             let (update, ratio) = (number(row.update.map(|update| update.norm)), number(row.update_ratio()));
             let zeros = row.grad.map_or("-".to_string(), |grad| format!("{:.1} %", 100.0 * grad.zeros));
@@ -198,5 +197,32 @@ impl fmt::Display for HealthReport {
         f.write_str(
             "\nvalue, gradient and update are norms, √(Σ x²); nan and infinite count elements of all three",
         )
+    }
+}
+
+/// A number with 4 significant digits, as C's `%.4g`: without an exponent if it is between 0.0001 and 10000.
+fn four_digits(number: f64) -> String {
+    let scientific = format!("{number:.3e}");
+    let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    match exponent {
+        Some(exponent @ -4..=3) => {
+            let plain = format!("{number:.*}", (3 - exponent) as usize);
+            let zeros = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_string();
+            if plain.contains('.') { zeros(&plain) } else { plain }
+        }
+        _ => scientific,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::four_digits;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let numbers = [2.32891, 0.0, 1.0, -12.5, 9999.7, 1234.4, 0.000123456, 0.00001234, 6.02e23];
+        let texts = ["2.329", "0", "1", "-12.5", "1.000e4", "1234", "0.0001235", "1.234e-5", "6.020e23"];
+        assert_eq!(numbers.map(four_digits), texts);
+        assert_eq!([f64::NAN, f64::INFINITY].map(four_digits), ["NaN", "inf"]);
     }
 }
