@@ -181,6 +181,7 @@ fn bad_arguments_are_errors() -> Result<()> {
         Chart::new("small").size(width, height).line("a", [(0.0, 1.0)]).to_png()?;
         Chart::new("small").size(width, height).line("a", [(0.0, 1.0)]).to_svg()?;
     }
+    assert!(Chart::of(&history()?, ["train"])?.title("Digits").to_svg()?.contains("Digits"));
     let error = Chart::of(&history()?, ["trian"]).unwrap_err();
     assert!(error.to_string().contains("'train'") && error.location().file() == file!(), "{error}");
     let flat = Tensor::zeros([("N", 2), ("pixels", 9)])?;

@@ -134,6 +134,13 @@ impl Chart {
         Ok(chart)
     }
 
+    /// The title above the chart, in place of that of [`new`](Self::new):
+    /// `Chart::of(&history, ["loss"])?.title("Digits")`.
+    pub fn title(mut self, title: impl Into<String>) -> Chart {
+        self.title = title.into();
+        self
+    }
+
     /// What is along the horizontal axis.
     pub fn x_label(mut self, label: impl Into<String>) -> Chart {
         self.labels[0] = label.into();
