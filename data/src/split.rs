@@ -1,4 +1,4 @@
-//! Parts of a data set at random: [`Dataset::random_split`] and [`Dataset::k_folds`].
+//! Parts of a data set or a table at random: [`Dataset::random_split`] and [`Dataset::k_folds`].
 
 use crate::random::permutation;
 use crate::{Dataset, Subset};
@@ -95,7 +95,13 @@ pub(crate) fn indices<const K: usize>(
 type Fold<D> = [Subset<Arc<D>>; 2];
 
 pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<Fold<D>>> {
-    let len = data.len();
+    let folds = fold_indices(data.len(), k, seed)?;
+    let fold = |fold: [Vec<usize>; 2]| fold.map(|indices| Subset::of(data.clone(), indices));
+    Ok(folds.into_iter().map(fold).collect())
+}
+
+/// The numbers below `len` to train on and to test on, for each of `k` folds.
+pub(crate) fn fold_indices(len: usize, k: usize, seed: u64) -> Result<Vec<[Vec<usize>; 2]>> {
     if !(2..=len).contains(&k) {
         let message = format!("{k} folds of {len} samples: expected from 2 folds to one for each sample");
         return Err(Error::new(ErrorKind::Value, "k_folds", message));
@@ -105,8 +111,7 @@ pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec
         // The first `len % k` folds have one sample more.
         let start = fold * (len / k) + fold.min(len % k);
         let end = start + len / k + usize::from(fold < len % k);
-        let rest = [&order[..start], &order[end..]].concat();
-        [rest, order[start..end].to_vec()].map(|indices| Subset::of(data.clone(), indices))
+        [[&order[..start], &order[end..]].concat(), order[start..end].to_vec()]
     };
     Ok((0..k).map(fold).collect())
 }

@@ -295,7 +295,7 @@ fn tables() -> Result<()> {
     for bytes in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
         let csv = Csv::from_bytes(bytes).categories(["b b"]).missing(["NA", "?"]);
         let table = csv.clone().fill("b b", "none").fill("c", 0).read()?;
-        assert_eq!((table.len(), table.names()), (3, &["a", "b b", "c"].map(String::from)[..]));
+        assert_eq!((table.len(), table.names()), (3, vec!["a", "b b", "c"]));
         assert_eq!(table.column("a")?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
         assert_eq!(table.column(-1)?.to_vec::<f32>()?, [-25.0, 0.0, 4.0]);
         assert_eq!(table.category_names("b b")?, ["none", "x", "x,\"y"]);

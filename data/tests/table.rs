@@ -1,6 +1,6 @@
 //! Rows of tables, and features that are standardized.
 
-use namegrad::data::{Csv, Standardize, Table};
+use namegrad::data::{Csv, Dataset, Samples, Standardize, Table};
 use namegrad::prelude::*;
 
 fn table() -> Result<Table> {
@@ -62,6 +62,34 @@ fn rows_keep_columns_and_categories() -> Result<()> {
     refused(table.rows_where(&table.column("a")?), ErrorKind::DType, "bool");
     refused(table.rows_where(&Tensor::ones([3])?.gt(0)?), ErrorKind::Shape, "[3], but the table has 4 rows");
     refused(table.random_split([3, 2], 0), ErrorKind::Value, "do not sum to 4");
+    Ok(())
+}
+
+#[test]
+fn folds_of_a_table_are_those_of_a_data_set() -> Result<()> {
+    let text = (0..10).map(|n| format!("{n}\n")).collect::<String>();
+    let table = Csv::from_bytes(format!("n\n{text}").into_bytes()).read()?;
+    let folds = table.k_folds(4, 7)?;
+    let data = Samples::new((0..10).map(|n| n as f32).collect()).k_folds(4, 7)?;
+    assert_eq!((folds.len(), data.len()), (4, 4));
+    for (fold, data) in folds.iter().zip(&data) {
+        for (table, data) in fold.iter().zip(data) {
+            let samples = (0..data.len()).map(|at| data.get(at)).collect::<Result<Vec<f32>>>()?;
+            assert_eq!(table.column("n")?.to_vec::<f32>()?, samples);
+        }
+    }
+    refused(table.k_folds(11, 0), ErrorKind::Value, "11 folds of 10 samples");
+    Ok(())
+}
+
+#[test]
+fn names_are_of_columns_that_are_there() -> Result<()> {
+    let csv = || Csv::from_bytes(b"id,a,city\n1,2,Rome\n".to_vec()).categories([2]).skip([0]);
+    let table = csv().read()?;
+    assert_eq!(table.names(), ["a", "city"]);
+    assert_eq!((table.numeric_columns(), table.category_columns()), (vec!["a"], vec!["city"]));
+    assert_eq!(table.columns(table.numeric_columns())?.to_vec::<f32>()?, [2.0]);
+    assert!(table.rows([0])?.names() == table.names());
     Ok(())
 }
 

@@ -196,9 +196,60 @@ impl Table {
         Ok(parts.map(|indices| self.picked(&indices)))
     }
 
-    /// The names of all columns; empty if the table has no header.
-    pub fn names(&self) -> &[String] {
-        self.layout.names.as_deref().unwrap_or_default()
+    /// `k` pairs of tables for cross-validation, to train on and to test on. Each row is in one of the test
+    /// tables, which differ in length by at most one. The same seed gives the same pairs, those of
+    /// [`Dataset::k_folds`](crate::Dataset::k_folds).
+    ///
+    /// ```
+    /// use namegrad::data::{Csv, Standardize};
+    /// let table = Csv::from_bytes(b"area,price\n70,420\n55,250\n90,510\n40,200\n").read()?;
+    /// for [train, test] in table.k_folds(4, 0)? {
+    ///     let scaler = Standardize::fit(&train.column("area")?)?;
+    ///     let x = scaler.transform(&test.column("area")?)?;
+    ///     assert_eq!((train.len(), x.size("N")?), (3, 1));
+    /// }
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if `k` is less than two, or more than the number of rows.
+    #[track_caller]
+    pub fn k_folds(&self, k: usize, seed: u64) -> Result<Vec<[Table; 2]>> {
+        let caller = Location::caller();
+        let folds = split::fold_indices(self.rows, k, seed).map_err(|error| error.at(caller))?;
+        Ok(folds.into_iter().map(|fold| fold.map(|indices| self.picked(&indices))).collect())
+    }
+
+    /// The names of the columns, without those that were [skipped](Csv::skip); empty if the table has no
+    /// header.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let csv = Csv::from_bytes(b"id,area,city,price\n1,70,Oslo,420\n2,55,Rome,250\n");
+    /// let table = csv.skip(["id"]).categories(["city"]).read()?;
+    /// assert_eq!(table.names(), ["area", "city", "price"]);
+    /// assert_eq!(table.numeric_columns(), ["area", "price"]);
+    /// assert_eq!(table.category_columns(), ["city"]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    pub fn names(&self) -> Vec<&str> {
+        self.names_of(|values| !matches!(values, Values::Skipped))
+    }
+
+    /// The names of the columns of numbers; empty if the table has no header.
+    pub fn numeric_columns(&self) -> Vec<&str> {
+        self.names_of(|values| matches!(values, Values::Numbers(_)))
+    }
+
+    /// The names of the columns of categories; empty if the table has no header.
+    /// [`category_names`](Self::category_names) has the categories of one of them.
+    pub fn category_columns(&self) -> Vec<&str> {
+        self.names_of(|values| matches!(values, Values::Categories { .. }))
+    }
+
+    fn names_of(&self, is_meant: impl Fn(&Values) -> bool) -> Vec<&str> {
+        let names = self.layout.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
+        names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
     }
 
     /// A column of numbers, `[N]` in `f32`.
