@@ -289,6 +289,33 @@ fn damaged_tables() {
     assert!(csv_error(table("a,b\n1,\n").drop_missing(true)).contains("there are no rows"));
 }
 
+/// All columns with missing values are in one error, which suggests no number that would be data.
+#[test]
+fn missing_values_are_listed_by_column() {
+    let text = "year,city,area,id\n1990,Oslo,1,\n,Rome,,2\n1992,,3,\n,Oslo,,4\n,Bonn,5,x\n";
+    let csv = || Csv::from_bytes(text.as_bytes().to_vec()).categories(["city"]).skip(["id"]);
+    let error = csv().read().unwrap_err();
+    let columns = "column 'year' (3, from line 3 on), column 'city' (1, from line 4 on), column 'area' (2, from line 3 on)";
+    assert_eq!(error.message(), format!("the bytes: values are missing in {columns}"));
+    let repair = ".fill_numbers(Fill::Mean), .fill_numbers(f64::NAN), .fill(\"city\", \"unknown\") or .drop_missing(true)";
+    assert_eq!((error.repair(), error.kind()), (Some(repair), ErrorKind::Format));
+    let table = csv().fill_numbers(Fill::Mean).fill("city", "unknown").read().unwrap();
+    assert_eq!(table.column("area").unwrap().to_vec::<f32>().unwrap(), [1.0, 3.0, 3.0, 3.0, 5.0]);
+
+    let error = csv().fill("area", 0).fill("city", "unknown").read().unwrap_err();
+    assert_eq!(error.message(), "the bytes: line 3, column 'year': the value is missing, and 2 more below");
+    let repair = ".fill(\"year\", Fill::Mean), .fill(\"year\", f64::NAN) or .drop_missing(true)";
+    assert_eq!(error.repair(), Some(repair));
+    let error = csv().fill_numbers("unknown").read().unwrap_err();
+    assert!(error.message().contains("column 'year' cannot be filled with the category"), "{error}");
+    let row = Csv::from_bytes(b"a,b\n1,\n".to_vec()).stream().unwrap().map(|row| row.number("b"));
+    let error = Loader::new(row, 1).unwrap().iter().next().unwrap().unwrap_err();
+    assert_eq!(error.repair(), Some(".fill(\"b\", f64::NAN) or .drop_missing(true)"), "not the mean");
+    // A row that cannot be read comes after the missing values before it.
+    let error = Csv::from_bytes(b"a,b\n1,\n2\n").read().unwrap_err();
+    assert_eq!(error.message(), "the bytes: line 2, column 'b': the value is missing");
+}
+
 #[test]
 fn tables() -> Result<()> {
     let text = "\u{feff}a,\"b b\" ,c\r\n1,\"x,\"\"y\",-2.5e1\r\n\r\n 2 , NA ,?\r\n+3,x, 4\r\n";

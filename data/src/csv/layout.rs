@@ -4,6 +4,7 @@ use super::{Csv, OP};
 use csv::StringRecord;
 use namegrad_core::names::closest_of;
 use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
 /// the last column.
@@ -85,6 +86,23 @@ pub(super) enum Kind {
     Skipped,
 }
 
+/// The missing values of a column.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Missing {
+    /// The line of the first one.
+    line: u64,
+    count: usize,
+}
+
+impl Missing {
+    /// Counts the missing values of a row. `found` has the columns in order.
+    pub(super) fn count(found: &mut BTreeMap<usize, Missing>, layout: &Layout, record: &StringRecord) {
+        for column in layout.missing_in(record) {
+            found.entry(column).or_insert(Missing { line: line_of(record), count: 0 }).count += 1;
+        }
+    }
+}
+
 /// The columns of a file.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -124,29 +142,41 @@ impl Layout {
             layout.kinds[column] = kind.clone();
         }
         for (column, fill) in &csv.fills {
-            let found = layout.find(column)?;
-            let fits = match fill {
-                Fill::Number(number) => {
-                    layout.kinds[found] == Kind::Numbers && !(*number as f32).is_infinite()
-                }
-                Fill::Mean => layout.kinds[found] == Kind::Numbers,
-                Fill::Category(category) => match &layout.kinds[found] {
-                    Kind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
-                    _ => false,
-                },
-            };
-            if !fits {
-                let fill = match fill {
-                    Fill::Number(number) => format!("the number {number}"),
-                    Fill::Mean => "its mean".into(),
-                    Fill::Category(category) => format!("the category {category:?}"),
-                };
-                let message = format!("{} cannot be filled with {fill}", layout.called(found));
-                return Err(Csv::refused(message));
+            let column = layout.find(column)?;
+            layout.fill(column, fill)?;
+        }
+        if let Some(fill) = &csv.fill_numbers {
+            let is_open =
+                |column: &usize| layout.kinds[*column] == Kind::Numbers && layout.fills[*column].is_none();
+            for column in (0..layout.kinds.len()).filter(is_open).collect::<Vec<_>>() {
+                layout.fill(column, fill)?;
             }
-            layout.fills[found] = Some(fill.clone());
         }
         Ok(layout)
+    }
+
+    /// Sets what takes the place of the missing values of a column.
+    fn fill(&mut self, column: usize, fill: &Fill) -> Result<()> {
+        let kind = &self.kinds[column];
+        let fits = match fill {
+            Fill::Number(number) => *kind == Kind::Numbers && !(*number as f32).is_infinite(),
+            Fill::Mean => *kind == Kind::Numbers,
+            Fill::Category(category) => match kind {
+                Kind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
+                _ => false,
+            },
+        };
+        if !fits {
+            let fill = match fill {
+                Fill::Number(number) => format!("the number {number}"),
+                Fill::Mean => "its mean".into(),
+                Fill::Category(category) => format!("the category {category:?}"),
+            };
+            let message = format!("{} cannot be filled with {fill}", self.called(column));
+            return Err(Csv::refused(message));
+        }
+        self.fills[column] = Some(fill.clone());
+        Ok(())
     }
 
     /// The position of a column.
@@ -203,11 +233,12 @@ impl Layout {
         self.csv.missing.iter().any(|missing| missing == field)
     }
 
-    /// Whether a value is missing in a row that is not filled.
-    pub(super) fn has_missing(&self, record: &StringRecord) -> bool {
-        record.iter().enumerate().any(|(column, field)| {
-            self.kinds[column] != Kind::Skipped && self.fills[column].is_none() && self.is_missing(field)
-        })
+    /// The columns of a row in which a value is missing that is not filled.
+    pub(super) fn missing_in(&self, record: &StringRecord) -> impl Iterator<Item = usize> {
+        let is_open = |column: usize| self.kinds[column] != Kind::Skipped && self.fills[column].is_none();
+        let fields = record.iter().enumerate();
+        let missing = fields.filter(move |(column, field)| is_open(*column) && self.is_missing(field));
+        missing.map(|(column, _)| column)
     }
 
     /// Checks that a row is not the header again.
@@ -227,7 +258,7 @@ impl Layout {
             return match &self.fills[column] {
                 Some(Fill::Number(number)) => Ok(*number),
                 Some(Fill::Mean) => Ok(f64::NAN),
-                _ => Err(self.missing(record, column, "0")),
+                _ => Err(self.missing_here(record, column)),
             };
         }
         match field.parse::<f64>() {
@@ -256,7 +287,7 @@ impl Layout {
         }
         match &self.fills[column] {
             Some(Fill::Category(category)) => Ok(category),
-            _ => Err(self.missing(record, column, "\"unknown\"")),
+            _ => Err(self.missing_here(record, column)),
         }
     }
 
@@ -271,11 +302,50 @@ impl Layout {
         }
     }
 
+    /// The error of a value that is missing in a row of a stream, where the mean is not known.
     #[cold]
-    fn missing(&self, record: &StringRecord, column: usize, example: &str) -> Error {
-        let what = format!("{}, {}: the value is missing", line(record), self.called(column));
+    fn missing_here(&self, record: &StringRecord, column: usize) -> Error {
+        let example = if self.kinds[column] == Kind::Numbers { "f64::NAN" } else { "\"unknown\"" };
         let repair = format!(".fill({}, {example}) or .drop_missing(true)", self.in_rust(column));
-        self.csv.malformed(what).with_repair(repair)
+        self.missing(&[(column, Missing { line: line_of(record), count: 1 })]).with_repair(repair)
+    }
+
+    /// The error of the columns that have missing values, of which there is at least one.
+    #[cold]
+    pub(super) fn missing(&self, columns: &[(usize, Missing)]) -> Error {
+        let what = match columns {
+            [(column, Missing { line, count: 1 })] => {
+                format!("line {line}, {}: the value is missing", self.called(*column))
+            }
+            [(column, Missing { line, count })] => {
+                let others = count - 1;
+                format!(
+                    "line {line}, {}: the value is missing, and {others} more below",
+                    self.called(*column)
+                )
+            }
+            _ => {
+                let column = |(column, Missing { line, count }): &(usize, Missing)| {
+                    format!("{} ({count}, from line {line} on)", self.called(*column))
+                };
+                let list: Vec<String> = columns.iter().map(column).collect();
+                format!("values are missing in {}", list.join(", "))
+            }
+        };
+        let is_number = |(column, _): &&(usize, Missing)| self.kinds[*column] == Kind::Numbers;
+        let (numbers, categories): (Vec<_>, Vec<_>) = columns.iter().partition(is_number);
+        let mut repairs = match numbers[..] {
+            [] => vec![],
+            [(column, _)] => {
+                let column = self.in_rust(column);
+                vec![format!(".fill({column}, Fill::Mean)"), format!(".fill({column}, f64::NAN)")]
+            }
+            _ => vec![".fill_numbers(Fill::Mean)".into(), ".fill_numbers(f64::NAN)".into()],
+        };
+        repairs.extend(
+            categories.iter().map(|(column, _)| format!(".fill({}, \"unknown\")", self.in_rust(*column))),
+        );
+        self.csv.malformed(what).with_repair(format!("{} or .drop_missing(true)", repairs.join(", ")))
     }
 
     /// A column as one would write it.
@@ -309,6 +379,10 @@ impl Layout {
 }
 
 /// The line of a row.
+pub(super) fn line_of(record: &StringRecord) -> u64 {
+    record.position().map_or(0, csv::Position::line)
+}
+
 fn line(record: &StringRecord) -> String {
-    format!("line {}", record.position().map_or(0, csv::Position::line))
+    format!("line {}", line_of(record))
 }

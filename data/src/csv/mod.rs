@@ -13,10 +13,11 @@ pub use table::Table;
 use crate::Stream;
 use crate::input::Input;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use layout::{Kind, Layout};
+use layout::{Kind, Layout, Missing};
 use lines::{Blank, Lines};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +59,7 @@ pub struct Csv {
     drop_missing: bool,
     kinds: Vec<(Column, Kind)>,
     fills: Vec<(Column, Fill)>,
+    fill_numbers: Option<Fill>,
 }
 
 impl Csv {
@@ -81,7 +83,16 @@ impl Csv {
     fn of(input: Input) -> Csv {
         let missing = ["", "NA", "N/A", "NaN", "nan", "null"].map(String::from).into();
         let (kinds, fills) = (Vec::new(), Vec::new());
-        Csv { input, header: true, delimiter: b',', missing, drop_missing: false, kinds, fills }
+        Csv {
+            input,
+            header: true,
+            delimiter: b',',
+            missing,
+            drop_missing: false,
+            kinds,
+            fills,
+            fill_numbers: None,
+        }
     }
 
     /// Sets whether the first row has the names of the columns; by default it has.
@@ -115,6 +126,21 @@ impl Csv {
         self
     }
 
+    /// Fills the missing values of all columns of numbers, besides those that [`fill`](Self::fill) names.
+    ///
+    /// ```
+    /// use namegrad::data::{Csv, Fill};
+    /// let csv = Csv::from_bytes(b"area,rooms,price\n70,,420\n,2,250\n90,4,510\n");
+    /// let table = csv.fill_numbers(Fill::Mean).fill("rooms", 1).read()?;
+    /// assert_eq!(table.column("area")?.to_vec::<f32>()?, [70.0, 80.0, 90.0]);
+    /// assert_eq!(table.column("rooms")?.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    pub fn fill_numbers(mut self, fill: impl Into<Fill>) -> Csv {
+        self.fill_numbers = Some(fill.into());
+        self
+    }
+
     /// Columns whose fields are categories, which are numbered in alphabetical order.
     pub fn categories<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
         self.kinds.extend(columns.into_iter().map(|column| (column.into(), Kind::Categories(None))));
@@ -143,8 +169,8 @@ impl Csv {
     /// # Errors
     /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has
     /// another number of fields than the first one, a quote is not closed, a name in the header or the header
-    /// itself repeats, a field is not a finite number or a category, a value is missing, or there are no
-    /// rows. [`ErrorKind::Value`] if a setting is about a column that does not exist.
+    /// itself repeats, a field is not a finite number or a category, values are missing, or there are no
+    /// rows. The error of missing values lists all columns that have some. [`ErrorKind::Value`] if a setting is about a column that does not exist.
     #[track_caller]
     pub fn read(&self) -> Result<Table> {
         let caller = Location::caller();
@@ -156,7 +182,9 @@ impl Csv {
         let mut table = Table::new(rows.layout.clone());
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
-            table.push(&record)?;
+            if let Err(error) = table.push(&record) {
+                return Err(rows.missing(record).unwrap_or(error));
+            }
         }
         table.finish()
     }
@@ -259,6 +287,22 @@ struct Rows {
 }
 
 impl Rows {
+    /// The error of all missing values from this row on; `None` if the row has none.
+    #[cold]
+    fn missing(mut self, mut record: StringRecord) -> Option<Error> {
+        let layout = self.layout.clone();
+        layout.missing_in(&record).next()?;
+        let mut found = BTreeMap::new();
+        loop {
+            Missing::count(&mut found, &layout, &record);
+            // What is wrong with a later row is an error of the next try.
+            if !self.read(&mut record).unwrap_or(false) {
+                let found: Vec<(usize, Missing)> = found.into_iter().collect();
+                return Some(layout.missing(&found));
+            }
+        }
+    }
+
     /// Reads the next row, and says whether there was one. Rows with missing values are left out, if they are
     /// to be.
     fn read(&mut self, record: &mut StringRecord) -> Result<bool> {
@@ -273,7 +317,7 @@ impl Rows {
             });
             record.set_position(position);
             self.layout.check_header(record)?;
-            if !(self.csv.drop_missing && self.layout.has_missing(record)) {
+            if !(self.csv.drop_missing && self.layout.missing_in(record).next().is_some()) {
                 return Ok(true);
             }
         }

@@ -1,6 +1,6 @@
 //! [`Row`]: a row of a table that is read row by row.
 
-use super::layout::{Column, Kind, Layout};
+use super::layout::{Column, Kind, Layout, line_of};
 use super::{Csv, Rows};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
@@ -60,7 +60,7 @@ impl Row {
 
     /// The line of the file, from 1.
     pub fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
+        line_of(&self.record)
     }
 }
 
