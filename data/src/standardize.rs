@@ -110,9 +110,12 @@ impl Standardize {
             return Err(refused(&x, "there are no values").with_repair("check the samples to fit to"));
         }
         let count = total(&x, &over, |x| x.isnan()?.logical_not()?.sum(&over)?.to(DType::F64))?;
-        if count.eq(0.0)?.any(..)?.item::<bool>()? {
-            return Err(refused(&x, "a feature has only missing values")
-                .with_repair("leave its column out: table.columns_except([..])"));
+        let is_empty = count.eq(0.0)?.squeeze(Dims::from(&*over))?;
+        if is_empty.any(..)?.item::<bool>()? {
+            return Err(refused(&x, &only_missing(&is_empty)?).with_repair(
+                "leave its column out with table.columns_except([..])?; \
+                 table.numeric_columns() has the names in the order of the features",
+            ));
         }
         if x.isinf()?.any(..)?.item::<bool>()? {
             return Err(refused(&x, "a value is infinite")
@@ -216,6 +219,29 @@ impl Standardize {
     pub fn load(path: impl AsRef<Path>) -> Result<Standardize> {
         TensorFile::load_as(path, |file| file.json(KEY, "means and standard deviations"))
     }
+}
+
+/// Says which features have only missing values: those where `is_empty` is true.
+#[cold]
+fn only_missing(is_empty: &Tensor) -> Result<String> {
+    let name = |dim: usize| is_empty.name(dim).map_or("feature".into(), |name| name.to_string());
+    let place = |index: &[i64]| {
+        let dims = index.iter().enumerate().map(|(dim, at)| format!("{} {at}", name(dim)));
+        dims.collect::<Vec<_>>().join(", ")
+    };
+    let indices = is_empty.nonzero()?.to_vec::<i64>()?; // [place, dim]
+    let places: Vec<String> = indices.chunks(is_empty.ndim().max(1)).map(place).collect();
+    Ok(match &places[..] {
+        [] => "there are only missing values".into(),
+        [one] => format!("{one} (from 0) has only missing values"),
+        [first @ .., last] if first.len() < 8 => {
+            format!("{} and {last} (from 0) have only missing values", first.join(", "))
+        }
+        all => {
+            let more = all.len() - 8;
+            format!("{} and {more} more (from 0) have only missing values", all[..8].join(", "))
+        }
+    })
 }
 
 #[cold]

@@ -140,6 +140,12 @@ fn features_are_standardized() -> Result<()> {
 
     refused(Standardize::fit(&x.rename(["row", "feature"])?), ErrorKind::NameNotFound, "'N' not found");
     refused(Standardize::fit(&x.mul(f64::NAN)?), ErrorKind::Value, "only missing values");
+    let some = x.div(Tensor::new([1.0, 0.0])?.refine_names(["feature"])?)?; // infinite
+    let some = some.masked_fill(&some.isinf()?, f64::NAN)?;
+    refused(Standardize::fit(&some), ErrorKind::Value, "feature 1 (from 0) has only missing values");
+    let both = Tensor::full([("N", 2), ("C", 1), ("W", 2)], f64::NAN)?;
+    refused(Standardize::fit(&both), ErrorKind::Value, "C 0, W 0 and C 0, W 1 (from 0) have only missing");
+    refused(Standardize::fit(&both.select("C", 0)?.select("W", 0)?), ErrorKind::Value, "only missing values");
     refused(Standardize::fit(&Tensor::zeros([0, 2])?), ErrorKind::Value, "no values");
     refused(Standardize::fit(&Tensor::new([1.0, f64::INFINITY])?), ErrorKind::Value, "infinite");
     let other = Tensor::zeros([("N", 4), ("feature", 3)])?;
