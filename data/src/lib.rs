@@ -145,7 +145,7 @@ pub use dataset::{Dataset, Samples};
 pub use images::{ImageFolder, read_gray_image, read_image};
 #[doc(hidden)]
 pub use loader::Place;
-pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};
+pub use loader::{Batches, Cycle, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};
 pub use namegrad_data_derive::Collate;

@@ -379,3 +379,26 @@ fn a_sample_that_is_not_there_is_reported_at_the_call() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_cycle_goes_through_epoch_after_epoch() -> Result<()> {
+    for workers in [0, 2] {
+        let loader =
+            || Loader::builder(Noisy::new(10)).batch_size(4).shuffle(true).seed(3).workers(workers).build();
+        let cycle = loader()?;
+        let mut batches = cycle.cycle();
+        let found = batches.by_ref().take(7).collect::<Result<Vec<_>>>()?;
+        let epochs = loader()?;
+        let expected = [two_epochs(&epochs)?, epochs.iter().take(1).collect::<Result<_>>()?].concat();
+        assert_eq!(numbers(&found)?, numbers(&expected)?);
+        // A state that is saved now goes on with the next batch, and putting the loader back ends nothing.
+        let resumed = loader()?;
+        resumed.load_state_dict(&cycle.state_dict()?)?;
+        let next = batches.next().unwrap()?;
+        assert_eq!(numbers(&[resumed.iter().next().unwrap()?])?, numbers(&[next])?);
+        cycle.load_state_dict(&loader()?.state_dict()?)?;
+        drop(batches);
+        assert_eq!((cycle.epochs_done(), cycle.batches_done()), (0, 0));
+    }
+    Ok(())
+}

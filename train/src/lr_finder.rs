@@ -65,6 +65,33 @@ impl LrFinder {
     /// Runs the test. All groups of the optimizer get the same rate. `loss` computes the loss of a batch; it
     /// gets the number of the step, from 0.
     ///
+    /// What `loss` changes besides the model, the optimizer and the default random generator is not restored:
+    /// the position of a [`Loader`](namegrad_data::Loader), your own generators, an average of the model. Put
+    /// the loader back by its state:
+    /// ```
+    /// use namegrad::data::{Loader, TensorDataset};
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::lr_finder::LrFinder;
+    /// # manual_seed(0);
+    /// # let model = Linear::new(("in", 4), ("out", 1))?;
+    /// # let mut optimizer = Sgd::builder(model.parameters()).lr(0.1).build()?;
+    /// # let x = Tensor::randn([("N", 256), ("in", 4)])?;
+    /// # let data = TensorDataset::new((x.clone(), x.sum("in")?))?;
+    /// let loader = Loader::builder(data).batch_size(64).shuffle(true).build()?;
+    /// let start = loader.state_dict()?;
+    /// let mut batches = loader.cycle(); // epoch after epoch
+    /// let curve = LrFinder::new().range(1e-4, 10.0).run(&model, &mut optimizer, |_step| {
+    ///     let (x, y) = batches.next().unwrap()?; // [N, in], [N]
+    ///     F::mse_loss(&model.forward(&x)?.squeeze("out")?, &y)
+    /// })?;
+    /// loader.load_state_dict(&start)?;
+    /// assert_eq!(loader.epochs_done(), 0);
+    /// # assert!(curve.steepest().is_some());
+    /// # drop(batches);
+    /// # assert_eq!(loader.epochs_done(), 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Value`] if the rates are not positive, finite and rising, or for less than two steps;
     /// then nothing has run. The errors of `loss` and of [`Optimizer::step_with`].

@@ -108,3 +108,20 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
 }
 
 impl<B: Send + 'static> FusedIterator for Batches<'_, B> {}
+
+/// The batches of all epochs, one after the other: what [`Loader::cycle`] returns.
+#[derive(Debug)]
+pub struct Cycle<'a, B>(pub(super) Batches<'a, B>);
+
+impl<B: Send + 'static> Iterator for Cycle<'_, B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Result<B>> {
+        if let Some(batch) = self.0.next() {
+            return Some(batch);
+        }
+        let Batches { loader, caller, .. } = self.0;
+        self.0 = loader.next_epoch(caller);
+        self.0.next()
+    }
+}

@@ -9,7 +9,7 @@ mod state;
 mod workers;
 
 pub use builder::LoaderBuilder;
-pub use iter::Batches;
+pub use iter::{Batches, Cycle};
 pub use jobs::Source;
 pub use state::{LoaderState, Place};
 
@@ -126,7 +126,32 @@ impl<B: Send + 'static> Loader<B> {
     /// next batch.
     #[track_caller]
     pub fn iter(&self) -> Batches<'_, B> {
-        let caller = Location::caller();
+        self.next_epoch(Location::caller())
+    }
+
+    /// The batches of the next epoch, of the one after it, and so on without an end, for a loop that counts
+    /// steps rather than epochs. It ends only if an epoch has no batches.
+    ///
+    /// Each epoch is one of [`iter`](Self::iter), so a saved state goes on with the next batch.
+    ///
+    /// ```
+    /// use namegrad::data::{Loader, Samples};
+    /// let data = Samples::new((0..10).collect::<Vec<i64>>());
+    /// let loader = Loader::builder(data).batch_size(4).shuffle(true).build()?;
+    /// let mut steps = 0;
+    /// for batch in loader.cycle().take(7) {
+    ///     let numbers = batch?; // [N]
+    ///     steps += 1;
+    /// }
+    /// assert_eq!((steps, loader.epochs_done()), (7, 3)); // 3 batches in an epoch
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cycle(&self) -> Cycle<'_, B> {
+        Cycle(self.next_epoch(Location::caller()))
+    }
+
+    fn next_epoch(&self, caller: &'static Location<'static>) -> Batches<'_, B> {
         let (run, seed, epoch, first) = self.position().next_run();
         Batches::new(self, self.run(seed, epoch, first, caller), run)
     }
