@@ -1,5 +1,5 @@
-//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `resume.rs` how a
-//! run goes on, `content.rs` what is in a file, and `folder.rs` what is in a folder.
+//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `resume.rs` how
+//! a run goes on, `content.rs` what is in a file, and `folder.rs` what is in a folder.
 
 mod content;
 mod folder;

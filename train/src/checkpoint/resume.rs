@@ -139,7 +139,8 @@ impl Checkpoints {
     }
 
     /// Continues from the checkpoint of a step. To save earlier steps than those in the folder, call
-    /// [`remove_after`](Self::remove_after).
+    /// [`remove_after`](Self::remove_after). To go on with some of the parts, call that first, and then
+    /// [`resume_some`](Self::resume_some), which takes the latest checkpoint.
     ///
     /// # Errors
     /// The errors of [`resume`](Self::resume); [`ErrorKind::Value`] if there is no checkpoint of this step.
