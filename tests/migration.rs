@@ -513,7 +513,7 @@ fn runs(net: Linear) -> Result<()> {
 fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result<()> {
     use namegrad::data::sampler::{Distributed, Random, Weighted};
     use namegrad::data::{
-        Collate, Collation, Csv, Dataset, Loader, Mnist, Ragged, Samples, Stream, TensorDataset,
+        Collate, Collation, Csv, Dataset, Fill, Loader, Mnist, Ragged, Samples, Stream, TensorDataset,
     };
     struct Words(Vec<Tensor>);
     impl Dataset for Words {
@@ -533,7 +533,10 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
         let (x, y) = batch?;
     }
     let (state, batches) = (loader.state_dict()?, loader.len()?);
+    drop(loader.cycle());
     loader.load_state_dict(&state)?;
+    let data = pairs.clone();
+    data.k_folds(5, 7)?;
     let data = pairs.clone();
     let [train, test] = data.random_split([0.8, 0.2], 7)?;
     let (data, weights, indices) = (pairs.clone(), vec![1.0], [0]);
@@ -559,6 +562,8 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     namegrad::data::ImageFolder::load(folder)?;
     let path = folder;
     Csv::new(path).read()?;
+    let table = Csv::new(path).fill_numbers(Fill::Mean).read()?;
+    table.numeric_columns();
     Ok(())
 }
 

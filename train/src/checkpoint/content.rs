@@ -194,7 +194,7 @@ fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
                 .into()
         }
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
-        (None, _) => "give parts of the checkpoint: parts![name = &part] has the name of the checkpoint".into(),
+        (None, _) => "give parts that it has; parts![model = &network] calls the part of `network` 'model'".into(),
     };
     Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair))
 }
