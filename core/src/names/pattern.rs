@@ -205,17 +205,36 @@ fn unlike(wanted: &str, segment: &str) -> usize {
     (SEGMENT * edit_distance(wanted, segment)).div_ceil(wanted.len().max(segment.len()))
 }
 
-/// The pattern with the segments of the path where they differ, if few do and it matches the path then.
+/// The pattern with the segments of the path where they differ, if few do and it matches the path then. A
+/// pattern of wildcards alone is none: it would match paths that nobody meant.
 fn corrected(pattern: &str, path: &str) -> Option<String> {
     let segments: Vec<&str> = path.split('.').collect();
-    let close = |(wanted, segment): (&str, &&str)| match unlike(wanted, segment) {
-        0 => Some(wanted.to_string()),
-        cost if cost <= SEGMENT / 2 => Some(segment.to_string()),
-        _ => None,
-    };
-    // `zip` leaves out the rest of the path, which a `**` takes.
-    let all: Option<Vec<String>> = pattern.split('.').zip(&segments).map(close).collect();
-    all.map(|all| all.join(".")).filter(|corrected| Pattern::new(corrected).captures(path).is_some())
+    // How much the pattern so far differs from the first `j` segments of the path, and what it should be.
+    let mut row: Vec<Option<(usize, Vec<&str>)>> = vec![None; segments.len() + 1];
+    row[0] = Some((0, Vec::new()));
+    for wanted in pattern.split('.') {
+        let longer = |(cost, so_far): &(usize, Vec<_>), more: usize, segment| {
+            (cost + more, [so_far.as_slice(), &[segment]].concat())
+        };
+        let next = |j: usize| match wanted {
+            "**" => {
+                let least = row[..=j].iter().flatten().min_by_key(|(cost, _)| *cost)?;
+                Some(longer(least, 0, wanted))
+            }
+            _ => {
+                let segment = segments[j.checked_sub(1)?];
+                match unlike(wanted, segment) {
+                    0 => Some(longer(row[j - 1].as_ref()?, 0, wanted)),
+                    cost if cost <= SEGMENT / 2 => Some(longer(row[j - 1].as_ref()?, cost, segment)),
+                    _ => None,
+                }
+            }
+        };
+        row = (0..row.len()).map(next).collect();
+    }
+    let corrected = row.pop().flatten()?.1.join(".");
+    let says_something = corrected.contains(|letter| !matches!(letter, '*' | '?' | '.'));
+    (says_something && Pattern::new(&corrected).captures(path).is_some()).then_some(corrected)
 }
 
 #[cfg(test)]
@@ -281,6 +300,16 @@ mod tests {
         assert_eq!(repair("encoder.layer.**"), meant("encoder.layers.**"));
         assert_eq!(repair("embbed.weight"), meant("embed.weight"));
         assert_eq!(repair("**.gamma.x.y"), None);
+        assert_eq!(repair("**.weigths"), meant("**.weight"));
+        assert_eq!(repair("encoder.**.norms.*"), meant("encoder.**.norm.*"));
+        assert_eq!(repair("**.layer.**.bias"), meant("**.layers.**.bias"));
+        let of_one_layer = |wanted: &str| {
+            let error = Pattern::new(wanted).unmatched("AdamW", "parameter", ["weight", "bias"].into_iter());
+            error.repair().map(String::from)
+        };
+        assert_eq!(of_one_layer("**.biases"), meant("**.bias"));
+        assert_eq!(of_one_layer("**.b"), None);
+        assert_eq!(of_one_layer("*.*.*"), None);
     }
 
     #[test]
