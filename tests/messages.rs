@@ -78,6 +78,10 @@ fn names_of_dims() -> Result<()> {
     m.wrong(x.softmax("class"));
     m.wrong(x.add(&y));
     m.wrong(x.mul(&Tensor::ones([("W", 4), ("H", 5)])?));
+    m.wrong(y.add(&Tensor::ones([("N", 2), ("inn", 3)])?));
+    m.wrong(y.add(&Tensor::ones([("inn", 3)])?));
+    m.wrong(y.clone().add_(&Tensor::ones([("NN", 2), ("inn", 3)])?));
+    m.wrong(y.lerp(&Tensor::ones([("N", 2), ("inn", 3)])?, 0.5));
     let turned = y.t()?;
     m.wrong(y.masked_fill(turned.gt(0)?, 0.0));
     m.wrong(y.lerp(&turned, 0.5));

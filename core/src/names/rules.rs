@@ -11,7 +11,7 @@
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
 
-use super::{List, Name, Names, is_strict};
+use super::{List, Name, Names, closest, is_strict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::NamedTensor;
@@ -156,12 +156,17 @@ fn brought_together(op: &str, left: Input<'_>, right: Input<'_>, [a, b]: [Name; 
     }
 }
 
-/// A repair for two inputs whose names do not unify: it aligns one to the other, if that is possible.
+/// A repair for two inputs whose names do not unify: it renames dims whose names look misspelled, or aligns one
+/// input to the other, if that is possible.
+#[cold]
 fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String {
     let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
     let (l, r) = (list(&left), list(&right));
     if doing != "broadcast" {
         return "align_to or rename one of them so that the same dims have the names".into();
+    }
+    if let Some(repair) = respelled(op, left, right) {
+        return repair;
     }
     if l.iter().chain(&r).any(Option::is_none) {
         return "name every dim with refine_names, then bring one into the order of the other with align_as"
@@ -191,6 +196,42 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
     format!(
         "x.align_to([{both}])?.{op}(&y.align_to([{both}])?)? to broadcast by name; or rename a dim if two names mean the same"
     )
+}
+
+/// The repair for dims of equal sizes at equal positions whose names are almost the same: the inputs unify when
+/// those of the right one are renamed. To broadcast by name would make a tensor with both dims.
+fn respelled(op: &str, left: Input<'_>, right: Input<'_>) -> Option<String> {
+    let from_right = |x: &Input<'_>, k: usize| {
+        let dim = x.sizes.len().checked_sub(k + 1)?;
+        Some((x.names.get(dim)?, x.sizes[dim]))
+    };
+    let mut renamed = Vec::new();
+    for k in 0..left.sizes.len().min(right.sizes.len()) {
+        let (Some((own, n)), Some((name, m))) = (from_right(&left, k), from_right(&right, k)) else {
+            continue;
+        };
+        if own == name {
+            continue;
+        }
+        let elsewhere = left.names.position(name).is_some() || right.names.position(own).is_some();
+        if n != m || elsewhere || closest(name.as_str(), [own].into_iter()).is_none() {
+            return None;
+        }
+        renamed.push(format!("(\"{name}\", \"{own}\")"));
+    }
+    if renamed.is_empty() {
+        return None;
+    }
+    let call = format!("y.rename([{}])?", renamed.join(", "));
+    Some(match is_binary(op) {
+        true => format!("x.{op}(&{call})?, if both names mean the same"),
+        false => {
+            let dims = right.list();
+            format!(
+                "let y = {call}; before this call, with y the tensor of dims {dims}, if both names mean the same"
+            )
+        }
+    })
 }
 
 /// Is the call of the op `x.op(&y)`?
