@@ -375,6 +375,11 @@ fn layers_and_losses() -> Result<()> {
     m.wrong(F::mse_loss(&Tensor::ones([5, 1])?, &Tensor::ones([5])?));
     m.wrong(F::mse_loss(&Tensor::ones([0, 2])?, &Tensor::ones([0, 2])?));
     m.wrong(F::mse_loss(&Tensor::ones([("N", 5)])?, &Tensor::ones([("M", 5)])?));
+    let column = Tensor::ones([("N", 5), ("out", 1)])?;
+    m.wrong(F::mse_loss(&column, &Tensor::ones([("N", 5)])?));
+    m.wrong(F::l1_loss(&Tensor::ones([("N", 5)])?, &column));
+    m.wrong(F::huber_loss(&column.rename([Some("N"), None])?, &Tensor::ones([("N", 5)])?));
+    m.wrong(F::binary_cross_entropy_with_logits(&column, &Tensor::ones([("N", 5)])?));
     m.wrong(F::nll_loss(&logits, &Tensor::new([0, 1, 2, 9, 0])?, "class"));
     m.wrong(Linear::new(("in", 3), ("in out", 3)));
     let model = Sequential::new()

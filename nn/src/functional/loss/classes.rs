@@ -472,7 +472,7 @@ impl Targets {
                 sizes.remove(*dim);
                 sizes == target.sizes()
             };
-            return Err(match squeezed(target, rest.sizes(), "target") {
+            return Err(match squeezed(target.value(), rest.sizes(), "target") {
                 Some(repair) => error.with_repair(repair),
                 None if (0..logits.ndim()).any(|dim| without(&dim)) => {
                     let dim = (0..logits.ndim()).find(without).unwrap_or(0);

@@ -107,7 +107,7 @@ fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&s
         let message =
             format!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
         let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), other.shape()]);
-        return Err(match squeezed(other, x.sizes(), name) {
+        return Err(match squeezed_pair((x_name, x.value()), (name, other.value())) {
             Some(repair) => error.with_repair(repair),
             None => error,
         });
@@ -157,8 +157,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
         "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
     );
     let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), target.shape()]);
-    let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
-    match more(x, target, "x").or_else(|| more(target, x, "target")) {
+    match squeezed_pair(("x", x.value()), ("target", target.value())) {
         Some(repair) => Err(error.with_repair(repair)),
         None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
     }
@@ -170,6 +169,9 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
     // Under the name of a method, whose repair would be a call of it.
     x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
         let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+        if let Some(repair) = squeezed_pair(("x", x), ("target", target.value())) {
+            return error.with_repair(repair);
+        }
         let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
         match (x.sizes() == target.sizes(), differing) {
             (true, Some((own, other))) => error.with_repair(format!(
@@ -201,15 +203,20 @@ fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tenso
         .with_repair(format!("target.align_as(&{name})?")))
 }
 
+/// The call that removes an extra dim of size one that one of two tensors has, for a repair.
+fn squeezed_pair((x_name, x): (&str, &NamedTensor), (name, other): (&str, &NamedTensor)) -> Option<String> {
+    squeezed(x, other.sizes(), x_name).or_else(|| squeezed(other, x.sizes(), name))
+}
+
 /// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
-fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
+fn squeezed(x: &NamedTensor, sizes: &[usize], name: &str) -> Option<String> {
     let without = |dim: usize| {
         let mut rest = x.sizes().to_vec();
         rest.remove(dim);
         rest
     };
     let dim = (0..x.ndim()).rev().find(|dim| x.sizes()[*dim] == 1 && without(*dim) == sizes)?;
-    Some(match x.name(dim) {
+    Some(match x.names().get(dim) {
         Some(dim) => format!("{name}.squeeze(\"{dim}\")?"),
         None => format!("{name}.squeeze({dim})?"),
     })
