@@ -1038,3 +1038,32 @@ fn checkpoints_that_compute_something_else_the_second_time() -> Result<()> {
     assert!(x.grad().is_none());
     Ok(())
 }
+
+// Errors of other code
+
+/// The number of lines of a file, with the number of the line that fails if there is none.
+fn lines_of(path: &str) -> (Result<usize>, u32) {
+    let read = || -> Result<usize> { Ok(std::fs::read_to_string(path)?.lines().count()) };
+    (read(), line!() - 1)
+}
+
+#[test]
+fn an_error_of_a_file_in_your_own_function() {
+    let (found, line) = lines_of("there is no such file");
+    let error = found.unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Io, ""));
+    assert_eq!((error.location().file(), error.location().line()), (file!(), line), "{error}");
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    assert_eq!(source.map(|source| source.kind()), Some(std::io::ErrorKind::NotFound));
+    assert!(error.to_string().starts_with(error.message()), "{error}");
+    // A clone and an error with more words have the same source.
+    assert!(std::error::Error::source(&error.clone().context("sample 3: ")).is_some());
+}
+
+#[test]
+fn an_error_of_another_library() {
+    let (error, line) = ("three".parse::<usize>().map_err(|error| Error::other(error)).unwrap_err(), line!());
+    assert_eq!((error.kind(), error.location().line()), (ErrorKind::Other, line));
+    assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::num::ParseIntError>()));
+    assert_error!(Err::<(), _>(Error::other("a row has no label")), Other, "", "a row has no label (at ");
+}

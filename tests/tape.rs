@@ -33,7 +33,7 @@ fn complex_square(a: &Tensor, b: &Tensor, calls: &Arc<AtomicUsize>) -> Result<[T
 fn an_op_of_several_outputs() -> Result<()> {
     let calls = Arc::new(AtomicUsize::new(0));
     let (a, b) = (vector(&[1.0, 2.0])?, vector(&[3.0, -1.0])?);
-    let plain = |a: &Tensor, b: &Tensor| Ok([a.square()?.sub(&b.square()?)?, a.mul(b)?.mul(2)?]);
+    let plain = |a: &Tensor, b: &Tensor| Ok::<_, Error>([a.square()?.sub(&b.square()?)?, a.mul(b)?.mul(2)?]);
     let gradients = |outputs: [Tensor; 2], create_graph: bool| -> Result<Vec<Tensor>> {
         let loss = outputs[0].exp()?.mul(&outputs[1])?.sum(..)?;
         let options = BackwardOptions { create_graph, ..Default::default() };

@@ -2,8 +2,10 @@
 
 use crate::dtype::DType;
 use crate::shape::Shape;
-use std::fmt;
+use std::error::Error as StdError;
 use std::panic::Location;
+use std::sync::Arc;
+use std::{fmt, io};
 
 /// `Result` with the crate's [`Error`] by default. With another error type, as in
 /// `Result<(), Box<dyn std::error::Error>>`, it is the `Result` of the standard library.
@@ -55,6 +57,8 @@ pub enum ErrorKind {
     Io,
     /// The content of a file does not follow its format.
     Format,
+    /// An error of other code, such as that of your own data set; see [`Error::other`].
+    Other,
 }
 
 /// What went wrong in a call.
@@ -70,6 +74,18 @@ pub enum ErrorKind {
 /// assert!(error.to_string().starts_with(start));
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
+///
+/// `?` turns an error of `std::io` into one of kind [`ErrorKind::Io`], at the line of the `?`:
+///
+/// ```
+/// use namegrad_core::{ErrorKind, Result};
+/// fn number_of_rows(path: &str) -> Result<usize> {
+///     Ok(std::fs::read_to_string(path)?.lines().count())
+/// }
+/// let error = number_of_rows("missing.csv").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Io);
+/// assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -83,10 +99,32 @@ struct Inner {
     dtypes: Vec<DType>,
     repair: Option<String>,
     at: &'static Location<'static>,
+    /// An error of other code that this one was made of.
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// An error of `op` at the caller's line.
+    /// An error at the caller's line, for functions of your own that can fail.
+    ///
+    /// `op` is the name of the function that failed, which is printed in front: that of an op, or of your own
+    /// function or type. `message` says what was wrong, with the values that matter.
+    ///
+    /// For an error of another library, use [`Error::other`].
+    ///
+    /// ```
+    /// use namegrad_core::{Error, ErrorKind, Result};
+    /// #[track_caller] // so that the error has the line of the caller
+    /// fn grade(points: i64) -> Result<i64> {
+    ///     if points > 100 {
+    ///         let message = format!("points must be at most 100, got {points}");
+    ///         return Err(Error::new(ErrorKind::Value, "grade", message).with_repair("grade(points.min(100))?"));
+    ///     }
+    ///     Ok(points / 10)
+    /// }
+    /// let error = grade(120).unwrap_err();
+    /// assert!(error.to_string().starts_with("grade: points must be at most 100, got 120 (at "));
+    /// assert_eq!(error.location().line(), 10);
+    /// ```
     #[cold]
     #[track_caller]
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Error {
@@ -98,7 +136,40 @@ impl Error {
             dtypes: Vec::new(),
             repair: None,
             at: Location::caller(),
+            source: None,
         }))
+    }
+
+    /// The error of other code, or a message, as an error of kind [`ErrorKind::Other`] at the caller's line.
+    /// The error is its [`source`](std::error::Error::source).
+    ///
+    /// Call it in a closure, as below: in `map_err(Error::other)`, the line would be one of the standard library.
+    ///
+    /// ```
+    /// use namegrad_core::{Error, ErrorKind, Result};
+    /// fn label(text: &str) -> Result<i64> {
+    ///     if text.is_empty() {
+    ///         return Err(Error::other("a row has no label"));
+    ///     }
+    ///     text.parse::<i64>().map_err(|error| Error::other(error))
+    /// }
+    /// let error = label("cat").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Other);
+    /// assert!(error.to_string().starts_with("invalid digit found in string (at "));
+    /// assert_eq!(label("").unwrap_err().message(), "a row has no label");
+    /// ```
+    #[cold]
+    #[track_caller]
+    pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        Error::foreign(ErrorKind::Other, error.into().into())
+    }
+
+    #[cold]
+    #[track_caller]
+    fn foreign(kind: ErrorKind, source: Arc<dyn StdError + Send + Sync>) -> Error {
+        let mut error = Error::new(kind, "", source.to_string());
+        error.0.source = Some(source);
+        error
     }
 
     /// An error of `op` about its inputs, at the caller's line.
@@ -202,7 +273,7 @@ impl Error {
         self.0.kind
     }
 
-    /// The op that was called.
+    /// The op that was called; empty for an error of other code.
     pub fn op(&self) -> &'static str {
         self.0.op
     }
@@ -233,8 +304,11 @@ const MOST_SHOWN: usize = 8;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, op, message, operands, dtypes, repair, at } = &*self.0;
-        write!(f, "{op}: {message} (at {at})")?;
+        let Inner { kind, op, message, operands, dtypes, repair, at, .. } = &*self.0;
+        if !op.is_empty() {
+            write!(f, "{op}: ")?;
+        }
+        write!(f, "{message} (at {at})")?;
         for (number, shape) in operands.iter().enumerate() {
             if number == MOST_SHOWN {
                 write!(f, ", .. {} in all", operands.len())?;
@@ -263,4 +337,15 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+impl From<io::Error> for Error {
+    #[track_caller]
+    fn from(error: io::Error) -> Error {
+        Error::foreign(ErrorKind::Io, Arc::new(error))
+    }
+}

@@ -36,7 +36,7 @@ fn groups_have_hyperparameters_of_their_own() -> Result<()> {
     let step = |optimizer: &mut dyn Optimizer| {
         [&a, &b, &c].into_iter().try_for_each(|p| set_grad(p, &[1.0]))?;
         optimizer.step()?;
-        Ok([&a, &b, &c].map(|p| values(p)[0]))
+        Ok::<_, Error>([&a, &b, &c].map(|p| values(p)[0]))
     };
     assert_eq!(step(&mut optimizer)?, [0.5, 0.75, 1.0]);
     optimizer.groups_mut()[0].lr = 1.0;

@@ -156,7 +156,7 @@ pub(crate) mod kernels {
         let moment = || Unwritten::of(op, &[rows.count], Names::none(), dtype);
         let out = [Unwritten::like(op, &rows.x, dtype)?, moment()?, moment()?];
         let parameter = |parameter: Option<&NamedTensor>| match parameter {
-            Some(parameter) => Ok(Some(parameter.to(dtype)?.contiguous()?)),
+            Some(parameter) => Ok::<_, Error>(Some(parameter.to(dtype)?.contiguous()?)),
             None => Ok(None),
         };
         let (weight, bias) = (parameter(weight)?, parameter(bias)?);

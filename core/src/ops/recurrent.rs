@@ -124,7 +124,9 @@ pub(crate) mod kernels {
             dense.layer::<T>(&sizes, cell, reverse, lengths.as_deref())?.forward(dense.x.as_slice::<T>()?, out);
         }, else unreachable!("checked to be floats"));
         let names = Names::new(OP, [x.name(0), x.name(1), hx.name(1)])?;
-        let back = |result: NamedTensor, names: Names| Ok(result.into_dtype(x.dtype())?.with_names(names));
+        let back = |result: NamedTensor, names: Names| {
+            Ok::<_, Error>(result.into_dtype(x.dtype())?.with_names(names))
+        };
         let of_cells = cx.map_or_else(Names::none, |cx| cx.names().clone());
         Ok((back(y, names)?, back(h, hx.names().clone())?, back(c, of_cells)?, gates, inner))
     }
