@@ -90,6 +90,55 @@ fn one_error_reports_everything() -> Result<()> {
 }
 
 #[test]
+fn a_module_that_moved_is_renamed() -> Result<()> {
+    #[derive(Module)]
+    struct Old {
+        a: Linear,
+        b: Linear,
+    }
+    #[derive(Module)]
+    struct New {
+        a: Linear,
+        c: Linear,
+    }
+    #[derive(Module)]
+    struct Longer {
+        a: Linear,
+        c: Linear,
+        d: Linear,
+    }
+    let linear = |name: &str, size| Linear::new((name, 2), ("out", size));
+    let state = Old { a: linear("in", 2)?, b: linear("in", 3)? }.state_dict();
+    let repair = |model: &dyn Module, state: &StateDict| {
+        let error = model.load_state_dict(state).unwrap_err();
+        error.repair().expect("there is a repair").to_string()
+    };
+    let new = New { a: linear("in", 2)?, c: linear("in", 3)? };
+    let load = "model.load_state_dict(&state)?";
+    assert_eq!(repair(&new, &state), format!("state.rename(\"b.**\", \"c.**\")?; {load}"));
+    // What the repair says works.
+    let mut renamed = state.clone();
+    renamed.rename("b.**", "c.**")?;
+    new.load_state_dict(&renamed)?;
+    // Other names are another matter.
+    let others = New { a: linear("C", 2)?, c: linear("C", 3)? };
+    assert_eq!(
+        repair(&others, &state),
+        "state.rename(\"b.**\", \"c.**\")?; \
+         model.load_state_dict_with(&state, LoadOptions::new().ignore_names(true))?"
+    );
+    // Values of other sizes, and those that could be of two modules, are not renamed.
+    let partial = "model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+    let other_size = New { a: linear("in", 2)?, c: linear("in", 4)? };
+    assert_eq!(repair(&other_size, &state), partial);
+    let two = Longer { a: linear("in", 2)?, c: linear("in", 3)?, d: linear("in", 3)? };
+    assert_eq!(repair(&two, &state), partial);
+    let one_of_them = Longer { a: linear("in", 2)?, c: linear("in", 4)?, d: linear("in", 3)? };
+    assert_eq!(repair(&one_of_them, &state), format!("state.rename(\"b.**\", \"d.**\")?; {partial}"));
+    Ok(())
+}
+
+#[test]
 fn a_loose_load_reports_the_same() -> Result<()> {
     let model = Model::new()?;
     let mut state = Model::new()?.state_dict();

@@ -1,6 +1,7 @@
-//! Comparing a state with a model, and loading it.
+//! Comparing a state with a model, and loading it. The repair in the error is in `repair.rs`.
 
 use super::StateDict;
+use super::repair::repair;
 use crate::buffer::Buffer;
 use crate::field::Entry;
 use crate::module::{Fields, walk};
@@ -83,91 +84,14 @@ impl fmt::Display for LoadReport {
     }
 }
 
-impl LoadReport {
-    /// The call that loads the values that fit, for a repair.
-    fn repair(&self, options: LoadOptions) -> String {
-        if let Some(rename) = self.prefix() {
-            return format!("{rename}; model.load_state_dict(&state)?");
-        }
-        if let Some(prefix) = self.part() {
-            let load = "model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
-            return format!("state.rename(\"{prefix}.**\", \"**\")?; {load}");
-        }
-        let every =
-            |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
-        let differ = !self.mismatched.is_empty();
-        let align = options.align || differ && every(same_dims);
-        let ignore_names =
-            options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
-        // Values with other sizes cannot be loaded.
-        let unfit =
-            self.mismatched.iter().map(|(path, ..)| path).filter(|_| differ && !align && !ignore_names);
-        let removed: String = unfit
-            .chain(self.refused.iter().map(|(path, _)| path))
-            .map(|path| format!("state.remove({path:?}); "))
-            .collect();
-        let absent = !self.missing.is_empty() || !self.unexpected.is_empty();
-        let partial = options.partial || absent || !removed.is_empty();
-        let setters: String = [("partial", partial), ("align", align), ("ignore_names", ignore_names)]
-            .iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| format!(".{name}(true)"))
-            .collect();
-        format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
-    }
-
-    /// The prefix of the part of the state that has all that is missing: a checkpoint can have more than a
-    /// model.
-    fn part(&self) -> Option<&str> {
-        if !self.mismatched.is_empty() || !self.refused.is_empty() {
-            return None;
-        }
-        let first = self.missing.first()?;
-        let prefixes = self.unexpected.iter().filter_map(|path| path.strip_suffix(first)?.strip_suffix('.'));
-        let all = |prefix: &&str| {
-            self.missing.iter().all(|path| self.unexpected.contains(&format!("{prefix}.{path}")))
-        };
-        prefixes.into_iter().find(all)
-    }
-
-    /// The call that adds or removes the prefix in which all paths differ, if they do.
-    fn prefix(&self) -> Option<String> {
-        let (missing, unexpected) = (&self.missing, &self.unexpected);
-        if missing.len() != unexpected.len() || !self.mismatched.is_empty() || !self.refused.is_empty() {
-            return None;
-        }
-        let longer = |long: &[String], short: &[String]| {
-            let prefix = long.first()?.strip_suffix(short.first()?.as_str())?.strip_suffix('.')?.to_string();
-            let fits = |(long, short): (&String, &String)| *long == format!("{prefix}.{short}");
-            long.iter().zip(short).all(fits).then_some(prefix)
-        };
-        match (longer(unexpected, missing), longer(missing, unexpected)) {
-            (Some(prefix), _) => Some(format!("state.rename(\"{prefix}.**\", \"**\")?")),
-            (_, Some(prefix)) => Some(format!("state.rename(\"**\", \"{prefix}.**\")?")),
-            _ => None,
-        }
-    }
-}
-
-/// Whether both have the same named dims of the same sizes, in any order.
-fn same_dims(own: &Shape, given: &Shape) -> bool {
-    let dims = |shape: &Shape| {
-        let mut dims: Vec<_> = shape.names.iter(shape.sizes.len()).zip(shape.sizes.iter().copied()).collect();
-        dims.sort();
-        dims
-    };
-    let named = |shape: &Shape| shape.names.iter(shape.sizes.len()).all(|name| name.is_some());
-    named(own) && named(given) && dims(own) == dims(given)
-}
-
 /// The target of a value in a model.
-enum Place {
+pub(super) enum Place {
     Parameter(Parameter),
     Buffer(Buffer),
 }
 
 impl Place {
-    fn value(&self) -> NamedTensor {
+    pub(super) fn value(&self) -> NamedTensor {
         match self {
             Place::Parameter(parameter) => parameter.tensor().into_value(),
             Place::Buffer(buffer) => buffer.value(),
@@ -214,7 +138,7 @@ impl StateDict {
         if differ || !report.refused.is_empty() || absent && !options.partial {
             let message = format!("the state does not fit the model: {report}");
             let error = Error::new(ErrorKind::Value, "load_state_dict", message);
-            return Err(error.with_repair(report.repair(options)));
+            return Err(error.with_repair(repair(self, &places, report, options)?));
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value) {
@@ -231,7 +155,7 @@ impl StateDict {
     /// What does not fit, and the new values of the others, each with its place and the value before.
     #[track_caller]
     #[allow(clippy::type_complexity)]
-    fn compare<'p>(
+    pub(super) fn compare<'p>(
         &self,
         places: &'p BTreeMap<String, Place>,
         options: LoadOptions,

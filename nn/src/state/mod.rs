@@ -2,6 +2,7 @@
 //! loads them.
 
 mod load;
+mod repair;
 
 pub use load::{LoadOptions, LoadReport};
 
