@@ -206,6 +206,7 @@ fn rows() -> Result<Vec<Row>> {
         EmbeddingBag: EmbeddingBag::builder(("vocab", 9), ("embed", 4)).dim("word").build()?, EmbeddingBag::new(9, 4)?;
             words;
         Identity: Identity, Identity; image;
+        Lambda: Lambda::new(|x| x.square()), Lambda::new(|x| x.square()); image;
         Residual: Residual::new(Linear::new(("W", 4), ("W", 4))?), Residual::new(Linear::new(4, 4)?); image;
         Sequential: Sequential::new().then(Linear::new(("W", 4), ("out", 3))?).then(Relu),
             Sequential::new().then(Linear::new(4, 3)?).then(Relu); image;

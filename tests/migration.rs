@@ -7,7 +7,7 @@ use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
 use namegrad::nn::{
-    Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
+    self, Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
     TransformerEncoderLayer, functional_call, pack_padded_sequence, parametrize,
 };
 use namegrad::optim::schedule::{
@@ -426,6 +426,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
     schedules(net, 100)?;
     runs(net.clone())?;
+    let linear = Linear::new(("C", 3), ("features", 8))?;
+    Sequential::new().then(linear).then(nn::Lambda::new(|x| x.square()));
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;

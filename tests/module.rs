@@ -4,7 +4,7 @@
 use namegrad::autograd::{gradcheck_parameters, observe};
 use namegrad::core::NamedTensor;
 use namegrad::nn::parametrize::{self, Parametrization, SpectralNormOptions};
-use namegrad::nn::{Buffer, Hooked, ModuleDict, ModuleList, functional_call, gradcheck_module};
+use namegrad::nn::{Buffer, Hooked, Lambda, ModuleDict, ModuleList, functional_call, gradcheck_module};
 use namegrad::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -608,5 +608,26 @@ fn hooks_of_a_layer_with_several_inputs() -> Result<()> {
     hooked.forward(&inputs)?.1.sum(..)?.backward()?;
     let calls = calls.lock().unwrap();
     assert!(calls.len() == 2 && calls[1].0.iter().all(Option::is_none));
+    Ok(())
+}
+
+#[test]
+fn a_closure_in_a_sequence() -> Result<()> {
+    let model = Sequential::new()
+        .then(Linear::new(("in", 3), ("out", 4))?)
+        .then(Lambda::new(|x| x.square()))
+        .then_named("halves", Lambda::new(|x| x.narrow("out", 0, 2)));
+    let x = Tensor::randn([("N", 2), ("in", 3)])?;
+    let y = model.forward(&x)?;
+    assert_eq!(y.shape().to_string(), "[N=2, out=2]");
+    assert_eq!(model.named_parameters().len(), 2);
+    assert!(model.deep_copy()?.forward(&x)?.equal(&y)?);
+    assert!(model.to_string().contains("Lambda"), "{model}");
+    // An error has the line of the closure and the path of the layer.
+    let wrong = Sequential::new().then(Relu).then_named("sum", Lambda::new(|x| x.sum("out")));
+    let line = line!() - 1;
+    let error = wrong.forward(&x).unwrap_err();
+    assert!(error.message().starts_with("the layer 'sum': "), "{error}");
+    assert_eq!((error.op(), error.location().file(), error.location().line()), ("sum", file!(), line));
     Ok(())
 }

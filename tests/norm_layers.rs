@@ -2,7 +2,7 @@
 //! they refuse.
 
 use namegrad::nn::{
-    Bilinear, ChannelShuffle, EmbeddingBag, Identity, InstanceNorm, LocalResponseNorm, ModuleDict,
+    Bilinear, ChannelShuffle, EmbeddingBag, Identity, InstanceNorm, Lambda, LocalResponseNorm, ModuleDict,
     ModuleList, PixelShuffle, PixelUnshuffle, Unflatten,
 };
 use namegrad::prelude::*;
@@ -33,6 +33,7 @@ const LAYERS: &[Row] = &[
     ("Flatten", IMAGE, || Ok(Box::new(Flatten::new(["F", "H", "W"], "features")?))),
     ("Unflatten", IMAGE, || Ok(Box::new(Unflatten::new("F", [("A", 2), ("B", 2)])?))),
     ("Identity", IMAGE, || Ok(Box::new(Identity))),
+    ("Lambda", IMAGE, || Ok(Box::new(Lambda::new(|x| x.mul(x.mean(["H", "W"])?.align_as(x)?))))),
     ("Residual", IMAGE, || Ok(Box::new(Residual::new(Linear::new(("F", 4), ("F", 4))?)))),
 ];
 

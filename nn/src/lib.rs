@@ -50,7 +50,8 @@
 //!   or as a [`PackedSequence`].
 //! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`],
 //!   [`RotaryEmbedding`].
-//! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
+//! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`];
+//!   [`Lambda`] makes a layer of a closure.
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
 //! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also
 //!   a layer, such as [`CrossEntropyLoss`]. For many classes: [`AdaptiveLogSoftmaxWithLoss`].

@@ -11,6 +11,7 @@ mod dropout;
 mod embedding;
 mod hooked;
 mod image;
+mod lambda;
 mod linear;
 mod linear_loss;
 mod loss;
@@ -41,6 +42,7 @@ pub use dropout::*;
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use hooked::Hooked;
 pub use image::*;
+pub use lambda::Lambda;
 pub use linear::{Linear, LinearBuilder};
 pub use linear_loss::{LinearCrossEntropyLoss, LinearCrossEntropyLossBuilder};
 pub use loss::*;
@@ -125,6 +127,7 @@ use std::sync::Arc;
     message = "`{Self}` is not a layer from `{Input}` to `{Output}`",
     label = "not such a layer",
     note = "implement `Layer` for it: fn forward(&self, input: &{Input}) -> Result<{Output}>",
+    note = "a closure from tensor to tensor becomes a layer with `nn::Lambda::new`",
     note = "a `Result` must be unwrapped first, with `?`"
 )]
 pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
