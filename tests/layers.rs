@@ -190,8 +190,8 @@ fn rows() -> Result<Vec<Row>> {
         Hardtanh: Hardtanh::new()?, Hardtanh::new()?; x;
         Softshrink: Softshrink::new()?, Softshrink::new()?; x;
         Hardshrink: Hardshrink::new()?, Hardshrink::new()?; x;
-        Gelu: Gelu::new()?, Gelu::new()?; x;
-        Rrelu: eval(Rrelu::new()?), eval(Rrelu::new()?); x;
+        Gelu: Gelu::new()?, Gelu::default(); x;
+        Rrelu: eval(Rrelu::new()?), eval(Rrelu::default()); x;
         Threshold: Threshold::new(0.1, 20)?, Threshold::new(0.1, 20)?; x;
         Softmax: Softmax::new("class")?, Softmax::new(1)?; x;
         LogSoftmax: LogSoftmax::new("class")?, LogSoftmax::new(1)?; x;
@@ -287,7 +287,7 @@ fn rows() -> Result<Vec<Row>> {
 
         PairwiseDistance: PairwiseDistance::new("class")?, PairwiseDistance::new(1)?; x, other;
         CosineSimilarity: CosineSimilarity::new("class")?, CosineSimilarity::new(1)?; x, other;
-        MseLoss: MseLoss::new()?, MseLoss::new()?; x, other;
+        MseLoss: MseLoss::new()?, MseLoss::default(); x, other;
         L1Loss: L1Loss::new()?, L1Loss::new()?; x, other;
         SmoothL1Loss: SmoothL1Loss::new()?, SmoothL1Loss::new()?; x, other;
         HuberLoss: HuberLoss::new()?, HuberLoss::new()?; x, other;

@@ -9,7 +9,7 @@
 /// ```
 ///
 /// becomes a struct with the fields `alpha` and `path`, `Elu::new()?`, `Elu::builder().alpha(0.5).build()?`,
-/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`. Several inputs are several arguments of `forward`,
+/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`, and `Default` if `new` takes no arguments. Several inputs are several arguments of `forward`,
 /// and a tuple in `Layer`. A weight is a buffer, so it is saved with the model. In the call, each field is a
 /// variable with its name; `training` is whether the layer is being trained.
 macro_rules! stateless {
@@ -59,15 +59,21 @@ macro_rules! stateless {
             /// None today.
             #[track_caller]
             pub fn build(self) -> Result<$layer> {
-                Ok($layer {
+                Ok(self.layer())
+            }
+
+            fn layer(self) -> $layer {
+                $layer {
                     $($weight: self.$weight.map($crate::Buffer::new),)*
                     $($dim: self.$dim,)*
                     $($field: self.$field,)*
                     training: $crate::training::Training::new(),
                     path: $crate::training::ModulePath::new(),
-                })
+                }
             }
         }
+
+        $crate::layers::stateless::default! { $layer $($dim)* }
 
         impl $layer {
             /// A layer with the defaults.
@@ -120,6 +126,19 @@ macro_rules! stateless {
     )*};
 }
 
+/// `Default` for a layer whose `new` takes no arguments.
+macro_rules! default {
+    ($layer:ident) => {
+        impl Default for $layer {
+            /// Same as [`new`](Self::new).
+            fn default() -> $layer {
+                $layer::builder().layer()
+            }
+        }
+    };
+    ($layer:ident $($dim:ident)+) => {};
+}
+
 /// A tensor, or a tuple with a tensor for each input.
 macro_rules! inputs {
     ($one:ident) => { Tensor };
@@ -132,4 +151,4 @@ macro_rules! taken {
     ($given:ident => $($input:ident),+) => { let ($($input),+) = $given; };
 }
 
-pub(crate) use {inputs, stateless, taken};
+pub(crate) use {default, inputs, stateless, taken};
