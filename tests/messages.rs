@@ -8,7 +8,7 @@
 use namegrad::autograd::{Op, Parameter, detect_anomaly, functional, grad, gradcheck};
 use namegrad::core::{Reduce, Triangle};
 use namegrad::nn::{Buffer, init};
-use namegrad::optim::clip_grad_norm_;
+use namegrad::optim::{Lbfgs, clip_grad_norm_};
 use namegrad::options::*;
 use namegrad::prelude::*;
 use namegrad::{names, ops};
@@ -421,7 +421,9 @@ fn optimizers() -> Result<()> {
     m.wrong(Adam::builder(layer.parameters()).weight_decay(f64::NAN).build());
     m.wrong(Sgd::builder(layer.parameters()).momentum(-0.5).build());
     m.wrong(Sgd::builder(Vec::new()).lr(0.1).build());
-    m.check("optimizers", 6);
+    m.wrong(AdamW::builder_named(layer.named_parameters()).group_matching("**.biases", |_| {}).build());
+    m.wrong(Lbfgs::builder_named(layer.named_parameters()).group_matching("**.bias", |_| {}).build());
+    m.check("optimizers", 8);
     Ok(())
 }
 

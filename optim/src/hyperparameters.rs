@@ -93,8 +93,10 @@ macro_rules! optimizer {
                 $crate::Builder::new(parameters, $Options::default())
             }
 
-            /// A builder for an optimizer with these parameters, `model.named_parameters()`, whose paths make
-            /// it possible to [choose groups by pattern](crate::Builder::group_matching).
+            /// A builder for an optimizer with these parameters, `model.named_parameters()`. Saved states then
+            /// have their paths, and you can
+            /// [choose groups by pattern](crate::Builder::group_matching); [`Lbfgs`](crate::Lbfgs) has only
+            /// one group.
             pub fn builder_named(
                 parameters: impl IntoIterator<Item = (String, namegrad_autograd::Parameter)>,
             ) -> $crate::Builder<$Options> {
@@ -120,8 +122,8 @@ macro_rules! optimizer {
             /// differs from the first group.
             ///
             /// # Errors
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range or
-            /// the optimizer already has a parameter.
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range, the
+            /// optimizer already has a parameter, or it is [`Lbfgs`](crate::Lbfgs), which has one group.
             #[track_caller]
             pub fn add_group(
                 &mut self,

@@ -31,7 +31,8 @@ optimizer! {
     /// where `t` is `lr`, in the first iteration `min(1, 1 / ‖g‖₁) · lr`, or what the line search finds from
     /// there. A pair with `s·y ≤ 1e-10` is left out.
     ///
-    /// All parameters are in one group. If the closure fails, parameters and state are as before the step.
+    /// All parameters are in one group: [`Builder::group`](crate::Builder::group),
+    /// [`group_matching`](crate::Builder::group_matching) and [`add_group`](Self::add_group) are errors. If the closure fails, parameters and state are as before the step.
     ///
     /// A step ends where the loss is NaN or the gradient is not finite, and returns the loss at its start.
     /// The parameters go back to the last point where both were good, and the pairs are dropped. In PyTorch
@@ -112,8 +113,13 @@ impl Formula for LbfgsOptions {
 
     #[track_caller]
     fn check_all(groups: &[LbfgsOptions]) -> Result<()> {
-        Checks("Lbfgs").require(groups.len() == 1, || {
+        let check = Checks("Lbfgs").require(groups.len() == 1, || {
             "LBFGS doesn't support per-parameter options (parameter groups)".into()
+        });
+        check.map_err(|error| {
+            error.with_repair(
+                "Lbfgs::builder(model.parameters()), without group, group_matching and add_group",
+            )
         })
     }
 
