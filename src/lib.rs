@@ -53,6 +53,21 @@
 //! codegen-units = 16
 //! ```
 //!
+//! # Threads
+//!
+//! Large ops run on all cores. The environment variable `RAYON_NUM_THREADS` sets another number of threads, and so
+//! does [rayon](https://docs.rs/rayon) in a program, for all ops or for a part of them:
+//!
+//! ```
+//! use namegrad::prelude::*;
+//! let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool");
+//! let y = pool.install(|| Tensor::ones([1000, 1000])?.exp())?;
+//! # assert_eq!(y.numel(), 1_000_000);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! `docs/performance.md` also says how a loader's workers share the cores with ops.
+//!
 //! # Where to find what
 //!
 //! * [`Tensor`](prelude::Tensor) has the ops as methods, and [`TensorOptions`](prelude::TensorOptions) has

@@ -426,6 +426,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
     schedules(net, 100)?;
     runs(net.clone())?;
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(4).build_global();
+    rayon::current_num_threads();
     let linear = Linear::new(("C", 3), ("features", 8))?;
     Sequential::new().then(linear).then(nn::Lambda::new(|x| x.square()));
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
@@ -570,11 +572,13 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 35] = [
+const SKETCHES: [&str; 37] = [
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
     "file.tensors",
     "Option",
+    "RAYON_NUM_THREADS=4",
+    "net",
     "rand_distr",
     "w",
     "C",

@@ -122,3 +122,35 @@ fn a_graph_made_by_one_thread_is_walked_and_dropped_by_others() -> Result<()> {
     assert_eq!(Arc::strong_count(&token), 1);
     Ok(())
 }
+
+/// What `docs/performance.md` says about the number of threads: ops run on the pool in which they are called.
+#[test]
+fn ops_run_on_the_pool_around_them() -> Result<()> {
+    let x = Tensor::ones([1 << 21])?;
+    // Whether an op asked other threads of the pool for help, while those were busy.
+    let asks_for_help = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let (busy, started) = std::sync::mpsc::channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let released = std::sync::Mutex::new(released);
+        let released = Arc::new(released);
+        for _ in 1..threads {
+            let (busy, released) = (busy.clone(), released.clone());
+            pool.spawn(move || {
+                busy.send(()).expect("the test waits");
+                // Ends when the test does.
+                released.lock().map(|released| released.recv().ok()).ok();
+            });
+            started.recv().expect("a thread of the pool");
+        }
+        let asked = pool.install(|| {
+            assert_eq!(rayon::current_num_threads(), threads);
+            x.exp().map(|_| pool.current_thread_has_pending_tasks())
+        });
+        drop(release);
+        asked
+    };
+    assert_eq!(asks_for_help(1)?, Some(false));
+    assert_eq!(asks_for_help(2)?, Some(true));
+    Ok(())
+}
