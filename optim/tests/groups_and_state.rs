@@ -1,7 +1,7 @@
 //! Parameter groups, their state, saving and loading it, and rejected calls.
 
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
 use namegrad_optim::{
     Adam, AdamW, Builder, ClipGradNormOptions, Descent, Method, Optimizer, OptimizerState, Pass, Sgd, Turn,

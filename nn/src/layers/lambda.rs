@@ -37,9 +37,11 @@ use std::sync::Arc;
 #[module(crate = crate)]
 pub struct Lambda {
     #[module(skip)]
-    f: Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>,
+    f: Arc<Closure>,
     path: ModulePath,
 }
+
+type Closure = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 impl Lambda {
     /// A layer that calls `f`.
