@@ -123,7 +123,7 @@ impl Error {
     /// }
     /// let error = grade(120).unwrap_err();
     /// assert!(error.to_string().starts_with("grade: points must be at most 100, got 120 (at "));
-    /// assert_eq!(error.location().line(), 10);
+    /// assert_eq!((error.kind(), error.op()), (ErrorKind::Value, "grade"));
     /// ```
     #[cold]
     #[track_caller]
