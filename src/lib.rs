@@ -55,8 +55,8 @@
 //!
 //! # Threads
 //!
-//! Large ops run on all cores. The environment variable `RAYON_NUM_THREADS` sets another number of threads, and so
-//! does [rayon](https://docs.rs/rayon) in a program, for all ops or for a part of them:
+//! Large ops run on all cores. The environment variable `RAYON_NUM_THREADS` sets another number of threads,
+//! and so does [rayon](https://docs.rs/rayon) in a program, for all ops or for a part of them:
 //!
 //! ```
 //! use namegrad::prelude::*;

@@ -32,8 +32,8 @@ use std::panic::Location;
 /// because small gradients vanish in it; `bf16` needs none.
 ///
 /// Use `bf16` on a CPU. With instructions for its products, a training step takes 0.27 to 0.6 of its time in
-/// `f32`, and without them a little longer; `docs/performance.md` has the figures. On most CPUs, `f16` is slower
-/// than `f32`.
+/// `f32`, and without them a little longer; `docs/performance.md` has the figures. On most CPUs, `f16` is
+/// slower than `f32`.
 ///
 /// Your own [`Op`](crate::Op) gets its inputs as they are, which may be of several dtypes. Cast them
 /// before you apply it, such as with `x.to(DType::F32)?`.

@@ -117,7 +117,8 @@ impl Error {
     /// fn grade(points: i64) -> Result<i64> {
     ///     if points > 100 {
     ///         let message = format!("points must be at most 100, got {points}");
-    ///         return Err(Error::new(ErrorKind::Value, "grade", message).with_repair("grade(points.min(100))?"));
+    ///         let error = Error::new(ErrorKind::Value, "grade", message);
+    ///         return Err(error.with_repair("grade(points.min(100))?"));
     ///     }
     ///     Ok(points / 10)
     /// }
@@ -143,7 +144,8 @@ impl Error {
     /// The error of other code, or a message, as an error of kind [`ErrorKind::Other`] at the caller's line.
     /// The error is its [`source`](std::error::Error::source).
     ///
-    /// Call it in a closure, as below: in `map_err(Error::other)`, the line would be one of the standard library.
+    /// Call it in a closure, as below: in `map_err(Error::other)`, the line would be one of the standard
+    /// library.
     ///
     /// ```
     /// use namegrad_core::{Error, ErrorKind, Result};

@@ -39,8 +39,8 @@
 //! # Where to find what
 //!
 //! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
-//!   a [`Buffer`], a [`Training`] flag, another module, or plain data. With `#[derive(Clone, Module)]`, a clone
-//!   has the same parameters, and [`deep_copy`](Module::deep_copy) makes a copy with its own.
+//!   a [`Buffer`], a [`Training`] flag, another module, or plain data. With `#[derive(Clone, Module)]`, a
+//!   clone has the same parameters, and [`deep_copy`](Module::deep_copy) makes a copy with its own.
 //! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`Embedding`], [`EmbeddingBag`],
 //!   [`Dropout`], [`Relu`] and other activations; [`MaxPool`], [`AvgPool`] and other pooling; normalizations
 //!   [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`], [`LocalResponseNorm`];

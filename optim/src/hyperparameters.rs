@@ -93,10 +93,9 @@ macro_rules! optimizer {
                 $crate::Builder::new(parameters, $Options::default())
             }
 
-            /// A builder for an optimizer with these parameters, `model.named_parameters()`. Saved states then
-            /// have their paths, and you can
-            /// [choose groups by pattern](crate::Builder::group_matching); [`Lbfgs`](crate::Lbfgs) has only
-            /// one group.
+            /// A builder for an optimizer with these parameters, `model.named_parameters()`. Saved states have
+            /// their paths, and you can [choose groups by pattern](crate::Builder::group_matching), except for
+            /// [`Lbfgs`](crate::Lbfgs), which has one group.
             pub fn builder_named(
                 parameters: impl IntoIterator<Item = (String, namegrad_autograd::Parameter)>,
             ) -> $crate::Builder<$Options> {

@@ -32,7 +32,8 @@ optimizer! {
     /// there. A pair with `s·y ≤ 1e-10` is left out.
     ///
     /// All parameters are in one group: [`Builder::group`](crate::Builder::group),
-    /// [`group_matching`](crate::Builder::group_matching) and [`add_group`](Self::add_group) are errors. If the closure fails, parameters and state are as before the step.
+    /// [`group_matching`](crate::Builder::group_matching) and [`add_group`](Self::add_group) are errors. If
+    /// the closure fails, parameters and state are as before the step.
     ///
     /// A step ends where the loss is NaN or the gradient is not finite, and returns the loss at its start.
     /// The parameters go back to the last point where both were good, and the pairs are dropped. In PyTorch

@@ -182,7 +182,8 @@ impl Default for GradScaler {
 
 impl GradScaler {
     /// A scaler with PyTorch's defaults: it starts at a scale of 65536, doubles it after 2000 steps with
-    /// finite gradients in a row, and halves it after a step without. [`builder`](Self::builder) changes them.
+    /// finite gradients in a row, and halves it after a step without. [`builder`](Self::builder) changes
+    /// them.
     pub fn new() -> GradScaler {
         GradScaler::builder().build().expect("the defaults are in range")
     }

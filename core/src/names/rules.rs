@@ -156,8 +156,8 @@ fn brought_together(op: &str, left: Input<'_>, right: Input<'_>, [a, b]: [Name; 
     }
 }
 
-/// A repair for two inputs whose names do not unify: it renames dims whose names look misspelled, or aligns one
-/// input to the other, if that is possible.
+/// A repair for two inputs whose names do not unify: it renames dims whose names look misspelled, or aligns
+/// one input to the other, if that is possible.
 #[cold]
 fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String {
     let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
@@ -198,8 +198,8 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
     )
 }
 
-/// The repair for dims of equal sizes at equal positions whose names are almost the same: the inputs unify when
-/// those of the right one are renamed. To broadcast by name would make a tensor with both dims.
+/// The repair for dims of equal sizes at equal positions whose names are almost the same: the inputs unify
+/// when those of the right one are renamed. To broadcast by name would make a tensor with both dims.
 fn respelled(op: &str, left: Input<'_>, right: Input<'_>) -> Option<String> {
     let from_right = |x: &Input<'_>, k: usize| {
         let dim = x.sizes.len().checked_sub(k + 1)?;

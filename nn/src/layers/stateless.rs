@@ -9,9 +9,10 @@
 /// ```
 ///
 /// becomes a struct with the fields `alpha` and `path`, `Elu::new()?`, `Elu::builder().alpha(0.5).build()?`,
-/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`, and `Default` if `new` takes no arguments. Several inputs are several arguments of `forward`,
-/// and a tuple in `Layer`. A weight is a buffer, so it is saved with the model. In the call, each field is a
-/// variable with its name; `training` is whether the layer is being trained.
+/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`, and `Default` if `new` takes no arguments. Several
+/// inputs are several arguments of `forward`, and a tuple in `Layer`. A weight is a buffer, so it is saved
+/// with the model. In the call, each field is a variable with its name; `training` is whether the layer is
+/// being trained.
 macro_rules! stateless {
     ($(
         $(#[$doc:meta])*
