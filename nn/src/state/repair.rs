@@ -10,22 +10,25 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn repair(
     state: &StateDict,
     places: &BTreeMap<String, Place>,
-    mut report: LoadReport,
+    report: LoadReport,
     options: LoadOptions,
 ) -> Result<String> {
-    let mut state = state.clone();
+    let without_renames = report.call(options);
+    let (mut state, mut report) = (state.clone(), report);
     let mut calls = String::new();
-    // Each rename fills missing paths, so this ends.
-    while let Some((from, to)) = moved(&state, places, &report) {
-        let (from, to) = (below(from), below(to));
-        if state.rename(&from, &to).is_err() {
-            break;
-        }
+    for _ in 0..MOST_RENAMES {
+        let renamed = moved(&state, places, &report).map(|(from, to)| (below(from), below(to)));
+        let Some((from, to)) = renamed.filter(|(from, to)| state.rename(from, to).is_ok()) else {
+            return Ok(calls + &report.call(options));
+        };
         calls += &format!("state.rename(\"{from}\", \"{to}\")?; ");
         report = state.compare(places, options)?.0;
     }
-    Ok(calls + &report.call(options))
+    Ok(without_renames)
 }
+
+/// The most renames of a repair, and one more. Paths that differ in more ways are of another model.
+const MOST_RENAMES: usize = 5;
 
 /// The pattern of all paths with a prefix.
 fn below(prefix: &str) -> String {
