@@ -160,7 +160,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     }
 
     /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
-    /// each, for short parameters on several threads at once.
+    /// each, for several at once.
     ///
     /// A [`Pass`] provides all gradients at once, can visit the parameters several times, and can evaluate
     /// the loss again:

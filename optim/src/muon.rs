@@ -1,5 +1,6 @@
 //! Muon, momentum whose direction is an orthogonal matrix.
 
+use crate::descent::Pass;
 use crate::direction::Direction;
 use crate::hyperparameters::{Formula, optimizer};
 use crate::method::{Checks, Turn, update_tensors};
@@ -142,6 +143,11 @@ impl Formula for MuonOptions {
         let scale = self.adjust_lr_fn.unwrap_or(AdjustLr::Original).scale(param.sizes());
         let direction = Direction::decoupled(false, self.lr, self.weight_decay);
         update_tensors(&Step { direction, size: self.lr * scale }, param, &along, [])
+    }
+
+    /// One matrix after the other, since products use all threads.
+    fn advance_all(pass: &mut Pass<'_, MuonOptions>) -> Result<()> {
+        pass.each(|method, turn| method.advance(turn))
     }
 }
 

@@ -58,34 +58,29 @@ impl<'a, M: Method> Pass<'a, M> {
         Ok(())
     }
 
-    /// Like [`each`](Self::each), for updates that do not depend on each other. Parameters that are too short
-    /// for several threads are updated by one thread each, at the same time.
+    /// Like [`each`](Self::each), for updates that do not depend on each other: several parameters are updated
+    /// at the same time, and long ones by several threads. Use `each` for updates of large products, which use
+    /// all threads themselves. If `f` fails, other parameters are changed.
     ///
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn each_at_once(&mut self, f: impl Fn(&M, Turn<'_>) -> Result<()> + Sync) -> Result<()> {
+        let all = self.members.iter().flatten().map(|member| member.parameter.numel()).sum::<usize>();
+        if all < PARALLEL {
+            return self.each(f);
+        }
         let groups = self.groups.iter().zip(&mut *self.members);
-        let all = groups.flat_map(|(method, members)| members.iter_mut().map(move |member| (method, member)));
-        let is_short = |member: &Member| member.parameter.numel() < PARALLEL;
-        let (mut short, long): (Vec<_>, Vec<_>) = all.partition(|(_, member)| is_short(member));
-        for (method, member) in long {
-            member.step(method, &mut |turn| f(method, turn))?;
-        }
-        if short.iter().map(|(_, member)| member.parameter.numel()).sum::<usize>() < PARALLEL {
-            return short.iter_mut().try_for_each(|(method, member)| {
-                let method: &M = method;
-                member.step(method, &mut |turn| f(method, turn))
-            });
-        }
-        let results: Vec<_> =
-            short.into_iter().map(|(method, member)| Mutex::new((method, member, Ok(())))).collect();
-        at_once(results.len(), &|task| {
-            let mut task = results[task].lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks: Vec<_> = groups
+            .flat_map(|(method, members)| members.iter_mut().map(move |member| (method, member)))
+            .map(|(method, member)| Mutex::new((method, member, Ok(()))))
+            .collect();
+        at_once(tasks.len(), &|task| {
+            let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
             let (method, member, result) = &mut *task;
             let method: &M = method;
             *result = member.step(method, &mut |turn| f(method, turn));
         });
-        results.into_iter().try_for_each(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+        tasks.into_iter().try_for_each(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner).2)
     }
 
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
