@@ -65,8 +65,8 @@ pub fn update<T: Real, const STATES: usize>(
     sweep::<T, STATES, 0>(&WithoutSums(update), x, g, states);
 }
 
-/// Runs `f` for each number below `tasks` on all threads, such as an update for each of several slices. A thread
-/// that has none left helps with the long ones of others.
+/// Runs `f` for each number below `tasks` on all threads, such as an update for each of several slices. A
+/// thread that has none left helps with the long ones of others.
 pub fn at_once(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     each(tasks, f);
 }

@@ -1,5 +1,5 @@
 //! Products and sums of many long vectors, for optimizers that keep some of them. Each vector is read once, a
-//! few vectors at a time: memory gives one stream less than a core can take, and many streams less again.
+//! few of them at a time: a core gets more from memory by four streams than by one or by twenty.
 
 use super::math::Real;
 use super::row::{LANES, dot, largest_term, sum_lanes};
@@ -48,8 +48,8 @@ pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; 
     total
 }
 
-/// `to += Σ factor x` for pairs of a factor and a vector. Returns the product of `to` with `y`, and the largest
-/// magnitude in `to`.
+/// `to += Σ factor x` for pairs of a factor and a vector. Returns the product of `to` with `y`, and the
+/// largest magnitude in `to`.
 ///
 /// ```
 /// use namegrad_core::cpu::vectors::combine;

@@ -28,8 +28,8 @@ const B_DIRECT: usize = 1024;
 enum Sums<T: MatmulElement> {
     /// `beta C` for a C of accumulators, with contiguous rows at a stride.
     InPlace(T::Acc, *mut T::Acc, isize),
-    /// `beta C`, in which each number is rounded once. There is one block of `k`. The last matrix is the part of
-    /// a symmetric C on the other side of the diagonal.
+    /// `beta C`, in which each number is rounded once. There is one block of `k`. The last matrix is the part
+    /// of a symmetric C on the other side of the diagonal.
     Rounded(T::Acc, Mat<*mut T>, Option<Mat<*mut T>>),
 }
 

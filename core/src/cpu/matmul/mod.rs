@@ -2,9 +2,10 @@
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
 //! `pack` (copies of parts of the operands). `pairs` and `amx` have what differs for `bf16`. `rounded` has
-//! sums that are not formed in C. `gram` has products of a matrix with itself transposed. `matvec` has products with a vector or a few rows, with its two steps `dots`
-//! and `axpys`. `foreign` has products on processors without a kernel here. `element` has the types of
-//! numbers, `lanes` the vector registers, and `threads` shares the work.
+//! sums that are not formed in C. `gram` has products of a matrix with itself transposed. `matvec` has
+//! products with a vector or a few rows, with its two steps `dots` and `axpys`. `foreign` has products on
+//! processors without a kernel here. `element` has the types of numbers, `lanes` the vector registers, and
+//! `threads` shares the work.
 //!
 //! The order of every sum over `k`, and so the bits of a result, depend on the shape, the strides and the
 //! CPU, but not on the number of threads.
