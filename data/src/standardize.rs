@@ -252,20 +252,17 @@ fn refused(x: &Tensor, what: &str) -> Error {
 /// The most elements that are converted to `f64` at once.
 const PART: usize = 1 << 20;
 
-/// The sum of `f` over parts of `x` along the first of the dims, in `f64`.
+/// The sum of `f` over parts of `x` along the first of the dims, in `f64`. `x` has elements.
 fn total(x: &Tensor, over: &Over, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let Some(dim) = over.first().copied() else { return f(&x.to(DType::F64)?) };
     let size = x.sizes()[dim];
     let len = (PART / (x.numel() / size)).max(1);
-    let mut total = None;
-    for start in (0..size).step_by(len) {
-        let part = f(&x.narrow(dim, start as isize, len.min(size - start))?.to(DType::F64)?)?;
-        total = Some(match total {
-            None => part,
-            Some(total) => part.add(&total)?,
-        });
+    let part = |start: usize| f(&x.narrow(dim, start as isize, len.min(size - start))?.to(DType::F64)?);
+    let mut total = part(0)?;
+    for start in (len..size).step_by(len) {
+        total = part(start)?.add(&total)?;
     }
-    total.ok_or_else(|| refused(x, "there are no values"))
+    Ok(total)
 }
 
 /// The means and standard deviations in a file.

@@ -142,6 +142,7 @@ fn add_products<T: Real, const M: usize, const N: usize>(
             y.map(|y| y[range.clone()].as_chunks::<LANES>()),
         );
         let mut lanes = [[[T::ZERO; LANES]; N]; M];
+        // Not with `add_product`, with which the compiler keeps the sums in memory.
         for at in 0..range.len() / LANES {
             for i in 0..M {
                 for j in 0..N {

@@ -5,7 +5,7 @@ use super::kernel::{Kernels, Layout, Tile};
 #[cfg(target_arch = "x86_64")]
 use super::pack::Part;
 use super::pack::{PANELS, pack, with_buffer};
-use super::rounded::write;
+use super::rounded::{turn, write};
 use super::{Mat, Product};
 #[cfg(target_arch = "x86_64")]
 use super::{amx, pairs};
@@ -88,6 +88,11 @@ impl<T: Accumulator> Plan<T> {
             b_direct: E::IS_ACC && p.b.col_stride == 1 && b_direct,
         }
     }
+
+    /// Whether one block has all of `k`.
+    fn is_one_block(&self, k: usize) -> bool {
+        k <= self.k_max * self.kernels.layout.depth()
+    }
 }
 
 /// Whether cache lines at this stride use so few sets of the L1 cache that they evict each other. Most L1
@@ -117,18 +122,18 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
 pub(super) unsafe fn blocked_and_rounded<T: MatmulElement>(p: &Product<T>) -> bool {
-    let one = is_one_block(p);
+    let plan = Plan::new(p);
+    let one = plan.is_one_block(p.k);
     if one {
         // SAFETY: the contract is the same.
-        unsafe { blocks(p, &Plan::new(p), Sums::Rounded(p.beta, p.c, None), None) }
+        unsafe { blocks(p, &plan, Sums::Rounded(p.beta, p.c, None), None) }
     }
     one
 }
 
 /// Whether there is one block of `k`.
 pub(super) fn is_one_block<T: MatmulElement>(p: &Product<T>) -> bool {
-    let plan = Plan::new(p);
-    p.k <= plan.k_max * plan.kernels.layout.depth()
+    Plan::new(p).is_one_block(p.k)
 }
 
 /// The columns `from..to` of a symmetric product, down to the diagonal or somewhat further. If they are
@@ -303,15 +308,12 @@ impl<T: MatmulElement> Block<'_, T> {
                 // SAFETY: the kernels have written the sums of these columns, which C has. There is room for
                 // their mirror image, which C has too.
                 unsafe {
-                    let turned = self.panel_sums.add(self.m * width);
-                    if mirror.is_some() {
-                        let sums = self.panel_sums.cast_const();
-                        pack(cols, m_above, m_above, sums, 1, width as isize, turned);
-                    }
-                    write(self.panel_sums, width, m, cols, beta, c.at(0, j));
                     if let Some(mirror) = mirror {
+                        let turned = self.panel_sums.add(self.m * width);
+                        turn(self.panel_sums, width, m_above, cols, turned);
                         write(turned, m_above, cols, m_above, beta, mirror.at(j, 0));
                     }
+                    write(self.panel_sums, width, m, cols, beta, c.at(0, j));
                 }
             }
             j += cols;

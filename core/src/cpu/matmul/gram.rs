@@ -5,7 +5,7 @@
 use super::blocked::{blocked_above, is_one_block};
 use super::element::{Accumulator, MatmulElement};
 use super::pack::{SUMS, pack, with_buffer};
-use super::rounded::write;
+use super::rounded::{turn, write};
 use super::{Method, Product, serial};
 use crate::cpu::threads::each;
 
@@ -113,9 +113,9 @@ unsafe fn by_square<T: MatmulElement>(p: &Product<T>, i: usize, j: usize) {
         with_buffer(&SUMS, 2 * m * n, |sums: *mut T::Acc| {
             let turned = sums.add(m * n);
             Method::Blocked.run(&part, T::Acc::ZERO, sums, n as isize);
-            pack(n, m, m, sums.cast_const(), 1, n as isize, turned);
-            write(sums, n, m, n, p.beta, part.c);
+            turn(sums, n, m, n, turned);
             write(turned, m, n, m, p.beta, p.c.at(j, i));
+            write(sums, n, m, n, p.beta, part.c);
         });
     }
 }

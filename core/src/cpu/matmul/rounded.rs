@@ -1,7 +1,7 @@
 //! Sums that are not formed in C: it has a half type, or its rows are not contiguous.
 
 use super::element::{Accumulator, MatmulElement};
-use super::pack::{SUMS, with_buffer};
+use super::pack::{SUMS, pack, with_buffer};
 use super::{Mat, Method, Product};
 use crate::cpu::simd::{Simd, Vectorized};
 
@@ -44,6 +44,16 @@ pub(crate) unsafe fn write<T: MatmulElement>(
 ) {
     // SAFETY: the contract is the same.
     unsafe { T::round(Rows { sums, width, m, n, beta, c }) };
+}
+
+/// Transposes `m` rows of `n` sums, which are `width` apart, into `n` rows of `m`.
+///
+/// # Safety
+/// The sums are valid for reads, `to` for writes.
+#[inline]
+pub(super) unsafe fn turn<A: Accumulator>(sums: *const A, width: usize, m: usize, n: usize, to: *mut A) {
+    // SAFETY: the contract is the same.
+    unsafe { pack(n, m, m, sums, 1, width as isize, to) };
 }
 
 /// The arguments of [`write`], which meet its contract.
