@@ -47,7 +47,7 @@ pub fn find(name: &str) -> Result<&'static Op> {
     if let Some(op) = known.or_else(|| BY_NAME.get(format!("nn.{own}").as_str())) {
         return Ok(op);
     }
-    let near = namegrad_core::names::closest_of(name, BY_NAME.keys().copied());
+    let near = namegrad_core::names::closest(name, BY_NAME.keys().copied());
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Err(Error::new(ErrorKind::Value, "ops::find", format!("no op is called `{name}`{near}")))
 }

@@ -481,7 +481,7 @@ fn counted(tensors: &[TensorInfo]) -> String {
 /// `; did you mean `x`?` if there is a similar name, otherwise a list of all names.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
-    match namegrad_core::names::closest_of(name, known.iter().copied()) {
+    match namegrad_core::names::closest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None if known.is_empty() => String::new(),
         None if known.len() == 1 => format!("; there is {}", known[0]),

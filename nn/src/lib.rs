@@ -76,6 +76,8 @@ pub mod init;
 mod layers;
 mod module;
 pub mod parametrize;
+#[doc(hidden)]
+pub mod pattern;
 mod state;
 mod summary;
 mod trace;
@@ -86,7 +88,6 @@ pub use call::{functional_call, gradcheck_module, gradcheck_module_with};
 pub use field::{Entry, Field, Visitor};
 pub use layers::*;
 pub use module::Module;
-use namegrad_core::names::pattern;
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};

@@ -1,8 +1,8 @@
 //! [`Listed`], a parameter as an optimizer is given it.
 
 use namegrad_autograd::Parameter;
-use namegrad_core::names::pattern::Pattern;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_nn::pattern::Pattern;
 use std::collections::HashMap;
 
 /// A parameter, with its path in a model if that is known. A [`Parameter`] is one without a path, an item of

@@ -110,7 +110,7 @@ pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usi
 pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
     let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.shape()]);
-    match closest(name, x.names.iter(x.sizes.len()).flatten()) {
+    match closest(name, x.names.iter(x.sizes.len()).flatten().map(Name::as_str)) {
         Some(close) => error.with_repair(format!("did you mean '{close}'?")),
         None if !x.names.is_named() => {
             error.with_repair(format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?"))

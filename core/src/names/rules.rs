@@ -214,7 +214,7 @@ fn respelled(op: &str, left: Input<'_>, right: Input<'_>) -> Option<String> {
             continue;
         }
         let elsewhere = left.names.position(name).is_some() || right.names.position(own).is_some();
-        if n != m || elsewhere || closest(name.as_str(), [own].into_iter()).is_none() {
+        if n != m || elsewhere || closest(name.as_str(), [own.as_str()].into_iter()).is_none() {
             return None;
         }
         renamed.push(format!("(\"{name}\", \"{own}\")"));

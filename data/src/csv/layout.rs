@@ -2,7 +2,7 @@
 
 use super::{Csv, OP};
 use csv::StringRecord;
-use namegrad_core::names::closest_of;
+use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 
@@ -210,7 +210,7 @@ impl Layout {
         let more = if names.len() > some.len() { ", ..." } else { "" };
         let error =
             Csv::refused(format!("{input}: there is no column '{name}', only {}{more}", some.join(", ")));
-        match closest_of(name, names.iter().map(String::as_str)) {
+        match closest(name, names.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
         }
@@ -296,7 +296,7 @@ impl Layout {
     pub(super) fn no_category(&self, record: &StringRecord, column: usize, given: &[String]) -> Error {
         let (line, column_text, field) = (line(record), self.called(column), &record[column]);
         let error = self.csv.malformed(format!("{line}, {column_text}: '{field}' is not one of {given:?}"));
-        match closest_of(field, given.iter().map(String::as_str)) {
+        match closest(field, given.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
         }

@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::field::Entry;
 use crate::module::{Fields, walk};
 use namegrad_autograd::Parameter;
-use namegrad_core::names::{closest_of, is_strict};
+use namegrad_core::names::{closest, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::collections::{BTreeMap, HashMap};
@@ -68,7 +68,7 @@ impl fmt::Display for LoadReport {
             ("unexpected", &self.unexpected, &self.missing, "model"),
         ];
         for (what, paths, others, place) in lists {
-            let each = paths.iter().map(|path| match closest_of(path, others.iter().map(String::as_str)) {
+            let each = paths.iter().map(|path| match closest(path, others.iter().map(String::as_str)) {
                 Some(similar) => format!("{path} (the {place} has {similar})"),
                 None => path.clone(),
             });

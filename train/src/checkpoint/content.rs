@@ -6,7 +6,7 @@
 
 use super::Resumed;
 use super::part::{Before, Parts};
-use namegrad_core::names::closest_of;
+use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
@@ -171,7 +171,7 @@ fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
     }
     let mut differences: Vec<String> = missing
         .iter()
-        .map(|name| match closest_of(name, header.parts.iter().map(String::as_str)) {
+        .map(|name| match closest(name, header.parts.iter().map(String::as_str)) {
             Some(similar) => format!("the checkpoint has no part '{name}', it has '{similar}'"),
             None => format!("the checkpoint has no part '{name}', it has {}", list(&header.parts)),
         })

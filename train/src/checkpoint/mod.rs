@@ -12,7 +12,7 @@ pub use part::{Before, IntoPart, Parts, Resumable, kind, last_word};
 pub use resume::Resumed;
 
 use content::compose;
-use namegrad_core::names::closest_of;
+use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -310,7 +310,7 @@ impl Checkpoints {
         }
         let mut message =
             format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
-        if let Some(similar) = closest_of(metric, metrics.keys().map(String::as_str)) {
+        if let Some(similar) = closest(metric, metrics.keys().map(String::as_str)) {
             message += &format!("; there is '{similar}'");
         }
         Err(Error::new(ErrorKind::Value, "Checkpoints::save", message)

@@ -1,7 +1,7 @@
 //! Patterns of paths, such as `blocks.*.norm`.
 
-use super::{closest_of, edit_distance};
-use crate::{Error, ErrorKind};
+use namegrad_core::names::{closest, edit_distance};
+use namegrad_core::{Error, ErrorKind};
 
 /// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and
 /// `?` one character other than a dot.
@@ -122,7 +122,7 @@ impl Pattern {
             },
         );
         let corrected = by_distance(text, paths.clone()).first().and_then(|path| corrected(text, path));
-        match corrected.or_else(|| closest_of(text, paths).map(String::from)) {
+        match corrected.or_else(|| closest(text, paths).map(String::from)) {
             Some(path) => error.with_repair(format!("did you mean '{path}'?")),
             None => error,
         }
