@@ -26,8 +26,17 @@ fn identity(x: &NamedTensor) -> (usize, String) {
     (x.data_ptr() as usize, format!("{}{}", x.dtype(), x.shape()))
 }
 
+impl fmt::Debug for NamedTensor {
+    /// Only the dtype and the dims, `f32[N=32, C=3]`, so that a tensor in a message does not fill the screen.
+    /// After a failed `assert_eq!` or `assert_relative_eq!`, it also says where the tensors differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.dtype(), self.shape())?;
+        write_note(self, f)
+    }
+}
+
 /// Writes the note about `x`, if the last comparison on this thread left one.
-pub(crate) fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let note = NOTE.try_with(|note| {
         let mut note = note.try_borrow_mut().ok()?;
         note.take_if(|note| note.about.0 == x.data_ptr() as usize && note.about == identity(x))

@@ -161,21 +161,9 @@ pub fn default_dtype() -> DType {
     if DEFAULT_IS_F64.load(Ordering::Relaxed) { DType::F64 } else { DType::F32 }
 }
 
-/// Makes `f32` or `f64` the default dtype of the whole process.
-///
-/// # Errors
-/// [`ErrorKind::DType`](crate::ErrorKind::DType) for any other dtype.
-#[track_caller]
-pub fn set_default_dtype(dtype: DType) -> crate::Result<()> {
-    match dtype {
-        DType::F32 => DEFAULT_IS_F64.store(false, Ordering::Relaxed),
-        DType::F64 => DEFAULT_IS_F64.store(true, Ordering::Relaxed),
-        other => {
-            let message = format!("the default dtype must be float32 or float64, not {other}");
-            return Err(crate::Error::new(crate::ErrorKind::DType, "set_default_dtype", message));
-        }
-    }
-    Ok(())
+/// Makes `f64` the default dtype, or else `f32`.
+pub(crate) fn set_default_is_f64(is_f64: bool) {
+    DEFAULT_IS_F64.store(is_f64, Ordering::Relaxed);
 }
 
 mod sealed {

@@ -95,7 +95,7 @@ struct Inner {
     op: &'static str,
     message: String,
     operands: Vec<Shape>,
-    /// Those of the operands, or none. They are printed where the dtype is the matter.
+    /// The dtypes of the operands, or none. Only errors about dtypes print them.
     dtypes: Vec<DType>,
     repair: Option<String>,
     at: &'static Location<'static>,
@@ -174,19 +174,6 @@ impl Error {
         error
     }
 
-    /// An error of `op` about its inputs, at the caller's line.
-    #[doc(hidden)]
-    #[cold]
-    #[track_caller]
-    pub fn about(
-        inputs: &[&crate::NamedTensor],
-        kind: ErrorKind,
-        op: &'static str,
-        message: impl Into<String>,
-    ) -> Error {
-        Error::new(kind, op, message).with_inputs(inputs)
-    }
-
     /// Returns an error unless `condition` is true. The message is built only in that case.
     ///
     /// # Errors
@@ -210,24 +197,11 @@ impl Error {
         self
     }
 
-    /// The same error with the inputs that it is about. Plain numbers among them are left out.
-    #[doc(hidden)]
-    #[cold]
-    pub fn with_inputs(mut self, inputs: &[&crate::NamedTensor]) -> Error {
-        let tensors = || inputs.iter().filter(|x| !x.is_number());
-        self.0.operands = tensors().map(|x| x.shape()).collect();
-        self.0.dtypes = tensors().map(|x| x.dtype()).collect();
+    /// The same error with the shapes and dtypes of the inputs that it is about.
+    pub(crate) fn with_described(mut self, operands: Vec<Shape>, dtypes: Vec<DType>) -> Error {
+        self.0.operands = operands;
+        self.0.dtypes = dtypes;
         self
-    }
-
-    /// The error of an op that calls others, as one of `op` about its own `inputs`. An error of the op itself
-    /// keeps the inputs that it names.
-    #[doc(hidden)]
-    #[cold]
-    pub fn of_call(self, op: &'static str, inputs: &[&crate::NamedTensor]) -> Error {
-        let own = self.0.op.trim_end_matches('_') == op.trim_end_matches('_') && !self.0.operands.is_empty();
-        let error = self.of(op);
-        if own || inputs.is_empty() { error } else { error.with_inputs(inputs) }
     }
 
     /// The same error with a line of code that would repair the call.

@@ -1,6 +1,13 @@
-//! Sizes and strides together, small enough that moving a tensor takes only a few instructions.
+//! Sizes and strides: lists of each, and [`Layout`], both together, so small that moving a tensor takes only a
+//! few instructions.
 
-use crate::shape::Strides;
+use smallvec::SmallVec;
+
+/// The sizes of a tensor, outermost first; up to six are stored inline.
+pub type Sizes = SmallVec<[usize; 6]>;
+
+/// The distance in elements between neighbors along each dim; may be negative or zero.
+pub(crate) type Strides = SmallVec<[isize; 6]>;
 
 /// The number of dims that are stored inline.
 const FEW: usize = 4;
@@ -107,6 +114,20 @@ pub(crate) fn fill_strides(sizes: &[usize], strides: &mut [isize]) {
         *stride = step;
         step = step.wrapping_mul((*size).max(1) as isize);
     }
+}
+
+/// The strides of a dense tensor whose last dim is innermost.
+#[inline]
+pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
+    let mut strides: Strides = SmallVec::from_elem(1, sizes.len());
+    fill_strides(sizes, &mut strides);
+    strides
+}
+
+/// `[outer, n, inner]` around `dim`; a 0-d tensor counts as having one dim of size one.
+pub(crate) fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
+    let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
+    [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
 }
 
 #[cfg(test)]

@@ -23,29 +23,30 @@ mod operand;
 pub mod ops;
 pub mod random;
 mod shape;
-#[allow(unsafe_code)]
-mod storage;
+mod sizes;
 #[allow(unsafe_code)]
 mod tensor;
 
-pub use args::{Argument, Value, Whole};
+pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 pub use device::Device;
 pub use dim::{Dim, Dims, except, keep};
 #[doc(hidden)]
 pub use dim::{called, in_rust};
-pub use dtype::{Category, DType, Element, Number, Scalar, default_dtype, set_default_dtype};
+pub use dtype::{Category, DType, Element, Number, Scalar, default_dtype};
 pub use error::{Error, ErrorKind, Result};
 pub use fmt::{PrintOptions, printoptions, set_printoptions};
+pub use layout::Sizes;
 pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::count::Unique;
+pub use ops::create::set_default_dtype;
 pub use ops::data::Data;
 pub use ops::index::Reduce;
 pub use ops::linalg::Triangle;
 pub use ops::pick::Picked;
 pub use ops::recurrent::Cell;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
-pub use shape::{IntoShape, NewDim, Shape, Sizes};
+pub use shape::Shape;
 pub use tensor::NamedTensor;
 
 /// The options of ops, such as `SoftplusOptions` in `x.softplus_with(SoftplusOptions::new().beta(2.0))`.
@@ -55,5 +56,7 @@ pub mod options {
 
 /// The memory that tensors use, and the cache of freed memory.
 pub mod memory {
-    pub use crate::storage::{MemoryStats, allocated_bytes, empty_cache, reset_peak, set_cache_limit, stats};
+    pub use crate::cpu::storage::{
+        MemoryStats, allocated_bytes, empty_cache, reset_peak, set_cache_limit, stats,
+    };
 }

@@ -2,18 +2,20 @@
 //! the buffer is shared. `make` creates tensors, `serialize` is serde's
 //! form of a tensor inside other data, and `bytes` that of its elements in files.
 
+use crate::cpu::storage::Storage;
 use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
+use crate::layout::{Sizes, Strides};
 use crate::names::rules::Input;
 use crate::names::{Name, Names, apart};
-use crate::ops::by_element;
-use crate::shape::{Shape, Sizes, Strides};
-use crate::storage::Storage;
+use crate::shape::Shape;
 use std::borrow::Cow;
 
+mod about;
 mod bytes;
 mod make;
+pub(crate) mod range;
 mod serialize;
 
 pub(crate) use make::Unwritten;
@@ -189,8 +191,8 @@ impl NamedTensor {
     #[doc(hidden)]
     #[track_caller]
     pub fn check_fits(&self, op: &'static str, x: &NamedTensor) -> Result<()> {
-        match by_element::beyond(&[self], x.dtype)? {
-            Some(number) => Err(by_element::does_not_fit(op, Some(x), number, x.dtype)),
+        match range::beyond(&[self], x.dtype)? {
+            Some(number) => Err(range::does_not_fit(op, Some(x), number, x.dtype)),
             None => Ok(()),
         }
     }
@@ -513,15 +515,6 @@ impl AsRef<NamedTensor> for NamedTensor {
 impl std::fmt::Display for NamedTensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.write(f, &[])
-    }
-}
-
-impl std::fmt::Debug for NamedTensor {
-    /// Only the dtype and the dims, `f32[N=32, C=3]`, so that a tensor in a message does not fill the screen.
-    /// After a failed `assert_eq!` or `assert_relative_eq!`, it also says where the tensors differ.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.dtype, self.shape())?;
-        crate::close::write_note(self, f)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Numbers for the dims that a window slides along: its sizes, steps and padding.
 
 use super::{Argument, Value};
+use crate::cpu::SPATIAL;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use std::fmt;
 
-/// The most dims that a window slides along.
-pub const SPATIAL: usize = 3;
 /// The most numbers that are kept: sizes can be given with those of a batch and of channels.
 const MOST: usize = SPATIAL + 2;
 /// The size that a dim has.

@@ -1,23 +1,12 @@
 //! How images are resized and sampled.
 
-use super::{Extents, SPATIAL, Value};
+use super::{Extents, Value};
+use crate::cpu::SPATIAL;
+use crate::cpu::resample::{Interpolation, ResizedDim};
+use crate::cpu::sample::{Outside, Sampling};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use std::panic::Location;
-
-/// What a number between elements is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interpolation {
-    /// The element at the rounded-down position: the one that older programs take for the nearest.
-    Nearest,
-    /// The nearest element.
-    NearestExact,
-    /// The two elements beside it, by their distances.
-    #[default]
-    Linear,
-    /// The four elements around it, with the cubic polynomials of Keys for `a = -3/4`.
-    Cubic,
-}
 
 /// The sizes to which [`resample`](NamedTensor::resample) resizes dims, and how: one size for all dims, or a
 /// list. By default it interpolates linearly.
@@ -38,18 +27,6 @@ pub struct Resize {
     align_corners: bool,
     antialias: bool,
     factors: Option<[f64; SPATIAL]>,
-}
-
-/// How one dim is resized.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ResizedDim {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) mode: Interpolation,
-    pub(crate) align_corners: bool,
-    pub(crate) antialias: bool,
-    /// The factor, if it is not the quotient of the sizes.
-    pub(crate) factor: Option<f64>,
 }
 
 impl Resize {
@@ -127,60 +104,6 @@ impl Resize {
             factor: self.factors.map(|factors| factors[at]).filter(|factor| *factor > 0.0),
         };
         Ok(lengths.iter().zip(sizes).enumerate().map(dim).collect())
-    }
-}
-
-/// What is outside of an image that is sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outside {
-    /// Zeros.
-    #[default]
-    Zeros,
-    /// The element at the edge.
-    Border,
-    /// The elements of the image in reverse: from the centers of the first and the last element if
-    /// `align_corners`, otherwise from their edges.
-    Reflection,
-}
-
-/// How [`sample_at`](NamedTensor::sample_at) makes elements of those around a position.
-///
-/// ```
-/// use namegrad_core::args::{Interpolation, Outside, Sampling};
-/// let nearest = Sampling::new(Interpolation::NearestExact).outside(Outside::Border).align_corners(true);
-/// assert_ne!(nearest, Sampling::default());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sampling {
-    pub(crate) mode: Interpolation,
-    pub(crate) outside: Outside,
-    pub(crate) align_corners: bool,
-    /// How often the result is differentiated along each of the spatial dims.
-    pub(crate) slopes: [u8; SPATIAL],
-}
-
-impl Sampling {
-    /// With zeros outside.
-    pub fn new(mode: Interpolation) -> Sampling {
-        Sampling { mode, ..Sampling::default() }
-    }
-
-    /// What is outside of the image.
-    pub fn outside(self, outside: Outside) -> Sampling {
-        Sampling { outside, ..self }
-    }
-
-    /// Whether -1 and 1 are the centers of the first and the last elements; by default they are their edges.
-    pub fn align_corners(self, align_corners: bool) -> Sampling {
-        Sampling { align_corners, ..self }
-    }
-
-    /// The derivative of what is sampled, by the coordinate along a spatial dim.
-    #[doc(hidden)]
-    pub fn slope(self, dim: usize) -> Sampling {
-        let mut slopes = self.slopes;
-        slopes[dim] = slopes[dim].saturating_add(1);
-        Sampling { slopes, ..self }
     }
 }
 

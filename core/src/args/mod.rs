@@ -8,6 +8,7 @@ mod by_dim;
 mod dims;
 mod extents;
 pub(crate) mod image;
+mod new_dims;
 mod shape;
 mod value;
 pub(crate) mod windows;
@@ -17,18 +18,21 @@ use crate::tensor::NamedTensor;
 
 pub use self::by_dim::{ByDim, Factors, OfDims, Pads, SizesByDim};
 pub use self::dims::{Over, Reduced};
-pub use self::extents::{Extents, Padding, SPATIAL};
-pub use self::image::{Interpolation, Outside, Resize, Sampling};
+pub use self::extents::{Extents, Padding};
+pub use self::image::Resize;
+pub use self::new_dims::{IntoShape, NewDim, OpenDim, OpenShape};
 pub use self::shape::{NewName, NewNames, Place, Shape};
 pub use self::value::Value;
 pub use self::windows::Windows;
+pub use crate::cpu::SPATIAL;
+pub use crate::cpu::recurrent::Cell;
+pub use crate::cpu::resample::Interpolation;
+pub use crate::cpu::sample::{Outside, Sampling};
 pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::index::Reduce;
 pub use crate::ops::linalg::Triangle;
-pub use crate::ops::recurrent::Cell;
-pub use crate::shape::{OpenDim, OpenShape};
 
 /// An argument of an op, which is looked up in tensors before the op runs.
 pub trait Argument: Sized {

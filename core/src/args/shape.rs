@@ -1,9 +1,9 @@
 //! Arguments for new dims: their sizes, names and positions.
 
 use super::{Argument, Value};
+use super::{IntoShape, OpenDim, OpenShape};
 use crate::error::Result;
 use crate::names::Name;
-use crate::shape::{IntoShape, OpenDim, OpenShape};
 use crate::tensor::NamedTensor;
 
 /// The sizes of a result, with or without names. One of them can be -1 and is then inferred.

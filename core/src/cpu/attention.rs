@@ -15,7 +15,7 @@ use super::room::{Room, fill, written};
 use super::row::{self, LANES, largest, sum_lanes};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, each};
-use crate::random::{Generator, fill_bernoulli};
+use crate::cpu::random::{Generator, fill_bernoulli};
 use std::marker::PhantomData;
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 //! The kernels for the CPU. A second device would be added beside this folder.
 //!
-//! Nothing here knows about names or derivatives, and nothing calls back to the ops. The loops get slices,
+//! Nothing here knows about names, errors or ops: this folder imports only dtypes and lists of sizes from the
+//! rest of the crate, which a test checks. The loops get slices,
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
 //! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `resample`
@@ -27,6 +28,7 @@ pub(crate) mod norm;
 pub(crate) mod order;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
+pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod resample;
 pub(crate) mod room;
@@ -36,6 +38,45 @@ pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod standardize;
+pub(crate) mod storage;
 pub(crate) mod threads;
 pub mod update;
 pub mod vectors;
+
+/// The most dims that a window slides along.
+pub const SPATIAL: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// The modules below this one.
+    const BELOW: [&str; 2] = ["dtype", "layout"];
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_above_is_imported() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cpu"), &mut files);
+        assert!(files.len() > 50);
+        let root = concat!("cra", "te::");
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                for path in line.split(root).skip(1) {
+                    let module = path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+                    assert!(module == "cpu" || BELOW.contains(&module), "{}: {line}", file.display());
+                }
+            }
+        }
+    }
+}

@@ -478,7 +478,7 @@ impl<T: Real> Vectorized for Back<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{Generator, fill_normal};
+    use crate::cpu::random::{Generator, fill_normal};
 
     /// The inputs `x h c w_ih w_hh b_ih b_hh w_hr`.
     type Inputs = [Vec<f64>; 8];

@@ -3,8 +3,32 @@
 use super::math::Real;
 use super::room::{Room, written};
 use super::threads::{Parts, parallel};
-use crate::args::Interpolation;
-use crate::args::image::ResizedDim;
+
+/// What a number between elements is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interpolation {
+    /// The element at the rounded-down position: the one that older programs take for the nearest.
+    Nearest,
+    /// The nearest element.
+    NearestExact,
+    /// The two elements beside it, by their distances.
+    #[default]
+    Linear,
+    /// The four elements around it, with the cubic polynomials of Keys for `a = -3/4`.
+    Cubic,
+}
+
+/// How one dim is resized.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ResizedDim {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) mode: Interpolation,
+    pub(crate) align_corners: bool,
+    pub(crate) antialias: bool,
+    /// The factor, if it is not the quotient of the sizes.
+    pub(crate) factor: Option<f64>,
+}
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;

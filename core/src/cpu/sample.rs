@@ -1,10 +1,64 @@
 //! Elements of images at positions between their elements, and the two gradients of that.
 
+use super::SPATIAL;
 use super::math::Real;
-use super::resample::cubic;
+use super::resample::{Interpolation, cubic};
 use super::room::{Room, fill, write_each, written};
 use super::threads::{Parts, parallel};
-use crate::args::{Interpolation, Outside, Sampling};
+
+/// What is outside of an image that is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outside {
+    /// Zeros.
+    #[default]
+    Zeros,
+    /// The element at the edge.
+    Border,
+    /// The elements of the image in reverse: from the centers of the first and the last element if
+    /// `align_corners`, otherwise from their edges.
+    Reflection,
+}
+
+/// How [`sample_at`](crate::NamedTensor::sample_at) makes elements of those around a position.
+///
+/// ```
+/// use namegrad_core::args::{Interpolation, Outside, Sampling};
+/// let nearest = Sampling::new(Interpolation::NearestExact).outside(Outside::Border).align_corners(true);
+/// assert_ne!(nearest, Sampling::default());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    pub(crate) mode: Interpolation,
+    pub(crate) outside: Outside,
+    pub(crate) align_corners: bool,
+    /// How often the result is differentiated along each of the spatial dims.
+    pub(crate) slopes: [u8; SPATIAL],
+}
+
+impl Sampling {
+    /// With zeros outside.
+    pub fn new(mode: Interpolation) -> Sampling {
+        Sampling { mode, ..Sampling::default() }
+    }
+
+    /// What is outside of the image.
+    pub fn outside(self, outside: Outside) -> Sampling {
+        Sampling { outside, ..self }
+    }
+
+    /// Whether -1 and 1 are the centers of the first and the last elements; by default they are their edges.
+    pub fn align_corners(self, align_corners: bool) -> Sampling {
+        Sampling { align_corners, ..self }
+    }
+
+    /// The derivative of what is sampled, by the coordinate along a spatial dim.
+    #[doc(hidden)]
+    pub fn slope(self, dim: usize) -> Sampling {
+        let mut slopes = self.slopes;
+        slopes[dim] = slopes[dim].saturating_add(1);
+        Sampling { slopes, ..self }
+    }
+}
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;

@@ -11,10 +11,10 @@
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
 
-use super::{List, Name, Names, closest, is_strict};
+use super::name::List;
+use super::{Name, Names, is_strict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
-use crate::tensor::NamedTensor;
 use std::panic::Location;
 
 /// An input of a rule: names and sizes.
@@ -65,7 +65,7 @@ pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
 /// # Errors
 /// [`ErrorKind::NameMismatch`] for different names at one position, [`ErrorKind::Misaligned`] for one name at
 /// two positions, and in strict mode [`ErrorKind::NameMismatch`] for a named and an unnamed dim at one
-/// position.
+/// position. Except in strict mode, the error has no repair; `ops::unify` adds it.
 #[inline]
 #[track_caller]
 pub(crate) fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
@@ -88,11 +88,8 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
         x.sizes.len().checked_sub(from_right + 1).and_then(|dim| x.names.get(dim))
     };
     let caller = Location::caller();
-    let fail = |kind, message: String, repair: String| {
-        Error::new(kind, op, message)
-            .with_operands([left.shape(), right.shape()])
-            .with_repair(repair)
-            .at(caller)
+    let fail = |kind, message: String| {
+        Error::new(kind, op, message).with_operands([left.shape(), right.shape()]).at(caller)
     };
     for k in 0..ndim {
         let (a, b) = (at(&left, k), at(&right, k));
@@ -104,11 +101,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                     left.list(),
                     right.list()
                 );
-                let repair = match doing {
-                    "cat" => brought_together(op, left, right, [a, b]),
-                    _ => alignment(op, doing, left, right),
-                };
-                return Err(fail(ErrorKind::NameMismatch, message, repair));
+                return Err(fail(ErrorKind::NameMismatch, message));
             }
             (Some(name), None) | (None, Some(name)) => {
                 let other = if a.is_some() { &right } else { &left };
@@ -120,7 +113,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         first.list(),
                         second.list()
                     );
-                    return Err(fail(ErrorKind::Misaligned, message, alignment(op, doing, left, right)));
+                    return Err(fail(ErrorKind::Misaligned, message));
                 }
                 if is_strict() && k < l.min(r) {
                     let message = format!(
@@ -135,110 +128,13 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         ("\"...\", ", ", \"...\"") => "name every dim with refine_names".into(),
                         _ => format!("{unnamed}.refine_names([{before}\"{name}\"{after}])?"),
                     };
-                    return Err(fail(ErrorKind::NameMismatch, message, repair));
+                    return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
                 }
             }
             _ => {}
         }
     }
     Ok(Names::unchecked((0..ndim).rev().map(|k| at(&left, k).or(at(&right, k)))))
-}
-
-/// The line that brings two tensors of a list together whose names differ at one place.
-#[cold]
-fn brought_together(op: &str, left: Input<'_>, right: Input<'_>, [a, b]: [Name; 2]) -> String {
-    let all = |x: &Input<'_>, of: &Input<'_>| {
-        x.names.iter(x.sizes.len()).all(|name| name.is_some_and(|name| of.names.position(name).is_some()))
-    };
-    match all(&left, &right) && all(&right, &left) {
-        true => format!("Tensor::{op}([&x, &y.align_as(&x)?], dim)?"),
-        false => format!("y.rename([(\"{b}\", \"{a}\")])?, if both names mean the same"),
-    }
-}
-
-/// A repair for two inputs whose names do not unify: it renames dims whose names look misspelled, or aligns
-/// one input to the other, if that is possible.
-#[cold]
-fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String {
-    let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
-    let (l, r) = (list(&left), list(&right));
-    if doing != "broadcast" {
-        return "align_to or rename one of them so that the same dims have the names".into();
-    }
-    if let Some(repair) = respelled(op, left, right) {
-        return repair;
-    }
-    if l.iter().chain(&r).any(Option::is_none) {
-        return "name every dim with refine_names, then bring one into the order of the other with align_as"
-            .into();
-    }
-    let (of_left, of_right) = (r.iter().all(|name| l.contains(name)), l.iter().all(|name| r.contains(name)));
-    if !is_binary(op) && (of_left || of_right) {
-        let (like, aligned) = if of_left { (left.list(), right.list()) } else { (right.list(), left.list()) };
-        return format!(
-            "let y = y.align_as(&x)?; before this call, with x the tensor of dims {like} and y that of {aligned}"
-        );
-    }
-    if of_left {
-        return format!("x.{op}(&y.align_as(&x)?)?");
-    }
-    if of_right {
-        return format!("x.align_as(&y)?.{op}(&y)?");
-    }
-    let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
-    let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
-    let (both, op) = (both.join(", "), op.trim_end_matches('_'));
-    if !is_binary(op) {
-        return format!(
-            "let (x, y) = (x.align_to([{both}])?, y.align_to([{both}])?); before this call, to broadcast by name"
-        );
-    }
-    format!(
-        "x.align_to([{both}])?.{op}(&y.align_to([{both}])?)? to broadcast by name; or rename a dim if two names mean the same"
-    )
-}
-
-/// The repair for dims of equal sizes at equal positions whose names are almost the same: the inputs unify
-/// when those of the right one are renamed. To broadcast by name would make a tensor with both dims.
-fn respelled(op: &str, left: Input<'_>, right: Input<'_>) -> Option<String> {
-    let from_right = |x: &Input<'_>, k: usize| {
-        let dim = x.sizes.len().checked_sub(k + 1)?;
-        Some((x.names.get(dim)?, x.sizes[dim]))
-    };
-    let mut renamed = Vec::new();
-    for k in 0..left.sizes.len().min(right.sizes.len()) {
-        let (Some((own, n)), Some((name, m))) = (from_right(&left, k), from_right(&right, k)) else {
-            continue;
-        };
-        if own == name {
-            continue;
-        }
-        let elsewhere = left.names.position(name).is_some() || right.names.position(own).is_some();
-        if n != m || elsewhere || closest(name.as_str(), [own.as_str()].into_iter()).is_none() {
-            return None;
-        }
-        renamed.push(format!("(\"{name}\", \"{own}\")"));
-    }
-    if renamed.is_empty() {
-        return None;
-    }
-    let call = format!("y.rename([{}])?", renamed.join(", "));
-    Some(match is_binary(op) {
-        true => format!("x.{op}(&{call})?, if both names mean the same"),
-        false => {
-            let dims = right.list();
-            format!(
-                "let y = {call}; before this call, with y the tensor of dims {dims}, if both names mean the same"
-            )
-        }
-    })
-}
-
-/// Is the call of the op `x.op(&y)`?
-#[cold]
-fn is_binary(op: &str) -> bool {
-    let info = crate::ops::all().find(|info| info.name == op || info.in_place == Some(op));
-    info.is_none_or(|info| info.tensors.len() == 2 && info.args.iter().all(|arg| arg.default.is_some()))
 }
 
 /// Names of a matrix product: the rows of the left matrix, the columns of the right one.
@@ -376,29 +272,6 @@ pub(super) fn argument(names: &Names, ndim: usize) -> String {
         None => "None".into(),
     };
     format!("[{}]", each().map(text).collect::<Vec<_>>().join(", "))
-}
-
-/// The rules as other crates use them.
-impl NamedTensor {
-    /// The unified names of this tensor and `other`; see [`unify`].
-    ///
-    /// # Errors
-    /// Same as [`unify`].
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn unified_names(&self, op: &'static str, doing: &str, other: &NamedTensor) -> Result<Names> {
-        unify(op, doing, self.input(), other.input())
-    }
-
-    /// The names that this tensor gets as an output tensor when `computed` names were inferred; see [`out`].
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutNames`].
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn out_names(&self, op: &'static str, computed: &Names) -> Result<Names> {
-        out(op, computed, self.input())
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::Result;
+use crate::layout::{Sizes, Strides};
 use crate::names::{NameArg, NameList, Names, naming};
-use crate::shape::{Sizes, Strides};
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {

@@ -27,7 +27,7 @@ pub(crate) mod kernels {
     use crate::cpu::softmax;
     use crate::dtype::DType;
     use crate::error::Result;
-    use crate::shape::around;
+    use crate::layout::around;
     use crate::tensor::{NamedTensor, Unwritten};
 
     /// `x` and its sizes as `[outer, n, inner]`, with `dim` in the middle; a 0-d tensor has one element.

@@ -4,8 +4,9 @@
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{Kernel, beyond, does_not_fit, promoted};
+use crate::ops::by_element::{Kernel, promoted};
 use crate::tensor::NamedTensor;
+use crate::tensor::range::{beyond, does_not_fit};
 use namegrad_macros::ops;
 use smallvec::SmallVec;
 
@@ -306,8 +307,8 @@ impl crate::NamedTensor {
         use half::{bf16, f16};
         const OP: &str = "nextafter";
         let dtype = self.result_type(other);
-        let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
-        let sizes = crate::shape::broadcast(OP, self.sizes(), other.sizes())
+        let names = crate::ops::unify::unify(OP, "broadcast", self.input(), other.input())?;
+        let sizes = crate::sizes::broadcast(OP, self.sizes(), other.sizes())
             .map_err(|error| error.with_operands([self.shape(), other.shape()]))?;
         let (x, y) =
             (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);

@@ -5,11 +5,14 @@
 //! operands of any strides and dtypes.
 
 use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
-use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Sizes, Strides};
 use crate::names::{Names, rules};
 use crate::ops::OpInfo;
-use crate::shape::{Sizes, Strides, broadcast};
+use crate::ops::unify::unify;
+use crate::sizes::broadcast;
+use crate::tensor::range::beyond;
 use crate::tensor::{NamedTensor, Unwritten};
 use std::panic::Location;
 
@@ -69,47 +72,6 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     let zero_d = group(|x| x.ndim() == 0 && !x.is_number());
     let numbers = group(NamedTensor::is_number);
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
-}
-
-/// The first plain number among the inputs that is outside the range of an integer `dtype`, so that a cast
-/// would wrap it.
-#[track_caller]
-pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Scalar>> {
-    if dtype.category() != Category::Integer {
-        return Ok(None);
-    }
-    for x in inputs.iter().filter(|x| x.is_number()) {
-        let number = x.item::<Scalar>()?;
-        if !fits(number, dtype) {
-            return Ok(Some(number));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a cast of `number` to `dtype` keeps its integer part. Integer dtypes wrap numbers outside their
-/// range.
-pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
-    const END: f64 = -(i64::MIN as f64); // 2^63
-    match (dtype.category(), number) {
-        (Category::Float | Category::Bool, _) => true,
-        (Category::Integer, Scalar::Float(x)) if !(-END..END).contains(&x) => false,
-        _ => dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64()),
-    }
-}
-
-/// The error for a number outside the range of an integer dtype.
-#[track_caller]
-pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Scalar, dtype: DType) -> Error {
-    let wider = if fits(number, DType::I64) { DType::I64 } else { default_dtype() };
-    let message = format!("{number} does not fit in {dtype}");
-    match x {
-        Some(x) => {
-            Error::about(&[x], ErrorKind::Value, op, message).with_repair(format!("x.to(DType::{wider:?})?"))
-        }
-        None => Error::new(ErrorKind::Value, op, message)
-            .with_repair(format!("a dtype that has the number, such as DType::{wider:?}")),
-    }
 }
 
 /// The error of sizes that do not broadcast, with the inputs. A vector for the rows of a matrix lacks a dim.
@@ -512,12 +474,7 @@ impl<const N: usize> Kernel<N> {
         let mut names = inputs[0].names().clone();
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
-            names = rules::unify(
-                self.name,
-                "broadcast",
-                rules::Input { names: &names, sizes: &sizes },
-                x.input(),
-            )?;
+            names = unify(self.name, "broadcast", rules::Input { names: &names, sizes: &sizes }, x.input())?;
             if x.ndim() > sizes.len() {
                 sizes = Sizes::from_slice(x.sizes());
             }

@@ -55,8 +55,9 @@ pub(crate) mod kernels {
     use crate::cpu::order::{self, NAN_LAST};
     use crate::dtype::{Category, DType, dispatch};
     use crate::error::{Error, ErrorKind};
+    use crate::layout::Sizes;
     use crate::names::{Name, Names};
-    use crate::shape::{Shape, Sizes};
+    use crate::shape::Shape;
     use crate::tensor::Unwritten;
 
     /// The keys of all elements in row-major order.

@@ -1,13 +1,32 @@
 //! Factories: zeros, ones, ranges. Tensors from data are in `data`, random tensors in `random`.
 
+use crate::args::IntoShape;
 use crate::cpu::fill;
-use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch, set_default_is_f64};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
 use crate::names::Names;
-use crate::ops::by_element::{does_not_fit, fits};
-use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::shape::Shape;
+use crate::sizes::checked_numel;
+use crate::tensor::range::{does_not_fit, fits};
 use crate::tensor::{NamedTensor, Unwritten};
 use std::panic::Location;
+
+/// Makes `f32` or `f64` the default dtype of the whole process.
+///
+/// # Errors
+/// [`ErrorKind::DType`](crate::ErrorKind::DType) for any other dtype.
+#[track_caller]
+pub fn set_default_dtype(dtype: DType) -> Result<()> {
+    match dtype {
+        DType::F32 | DType::F64 => set_default_is_f64(dtype == DType::F64),
+        other => {
+            let message = format!("the default dtype must be float32 or float64, not {other}");
+            return Err(Error::new(ErrorKind::DType, "set_default_dtype", message));
+        }
+    }
+    Ok(())
+}
 
 impl NamedTensor {
     /// A tensor of zeros, in the default dtype.

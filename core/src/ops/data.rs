@@ -1,10 +1,11 @@
 //! Tensors from data, and conversion from and to `ndarray`.
 
+use crate::args::IntoShape;
 use crate::cpu::{fill, room};
 use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{does_not_fit, fits};
-use crate::shape::{IntoShape, checked_numel};
+use crate::sizes::checked_numel;
+use crate::tensor::range::{does_not_fit, fits};
 use crate::tensor::{NamedTensor, Unwritten};
 use ndarray::ArrayD;
 use std::panic::Location;

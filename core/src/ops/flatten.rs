@@ -3,10 +3,12 @@
 
 use super::shape::kernels::{reshaped, written};
 use crate::Argument;
+use crate::args::IntoShape;
 use crate::dim::{Dim, Dims, called, in_rust};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Sizes, Strides};
 use crate::names::{Name, Names, naming};
-use crate::shape::{IntoShape, Sizes, Strides, checked_numel};
+use crate::sizes::checked_numel;
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {

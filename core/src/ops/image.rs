@@ -1,17 +1,18 @@
 //! Resizing of dims by interpolation, sampling of images at positions, and the gradients of both, which are
 //! ops as well, so that they can be differentiated again.
 
-use crate::args::image::ResizedDim;
 use crate::args::{Extents, Resize, SPATIAL, Sampling};
 use crate::cpu::math::Real;
+use crate::cpu::resample::ResizedDim;
 use crate::cpu::resample::{Taps, apply};
 use crate::cpu::room::{Room, vec_of, write_in_turn};
 use crate::cpu::sample::{self, Points};
 use crate::dim::Positions;
 use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Sizes, around};
 use crate::names::Names;
-use crate::shape::{Shape, Sizes, around};
+use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::panic::Location;

@@ -4,8 +4,8 @@ use crate::args::Value;
 use crate::cpu::index::{Combine, Positions};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Sizes, around};
 use crate::names::{Name, Names};
-use crate::shape::{Sizes, around};
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
@@ -86,7 +86,7 @@ pub(crate) mod kernels {
     use super::*;
     use crate::cpu::{fill, index as cpu};
     use crate::dim::called;
-    use crate::ops::by_element::{beyond, does_not_fit};
+    use crate::tensor::range::{beyond, does_not_fit};
 
     /// The positions along dim `dim` of `x` in `index`, dense and in `i64`; negative ones are refused, as
     /// PyTorch does here.

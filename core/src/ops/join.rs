@@ -4,10 +4,11 @@ use crate::cpu::join::Rows;
 use crate::cpu::room::Room;
 use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
 use crate::names::{Name, Names, rules};
 use crate::ops::by_element::promoted;
 use crate::ops::shape::kernels::unsqueeze;
-use crate::shape::{Shape, Sizes};
+use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::panic::Location;
@@ -47,6 +48,7 @@ impl NamedTensor {
 pub(crate) mod kernels {
     use super::*;
     use crate::dim::{called, in_rust};
+    use crate::ops::unify::unify;
 
     #[track_caller]
     pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize) -> Result<NamedTensor> {
@@ -73,7 +75,7 @@ pub(crate) mod kernels {
             if skipped(x) {
                 continue;
             }
-            names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
+            names = unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
                     "Sizes of tensors must match except in {}. Expected size {} in {} but got size {} for tensor number {number} in the list, \

@@ -5,8 +5,10 @@ use crate::args::Value;
 use crate::cpu::linalg;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
 use crate::names::{Name, Names};
-use crate::shape::{Shape, Sizes, broadcast};
+use crate::shape::Shape;
+use crate::sizes::broadcast;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 

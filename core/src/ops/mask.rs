@@ -5,9 +5,11 @@ use crate::cpu::index as cpu;
 use crate::dim::Dim;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Name, Names, rules};
+use crate::layout::Sizes;
+use crate::names::{Name, Names};
 use crate::ops::index::kernels::vector_index;
-use crate::shape::{Shape, Sizes};
+use crate::ops::unify::unify;
+use crate::shape::Shape;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
@@ -29,8 +31,8 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         const OP: &str = "masked_select";
         check_mask(OP, mask)?;
-        rules::unify(OP, "broadcast", x.input(), mask.input())?;
-        let sizes = crate::shape::broadcast(OP, x.sizes(), mask.sizes())
+        unify(OP, "broadcast", x.input(), mask.input())?;
+        let sizes = crate::sizes::broadcast(OP, x.sizes(), mask.sizes())
             .map_err(|error| error.with_operands([x.shape(), mask.shape()]))?;
         let all = x.unnamed().expand(&sizes[..])?.contiguous()?;
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;

@@ -68,10 +68,12 @@ pub(crate) mod kernels {
     use crate::dim::{Positions, called, in_rust};
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
+    use crate::layout::Sizes;
     use crate::names::{Name, Names, rules};
     use crate::ops::by_element::Kernel;
     use crate::ops::shape::kernels::{reorder, reshaped};
-    use crate::shape::{Sizes, broadcast};
+    use crate::ops::unify::unify;
+    use crate::sizes::broadcast;
     use crate::tensor::{NamedTensor, Unwritten};
     use smallvec::smallvec;
     use std::borrow::Cow;
@@ -390,7 +392,7 @@ pub(crate) mod kernels {
         }
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };
-        let names = rules::unify(op, "broadcast", product, x.input())?;
+        let names = unify(op, "broadcast", product, x.input())?;
         let spread = x.expand(&sizes[..]).map_err(|_| {
             let message =
                 format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());

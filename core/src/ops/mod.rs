@@ -62,6 +62,7 @@ pub mod slice;
 #[doc(hidden)]
 pub mod standardize;
 pub mod unary;
+pub(crate) mod unify;
 #[allow(unsafe_code)]
 mod write;
 

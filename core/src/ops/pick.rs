@@ -87,9 +87,10 @@ pub mod kernels {
     use crate::dim::{called, in_rust};
     use crate::dtype::{DType, Scalar, dispatch};
     use crate::error::{Error, ErrorKind};
+    use crate::layout::Sizes;
     use crate::names::Names;
     use crate::ops::{index, shape};
-    use crate::shape::{Shape, Sizes};
+    use crate::shape::Shape;
     use crate::tensor::Unwritten;
     use std::borrow::Cow;
 

@@ -1,12 +1,13 @@
 //! Pooling: maxima and means of the windows over the last dims.
 
-use crate::args::windows::{Along, Line};
 use crate::args::{Extents, SPATIAL, Windows};
 use crate::cpu::pool::{self, Plane, Planes};
+use crate::cpu::pool::{Along, Line};
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
 use crate::names::Names;
-use crate::shape::{Shape, Sizes};
+use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 

@@ -1,16 +1,19 @@
 //! Random tensors. Each element depends only on the seed and on the number of elements drawn before it, not
 //! on the machine or the number of threads.
 
-use crate::dtype::{DType, default_dtype};
-use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
-use crate::operand::Operand;
-use crate::random::{Generator, next_of_default};
-use crate::random::{
+use crate::args::IntoShape;
+use crate::cpu::random::{
     fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
     fill_randint, fill_randperm, fill_trials, fill_uniform, outside_unit,
 };
-use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::dtype::{DType, default_dtype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
+use crate::names::Names;
+use crate::operand::Operand;
+use crate::random::{Generator, next_of_default};
+use crate::shape::Shape;
+use crate::sizes::checked_numel;
 use crate::tensor::NamedTensor;
 use std::ops::{Bound, RangeBounds};
 

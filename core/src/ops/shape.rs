@@ -42,12 +42,14 @@ ops! { shape;
 
 pub(crate) mod kernels {
     use super::NamedTensor;
+    use crate::args::{OpenDim, OpenShape};
     use crate::dim::{Positions, resolve_index};
     use crate::dim::{called, in_rust};
     use crate::error::{Error, ErrorKind, Result};
+    use crate::layout::{Sizes, Strides, contiguous_strides};
     use crate::names::{Name, Names, rules};
     use crate::ops::cast::packed;
-    use crate::shape::{OpenDim, OpenShape, Sizes, Strides, checked_numel, contiguous_strides};
+    use crate::sizes::checked_numel;
     use smallvec::SmallVec;
     use std::panic::Location;
 

@@ -26,9 +26,10 @@ pub(crate) mod kernels {
     use super::NamedTensor;
     use crate::dim::{called, in_rust};
     use crate::error::{Error, ErrorKind, Result};
+    use crate::layout::{Sizes, Strides};
     use crate::names::{Name, Names};
     use crate::ops::shape::kernels::without;
-    use crate::shape::{Sizes, Strides, checked_numel};
+    use crate::sizes::checked_numel;
 
     #[track_caller]
     pub(crate) fn narrow(x: &NamedTensor, dim: usize, start: isize, length: usize) -> Result<NamedTensor> {

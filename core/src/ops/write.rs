@@ -2,10 +2,11 @@
 
 use crate::cpu::copy::unpack;
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Sizes, Strides};
 use crate::names::rules;
-use crate::ops::by_element::{does_not_fit, fits};
-use crate::shape::{Sizes, Strides};
+use crate::ops::unify::unify;
 use crate::tensor::NamedTensor;
+use crate::tensor::range::{does_not_fit, fits};
 
 impl NamedTensor {
     /// Fills the tensor with `value`.
@@ -33,8 +34,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
-        let names =
-            rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
+        let names = rules::out(OP, &unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
         *self = spread.with_names(names);
         Ok(self)

@@ -1,9 +1,10 @@
 //! Tensors with samples from the distributions of `rand` and `rand_distr`.
 
-use super::{fill_each, next_of_default};
+use super::next_of_default;
+use crate::args::IntoShape;
+use crate::cpu::random::fill_each;
 use crate::dtype::{DType, Element, Scalar, default_dtype};
 use crate::error::Result;
-use crate::shape::IntoShape;
 use crate::tensor::NamedTensor;
 use rand::distr::Distribution;
 

@@ -2,12 +2,13 @@
 
 use super::NamedTensor;
 use crate::cpu::room::{self, Room};
+use crate::cpu::storage::Storage;
 use crate::dtype::{DType, Element, Scalar, dispatch};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
-use crate::ops::by_element::{does_not_fit, fits};
-use crate::shape::{Shape, checked_numel};
-use crate::storage::{Storage, in_units};
+use crate::shape::Shape;
+use crate::sizes::checked_numel;
+use crate::tensor::range::{does_not_fit, fits};
 
 impl NamedTensor {
     /// A 0-d tensor that represents a plain number in ops with tensors; it does not widen their dtype within
@@ -30,7 +31,9 @@ impl NamedTensor {
     #[track_caller]
     fn number_as(value: Scalar, dtype: DType) -> Result<NamedTensor> {
         // A number is made for every `x + 1.0`: its memory is written before there is a tensor to be moved.
-        let mut storage = Storage::new("scalar", dtype.itemsize())?;
+        let Some(mut storage) = Storage::new(dtype.itemsize()) else {
+            return Err(out_of_memory("scalar", dtype.itemsize()));
+        };
         // SAFETY: the buffer is fresh and has room for one element of the dtype.
         dispatch!(dtype, T => unsafe { storage.data_mut().cast::<T>().write(T::from_scalar(value)) });
         // SAFETY: the buffer holds the only element.
@@ -47,8 +50,9 @@ impl NamedTensor {
         }
         let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
-            let storage = Storage::zeroed(op, numel * dtype.itemsize())
-                .map_err(|error| of_tensor(error, &shape.sizes, dtype))?;
+            let Some(storage) = Storage::zeroed(numel * dtype.itemsize()) else {
+                return Err(out_of_memory_for(op, &shape.sizes, dtype));
+            };
             // SAFETY: the buffer has that many bytes, all zero.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
@@ -81,7 +85,8 @@ impl Unwritten {
     #[track_caller]
     pub(crate) fn of(op: &'static str, sizes: &[usize], names: Names, dtype: DType) -> Result<Unwritten> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
-        let storage = Storage::new(op, numel * dtype.itemsize())?;
+        let bytes = numel * dtype.itemsize();
+        let Some(storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
         // SAFETY: the buffer has that many bytes, and nothing reads them until they are written.
         Ok(Unwritten(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) }))
     }
@@ -183,18 +188,40 @@ impl Unwritten {
     }
 }
 
-/// The error of a buffer that there is no room for, with the tensor that it is for.
 #[cold]
-fn of_tensor(error: Error, sizes: &[usize], dtype: DType) -> Error {
+#[track_caller]
+fn out_of_memory(op: &'static str, bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, op, format!("out of memory: {} requested", in_units(bytes)))
+}
+
+/// [`out_of_memory`], with the sizes and the dtype of the tensor.
+#[cold]
+#[track_caller]
+fn out_of_memory_for(op: &'static str, sizes: &[usize], dtype: DType) -> Error {
     let bytes = sizes.iter().product::<usize>() * dtype.itemsize(); // which was checked before
     let message = format!("out of memory: {} for sizes {sizes:?} of {dtype}", in_units(bytes));
-    Error::new(error.kind(), error.op(), message).at(error.location())
+    Error::new(ErrorKind::OutOfMemory, op, message)
+}
+
+/// A number of bytes as people read it: `4 GiB`, `1.5 MiB`.
+#[cold]
+fn in_units(bytes: usize) -> String {
+    let mut size = bytes as f64;
+    let mut unit = "bytes";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    let rounded = (size * 10.0).round() / 10.0;
+    format!("{rounded} {unit}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Sizes;
+    use crate::layout::Sizes;
 
     fn unwritten(n: usize, dtype: DType) -> Unwritten {
         let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };

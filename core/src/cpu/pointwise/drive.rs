@@ -6,7 +6,7 @@ use crate::cpu::convert::converter;
 use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use crate::cpu::threads::parallel;
 use crate::dtype::{DType, Scalar};
-use crate::shape::{Sizes, Strides};
+use crate::layout::{Sizes, Strides};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The means of windows, and their gradient.
 
+use super::Span;
 use super::{Plane, Planes};
-use crate::args::windows::Span;
 use crate::cpu::fold::{Fold, Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};

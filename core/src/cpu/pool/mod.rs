@@ -9,12 +9,13 @@
 
 mod max;
 mod mean;
+mod windows;
 
 pub(crate) use max::{Ordered, max, max_backward};
 pub(crate) use mean::{mean, mean_backward};
+pub(crate) use windows::{Along, Line, Sliding, Span};
 
 use super::threads::parallel;
-use crate::args::windows::{Along, Span};
 use std::ops::Range;
 
 /// The elements that a thread takes at a time.

@@ -5,8 +5,8 @@
 
 use rand::Rng;
 
-use super::Generator;
 use super::fill::{Group, fill, fill_piece, in_pieces};
+use super::generator::Generator;
 use super::philox::{ElementStream, GROUP};
 
 /// The words themselves.
@@ -146,7 +146,7 @@ mod tests {
     use rand_distr::{Gamma, Poisson};
 
     use super::*;
-    use crate::random::distributions::tests::{N, draw, mean_and_std};
+    use crate::cpu::random::distributions::tests::{N, draw, mean_and_std};
 
     #[test]
     fn bernoulli_has_its_share_and_its_ends() {

@@ -3,7 +3,7 @@
 //! Elements do not depend on each other, so a draw gives the same numbers however it is divided and on any
 //! number of threads.
 
-use super::Generator;
+use super::generator::Generator;
 use super::philox::{GROUP, Word};
 use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
@@ -83,8 +83,8 @@ mod tests {
     use rand_distr::Gamma;
 
     use super::*;
-    use crate::random::discrete::*;
-    use crate::random::distributions::*;
+    use crate::cpu::random::discrete::*;
+    use crate::cpu::random::distributions::*;
 
     /// A fill function on the bits of the elements.
     type Fill = Box<dyn Fn(&mut [u64], &mut Generator) + Sync>;

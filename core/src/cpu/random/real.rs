@@ -210,7 +210,7 @@ mod tests {
     use std::f64::consts::TAU;
 
     use super::*;
-    use crate::random::Generator;
+    use crate::cpu::random::Generator;
     use rand::RngExt;
 
     /// The largest relative error of `f` against `reference`, over seeded samples.

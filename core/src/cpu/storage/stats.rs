@@ -1,6 +1,5 @@
 //! Statistics of the memory of tensors. Each thread counts for itself; the counts are added up on request.
 
-use super::cache::cached_bytes;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
@@ -86,22 +85,8 @@ pub(super) fn live_bytes() -> usize {
     LIVE_BYTES.load(Ordering::Relaxed).max(0) as usize
 }
 
-/// The memory of all tensors in the process, in bytes of blocks (data, header and padding).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryStats {
-    /// Blocks that tensors use now.
-    pub live_blocks: usize,
-    /// The bytes of these blocks.
-    pub live_bytes: usize,
-    /// The largest `live_bytes` since the start or the last [`reset_peak`], within 64 KiB for each thread.
-    pub peak_bytes: usize,
-    /// Bytes in the shared cache of freed blocks. The small blocks that each thread caches (at most 4 MiB)
-    /// are not included.
-    pub cached_bytes: usize,
-}
-
 /// The blocks and bytes that tensors use now.
-fn live() -> (usize, usize) {
+pub(super) fn live() -> (usize, usize) {
     let all = COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let sum = |shared: &AtomicIsize, of: fn(&Counts) -> &AtomicIsize| {
         let own: isize = all.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum();
@@ -129,11 +114,9 @@ pub fn allocated_bytes() -> u64 {
     ALLOCATED.load(Ordering::Relaxed) + own
 }
 
-/// The memory that tensors use now.
-pub fn stats() -> MemoryStats {
-    let (live_blocks, live_bytes) = live();
-    let peak_bytes = live_bytes.max(PEAK_BYTES.load(Ordering::Relaxed).max(0) as usize);
-    MemoryStats { live_blocks, live_bytes, peak_bytes, cached_bytes: cached_bytes() }
+/// The largest number of bytes in use so far, of which `live` are in use now.
+pub(super) fn peak(live: usize) -> usize {
+    live.max(PEAK_BYTES.load(Ordering::Relaxed).max(0) as usize)
 }
 
 /// Resets the peak to the memory that tensors use now.

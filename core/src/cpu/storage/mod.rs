@@ -17,14 +17,14 @@ mod block;
 mod cache;
 mod stats;
 
-use crate::error::{Error, ErrorKind, Result};
 use block::{HEADER, Header, block_bytes, class_of};
-use cache::{fresh, recycle, recycled};
+use cache::{cached_bytes, fresh, recycle, recycled};
+use stats::{live, peak};
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
 pub use cache::{empty_cache, set_cache_limit};
-pub use stats::{MemoryStats, allocated_bytes, reset_peak, stats};
+pub use stats::{allocated_bytes, reset_peak};
 
 /// A counted reference to a block of memory, 64-byte aligned.
 pub(crate) struct Storage(NonNull<Header>);
@@ -35,30 +35,21 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Room for `bytes` bytes, which are uninitialized.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
+    /// Storage for `bytes` bytes, which are uninitialized; `None` if there is not enough memory.
     #[inline]
-    #[track_caller]
-    pub(crate) fn new(op: &'static str, bytes: usize) -> Result<Storage> {
-        Storage::allocate(op, bytes, false)
+    pub(crate) fn new(bytes: usize) -> Option<Storage> {
+        Storage::allocate(bytes, false)
     }
 
-    /// Storage for `bytes` bytes, filled with zeros.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub(crate) fn zeroed(op: &'static str, bytes: usize) -> Result<Storage> {
-        Storage::allocate(op, bytes, true)
+    /// Storage for `bytes` bytes, filled with zeros; `None` if there is not enough memory.
+    pub(crate) fn zeroed(bytes: usize) -> Option<Storage> {
+        Storage::allocate(bytes, true)
     }
 
     #[inline]
-    #[track_caller]
-    fn allocate(op: &'static str, bytes: usize, zeroed: bool) -> Result<Storage> {
+    fn allocate(bytes: usize, zeroed: bool) -> Option<Storage> {
         if bytes > isize::MAX as usize / 4 {
-            return Err(out_of_memory(op, bytes));
+            return None;
         }
         let class = class_of(bytes);
         let block = match recycled(class) {
@@ -71,12 +62,9 @@ impl Storage {
                 unsafe { block.as_ref() }.refs.store(1, Ordering::Relaxed);
                 block
             }
-            None => match fresh(class, zeroed) {
-                Some(block) => block,
-                None => return Err(out_of_memory(op, bytes)),
-            },
+            None => fresh(class, zeroed)?,
         };
-        Ok(Storage(block))
+        Some(Storage(block))
     }
 
     /// The data.
@@ -120,27 +108,6 @@ impl Storage {
     }
 }
 
-#[cold]
-#[track_caller]
-fn out_of_memory(op: &'static str, bytes: usize) -> Error {
-    Error::new(ErrorKind::OutOfMemory, op, format!("out of memory: {} requested", in_units(bytes)))
-}
-
-/// A number of bytes as people read it: `4 GiB`, `1.5 MiB`.
-#[cold]
-pub(crate) fn in_units(bytes: usize) -> String {
-    let mut size = bytes as f64;
-    let mut unit = "bytes";
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-        if size < 1024.0 {
-            break;
-        }
-        (size, unit) = (size / 1024.0, larger);
-    }
-    let rounded = (size * 10.0).round() / 10.0;
-    format!("{rounded} {unit}")
-}
-
 impl Clone for Storage {
     #[inline]
     fn clone(&self) -> Storage {
@@ -175,13 +142,33 @@ impl Drop for Storage {
     }
 }
 
+/// The memory of all tensors in the process, in bytes of blocks (data, header and padding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Blocks that tensors use now.
+    pub live_blocks: usize,
+    /// The bytes of these blocks.
+    pub live_bytes: usize,
+    /// The largest `live_bytes` since the start or the last [`reset_peak`], within 64 KiB for each thread.
+    pub peak_bytes: usize,
+    /// Bytes in the shared cache of freed blocks. The small blocks that each thread caches (at most 4 MiB)
+    /// are not included.
+    pub cached_bytes: usize,
+}
+
+/// The memory that tensors use now.
+pub fn stats() -> MemoryStats {
+    let (live_blocks, live_bytes) = live();
+    MemoryStats { live_blocks, live_bytes, peak_bytes: peak(live_bytes), cached_bytes: cached_bytes() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_last_reference_frees() {
-        let a = Storage::new("test", 1000).unwrap();
+        let a = Storage::new(1000).unwrap();
         assert!(a.is_unique());
         let b = a.clone();
         assert_eq!(a.references(), 2);
@@ -193,11 +180,11 @@ mod tests {
     #[test]
     fn zeroed_means_zero_after_recycling() {
         for bytes in [100, 100_000, 3 << 20] {
-            let mut a = Storage::new("test", bytes).unwrap();
+            let mut a = Storage::new(bytes).unwrap();
             // SAFETY: the block has room for `bytes`, and this is the only reference.
             unsafe { a.data_mut().write_bytes(7, bytes) };
             drop(a);
-            let b = Storage::zeroed("test", bytes).unwrap();
+            let b = Storage::zeroed(bytes).unwrap();
             // SAFETY: all `bytes` were written.
             let data = unsafe { std::slice::from_raw_parts(b.data(), bytes) };
             assert!(data.iter().all(|v| *v == 0));
@@ -206,9 +193,9 @@ mod tests {
 
     #[test]
     fn blocks_travel_between_threads() {
-        let blocks: Vec<Storage> = (0..100).map(|i| Storage::zeroed("test", i * 1000).unwrap()).collect();
+        let blocks: Vec<Storage> = (0..100).map(|i| Storage::zeroed(i * 1000).unwrap()).collect();
         std::thread::spawn(move || drop(blocks)).join().unwrap();
-        assert!(Storage::new("test", 50_000).unwrap().is_unique());
+        assert!(Storage::new(50_000).unwrap().is_unique());
     }
 
     #[test]
@@ -216,8 +203,7 @@ mod tests {
         // Other tests run at the same time, so use a size far above theirs.
         const BYTES: usize = 1 << 28;
         let before = stats().live_bytes;
-        let blocks: Vec<Storage> =
-            (0..BYTES >> 15).map(|_| Storage::new("test", 32 << 10).unwrap()).collect();
+        let blocks: Vec<Storage> = (0..BYTES >> 15).map(|_| Storage::new(32 << 10).unwrap()).collect();
         assert!(stats().live_bytes > before + BYTES / 2);
         std::thread::spawn(move || drop(blocks)).join().unwrap();
         assert!(stats().live_bytes < before + BYTES / 2);
@@ -225,9 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_an_error() {
-        let error = Storage::zeroed("zeros", 1 << 61).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
-        assert!(Storage::new("zeros", usize::MAX).is_err());
+    fn too_much_is_none() {
+        assert!(Storage::zeroed(1 << 61).is_none());
+        assert!(Storage::new(usize::MAX).is_none());
     }
 }

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::Generator;
 use super::fill::{Group, fill};
+use super::generator::Generator;
 use super::philox::GROUP;
 use super::real::Real;
 
@@ -304,12 +304,15 @@ pub(super) mod tests {
     use std::fmt::Debug;
 
     use super::*;
-    use crate::random::fill::fill_piece;
-    use crate::random::philox::Word;
+    use crate::cpu::random::fill::fill_piece;
+    use crate::cpu::random::philox::Word;
 
-    pub(in crate::random) const N: usize = 100_000;
+    pub(in crate::cpu::random) const N: usize = 100_000;
 
-    pub(in crate::random) fn draw<T: Copy>(zero: T, fill: impl FnOnce(&mut [T], &mut Generator)) -> Vec<T> {
+    pub(in crate::cpu::random) fn draw<T: Copy>(
+        zero: T,
+        fill: impl FnOnce(&mut [T], &mut Generator),
+    ) -> Vec<T> {
         let mut out = vec![zero; N];
         fill(&mut out, &mut Generator::from_seed(2024));
         out
@@ -337,7 +340,7 @@ pub(super) mod tests {
         0.5 + sum * (-x * x / 2.0).exp() / (2.0 * PI).sqrt()
     }
 
-    pub(in crate::random) fn mean_and_std<T: Copy + Into<f64>>(x: &[T]) -> (f64, f64) {
+    pub(in crate::cpu::random) fn mean_and_std<T: Copy + Into<f64>>(x: &[T]) -> (f64, f64) {
         let mean = x.iter().map(|&x| x.into()).sum::<f64>() / x.len() as f64;
         let square = |&x: &T| (x.into() - mean).powi(2);
         (mean, (x.iter().map(square).sum::<f64>() / x.len() as f64).sqrt())

@@ -1,0 +1,254 @@
+//! Shapes as a caller writes them: sizes with or without names, as `[2, 3]`, `[("N", 2), ("C", 3)]` or mixed,
+//! `(("N", 2), 3)`.
+
+use super::{NewName, Whole};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
+use crate::names::{Name, Names};
+use crate::shape::Shape;
+use smallvec::SmallVec;
+
+impl Shape {
+    /// A shape with these dims, each given by its name, if it has one, and its size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn new(dims: impl IntoIterator<Item = (Option<Name>, usize)>) -> Result<Shape> {
+        let (names, sizes): (Vec<_>, Sizes) = dims.into_iter().unzip();
+        Ok(Shape { sizes, names: Names::new("shape", names)? })
+    }
+}
+
+/// A new dim. Its size can be left open, written as -1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenDim {
+    /// The name, if it has one.
+    pub name: Option<Name>,
+    /// The size, or `None` if it is left open.
+    pub size: Option<usize>,
+}
+
+/// The dims of a shape in which sizes can be left open.
+pub type OpenShape = SmallVec<[OpenDim; 6]>;
+
+/// A type that can be used as a new dim: `3`, `("C", 3)`, `(None, 3)`.
+pub trait NewDim: Sized {
+    /// The dim, whose size can be left open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[doc(hidden)]
+    #[track_caller]
+    fn into_open_dim(self) -> Result<OpenDim>;
+
+    /// The name, if it has one, and the size.
+    ///
+    /// ```
+    /// use namegrad_core::NewDim;
+    /// let (name, size) = ("C", 3).into_new_dim()?;
+    /// assert_eq!((name.unwrap().as_str(), size), ("C", 3));
+    /// assert_eq!(3.into_new_dim()?, (None, 3));
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    fn into_new_dim(self) -> Result<(Option<Name>, usize)> {
+        self.into_open_dim()?.closed()
+    }
+}
+
+/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
+/// or a [`Shape`].
+///
+/// ```
+/// use namegrad_core::NamedTensor;
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.shape()), "[2, 3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([("N", 2), ("C", 3)])?.shape()), "[N=2, C=3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.shape()), "[N=2, ?=3]");
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub trait IntoShape: Sized {
+    /// The dims, whose sizes can be left open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[doc(hidden)]
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape>;
+
+    /// The shape.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    fn into_shape(self) -> Result<Shape> {
+        let dims = self.into_open_shape()?;
+        let mut sizes = Sizes::new();
+        for dim in &dims {
+            sizes.push(dim.closed()?.1);
+        }
+        Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
+    }
+
+    /// [`into_shape`](Self::into_shape) for an argument of `op`, which errors name.
+    #[doc(hidden)]
+    #[track_caller]
+    fn shape_for(self, op: &'static str) -> Result<Shape> {
+        self.into_shape().map_err(|error| error.of(op))
+    }
+}
+
+#[track_caller]
+fn size_of(size: impl Whole) -> Result<Option<usize>> {
+    match (TryInto::<usize>::try_into(size), TryInto::<isize>::try_into(size)) {
+        (Ok(size), _) => Ok(Some(size)),
+        (_, Ok(-1)) => Ok(None),
+        _ => Err(negative(size)),
+    }
+}
+
+#[track_caller]
+fn negative(size: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
+}
+
+impl OpenDim {
+    #[track_caller]
+    fn closed(self) -> Result<(Option<Name>, usize)> {
+        let Some(size) = self.size else { return Err(negative(-1)) };
+        Ok((self.name, size))
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_open_shape(self) -> Result<OpenShape> {
+        (&self).into_open_shape()
+    }
+    fn into_shape(self) -> Result<Shape> {
+        Ok(self)
+    }
+}
+
+impl IntoShape for &Shape {
+    fn into_open_shape(self) -> Result<OpenShape> {
+        let names = self.names.iter(self.sizes.len());
+        Ok(names.zip(&self.sizes).map(|(name, size)| OpenDim { name, size: Some(*size) }).collect())
+    }
+    fn into_shape(self) -> Result<Shape> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoShape for () {
+    /// No dims: one element.
+    fn into_open_shape(self) -> Result<OpenShape> {
+        Ok(OpenShape::new())
+    }
+}
+
+impl<D: NewDim, const K: usize> IntoShape for [D; K] {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self)
+    }
+}
+impl<D: NewDim> IntoShape for Vec<D> {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self)
+    }
+}
+impl<D: NewDim + Clone> IntoShape for &Vec<D> {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
+    }
+}
+impl<D: NewDim + Clone, const K: usize> IntoShape for &[D; K] {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
+    }
+}
+impl<D: NewDim + Clone> IntoShape for &[D] {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
+    }
+}
+
+#[track_caller]
+fn open_shape<D: NewDim>(dims: impl IntoIterator<Item = D>) -> Result<OpenShape> {
+    let mut open = OpenShape::new();
+    for dim in dims {
+        open.push(dim.into_open_dim()?);
+    }
+    Ok(open)
+}
+
+impl<I: Whole> NewDim for I {
+    #[track_caller]
+    fn into_open_dim(self) -> Result<OpenDim> {
+        Ok(OpenDim { name: None, size: size_of(self)? })
+    }
+}
+
+impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
+    #[track_caller]
+    fn into_open_dim(self) -> Result<OpenDim> {
+        Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1)? })
+    }
+}
+
+impl IntoShape for &Sizes {
+    fn into_open_shape(self) -> Result<OpenShape> {
+        Ok(self.iter().map(|size| OpenDim { name: None, size: Some(*size) }).collect())
+    }
+}
+
+impl IntoShape for Sizes {
+    fn into_open_shape(self) -> Result<OpenShape> {
+        (&self).into_open_shape()
+    }
+}
+
+/// Tuples of different kinds of dims: `A B` becomes
+///
+/// ```ignore
+/// impl<A: NewDim, B: NewDim> IntoShape for (A, B) {
+///     fn into_open_shape(self) -> Result<OpenShape> {
+///         let (A, B) = self;
+///         let mut open = OpenShape::new();
+///         open.push(A.into_open_dim()?);
+///         open.push(B.into_open_dim()?);
+///         Ok(open)
+///     }
+/// }
+/// ```
+macro_rules! tuples {
+    ($($($dim:ident)+;)*) => {$(
+        impl<$($dim: NewDim),+> IntoShape for ($($dim,)+) {
+            #[track_caller]
+            fn into_open_shape(self) -> Result<OpenShape> {
+                #[allow(non_snake_case)] // each field has the name of its type parameter
+                let ($($dim,)+) = self;
+                let mut open = OpenShape::new();
+                $(open.push($dim.into_open_dim()?);)+
+                Ok(open)
+            }
+        }
+    )*};
+}
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
+}

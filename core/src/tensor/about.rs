@@ -1,0 +1,37 @@
+//! Errors about tensors: an [`Error`] with the shapes and dtypes of the inputs of an op.
+
+use super::NamedTensor;
+use crate::error::{Error, ErrorKind};
+
+impl Error {
+    /// An error of `op` about its inputs, at the caller's line.
+    #[doc(hidden)]
+    #[cold]
+    #[track_caller]
+    pub fn about(
+        inputs: &[&NamedTensor],
+        kind: ErrorKind,
+        op: &'static str,
+        message: impl Into<String>,
+    ) -> Error {
+        Error::new(kind, op, message).with_inputs(inputs)
+    }
+
+    /// The same error with the inputs that it is about. Plain numbers among them are left out.
+    #[doc(hidden)]
+    #[cold]
+    pub fn with_inputs(self, inputs: &[&NamedTensor]) -> Error {
+        let tensors = || inputs.iter().filter(|x| !x.is_number());
+        self.with_described(tensors().map(|x| x.shape()).collect(), tensors().map(|x| x.dtype()).collect())
+    }
+
+    /// The error of an op that calls others, as one of `op` about its own `inputs`. An error of the op itself
+    /// keeps the inputs that it names.
+    #[doc(hidden)]
+    #[cold]
+    pub fn of_call(self, op: &'static str, inputs: &[&NamedTensor]) -> Error {
+        let own = self.op().trim_end_matches('_') == op.trim_end_matches('_') && !self.operands().is_empty();
+        let error = self.of(op);
+        if own || inputs.is_empty() { error } else { error.with_inputs(inputs) }
+    }
+}

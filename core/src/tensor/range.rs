@@ -1,0 +1,46 @@
+//! Numbers outside the range of an integer dtype.
+
+use super::NamedTensor;
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The first plain number among the inputs that is outside the range of an integer `dtype`, so that a cast
+/// would wrap it.
+#[track_caller]
+pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Scalar>> {
+    if dtype.category() != Category::Integer {
+        return Ok(None);
+    }
+    for x in inputs.iter().filter(|x| x.is_number()) {
+        let number = x.item::<Scalar>()?;
+        if !fits(number, dtype) {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a cast of `number` to `dtype` keeps its integer part. Integer dtypes wrap numbers outside their
+/// range.
+pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
+    const END: f64 = -(i64::MIN as f64); // 2^63
+    match (dtype.category(), number) {
+        (Category::Float | Category::Bool, _) => true,
+        (Category::Integer, Scalar::Float(x)) if !(-END..END).contains(&x) => false,
+        _ => dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64()),
+    }
+}
+
+/// The error for a number outside the range of an integer dtype.
+#[track_caller]
+pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Scalar, dtype: DType) -> Error {
+    let wider = if fits(number, DType::I64) { DType::I64 } else { default_dtype() };
+    let message = format!("{number} does not fit in {dtype}");
+    match x {
+        Some(x) => {
+            Error::about(&[x], ErrorKind::Value, op, message).with_repair(format!("x.to(DType::{wider:?})?"))
+        }
+        None => Error::new(ErrorKind::Value, op, message)
+            .with_repair(format!("a dtype that has the number, such as DType::{wider:?}")),
+    }
+}
