@@ -111,7 +111,7 @@ pub mod options {
     pub use namegrad_nn::functional::options::*;
 }
 
-/// What most programs need.
+/// The items that most programs need.
 pub mod prelude {
     pub use crate::options::*;
     pub use namegrad_autograd::chain::*;

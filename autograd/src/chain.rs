@@ -29,7 +29,7 @@ use namegrad_core::{Dim, Dims, Element, IntoShape, NameList, Number, RenameArg, 
 pub use crate::composed::chained::*;
 pub use crate::rules::chained::*;
 
-/// What an op can be called on: the result of another op, or a parameter.
+/// A value on which an op can be called: the result of another op, or a parameter.
 #[doc(hidden)]
 pub trait Made: Sized {
     fn made(self) -> Result<Tensor>;

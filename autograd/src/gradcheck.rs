@@ -41,7 +41,7 @@ impl Default for GradCheckOptions {
 /// The result of a successful check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Why the check may prove little: an input is not `f64`.
+    /// The reason why the check may prove little: an input is not `f64`.
     pub warning: Option<String>,
 }
 

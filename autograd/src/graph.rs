@@ -35,7 +35,7 @@ pub struct GraphNode {
     pub label: Option<String>,
     /// The op that made the value; `None` for a leaf.
     pub op: Option<&'static str>,
-    /// Where the op was called.
+    /// The line that called the op.
     pub at: Option<&'static Location<'static>>,
     /// The sizes; empty for a node that only collects the gradients of several outputs.
     pub sizes: Vec<usize>,

@@ -20,7 +20,7 @@ thread_local! {
 #[must_use = "the call lasts until this is dropped"]
 pub struct Called {
     before: Option<Line>,
-    /// It belongs to this thread.
+    /// Keeps the value on its thread.
     here: PhantomData<*const ()>,
 }
 
@@ -73,8 +73,7 @@ fn is_of_library(at: Line) -> bool {
     CRATES.iter().any(|own| inside.strip_prefix(own).is_some_and(|rest| rest.starts_with(PARTS.1)))
 }
 
-/// What comes before the last `name` in the path of a file, and what comes after it, up to the name of the
-/// file.
+/// The parts of a path before and after the last `name`, the latter up to the name of the file.
 const fn around(name: &str, file: &'static str) -> (&'static str, &'static str) {
     let (bytes, name) = (file.as_bytes(), name.as_bytes());
     let mut end = bytes.len();

@@ -25,7 +25,7 @@ pub struct Observed<'a> {
 /// A section of a program, which can contain ops and other sections.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// What it is.
+    /// The kind of the section.
     pub kind: SectionKind,
     /// Its name: that of a [`span`], the op of a derivative, or the function that was called.
     pub name: &'static str,
@@ -33,7 +33,7 @@ pub struct Section {
     pub at: &'static Location<'static>,
 }
 
-/// What a [`Section`] is.
+/// The kind of a [`Section`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SectionKind {
@@ -45,7 +45,7 @@ pub enum SectionKind {
     Derivative,
 }
 
-/// What sees ops and sections: see [`observe_by`]. The calls come from the thread that the program runs on.
+/// Receives ops and sections: see [`observe_by`]. The calls come from the thread that the program runs on.
 pub trait Observer {
     /// An op has run.
     fn op(&self, op: &Observed<'_>);
@@ -67,7 +67,7 @@ pub trait Observer {
     }
 }
 
-/// What makes the observer of another thread, on that thread.
+/// Makes the observer of another thread, on that thread.
 pub type ForThread = Box<dyn FnOnce() -> Rc<dyn Observer> + Send>;
 
 thread_local! {
@@ -185,7 +185,7 @@ pub fn hand_over() -> HandedOver {
     HandedOver { observer: observer.and_then(|observer| observer.for_thread()), called: called() }
 }
 
-/// What [`hand_over`] returns.
+/// The observers that [`hand_over`] passes to another thread.
 pub struct HandedOver {
     observer: Option<ForThread>,
     /// The line for which ops count that have no line.

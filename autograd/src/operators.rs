@@ -15,8 +15,8 @@ use namegrad_core::{DType, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 
-/// What methods take for a tensor beside the first, such as `x.matmul(&w)`: a tensor, a [`Parameter`], or a
-/// reference to one.
+/// An argument in place of a tensor, such as `w` in `x.matmul(&w)`: a tensor, a [`Parameter`], or a reference
+/// to one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor",
     label = "expected a tensor, a parameter, or a reference to one",

@@ -23,7 +23,7 @@ use std::thread::{self, ThreadId};
 /// ```
 pub struct Parameter(Arc<Shared>);
 
-/// How a [`Parameter`] is computed from other parameters, such as a weight from its direction and its length.
+/// A computation of a [`Parameter`] from other parameters, such as of a weight from its direction and length.
 /// `namegrad::nn::parametrize` is made of this.
 pub trait Computed: Any + Send + Sync {
     /// The current tensor of the parameter.
@@ -193,7 +193,7 @@ impl Parameter {
         }
     }
 
-    /// How the parameter is computed from others, if it is.
+    /// The computation of the parameter from others, if there is one.
     pub fn computed(&self) -> Option<Arc<dyn Computed>> {
         self.0.computed()
     }

@@ -1,5 +1,5 @@
-//! What a thread sees of shared places such as parameters: values that take the place of theirs for a while,
-//! and independent copies of them.
+//! Substitutes and copies of shared places, such as parameters: a thread can see other values in their place
+//! for a while, and make independent copies of them.
 //!
 //! A place is known by its address. `Parameter` and the buffers of layers ask here.
 

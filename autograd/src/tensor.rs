@@ -312,7 +312,6 @@ impl Tensor {
     }
 }
 
-/// What takes plain values, such as `Parameter::set`, takes the value of a tensor.
 /// Same as [`constant`](Tensor::constant).
 impl From<NamedTensor> for Tensor {
     fn from(value: NamedTensor) -> Tensor {
@@ -320,6 +319,7 @@ impl From<NamedTensor> for Tensor {
     }
 }
 
+/// Allows a tensor where a plain value is expected, such as in `Parameter::set`.
 impl AsRef<NamedTensor> for Tensor {
     fn as_ref(&self) -> &NamedTensor {
         self.value()

@@ -59,7 +59,7 @@ fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Fn(Scalar, Scalar) -> b
     equal
 }
 
-/// What differs between two tensors other than their elements.
+/// The difference between two tensors in anything but their elements, for messages.
 fn mismatch(x: &NamedTensor, y: &NamedTensor) -> Option<String> {
     if x.dtype() != y.dtype() {
         return Some(format!("the dtypes differ, {} and {}", x.dtype(), y.dtype()));

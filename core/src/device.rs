@@ -1,4 +1,4 @@
-//! Where the elements of a tensor are.
+//! [`Device`]: the device whose memory has the elements of a tensor.
 
 use std::fmt;
 

@@ -7,7 +7,7 @@ use crate::tensor::NamedTensor;
 use smallvec::SmallVec;
 use std::ops::RangeFull;
 
-/// One dim of a tensor, not yet looked up.
+/// A dim of a tensor, not yet looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dim {
     /// By position; negative counts from the end.
@@ -24,7 +24,7 @@ pub enum Dim {
 pub struct Dims {
     /// `None` means all dims.
     list: Option<SmallVec<[Dim; 2]>>,
-    /// Is the list of those that it does not mean?
+    /// Whether the list has the dims to leave out.
     except: bool,
     keep: bool,
 }

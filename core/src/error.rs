@@ -61,7 +61,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// What went wrong in a call.
+/// The error of a call.
 ///
 /// Prints the message, the caller's line, the operands as `[N=32, C=3, ?=7]`, and a repair if one is known:
 ///
@@ -275,7 +275,7 @@ impl Error {
     }
 }
 
-/// How many operands are printed: a list of tensors can be long.
+/// The number of operands that are printed: a list of tensors can be long.
 const MOST_SHOWN: usize = 8;
 
 impl fmt::Display for Error {

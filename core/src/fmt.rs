@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
-/// How tensors are printed; the defaults are PyTorch's.
+/// The options of printing tensors; the defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Digits after the decimal point (4).

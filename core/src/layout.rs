@@ -1,5 +1,5 @@
-//! Sizes and strides: lists of each, and [`Layout`], both together, so small that moving a tensor takes only a
-//! few instructions.
+//! Sizes and strides: lists of each, and [`Layout`], both together, so small that moving a tensor takes only
+//! a few instructions.
 
 use smallvec::SmallVec;
 

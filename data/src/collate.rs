@@ -69,7 +69,7 @@ use std::path::PathBuf;
     note = "add #[derive(Collate)] to your own type, implement `Collate` for it, or give `Loader::builder_with` a function"
 )]
 pub trait Collate: Sized {
-    /// What a batch is.
+    /// The type of a batch.
     type Batch: Send;
 
     /// The batch of samples, of which there is at least one.
@@ -80,7 +80,7 @@ pub trait Collate: Sized {
     fn collate(samples: Vec<Self>, how: &Collation<'_>) -> Result<Self::Batch>;
 }
 
-/// What `#[derive(Collate)]` uses.
+/// The functions that `#[derive(Collate)]` calls.
 #[doc(hidden)]
 pub mod derived {
     use super::{Collate, Collation};
@@ -92,7 +92,7 @@ pub mod derived {
     }
 }
 
-/// How a loader wants a batch to be made.
+/// The options of a batch: the name of the batch dim, and values that pad samples of different sizes.
 #[derive(Clone, Debug)]
 pub struct Collation<'a> {
     batch_dim: Name,
@@ -115,7 +115,7 @@ impl<'a> Collation<'a> {
         self.pads.iter().find(|(padded, _)| *padded == dim).map(|(_, value)| *value)
     }
 
-    /// What to call the sample at a position of the batch in an error: `sample 17`, by its index in the data
+    /// The name of the sample at a position of the batch, for errors: `sample 17`, by its index in the data
     /// set.
     pub fn sample(&self, position: usize) -> String {
         match self.indices.get(position) {

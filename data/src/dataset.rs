@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Dataset: Send + Sync {
-    /// What [`get`](Self::get) returns.
+    /// The type of a sample, which [`get`](Self::get) returns.
     type Sample: Send;
 
     /// The number of samples.
@@ -85,9 +85,9 @@ pub trait Dataset: Send + Sync {
     /// # Ok::<(), namegrad::Error>(())
     /// ```
     ///
-    /// This is also where random augmentation goes. In a [`Loader`](crate::Loader), it depends on the loader's
-    /// seed, the epoch and the sample, and not on the number of workers. Here an image is mirrored half of
-    /// the time, and moved by up to two pixels:
+    /// This is also where random augmentation goes. In a [`Loader`](crate::Loader), it depends on the
+    /// loader's seed, the epoch and the sample, and not on the number of workers. Here an image is mirrored
+    /// half of the time, and moved by up to two pixels:
     ///
     /// ```
     /// use namegrad::data::{Dataset, TensorDataset};

@@ -6,7 +6,7 @@
 //! # Source
 //! Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*.
 
-use crate::input::{Content, Input};
+use crate::input::{Input, Opened};
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Error, NamedTensor, Names, Result, Shape};
 use std::borrow::Cow;
@@ -67,7 +67,7 @@ pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Tensor> {
 
 fn read(input: &Input) -> Result<Tensor> {
     let failed = |error: io::Error| input.failed(OP, &error);
-    let Content { mut bytes, stored, gzipped } = input.open(OP)?;
+    let Opened { mut bytes, stored, gzipped } = input.open(OP)?;
     let mut magic = [0; 4];
     bytes.read_exact(&mut magic).map_err(failed)?;
     let [0, 0, code, dims] = magic else {

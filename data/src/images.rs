@@ -121,7 +121,7 @@ fn add_images(folder: &Path, class: i64, files: &mut Vec<(PathBuf, i64)>) -> Res
     Ok(())
 }
 
-/// What is in a folder, in alphabetical order.
+/// The entries of a folder in alphabetical order.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: io::Error| Error::new(ErrorKind::Io, OP, format!("{}: {error}", folder.display()));
     let entries = fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path()));

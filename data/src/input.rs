@@ -1,4 +1,4 @@
-//! Where readers get their bytes: files or memory, gzipped or not.
+//! The input of readers: bytes from files or memory, gzipped or not.
 
 use flate2::read::MultiGzDecoder;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -16,10 +16,10 @@ pub(crate) enum Input {
 }
 
 /// The content of an input.
-pub(crate) struct Content {
+pub(crate) struct Opened {
     /// The bytes, unpacked if they were gzipped.
     pub(crate) bytes: Box<dyn Read + Send>,
-    /// How many bytes there are before they are unpacked.
+    /// The number of bytes before they are unpacked.
     pub(crate) stored: u64,
     pub(crate) gzipped: bool,
 }
@@ -33,7 +33,7 @@ impl Input {
         Input::Bytes(Arc::new(bytes.into()))
     }
 
-    /// How errors call it.
+    /// The name for errors.
     pub(crate) fn name(&self) -> String {
         match self {
             Input::File(path) => path.display().to_string(),
@@ -42,11 +42,11 @@ impl Input {
     }
 
     /// The content. Its first bytes, not its name, tell whether it is gzipped.
-    pub(crate) fn open(&self, op: &'static str) -> Result<Content> {
+    pub(crate) fn open(&self, op: &'static str) -> Result<Opened> {
         self.unpacked().map_err(|error| self.failed(op, &error))
     }
 
-    fn unpacked(&self) -> io::Result<Content> {
+    fn unpacked(&self) -> io::Result<Opened> {
         let (mut bytes, stored): (Box<dyn Read + Send>, u64) = match self {
             Input::File(path) => {
                 let file = File::open(path)?;
@@ -56,7 +56,7 @@ impl Input {
                 }
                 (Box::new(BufReader::with_capacity(1 << 16, file)), about.len())
             }
-            Input::Bytes(bytes) => (Box::new(Cursor::new(Shared(bytes.clone()))), bytes.len() as u64),
+            Input::Bytes(bytes) => (Box::new(Cursor::new(SharedBytes(bytes.clone()))), bytes.len() as u64),
         };
         let mut start = Vec::new();
         bytes.by_ref().take(2).read_to_end(&mut start)?;
@@ -66,7 +66,7 @@ impl Input {
             true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(bytes))),
             false => Box::new(bytes),
         };
-        Ok(Content { bytes, stored, gzipped })
+        Ok(Opened { bytes, stored, gzipped })
     }
 
     /// The error of an input that could not be read.
@@ -90,9 +90,9 @@ impl Input {
 }
 
 /// Bytes that several readers share.
-struct Shared(Arc<Cow<'static, [u8]>>);
+struct SharedBytes(Arc<Cow<'static, [u8]>>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }

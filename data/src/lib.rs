@@ -144,7 +144,7 @@ pub use dataset::{Dataset, Samples};
 #[cfg(feature = "images")]
 pub use images::{ImageFolder, read_gray_image, read_image};
 #[doc(hidden)]
-pub use loader::Place;
+pub use loader::LoaderPosition;
 pub use loader::{Batches, Cycle, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};

@@ -92,9 +92,9 @@ pub(crate) fn indices<const K: usize>(
 }
 
 /// A part to train on and a part to test on.
-type Fold<D> = [Subset<Arc<D>>; 2];
+type TrainAndTest<D> = [Subset<Arc<D>>; 2];
 
-pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<Fold<D>>> {
+pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<TrainAndTest<D>>> {
     let folds = fold_indices(data.len(), k, seed)?;
     let fold = |fold: [Vec<usize>; 2]| fold.map(|indices| Subset::of(data.clone(), indices));
     Ok(folds.into_iter().map(fold).collect())

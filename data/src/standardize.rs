@@ -48,7 +48,7 @@ const KEY: &str = "standardize";
 /// Save it with the model: as a part of a checkpoint, `parts![&model, &mut scaler]`, with
 /// [`save`](Self::save), or as a value with serde's traits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Described", into = "Described")]
+#[serde(try_from = "StandardizeState", into = "StandardizeState")]
 pub struct Standardize {
     /// In `f64`, with the dims of a sample.
     mean: Tensor,
@@ -267,25 +267,30 @@ fn total(x: &Tensor, over: &Over, f: impl Fn(&Tensor) -> Result<Tensor>) -> Resu
 
 /// The means and standard deviations in a file.
 #[derive(Serialize, Deserialize)]
-struct Described {
+struct StandardizeState {
     names: Vec<Option<String>>,
     sizes: Vec<usize>,
     mean: Vec<f64>,
     std: Vec<f64>,
 }
 
-impl From<Standardize> for Described {
-    fn from(Standardize { mean, std }: Standardize) -> Described {
+impl From<Standardize> for StandardizeState {
+    fn from(Standardize { mean, std }: Standardize) -> StandardizeState {
         let list = |x: &Tensor| x.to_vec::<f64>().unwrap_or_default(); // both are `f64`
         let names = (0..mean.ndim()).map(|dim| mean.name(dim).map(|name| name.to_string()));
-        Described { names: names.collect(), sizes: mean.sizes().to_vec(), mean: list(&mean), std: list(&std) }
+        StandardizeState {
+            names: names.collect(),
+            sizes: mean.sizes().to_vec(),
+            mean: list(&mean),
+            std: list(&std),
+        }
     }
 }
 
-impl TryFrom<Described> for Standardize {
+impl TryFrom<StandardizeState> for Standardize {
     type Error = Error;
 
-    fn try_from(Described { names, sizes, mean, std }: Described) -> Result<Standardize> {
+    fn try_from(StandardizeState { names, sizes, mean, std }: StandardizeState) -> Result<Standardize> {
         let tensor = |list: &[f64]| Tensor::from_slice(list, &sizes[..])?.refine_names(&names[..]);
         if !std.iter().all(|std| *std > 0.0) {
             return Err(Error::new(ErrorKind::Format, OP, "a standard deviation is not positive"));

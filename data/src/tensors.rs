@@ -41,14 +41,14 @@ const OP: &str = "TensorDataset";
 /// # Ok::<(), Error>(())
 /// ```
 pub struct TensorDataset<T> {
-    rows: Vec<Rows>,
+    rows: Vec<Slices>,
     len: usize,
     tuple: PhantomData<fn() -> T>,
 }
 
 /// A tensor, and the position of its batch dim.
 #[derive(Clone, Debug)]
-struct Rows {
+struct Slices {
     tensor: Tensor,
     dim: usize,
 }
@@ -88,11 +88,11 @@ impl<T: Tensors> TensorDataset<T> {
     }
 
     fn of(tensors: T, dim: impl Fn(&Tensor) -> Result<usize>) -> Result<TensorDataset<T>> {
-        let rows = |tensor: Tensor| Ok(Rows { dim: dim(&tensor)?, tensor });
+        let rows = |tensor: Tensor| Ok(Slices { dim: dim(&tensor)?, tensor });
         TensorDataset::checked(tensors.into_list().into_iter().map(rows).collect::<Result<_>>()?)
     }
 
-    fn checked(rows: Vec<Rows>) -> Result<TensorDataset<T>> {
+    fn checked(rows: Vec<Slices>) -> Result<TensorDataset<T>> {
         let lengths: Vec<usize> = rows.iter().map(|rows| rows.tensor.sizes()[rows.dim]).collect();
         let shapes = || rows.iter().map(|rows| rows.tensor.shape());
         if lengths.iter().any(|length| *length != lengths[0]) {
@@ -158,16 +158,16 @@ impl<T: Tensors> Dataset for TensorDataset<T> {
         if index >= self.len {
             return Err(no_sample(OP, index, self.len));
         }
-        let slice = |rows: &Rows| rows.tensor.select(rows.dim, index);
+        let slice = |rows: &Slices| rows.tensor.select(rows.dim, index);
         self.rows.iter().map(slice).collect::<Result<_>>().map(T::from_list)
     }
 
     fn get_batch(&self, indices: &[usize], how: &Collation<'_>) -> Option<Result<T>> {
         // Elsewhere a gather would copy the whole tensor, or leave the batch dim where it is.
-        let rows_are_blocks = |rows: &Rows| rows.dim == 0 && rows.tensor.is_contiguous();
+        let rows_are_blocks = |rows: &Slices| rows.dim == 0 && rows.tensor.is_contiguous();
         let in_range = || indices.iter().all(|index| *index < self.len);
-        let other_dims = |rows: &Rows| (1..rows.tensor.ndim()).map(|dim| rows.tensor.name(dim)).collect();
-        let renamed = |rows: &Rows| {
+        let other_dims = |rows: &Slices| (1..rows.tensor.ndim()).map(|dim| rows.tensor.name(dim)).collect();
+        let renamed = |rows: &Slices| {
             let names: Vec<Option<Name>> = other_dims(rows);
             !names.contains(&Some(how.batch_dim()))
         };
@@ -180,7 +180,7 @@ impl<T: Tensors> TensorDataset<T> {
     fn gather(&self, indices: &[usize], how: &Collation<'_>) -> Result<T> {
         let indices: Vec<i64> = indices.iter().map(|index| *index as i64).collect();
         let index = Tensor::from_slice(&indices, [indices.len()])?;
-        let picked = |rows: &Rows| {
+        let picked = |rows: &Slices| {
             let batch = rows.tensor.index_select(&index, 0)?;
             if batch.name(0) == Some(how.batch_dim()) {
                 return Ok(batch);

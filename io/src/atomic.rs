@@ -25,6 +25,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Errors
 /// Those of the file system and of `write`.
 pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let mut write = Some(write);
+    replace(path, &mut |out| write.take().map_or(Ok(()), |write| write(out)))
+}
+
+/// [`write`], which calls `write` once.
+fn replace(path: &Path, write: &mut dyn FnMut(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     if fs::metadata(&target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir()) {
         let mut out = BufWriter::new(File::options().write(true).open(&target)?);

@@ -1,4 +1,4 @@
-//! What is read: a file or bytes, for error messages.
+//! [`Input`]: the file or bytes that are read, with the name and op for error messages.
 
 use crate::io_error;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 
-/// Where a file is read from.
-pub(crate) trait Source: Read + Seek {}
+/// A reader that can seek.
+pub(crate) trait ReadSeek: Read + Seek {}
 
-impl<T: Read + Seek> Source for T {}
+impl<T: Read + Seek> ReadSeek for T {}
 
-/// The input that is read.
+/// A file or bytes that are read.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) op: &'static str,

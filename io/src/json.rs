@@ -1,6 +1,7 @@
 //! Values with serde's traits in the metadata of a [`TensorFile`], as JSON.
 
-use crate::{TensorFile, finite};
+use crate::TensorFile;
+use crate::to_json::to_json;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,9 +27,13 @@ impl TensorFile {
     #[track_caller]
     pub fn insert_json(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
         let caller = Location::caller();
-        let refused = |what: String| Error::new(ErrorKind::Value, "save", what).at(caller);
-        finite::check(value).map_err(|error| refused(error.to_string()))?;
-        let text = serde_json::to_string(value).map_err(|error| refused(error.to_string()))?;
+        self.insert_text(key, to_json(value).map_err(|error| error.to_string()))
+            .map_err(|error| error.at(caller))
+    }
+
+    /// Stores a text, or fails with the reason that there is none.
+    fn insert_text(&mut self, key: &str, text: std::result::Result<String, String>) -> Result<()> {
+        let text = text.map_err(|reason| Error::new(ErrorKind::Value, "save", reason))?;
         self.metadata.insert(key.into(), text);
         Ok(())
     }
@@ -52,12 +57,18 @@ impl TensorFile {
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self, key: &str, what: &str) -> Result<T> {
         let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = self.metadata.get(key) else {
-            return Err(malformed(format!("not {what}: there is no '{key}' in its metadata")));
-        };
-        serde_json::from_str(text)
-            .map_err(|error| malformed(format!("'{key}' in the metadata is not as expected: {error}")))
+        let read = self
+            .text(key, what)
+            .and_then(|text| serde_json::from_str(text).map_err(|error| unread(key, &error)));
+        read.map_err(|error| error.at(caller))
+    }
+
+    /// The text under a metadata key.
+    fn text(&self, key: &str, what: &str) -> Result<&str> {
+        self.metadata.get(key).map(String::as_str).ok_or_else(|| {
+            let message = format!("not {what}: there is no '{key}' in its metadata");
+            Error::new(ErrorKind::Format, "load", message)
+        })
     }
 
     /// Reads a file and makes a value of its content. An error of `make` gets the path of the file.
@@ -85,6 +96,13 @@ impl TensorFile {
     }
 }
 
+/// The error of a text that is not the JSON of the expected type.
+#[cold]
+fn unread(key: &str, error: &serde_json::Error) -> Error {
+    let message = format!("'{key}' in the metadata is not as expected: {error}");
+    Error::new(ErrorKind::Format, "load", message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +120,29 @@ mod tests {
         best: Option<f64>,
         losses: Vec<(u64, f64)>,
         rates: BTreeMap<&'static str, Rate>,
+    }
+
+    /// The text is that of `serde_json`, for every kind of value.
+    #[test]
+    fn values_are_written_as_serde_json_writes_them() {
+        #[derive(Serialize)]
+        struct Unit;
+        #[derive(Serialize)]
+        struct Newtype(u8);
+        #[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
+        enum Kind {
+            First,
+        }
+        fn check(value: &impl Serialize) {
+            assert_eq!(to_json(value).unwrap(), serde_json::to_string(value).unwrap());
+        }
+        check(&(Unit, Newtype(7), Kind::First, (), true, 'ß', "a \"b\" \\ \n \u{1} é"));
+        check(&(i8::MIN, i64::MIN, u64::MAX, i128::MIN, u128::MAX, Some(1), None::<u8>));
+        check(&[Rate::Fixed(1.0), Rate::Range(0.1, 2.0), Rate::Decay { from: 0.1 }]);
+        check(&(BTreeMap::from([(1, "a"), (2, "b")]), BTreeMap::from([(true, [0u8; 0])])));
+        check(&(BTreeMap::from([(Kind::First, 1)]), BTreeMap::from([('x', BTreeMap::<u8, u8>::new())])));
+        check(&[1.0, -0.0, 0.1, 1e-3, 123_456.75, 1.0 / 3.0, f64::MAX, f64::MIN_POSITIVE]);
+        check(&[0.1f32, 1.0, 1e-7, 1.0 / 3.0]);
     }
 
     #[test]
@@ -127,6 +168,10 @@ mod tests {
             assert_eq!(refused(run), format!("{message}, which JSON cannot store"));
         }
         file.insert_json("run", &run(None, 1.0, Rate::Range(0.0, 1.0))).unwrap();
+        assert_eq!(
+            file.metadata["run"],
+            r#"{"best":null,"losses":[[0,0.5],[1,1.0]],"rates":{"lr":{"Range":[0.0,1.0]}}}"#
+        );
         assert_eq!(
             file.insert_json("x", &nan).unwrap_err().message(),
             "the value is NaN, which JSON cannot store"

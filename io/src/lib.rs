@@ -2,9 +2,10 @@
 //! PyTorch's state dicts, which are only read.
 //!
 //! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
-//! Each format has a module; `zip` and `pickle` are what the formats of others are made of, `input` is what
-//! all of them read, `json` stores values in metadata, and `atomic` replaces files. A tensor inside other
-//! data is written with serde, which the core crate implements.
+//! Each format has a module; `zip` and `pickle` read the formats that `.npz` and `.pt` files consist of,
+//! `input` is the file or the bytes for all of them, `json` stores values in metadata, `to_json` turns them into
+//! text, and `atomic` replaces files. A tensor inside of other data is written with serde, whose traits the core
+//! crate implements.
 //!
 //! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
 //! without running code, and without a large allocation that its content does not fill.
@@ -13,7 +14,6 @@
 
 pub mod atomic;
 mod files;
-mod finite;
 mod input;
 mod json;
 mod npy;
@@ -23,6 +23,7 @@ mod open;
 mod pickle;
 mod safetensors;
 mod tensor_file;
+mod to_json;
 mod torch;
 mod zip;
 

@@ -113,7 +113,7 @@ fn parse_start(file: &[u8], file_length: usize) -> std::result::Result<Npy, Stri
     let text = rest.get(..length).ok_or("the npy file ends in its header")?;
     let start = file.len() - rest.len() + length;
 
-    let fields = Fields::parse(text).ok_or_else(|| {
+    let fields = HeaderFields::parse(text).ok_or_else(|| {
         let text = String::from_utf8_lossy(&text[..length.min(200)]);
         format!("the npy header is not one of a plain array: {}", text.trim_end())
     })?;
@@ -127,7 +127,7 @@ fn parse_start(file: &[u8], file_length: usize) -> std::result::Result<Npy, Stri
             fields.shape
         ));
     };
-    let Fields { fortran_order, shape, .. } = fields;
+    let HeaderFields { fortran_order, shape, .. } = fields;
     Ok(Npy { dtype, big_endian, fortran_order, shape, data: start..end })
 }
 
@@ -197,13 +197,13 @@ fn split_length<const N: usize>(bytes: &[u8], length: fn([u8; N]) -> usize) -> O
 
 /// The three entries of the header, a Python dict: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4),
 /// }`.
-struct Fields<'a> {
+struct HeaderFields<'a> {
     descr: &'a [u8],
     fortran_order: bool,
     shape: Vec<usize>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> HeaderFields<'a> {
     fn parse(text: &'a [u8]) -> Option<Self> {
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         let mut rest = Cursor(text);

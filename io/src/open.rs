@@ -39,13 +39,15 @@ use std::sync::{Mutex, PoisonError};
 pub struct OpenFile {
     input: Input,
     metadata: BTreeMap<String, String>,
-    tensors: BTreeMap<String, Stored>,
-    elements: Elements,
+    tensors: Vec<Stored>,
+    /// The position of each tensor in the list, by name.
+    names: BTreeMap<String, usize>,
+    elements: Backing,
 }
 
-/// Where elements are read.
+/// The source of the elements: mapped memory or the file.
 #[derive(Debug)]
-enum Elements {
+enum Backing {
     File(Mutex<File>),
     Map(Mmap),
 }
@@ -59,7 +61,7 @@ impl OpenFile {
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<OpenFile> {
         let caller = Location::caller();
-        OpenFile::new(path.as_ref(), |file| Ok(Elements::File(Mutex::new(file))))
+        OpenFile::new(path.as_ref(), |file| Ok(Backing::File(Mutex::new(file))))
             .map_err(|error| error.at(caller))
     }
 
@@ -88,21 +90,21 @@ impl OpenFile {
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<OpenFile> {
         let caller = Location::caller();
         // SAFETY: the caller promises that the bytes of the file stay as they are.
-        let map = |file: File| unsafe { Mmap::map(&file) }.map(Elements::Map);
+        let map = |file: File| unsafe { Mmap::map(&file) }.map(Backing::Map);
         OpenFile::new(path.as_ref(), map).map_err(|error| error.at(caller))
     }
 
-    fn new(path: &Path, elements: impl FnOnce(File) -> io::Result<Elements>) -> Result<OpenFile> {
+    fn new(path: &Path, elements: impl FnOnce(File) -> io::Result<Backing>) -> Result<OpenFile> {
         let (input, mut file): (Input, BufReader<File>) = Input::file("open", path)?;
         let Contents { metadata, tensors } = safetensors::contents(&input, &mut file)?;
-        let tensors = tensors.into_iter().map(|stored| (stored.name.clone(), stored)).collect();
+        let names = tensors.iter().enumerate().map(|(at, stored)| (stored.name.clone(), at)).collect();
         let elements = elements(file.into_inner()).map_err(|error| input.failed(&error))?;
-        Ok(OpenFile { input: Input { op: "tensor", ..input }, metadata, tensors, elements })
+        Ok(OpenFile { input: Input { op: "tensor", ..input }, metadata, tensors, names, elements })
     }
 
     /// The names of the tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+        self.names.keys().map(String::as_str)
     }
 
     /// The metadata: arbitrary strings by key.
@@ -112,12 +114,12 @@ impl OpenFile {
 
     /// The sizes of a tensor with the names of its dims.
     pub fn shape(&self, name: &str) -> Option<&Shape> {
-        self.tensors.get(name).map(|stored| &stored.shape)
+        self.stored(name).map(|stored| &stored.shape)
     }
 
     /// The dtype of a tensor.
     pub fn dtype(&self, name: &str) -> Option<DType> {
-        self.tensors.get(name).map(|stored| stored.dtype)
+        self.stored(name).map(|stored| stored.dtype)
     }
 
     /// Reads a tensor.
@@ -128,14 +130,14 @@ impl OpenFile {
     #[track_caller]
     pub fn tensor(&self, name: &str) -> Result<NamedTensor> {
         let caller = Location::caller();
-        let stored = self.tensors.get(name).ok_or_else(|| self.unknown(name).at(caller))?;
+        let stored = self.stored(name).ok_or_else(|| self.unknown(name).at(caller))?;
         let read = match &self.elements {
-            Elements::Map(map) => {
+            Backing::Map(map) => {
                 // The header was compared with the length of the file before it was mapped.
                 let bytes = map.get(stored.at.start as usize..stored.at.end as usize);
                 stored.read(&self.input, &mut bytes.unwrap_or_default())
             }
-            Elements::File(file) => {
+            Backing::File(file) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = file.seek(SeekFrom::Start(stored.at.start));
                 found.map_err(|error| self.input.failed(&error)).and_then(|_| {
@@ -144,6 +146,10 @@ impl OpenFile {
             }
         };
         read.map_err(|error| error.at(caller))
+    }
+
+    fn stored(&self, name: &str) -> Option<&Stored> {
+        self.names.get(name).map(|at| &self.tensors[*at])
     }
 
     #[cold]

@@ -18,9 +18,9 @@ const MOST_DIMS: usize = 64;
 /// PyTorch's keys are numbers.
 const LONGEST_KEY: usize = 100;
 
-/// What a pickle can hold. Containers are numbers of [`Machine::containers`].
+/// A value in a pickle. Containers are indices into [`Machine::containers`].
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum PickleValue {
     None,
     Bool(bool),
     Int(i64),
@@ -36,20 +36,20 @@ pub(crate) enum Value {
     Tensor(usize),
 }
 
-impl Value {
+impl PickleValue {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Value::None => "None",
-            Value::Bool(_) => "a bool",
-            Value::Int(_) => "an int",
-            Value::Float(_) => "a float",
-            Value::Text(_) => "a string",
-            Value::List(_) => "a list",
-            Value::Tuple(_) => "a tuple",
-            Value::Dict(_) => "a dict",
-            Value::Global(_) => "a function",
-            Value::Storage(_) => "a storage",
-            Value::Tensor(_) => "a tensor",
+            PickleValue::None => "None",
+            PickleValue::Bool(_) => "a bool",
+            PickleValue::Int(_) => "an int",
+            PickleValue::Float(_) => "a float",
+            PickleValue::Text(_) => "a string",
+            PickleValue::List(_) => "a list",
+            PickleValue::Tuple(_) => "a tuple",
+            PickleValue::Dict(_) => "a dict",
+            PickleValue::Global(_) => "a function",
+            PickleValue::Storage(_) => "a storage",
+            PickleValue::Tensor(_) => "a tensor",
         }
     }
 }
@@ -81,7 +81,7 @@ const GLOBALS: [(&str, &str, Global); 13] = [
 
 /// The elements that tensors are views of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Storage {
+pub(crate) struct StorageRef {
     pub(crate) key: Rc<str>,
     pub(crate) dtype: DType,
     pub(crate) numel: u64,
@@ -89,7 +89,7 @@ pub(crate) struct Storage {
 
 /// A view of a storage.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct StridedView {
     pub(crate) storage: usize,
     pub(crate) offset: usize,
     pub(crate) sizes: Vec<usize>,
@@ -98,8 +98,8 @@ pub(crate) struct View {
 
 #[derive(Debug)]
 pub(crate) enum Container {
-    Sequence(Vec<Value>),
-    Dict(Vec<(Value, Value)>),
+    Sequence(Vec<PickleValue>),
+    Dict(Vec<(PickleValue, PickleValue)>),
 }
 
 impl Container {
@@ -111,26 +111,26 @@ impl Container {
     }
 }
 
-/// What a pickle makes.
+/// The result of a pickle.
 #[derive(Debug)]
 pub(crate) struct Unpickled {
-    pub(crate) root: Value,
+    pub(crate) root: PickleValue,
     pub(crate) containers: Vec<Container>,
-    pub(crate) storages: Vec<Storage>,
-    pub(crate) tensors: Vec<View>,
+    pub(crate) storages: Vec<StorageRef>,
+    pub(crate) tensors: Vec<StridedView>,
 }
 
-/// Why a pickle is refused.
+/// The error of a pickle that is refused.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) message: String,
-    /// Whether the pickle is of more than tensors: of a model, say.
+    /// Whether the pickle has objects other than tensors, such as a whole model.
     pub(crate) is_foreign: bool,
 }
 
 /// Runs a pickle.
 pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, Refused> {
-    let mut machine = Machine { rest: pickle, ..Machine::default() };
+    let mut machine = Machine { rest: pickle, length: pickle.len(), ..Machine::default() };
     let root = loop {
         let at = pickle.len() - machine.rest.len();
         match machine.step() {
@@ -149,14 +149,19 @@ pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, Refused> {
 #[derive(Default)]
 struct Machine<'a> {
     rest: &'a [u8],
-    stack: Vec<Value>,
+    stack: Vec<PickleValue>,
     /// The heights of the stack at the marks.
     marks: Vec<usize>,
-    memo: BTreeMap<u32, Value>,
+    memo: Vec<Option<PickleValue>>,
+    /// The number of values in the memo.
+    remembered: usize,
+    /// The length of the pickle, which limits the keys of the memo.
+    length: usize,
     containers: Vec<Container>,
-    storages: Vec<Storage>,
-    keys: BTreeMap<Rc<str>, usize>,
-    tensors: Vec<View>,
+    storages: Vec<StorageRef>,
+    /// The number of the storage of each key.
+    keys: BTreeMap<String, usize>,
+    tensors: Vec<StridedView>,
     is_foreign: bool,
 }
 
@@ -193,26 +198,26 @@ const REFUSED: [(u8, &str); 27] = [
 
 impl<'a> Machine<'a> {
     /// Executes one op. The last one returns the result.
-    fn step(&mut self) -> Result<Option<Value>, String> {
+    fn step(&mut self) -> Result<Option<PickleValue>, String> {
         let op = self.bytes(1)?[0];
         match op {
             0x80 => self.protocol()?,
             0x95 => drop(self.bytes(8)?), // the length of a frame
             b'.' => return self.pop().map(Some),
 
-            b'N' => self.stack.push(Value::None),
-            0x88 => self.stack.push(Value::Bool(true)),
-            0x89 => self.stack.push(Value::Bool(false)),
+            b'N' => self.stack.push(PickleValue::None),
+            0x88 => self.stack.push(PickleValue::Bool(true)),
+            0x89 => self.stack.push(PickleValue::Bool(false)),
             b'K' => self.integer(1)?,
             b'M' => self.integer(2)?,
             b'J' => {
                 let number = i32::from_le_bytes(self.array()?);
-                self.stack.push(Value::Int(number.into()));
+                self.stack.push(PickleValue::Int(number.into()));
             }
             0x8a => self.long()?,
             b'G' => {
                 let number = f64::from_be_bytes(self.array()?);
-                self.stack.push(Value::Float(number));
+                self.stack.push(PickleValue::Float(number));
             }
             0x8c => self.text(1)?,
             b'X' => self.text(4)?,
@@ -269,7 +274,7 @@ impl<'a> Machine<'a> {
                 let key = self.unsigned(4)? as u32;
                 self.remember(key)?;
             }
-            0x94 => self.remember(self.memo.len() as u32)?,
+            0x94 => self.remember(self.remembered as u32)?,
             b'h' => self.recall(1)?,
             b'j' => self.recall(4)?,
 
@@ -279,7 +284,7 @@ impl<'a> Machine<'a> {
             }
             0x93 => {
                 let names = self.take(2)?;
-                let [Value::Text(module), Value::Text(name)] = &names[..] else {
+                let [PickleValue::Text(module), PickleValue::Text(name)] = &names[..] else {
                     return Err("it names a global by something other than strings".into());
                 };
                 self.global(module, name)?;
@@ -321,7 +326,7 @@ impl<'a> Machine<'a> {
 
     fn integer(&mut self, count: usize) -> Result<(), String> {
         let number = self.unsigned(count)?;
-        self.stack.push(Value::Int(number as i64)); // at most 16 bits
+        self.stack.push(PickleValue::Int(number as i64)); // at most 16 bits
         Ok(())
     }
 
@@ -337,14 +342,14 @@ impl<'a> Machine<'a> {
         for (to, from) in number.iter_mut().zip(bytes) {
             *to = *from;
         }
-        self.stack.push(Value::Int(i64::from_le_bytes(number)));
+        self.stack.push(PickleValue::Int(i64::from_le_bytes(number)));
         Ok(())
     }
 
     fn text(&mut self, width: usize) -> Result<(), String> {
         let length = usize::try_from(self.unsigned(width)?).map_err(|_| "the pickle is cut short")?;
         let text = str::from_utf8(self.bytes(length)?).map_err(|_| "a string of the pickle is not UTF-8")?;
-        self.stack.push(Value::Text(text.into()));
+        self.stack.push(PickleValue::Text(text.into()));
         Ok(())
     }
 
@@ -360,72 +365,89 @@ impl<'a> Machine<'a> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn pop(&mut self) -> Result<Value, String> {
+    fn pop(&mut self) -> Result<PickleValue, String> {
         let items = self.take(1)?;
         Ok(items.into_iter().next().expect("there is one"))
     }
 
-    fn take(&mut self, count: usize) -> Result<Vec<Value>, String> {
+    fn take(&mut self, count: usize) -> Result<Vec<PickleValue>, String> {
         let start = self.stack.len().checked_sub(count).filter(|start| *start >= self.floor());
         Ok(self.stack.split_off(start.ok_or("the pickle takes more from its stack than there is")?))
     }
 
-    fn since_mark(&mut self) -> Result<Vec<Value>, String> {
+    fn since_mark(&mut self) -> Result<Vec<PickleValue>, String> {
         let mark = self.marks.pop().ok_or("the pickle has an op that needs a mark, and no mark")?;
         Ok(self.stack.split_off(mark))
     }
 
-    fn tuple(&mut self, items: Vec<Value>) {
-        self.stack.push(Value::Tuple(self.containers.len()));
+    fn tuple(&mut self, items: Vec<PickleValue>) {
+        self.stack.push(PickleValue::Tuple(self.containers.len()));
         self.containers.push(Container::Sequence(items));
     }
 
-    fn list(&mut self, items: Vec<Value>) {
-        self.stack.push(Value::List(self.containers.len()));
+    fn list(&mut self, items: Vec<PickleValue>) {
+        self.stack.push(PickleValue::List(self.containers.len()));
         self.containers.push(Container::Sequence(items));
     }
 
-    fn dict(&mut self, items: Vec<(Value, Value)>) {
-        self.stack.push(Value::Dict(self.containers.len()));
+    fn dict(&mut self, items: Vec<(PickleValue, PickleValue)>) {
+        self.stack.push(PickleValue::Dict(self.containers.len()));
         self.containers.push(Container::Dict(items));
     }
 
-    fn append(&mut self, items: Vec<Value>) -> Result<(), String> {
-        match self.stack.get(self.floor()..).and_then(<[Value]>::last) {
-            Some(Value::List(list)) => match &mut self.containers[*list] {
+    fn append(&mut self, items: Vec<PickleValue>) -> Result<(), String> {
+        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
+            Some(PickleValue::List(list)) => match &mut self.containers[*list] {
                 Container::Sequence(list) => list.extend(items),
                 Container::Dict(_) => unreachable!("a list is a sequence"),
             },
             other => {
-                return Err(format!("the pickle appends to {}", other.map_or("nothing", Value::kind)));
+                return Err(format!("the pickle appends to {}", other.map_or("nothing", PickleValue::kind)));
             }
         }
         Ok(())
     }
 
-    fn insert(&mut self, items: Vec<Value>) -> Result<(), String> {
+    fn insert(&mut self, items: Vec<PickleValue>) -> Result<(), String> {
         let items = pairs(items)?;
-        match self.stack.get(self.floor()..).and_then(<[Value]>::last) {
-            Some(Value::Dict(dict)) => match &mut self.containers[*dict] {
+        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
+            Some(PickleValue::Dict(dict)) => match &mut self.containers[*dict] {
                 Container::Dict(dict) => dict.extend(items),
                 Container::Sequence(_) => unreachable!("a dict has pairs"),
             },
             other => {
-                return Err(format!("the pickle sets items of {}", other.map_or("nothing", Value::kind)));
+                return Err(format!(
+                    "the pickle sets items of {}",
+                    other.map_or("nothing", PickleValue::kind)
+                ));
             }
         }
         Ok(())
     }
 
     fn remember(&mut self, key: u32) -> Result<(), String> {
-        let top = self.stack.get(self.floor()..).and_then(<[Value]>::last);
-        self.memo.insert(key, top.ok_or("the pickle remembers nothing")?.clone());
+        let top = self.stack.get(self.floor()..).and_then(<[PickleValue]>::last);
+        let top = top.ok_or("the pickle remembers nothing")?.clone();
+        let key = key as usize;
+        if key >= self.length {
+            return Err(format!("the pickle has a memo {key}, but only {} bytes", self.length));
+        }
+        if key >= self.memo.len() {
+            self.memo.resize(key + 1, None);
+        }
+        self.remembered += usize::from(self.memo[key].is_none());
+        self.memo[key] = Some(top);
         Ok(())
     }
 
     fn recall(&mut self, width: usize) -> Result<(), String> {
-        let key = self.unsigned(width)? as u32;
-        let value = self.memo.get(&key).ok_or_else(|| format!("the pickle has no memo {key}"))?.clone();
+        let key = self.unsigned(width)? as usize;
+        let value = self
+            .memo
+            .get(key)
+            .and_then(Option::as_ref)
+            .ok_or_else(|| format!("the pickle has no memo {key}"))?
+            .clone();
         self.stack.push(value);
         Ok(())
     }
@@ -446,12 +468,12 @@ impl<'a> Machine<'a> {
             };
             return Err(format!("the pickle asks for {full:?}, which {what}"));
         };
-        self.stack.push(Value::Global(*global));
+        self.stack.push(PickleValue::Global(*global));
         Ok(())
     }
 
-    fn items(&self, tuple: &Value) -> Option<&[Value]> {
-        let (Value::Tuple(number) | Value::List(number)) = tuple else { return None };
+    fn items(&self, tuple: &PickleValue) -> Option<&[PickleValue]> {
+        let (PickleValue::Tuple(number) | PickleValue::List(number)) = tuple else { return None };
         match &self.containers[*number] {
             Container::Sequence(items) => Some(items),
             Container::Dict(_) => None,
@@ -462,13 +484,19 @@ impl<'a> Machine<'a> {
     fn persistent(&mut self) -> Result<(), String> {
         let id = self.pop()?;
         let Some(
-            [Value::Text(tag), Value::Global(Global::Storage(dtype)), Value::Text(key), _, Value::Int(numel)],
+            [
+                PickleValue::Text(tag),
+                PickleValue::Global(Global::Storage(dtype)),
+                PickleValue::Text(key),
+                _,
+                PickleValue::Int(numel),
+            ],
         ) = self.items(&id)
         else {
             return Err("the pickle refers to something other than a storage of a tensor".into());
         };
         let numel = u64::try_from(*numel).ok().filter(|_| &**tag == "storage");
-        let storage = Storage {
+        let storage = StorageRef {
             key: key.clone(),
             dtype: *dtype,
             numel: numel.ok_or("the pickle has a storage of a negative size")?,
@@ -476,7 +504,7 @@ impl<'a> Machine<'a> {
         if storage.key.len() > LONGEST_KEY {
             return Err("the pickle has a storage whose key is too long".into());
         }
-        let number = *self.keys.entry(key.clone()).or_insert(self.storages.len());
+        let number = *self.keys.entry(key.to_string()).or_insert(self.storages.len());
         match self.storages.get(number) {
             Some(same) if *same != storage => {
                 return Err(format!("the pickle has the storage '{}' with different sizes", storage.key));
@@ -484,13 +512,13 @@ impl<'a> Machine<'a> {
             Some(_) => {}
             None => self.storages.push(storage),
         }
-        self.stack.push(Value::Storage(number));
+        self.stack.push(PickleValue::Storage(number));
         Ok(())
     }
 
     fn call(&mut self) -> Result<(), String> {
         let call = self.take(2)?;
-        let (Value::Global(global), Some(arguments)) = (&call[0], self.items(&call[1])) else {
+        let (PickleValue::Global(global), Some(arguments)) = (&call[0], self.items(&call[1])) else {
             return Err(format!("the pickle calls {}", call[0].kind()));
         };
         match global {
@@ -501,11 +529,11 @@ impl<'a> Machine<'a> {
                 let view = self
                     .view(arguments)
                     .ok_or("the pickle has a tensor that is not well-formed or not plain")?;
-                self.stack.push(Value::Tensor(self.tensors.len()));
+                self.stack.push(PickleValue::Tensor(self.tensors.len()));
                 self.tensors.push(view);
             }
             Global::RebuildParameter => match arguments {
-                [Value::Tensor(tensor), _, _] => self.stack.push(Value::Tensor(*tensor)),
+                [PickleValue::Tensor(tensor), _, _] => self.stack.push(PickleValue::Tensor(*tensor)),
                 _ => return Err("the pickle has a parameter without a tensor".into()),
             },
             Global::Storage(_) => return Err("the pickle calls a type of storage".into()),
@@ -515,44 +543,58 @@ impl<'a> Machine<'a> {
 
     /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions: bits that
     /// change what the elements mean.
-    fn view(&self, arguments: &[Value]) -> Option<View> {
-        let [Value::Storage(storage), Value::Int(offset), sizes, strides, Value::Bool(_), _, rest @ ..] =
-            arguments
+    fn view(&self, arguments: &[PickleValue]) -> Option<StridedView> {
+        let [
+            PickleValue::Storage(storage),
+            PickleValue::Int(offset),
+            sizes,
+            strides,
+            PickleValue::Bool(_),
+            _,
+            rest @ ..,
+        ] = arguments
         else {
             return None;
         };
         let plain = match rest {
-            [] | [Value::None] => true,
-            [Value::Dict(metadata)] => self.containers[*metadata].len() == 0,
+            [] | [PickleValue::None] => true,
+            [PickleValue::Dict(metadata)] => self.containers[*metadata].len() == 0,
             _ => false,
         };
-        let numbers = |tuple: &Value| -> Option<Vec<usize>> {
+        let numbers = |tuple: &PickleValue| -> Option<Vec<usize>> {
             self.items(tuple)
                 .filter(|items| items.len() <= MOST_DIMS)?
                 .iter()
                 .map(|item| match item {
-                    Value::Int(number) => usize::try_from(*number).ok(),
+                    PickleValue::Int(number) => usize::try_from(*number).ok(),
                     _ => None,
                 })
                 .collect()
         };
         let (sizes, strides) = (numbers(sizes)?, numbers(strides)?);
         let offset = usize::try_from(*offset).ok()?;
-        (plain && sizes.len() == strides.len()).then_some(View { storage: *storage, offset, sizes, strides })
+        (plain && sizes.len() == strides.len()).then_some(StridedView {
+            storage: *storage,
+            offset,
+            sizes,
+            strides,
+        })
     }
 
     /// Sets the state of an object: that of an `OrderedDict`, which has no meaning here.
     fn build(&mut self) -> Result<(), String> {
         let _state = self.pop()?;
-        match self.stack.get(self.floor()..).and_then(<[Value]>::last) {
-            Some(Value::Dict(_)) => Ok(()),
-            other => Err(format!("the pickle sets the state of {}", other.map_or("nothing", Value::kind))),
+        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
+            Some(PickleValue::Dict(_)) => Ok(()),
+            other => {
+                Err(format!("the pickle sets the state of {}", other.map_or("nothing", PickleValue::kind)))
+            }
         }
     }
 }
 
 /// Keys and values in turn.
-fn pairs(items: Vec<Value>) -> Result<Vec<(Value, Value)>, String> {
+fn pairs(items: Vec<PickleValue>) -> Result<Vec<(PickleValue, PickleValue)>, String> {
     if !items.len().is_multiple_of(2) {
         return Err("the pickle has a key without a value".into());
     }

@@ -1,16 +1,17 @@
 //! The safetensors format.
 //!
-//! A file consists of the length of the header in 8 bytes, the header in JSON, and the elements. The
-//! `safetensors` crate checks the headers that are read. Its writer is not used, because it writes metadata
-//! in random order, holds all elements in memory at once, and does not sync them to disk.
+//! A file consists of the length of the header in 8 bytes, the header in JSON, and the elements. The header has
+//! the dtype, sizes and offsets of each tensor, and metadata. The tensors have to follow one another without
+//! gaps, and fill the file. A test reads the files with the `safetensors` crate.
+//!
+//! # Source
+//! Hugging Face, *Safetensors*, section "Format".
 
 use crate::TensorFile;
 use crate::input::Input;
+use crate::to_json::quoted;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
-use safetensors::tensor::{Dtype, Metadata, TensorInfo};
-use serde::Serialize;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use std::cmp::Reverse;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -28,8 +29,10 @@ const NAMES: &str = "names:";
 
 /// The tensors in the order of the file: those with wide elements first, so that each is aligned.
 fn ordered(file: &TensorFile) -> Vec<(&String, &NamedTensor)> {
-    let mut tensors: Vec<_> = file.tensors.iter().collect();
-    tensors.sort_by_key(|(_, x)| Reverse(x.dtype().itemsize())); // stable, so by name within a size
+    let mut tensors = Vec::new();
+    for width in [8, 4, 2, 1] {
+        tensors.extend(file.tensors.iter().filter(|(_, x)| x.dtype().itemsize() == width));
+    }
     tensors
 }
 
@@ -47,18 +50,24 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
             return Err(refused(format!("a tensor cannot be called '{METADATA}' in a safetensors file")));
         }
         if x.has_names() {
-            let names: Vec<Option<Name>> = x.names().iter(x.ndim()).collect();
-            metadata.insert(format!("{NAMES}{name}"), json(op, &names)?);
+            let names =
+                x.names().iter(x.ndim()).map(|name| name.map_or("null".into(), |name| quoted(name.as_str())));
+            metadata.insert(format!("{NAMES}{name}"), format!("[{}]", names.collect::<Vec<_>>().join(",")));
         }
         let end = offset + x.nbytes();
-        let info =
-            TensorInfo { dtype: dtype_of(x.dtype()), shape: x.sizes().to_vec(), data_offsets: (offset, end) };
-        entries.push((name, Entry::Tensor(info)));
+        entries.push(format!(
+            "{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{offset},{end}]}}",
+            quoted(name),
+            DTYPES[x.dtype() as usize].1, // in the order of the declaration, as a test checks
+            x.sizes().iter().map(usize::to_string).collect::<Vec<_>>().join(","),
+        ));
         offset = end;
     }
-    let metadata = (!metadata.is_empty()).then_some((METADATA.to_string(), metadata));
-    let metadata = metadata.as_ref().map(|(key, metadata)| (key, Entry::Metadata(metadata)));
-    let mut header = json(op, &Header(metadata.into_iter().chain(entries).collect()))?.into_bytes();
+    if !metadata.is_empty() {
+        let texts = metadata.iter().map(|(key, text)| format!("{}:{}", quoted(key), quoted(text)));
+        entries.insert(0, format!("\"{METADATA}\":{{{}}}", texts.collect::<Vec<_>>().join(",")));
+    }
+    let mut header = format!("{{{}}}", entries.join(",")).into_bytes();
     header.resize(header.len().next_multiple_of(LENGTH), b' ');
     if header.len() as u64 > MAX_HEADER {
         let message = format!("the header has {} bytes, the format allows {MAX_HEADER}", header.len());
@@ -74,27 +83,7 @@ pub(crate) fn write(file: &TensorFile, header: &[u8], out: &mut dyn Write) -> io
     ordered(file).into_iter().try_for_each(|(_, x)| x.write_bytes(out))
 }
 
-/// The header in the order of the file; a map would lose it.
-struct Header<'a>(Vec<(&'a String, Entry<'a>)>);
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Entry<'a> {
-    Metadata(&'a BTreeMap<String, String>),
-    Tensor(TensorInfo),
-}
-
-impl Serialize for Header<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, entry)| (key, entry)))
-    }
-}
-
-fn json(op: &'static str, value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::Value, op, error.to_string()))
-}
-
-/// What the header of a file says.
+/// The content of a header: the metadata and the tensors.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) metadata: BTreeMap<String, String>,
@@ -150,112 +139,177 @@ pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
     }
     let mut header = vec![0; length as usize];
     from.read_exact(&mut header).map_err(|error| input.failed(&error))?;
-    let not_one = |error| input.malformed(format!("not a safetensors header: {error}"));
-    let Keys(keys) = serde_json::from_slice(&header).map_err(not_one)?;
-    if let Some(key) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(input.malformed(format!("two entries are called '{}'", key[0])));
+    let not_one = |error: &dyn fmt::Display| input.malformed(format!("not a safetensors header: {error}"));
+    let text = str::from_utf8(&header).map_err(|error| not_one(&error))?;
+    let entries = match text.parse().map_err(|error: serde_json::Error| not_one(&error))? {
+        Value::Object(entries) => entries,
+        _ => return Err(not_one(&"expected a map from names to tensors")),
+    };
+    if let Some(key) = repeated_key(text) {
+        return Err(input.malformed(format!("two entries are called '{key}'")));
     }
-    let header: Metadata = serde_json::from_slice(&header).map_err(not_one)?;
-    let (stated, found) = (header.data_len() as u64, rest - length);
+    let mut contents = Contents { metadata: BTreeMap::new(), tensors: Vec::new() };
+    let start = LENGTH as u64 + length;
+    for (name, entry) in &entries {
+        match name == METADATA {
+            true => {
+                contents.metadata = texts(entry).ok_or_else(|| not_one(&"the metadata is not text by key"))?
+            }
+            false => contents.tensors.push(stored(input, name, entry, start)?),
+        }
+    }
+    contents.tensors.sort_by_key(|stored| (stored.at.start, stored.at.end));
+    let mut end = start;
+    for Stored { name, at, .. } in &contents.tensors {
+        if at.start != end {
+            let message = format!(
+                "tensor '{name}' has an invalid offset: {}, expected {}",
+                at.start - start,
+                end - start
+            );
+            return Err(input.malformed(message));
+        }
+        end = at.end;
+    }
+    let (stated, found) = (end - start, rest - length);
     if stated != found {
         let message = format!("the tensors of the header have {stated} bytes, {found} follow");
         return Err(input.malformed(message));
     }
-    checked(input, &header, LENGTH as u64 + length)
+    take_names(input, &mut contents)?;
+    Ok(contents)
 }
 
-/// The keys of a JSON object, sorted. The format does not allow a key twice, and maps lose one of the two.
-struct Keys(Vec<String>);
-
-impl<'de> Deserialize<'de> for Keys {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Keys, D::Error> {
-        from.deserialize_map(Keys(Vec::new()))
-    }
-}
-
-impl<'de> Visitor<'de> for Keys {
-    type Value = Keys;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map from names to tensors")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Keys, A::Error> {
-        while let Some((key, IgnoredAny)) = map.next_entry()? {
-            self.0.push(key);
+/// A key that a JSON object has twice. The format does not allow that, and maps lose one of the two entries.
+fn repeated_key(object: &str) -> Option<String> {
+    let (mut depth, mut begin, mut keys) = (0usize, None, Vec::new());
+    let mut bytes = object.bytes().enumerate();
+    let mut last = 0..0;
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => begin = Some(at),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b':' if depth == 1 => keys.push(&object[last.clone()]),
+            _ => {}
         }
-        self.0.sort_unstable();
-        Ok(self)
+        let Some(begin) = begin.take() else { continue };
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'\\' => drop(bytes.next()),
+                b'"' => {
+                    last = begin..at + 1;
+                    break;
+                }
+                _ => {}
+            }
+        }
     }
+    let mut seen = BTreeMap::new();
+    for key in keys {
+        let key = match key.parse() {
+            Ok(Value::String(key)) => key,
+            _ => continue,
+        };
+        if seen.insert(key.clone(), String::new()).is_some() {
+            return Some(key);
+        }
+    }
+    None
 }
 
-/// The content of a header whose elements start at `start`.
-fn checked(input: &Input, header: &Metadata, start: u64) -> Result<Contents> {
-    let mut contents = Contents { metadata: BTreeMap::new(), tensors: Vec::new() };
-    let mut lists = BTreeMap::new();
-    for (key, text) in header.metadata().iter().flatten() {
-        match key.strip_prefix(NAMES) {
-            Some(tensor) => lists.insert(tensor, text.as_str()),
-            None => {
-                contents.metadata.insert(key.clone(), text.clone());
-                continue;
-            }
-        };
+/// The texts of a JSON object, or `None` if it has anything else.
+fn texts(object: &Value) -> Option<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for (key, text) in object.as_object()? {
+        texts.insert(key.clone(), text.as_str()?.to_string());
     }
-    for name in header.offset_keys() {
-        let info = header.info(&name).ok_or_else(|| input.malformed(format!("tensor '{name}' is lost")))?;
-        let dtype = known_dtype(info.dtype).ok_or_else(|| {
-            input.malformed(format!("tensor '{name}' has dtype {}, which is not supported", info.dtype))
-        })?;
-        let names = match lists.remove(name.as_str()) {
-            Some(list) => names(input, &name, list, info.shape.len())?,
-            None => Names::none(),
-        };
-        let (first, end) = info.data_offsets;
-        let at = start + first as u64..start + end as u64;
-        let shape = Shape { sizes: info.shape.as_slice().into(), names };
-        contents.tensors.push(Stored { name, dtype, shape, at });
+    Some(texts)
+}
+
+/// The tensor of an entry of a header, as yet without names. The elements of the first tensor begin at `start`.
+fn stored(input: &Input, name: &str, entry: &Value, start: u64) -> Result<Stored> {
+    let malformed = |what: String| input.malformed(format!("tensor '{name}' {what}"));
+    let no_entry = || input.malformed(format!("not a safetensors header: '{name}' is {entry}"));
+    let dtype = entry["dtype"].as_str().ok_or_else(no_entry)?;
+    let sizes = numbers(&entry["shape"]).ok_or_else(no_entry)?;
+    let [first, end] =
+        numbers(&entry["data_offsets"]).and_then(|offsets| offsets.try_into().ok()).ok_or_else(no_entry)?;
+    let Some((dtype, _)) = DTYPES.iter().find(|(_, name)| *name == dtype) else {
+        return Err(malformed(format!("has dtype {dtype}, which is not supported")));
+    };
+    let bytes = sizes.iter().try_fold(dtype.itemsize(), |bytes, size| bytes.checked_mul(*size));
+    let bytes =
+        bytes.ok_or_else(|| malformed(format!("has an invalid shape: the size of {sizes:?} overflows")))?;
+    if first.checked_add(bytes) != Some(end) {
+        let message = format!(
+            "has an invalid shape: {sizes:?} of {dtype} has {bytes} bytes, not those from {first} to {end}"
+        );
+        return Err(malformed(message));
     }
-    match lists.keys().next() {
+    let at = |offset: usize| start.checked_add(offset as u64).ok_or_else(|| malformed("is too large".into()));
+    let shape = Shape { sizes: sizes.as_slice().into(), names: Names::none() };
+    Ok(Stored { name: name.to_string(), dtype: *dtype, shape, at: at(first)?..at(end)? })
+}
+
+/// A list of sizes or offsets.
+fn numbers(list: &Value) -> Option<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for number in list.as_array()? {
+        numbers.push(usize::try_from(number.as_u64()?).ok()?);
+    }
+    Some(numbers)
+}
+
+/// Moves the names of dims from the metadata to the tensors.
+fn take_names(input: &Input, contents: &mut Contents) -> Result<()> {
+    for Stored { name, shape, .. } in &mut contents.tensors {
+        if let Some(list) = contents.metadata.remove(&format!("{NAMES}{name}")) {
+            shape.names = names(input, name, &list, shape.sizes.len())?;
+        }
+    }
+    match contents.metadata.keys().find_map(|key| key.strip_prefix(NAMES)) {
         Some(tensor) => {
             Err(input.malformed(format!("names of dims for tensor '{tensor}', which is not there")))
         }
-        None => Ok(contents),
+        None => Ok(()),
     }
 }
 
 /// The names of the dims of a tensor, from their list in the metadata.
 fn names(input: &Input, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
-    let misfit = |what: &dyn std::fmt::Display| {
+    let misfit = |what: &dyn fmt::Display| {
         input.malformed(format!("the names {list} of tensor '{tensor}' do not fit: {what}"))
     };
-    let names: Vec<Option<Name>> = serde_json::from_str(list).map_err(|error| misfit(&error))?;
+    let list: Value = list.parse().map_err(|error: serde_json::Error| misfit(&error))?;
+    let list = list.as_array().ok_or_else(|| misfit(&"expected a list"))?;
+    let mut names = Vec::new();
+    for name in list {
+        names.push(match name {
+            Value::Null => None,
+            Value::String(name) => Some(Name::new(name).map_err(|error| misfit(&error.message()))?),
+            other => return Err(misfit(&format!("{other} is neither a name nor null"))),
+        });
+    }
     if names.len() != ndim {
         return Err(misfit(&format!("it has {ndim} dims")));
     }
     Names::new(input.op, names).map_err(|error| misfit(&error.message()))
 }
-/// The dtypes of the format.
-const DTYPES: [(DType, Dtype); 10] = [
-    (DType::Bool, Dtype::BOOL),
-    (DType::U8, Dtype::U8),
-    (DType::I8, Dtype::I8),
-    (DType::I16, Dtype::I16),
-    (DType::I32, Dtype::I32),
-    (DType::I64, Dtype::I64),
-    (DType::F16, Dtype::F16),
-    (DType::BF16, Dtype::BF16),
-    (DType::F32, Dtype::F32),
-    (DType::F64, Dtype::F64),
+
+/// The dtypes with their names in the format.
+const DTYPES: [(DType, &str); 10] = [
+    (DType::Bool, "BOOL"),
+    (DType::U8, "U8"),
+    (DType::I8, "I8"),
+    (DType::I16, "I16"),
+    (DType::I32, "I32"),
+    (DType::I64, "I64"),
+    (DType::F16, "F16"),
+    (DType::BF16, "BF16"),
+    (DType::F32, "F32"),
+    (DType::F64, "F64"),
 ];
-
-fn dtype_of(dtype: DType) -> Dtype {
-    DTYPES[dtype as usize].1 // in the order of the declaration, as a test checks
-}
-
-fn known_dtype(dtype: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(_, theirs)| *theirs == dtype).map(|(own, _)| *own)
-}
 
 #[cfg(test)]
 mod tests {
@@ -335,7 +389,7 @@ mod tests {
         let bytes = sample().to_bytes().unwrap();
         let theirs = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         let view = theirs.tensor("view").unwrap();
-        assert_eq!((view.dtype(), view.shape()), (Dtype::I16, &[3, 2][..]));
+        assert_eq!((view.dtype(), view.shape()), (safetensors::Dtype::I16, &[3, 2][..]));
         assert_eq!(view.data(), [0i16, 3, 1, 4, 2, 5].map(i16::to_le_bytes).concat());
     }
 
@@ -379,6 +433,16 @@ mod tests {
             (
                 file(r#"{"x":{"dtype":"F32","shape":[-3],"data_offsets":[0,8]}}"#, 8),
                 "not a safetensors header",
+            ),
+            (file(r#"{"x":{"dtype":"F9","shape":[1],"data_offsets":[0,8]}}"#, 8), "dtype F9"),
+            (file(r#"{"x":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}"#, 8), "invalid shape"),
+            (file(r#"{"x":{"dtype":"F32","shape":[2],"data_offsets":[0]}}"#, 8), "not a safetensors header"),
+            (file(r#"{"x":{"dtype":"F32","shape":[2]}}"#, 8), "not a safetensors header"),
+            (file(r#"{"__metadata__":{"a":1}}"#, 0), "not a safetensors header"),
+            (file(&format!(r#"{{{x},"y":{{"dtype":"U8","shape":[0],"data_offsets":[9,9]}}}}"#), 8), "offset"),
+            (
+                file(r#"{"a{\"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\u0061{\u0022":1}"#, 1),
+                "entries are called",
             ),
             (
                 file(r#"{"x":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,8]}}"#, 8),

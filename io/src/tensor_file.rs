@@ -1,6 +1,6 @@
 //! [`TensorFile`]: the content of a file with any number of tensors.
 
-use crate::input::{Input, Source};
+use crate::input::{Input, ReadSeek};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
 use flate2::Crc;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -201,7 +201,7 @@ impl Write for Checksum {
 }
 
 /// Reads a file of any format.
-fn read(input: &Input, from: &mut dyn Source) -> Result<TensorFile> {
+fn read(input: &Input, from: &mut dyn ReadSeek) -> Result<TensorFile> {
     let mut start = Vec::new();
     let failed = |error: std::io::Error| input.failed(&error);
     (&mut *from).take(8).read_to_end(&mut start).map_err(failed)?;

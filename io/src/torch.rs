@@ -8,8 +8,8 @@
 
 use crate::TensorFile;
 use crate::input::Input;
-use crate::pickle::{self, Container, Storage, Unpickled, Value, View};
-use crate::zip::{Archive, Entry};
+use crate::pickle::{self, Container, PickleValue, StorageRef, StridedView, Unpickled};
+use crate::zip::{Archive, ZipEntry};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(crate) fn legacy(input: &Input) -> Error {
 
 /// The folder of the archive that the files are in, if the archive is of PyTorch.
 pub(crate) fn folder<'a>(archive: &'a Archive<'_>) -> Option<&'a str> {
-    let folder = |entry: &'a Entry| entry.name.strip_suffix(PICKLE);
+    let folder = |entry: &'a ZipEntry| entry.name.strip_suffix(PICKLE);
     archive.entries().iter().filter_map(folder).find(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Re
 }
 
 /// An entry that is not compressed: what it says of its size is bounded by the file.
-fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<Entry> {
+fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<ZipEntry> {
     let entry = archive.entry(name).ok_or_else(|| input.malformed(format!("it has no '{name}'")))?;
     if !entry.is_stored() {
         return Err(input.malformed(format!("'{name}' is compressed, which torch.save never does")));
@@ -94,7 +94,7 @@ struct Storages<'a, 'b> {
 
 impl Storages<'_, '_> {
     /// All elements of a storage, in one dim.
-    fn load(&mut self, storage: &Storage) -> Result<NamedTensor> {
+    fn load(&mut self, storage: &StorageRef) -> Result<NamedTensor> {
         if let Some(loaded) = self.loaded.get(&*storage.key) {
             return Ok(loaded.clone());
         }
@@ -115,9 +115,9 @@ impl Storages<'_, '_> {
     }
 
     /// The tensor of a view.
-    fn view(&mut self, storage: &Storage, view: &View, path: &str) -> Result<NamedTensor> {
+    fn view(&mut self, storage: &StorageRef, view: &StridedView, path: &str) -> Result<NamedTensor> {
         let input = self.input;
-        let checked = Checked::new(view, storage.numel).ok_or_else(|| {
+        let checked = CheckedView::new(view, storage.numel).ok_or_else(|| {
             input.malformed(format!(
                 "tensor '{path}' of sizes {:?} and strides {:?} from {} is not within its storage of {} elements",
                 view.sizes, view.strides, view.offset, storage.numel
@@ -150,14 +150,14 @@ fn unnamed(sizes: &[usize]) -> Shape {
     Shape { sizes: sizes.into(), names: Names::none() }
 }
 
-fn empty(input: &Input, view: &View, dtype: DType) -> Result<NamedTensor> {
+fn empty(input: &Input, view: &StridedView, dtype: DType) -> Result<NamedTensor> {
     NamedTensor::read_bytes(input.op, unnamed(&view.sizes), dtype, &mut std::io::empty(), &|error| {
         input.failed(&error)
     })
 }
 
 /// A view whose elements are all inside of its storage.
-struct Checked {
+struct CheckedView {
     /// For each dim, the stride, the size and the number of the dim; the largest stride first. A dim of
     /// stride 0, along which all elements are the same, has size 1 here.
     dims: Vec<(usize, usize, usize)>,
@@ -165,11 +165,11 @@ struct Checked {
     numel: usize,
 }
 
-impl Checked {
-    fn new(view: &View, storage: u64) -> Option<Checked> {
-        let View { offset, sizes, strides, .. } = view;
+impl CheckedView {
+    fn new(view: &StridedView, storage: u64) -> Option<CheckedView> {
+        let StridedView { offset, sizes, strides, .. } = view;
         if sizes.contains(&0) {
-            return Some(Checked { dims: Vec::new(), numel: 0 });
+            return Some(CheckedView { dims: Vec::new(), numel: 0 });
         }
         let (mut dims, mut numel, mut last) = (Vec::new(), 1usize, *offset);
         for (dim, (&size, &stride)) in sizes.iter().zip(strides).enumerate() {
@@ -182,7 +182,7 @@ impl Checked {
             return None;
         }
         dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
-        Some(Checked { dims, numel })
+        Some(CheckedView { dims, numel })
     }
 
     /// Whether the elements are adjacent in some order of the dims.
@@ -226,11 +226,11 @@ type Flat = (BTreeMap<String, usize>, BTreeMap<String, String>);
 fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, String> {
     let (mut tensors, mut texts) = (BTreeMap::new(), BTreeMap::new());
     match &unpickled.root {
-        Value::Tensor(tensor) => {
+        PickleValue::Tensor(tensor) => {
             tensors.insert(ALONE.to_string(), *tensor);
             return Ok((tensors, texts));
         }
-        Value::Dict(_) | Value::List(_) | Value::Tuple(_) => {}
+        PickleValue::Dict(_) | PickleValue::List(_) | PickleValue::Tuple(_) => {}
         other => return Err(format!("it has {}, neither a tensor nor a dict of tensors", other.kind())),
     }
     // Dicts that contain one dict many times over would make exponentially many paths.
@@ -238,13 +238,13 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
     let mut next = vec![(String::new(), 0, unpickled.root.clone())];
     while let Some((path, depth, value)) = next.pop() {
         let text = match value {
-            Value::Tensor(tensor) => {
+            PickleValue::Tensor(tensor) => {
                 if tensors.insert(path.clone(), tensor).is_some() {
                     return Err(format!("two tensors are called '{path}'"));
                 }
                 continue;
             }
-            Value::Dict(number) | Value::List(number) | Value::Tuple(number) => {
+            PickleValue::Dict(number) | PickleValue::List(number) | PickleValue::Tuple(number) => {
                 if depth == DEEPEST {
                     return Err(format!("dicts are nested more than {DEEPEST} deep"));
                 }
@@ -255,13 +255,13 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
                 }
                 continue;
             }
-            Value::None => "None".to_string(),
-            Value::Bool(true) => "True".to_string(),
-            Value::Bool(false) => "False".to_string(),
-            Value::Int(number) => number.to_string(),
-            Value::Float(number) => format!("{number:?}"),
-            Value::Text(text) => text.to_string(),
-            Value::Global(_) | Value::Storage(_) => {
+            PickleValue::None => "None".to_string(),
+            PickleValue::Bool(true) => "True".to_string(),
+            PickleValue::Bool(false) => "False".to_string(),
+            PickleValue::Int(number) => number.to_string(),
+            PickleValue::Float(number) => format!("{number:?}"),
+            PickleValue::Text(text) => text.to_string(),
+            PickleValue::Global(_) | PickleValue::Storage(_) => {
                 return Err(format!("'{path}' is neither a tensor nor a number or a string"));
             }
         };
@@ -273,28 +273,31 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
 
 /// The entries of a container, or an error if they exceed the budget. A later value of a key replaces an
 /// earlier one, as in Python.
-fn entries(container: &Container, budget: &mut usize) -> std::result::Result<Vec<(String, Value)>, String> {
-    let mut found = BTreeMap::new();
+fn entries(
+    container: &Container,
+    budget: &mut usize,
+) -> std::result::Result<Vec<(String, PickleValue)>, String> {
+    let mut found = BTreeMap::new(); // the position of the last value of each key
     *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
     match container {
         Container::Sequence(items) => {
-            return Ok(items.iter().enumerate().map(|(i, item)| (i.to_string(), item.clone())).collect());
+            Ok(items.iter().enumerate().map(|(i, item)| (i.to_string(), item.clone())).collect())
         }
         Container::Dict(items) => {
-            for (key, value) in items {
+            for (at, (key, _)) in items.iter().enumerate() {
                 let key = match key {
-                    Value::Text(key) => {
+                    PickleValue::Text(key) => {
                         *budget = budget.checked_sub(key.len()).ok_or(ENDLESS)?;
                         key.to_string()
                     }
-                    Value::Int(key) => key.to_string(),
+                    PickleValue::Int(key) => key.to_string(),
                     _ => return Err("a key of a dict is neither a string nor an integer".into()),
                 };
-                found.insert(key, value.clone());
+                found.insert(key, at);
             }
+            Ok(found.into_iter().map(|(key, at): (String, usize)| (key, items[at].1.clone())).collect())
         }
     }
-    Ok(found.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The part of the zip format that `.npz` and `.pt` files use: entries that are stored or deflated, in a single
-//! file without encryption; large archives in the Zip64 form. Entries are written without compression.
+//! The part of the zip format that `.npz` and `.pt` files use: entries that are stored or deflated, in a
+//! single file without encryption; large archives in the Zip64 form. Entries are written without compression.
 //!
 //! Nothing that an archive says is trusted: positions are compared with the length of the file, the entries
 //! together cannot be larger than the file, a deflated entry cannot claim to be larger than deflate can make
@@ -8,7 +8,7 @@
 //! # Source
 //! PKWARE, *APPNOTE.TXT*, .ZIP File Format Specification, version 6.3.10. RFC 1951 for deflate.
 
-use crate::input::Source;
+use crate::input::ReadSeek;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn malformed(message: impl Into<String>) -> io::Error {
 
 /// An entry of an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ZipEntry {
     pub(crate) name: String,
     /// The length of the content.
     pub(crate) size: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
     header: u64,
 }
 
-impl Entry {
+impl ZipEntry {
     pub(crate) fn is_stored(&self) -> bool {
         self.method == STORED
     }
@@ -66,15 +66,15 @@ impl Entry {
 
 /// An archive that is read.
 pub(crate) struct Archive<'a> {
-    from: &'a mut dyn Source,
+    from: &'a mut dyn ReadSeek,
     length: u64,
-    entries: Vec<Entry>,
+    entries: Vec<ZipEntry>,
     numbers: BTreeMap<String, usize>,
 }
 
 impl<'a> Archive<'a> {
     /// Reads the directory of an archive of `length` bytes.
-    pub(crate) fn new(from: &'a mut dyn Source, length: u64) -> io::Result<Archive<'a>> {
+    pub(crate) fn new(from: &'a mut dyn ReadSeek, length: u64) -> io::Result<Archive<'a>> {
         let mut archive = Archive { from, length, entries: Vec::new(), numbers: BTreeMap::new() };
         let (count, start, size) = archive.directory()?;
         let directory = archive.bytes_at(start, size)?;
@@ -92,16 +92,16 @@ impl<'a> Archive<'a> {
         Ok(archive)
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[ZipEntry] {
         &self.entries
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, name: &str) -> Option<&ZipEntry> {
         self.numbers.get(name).map(|number| &self.entries[*number])
     }
 
     /// The content of an entry, which is read completely only if its checksum is right.
-    pub(crate) fn open(&mut self, entry: &Entry) -> io::Result<Content<'_>> {
+    pub(crate) fn open(&mut self, entry: &ZipEntry) -> io::Result<EntryReader<'_>> {
         let header = self.bytes_at(entry.header, ENTRY_SIZE)?;
         if !header.starts_with(ENTRY) {
             return Err(malformed(format!("'{}' is not where the directory says", entry.name)));
@@ -112,16 +112,16 @@ impl<'a> Archive<'a> {
             return Err(malformed(format!("'{}' ends after the file", entry.name)));
         }
         self.from.seek(SeekFrom::Start(start))?;
-        let source: &mut dyn Source = self.from;
+        let source: &mut dyn ReadSeek = self.from;
         let bytes = source.take(entry.compressed);
         let from = match entry.method {
-            STORED => Bytes::Stored(bytes),
-            DEFLATED => Bytes::Deflated(DeflateDecoder::new(bytes)),
+            STORED => Decoder::Stored(bytes),
+            DEFLATED => Decoder::Deflated(DeflateDecoder::new(bytes)),
             method => {
                 return Err(malformed(format!("'{}' is compressed by method {method}", entry.name)));
             }
         };
-        let content = Content { from, left: entry.size, crc: Crc::new(), expected: entry.crc };
+        let content = EntryReader { from, left: entry.size, crc: Crc::new(), expected: entry.crc };
         if entry.size == 0 && entry.crc != 0 {
             return Err(content.damaged());
         }
@@ -174,7 +174,7 @@ impl<'a> Archive<'a> {
 }
 
 /// The entries of a directory.
-fn entries(mut directory: &[u8], count: u64) -> io::Result<Vec<Entry>> {
+fn entries(mut directory: &[u8], count: u64) -> io::Result<Vec<ZipEntry>> {
     let mut entries = Vec::new();
     for _ in 0..count {
         let (entry, rest) = entry(directory)?;
@@ -185,7 +185,7 @@ fn entries(mut directory: &[u8], count: u64) -> io::Result<Vec<Entry>> {
 }
 
 /// The first entry of a directory, and the rest.
-fn entry(directory: &[u8]) -> io::Result<(Entry, &[u8])> {
+fn entry(directory: &[u8]) -> io::Result<(ZipEntry, &[u8])> {
     let short = || malformed("the directory of the zip archive is cut short");
     let (fixed, rest) = directory.split_at_checked(DIRECTORY_SIZE).ok_or_else(short)?;
     if !fixed.starts_with(DIRECTORY) {
@@ -217,7 +217,7 @@ fn entry(directory: &[u8]) -> io::Result<(Entry, &[u8])> {
     if !fits {
         return Err(malformed(format!("'{name}' cannot have {size} bytes: {compressed} are in the archive")));
     }
-    Ok((Entry { name, size, method, crc: u32_at(fixed, 16), compressed, header }, rest))
+    Ok((ZipEntry { name, size, method, crc: u32_at(fixed, 16), compressed, header }, rest))
 }
 
 /// The extra field of a large entry, or nothing.
@@ -244,29 +244,29 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-enum Bytes<'a> {
-    Stored(io::Take<&'a mut dyn Source>),
-    Deflated(DeflateDecoder<io::Take<&'a mut dyn Source>>),
+enum Decoder<'a> {
+    Stored(io::Take<&'a mut dyn ReadSeek>),
+    Deflated(DeflateDecoder<io::Take<&'a mut dyn ReadSeek>>),
 }
 
-impl Read for Bytes<'_> {
+impl Read for Decoder<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Bytes::Stored(from) => from.read(out),
-            Bytes::Deflated(from) => from.read(out),
+            Decoder::Stored(from) => from.read(out),
+            Decoder::Deflated(from) => from.read(out),
         }
     }
 }
 
 /// The content of an entry. The read that returns its last byte checks its length and checksum.
-pub(crate) struct Content<'a> {
-    from: Bytes<'a>,
+pub(crate) struct EntryReader<'a> {
+    from: Decoder<'a>,
     left: u64,
     crc: Crc,
     expected: u32,
 }
 
-impl Content<'_> {
+impl EntryReader<'_> {
     fn damaged(&self) -> io::Error {
         malformed("the file is damaged: the checksum of an entry is wrong")
     }
@@ -279,7 +279,7 @@ impl Content<'_> {
     }
 }
 
-impl Read for Content<'_> {
+impl Read for EntryReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.len());
         if most == 0 {
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
         name: &str,
         content: &dyn Fn(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut sum = Sum { crc: Crc::new(), size: 0 };
+        let mut sum = Checksum { crc: Crc::new(), size: 0 };
         content(&mut sum)?;
         let (crc, size) = (sum.crc.sum(), sum.size);
         let name_length = u16::try_from(name.len()).map_err(|_| {
@@ -408,12 +408,12 @@ impl<'a> Writer<'a> {
 }
 
 /// Counts and sums what is written.
-struct Sum {
+struct Checksum {
     crc: Crc,
     size: u64,
 }
 
-impl Write for Sum {
+impl Write for Checksum {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.crc.update(bytes);
         self.size += bytes.len() as u64;

@@ -57,7 +57,7 @@ pub struct EarlyStoppingBuilder {
 }
 
 impl EarlyStoppingBuilder {
-    /// Whether the metric should fall or rise. Default: [`Best::Lowest`].
+    /// Sets whether the metric should fall or rise. Default: [`Best::Lowest`].
     pub fn mode(mut self, mode: Best) -> Self {
         self.mode = mode;
         self
@@ -150,7 +150,7 @@ impl EarlyStopping {
         self.since_best
     }
 
-    /// How the state names the mode.
+    /// The name of the mode in the state.
     fn mode_name(&self) -> &'static str {
         match self.settings.mode {
             Best::Lowest => "lowest",

@@ -1,8 +1,8 @@
-//! What a training run needs besides the model: checkpoints, logs, meters, profiles, the health of gradients.
+//! Tools for training runs: checkpoints, logs, meters, profiles, and the health of gradients.
 //!
 //! * [`Checkpoints`] saves a run, and goes on after an interruption as if nothing had happened.
 //! * [`EarlyStopping`] says when a metric no longer improves.
-//! * [`log`]: what a run measures, as JSON lines, CSV and event files for TensorBoard (feature
+//! * [`log`]: measurements of a run as JSON lines, CSV and event files for TensorBoard (feature
 //!   `tensorboard`).
 //! * [`meters`]: loss, accuracy and other measures over batches.
 //! * [`lr_finder`]: a test of learning rates before training.
@@ -28,10 +28,10 @@ pub mod profile;
 #[cfg(feature = "progress")]
 pub mod progress;
 
-#[doc(hidden)]
-pub use checkpoint::{Before, kind, last_word};
 pub use checkpoint::{
     Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable, Resumed,
 };
+#[doc(hidden)]
+pub use checkpoint::{Snapshot, kind, last_word};
 pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};

@@ -112,7 +112,7 @@ impl LrFinder {
             format!("a test has at least 2 steps, got {}", self.steps)
         })?;
         let caller = Location::caller();
-        let before = Before::of(model, optimizer);
+        let before = Backup::of(model, optimizer);
         let curve = catch_unwind(AssertUnwindSafe(|| self.test(optimizer, &mut loss)));
         let restored = before.restore(model, optimizer);
         let curve = curve.unwrap_or_else(|panic| resume_unwind(panic));
@@ -153,21 +153,21 @@ impl Default for LrFinder {
     }
 }
 
-/// What a test changes.
-struct Before {
+/// The state before the test, to which it returns.
+struct Backup {
     random: namegrad_core::random::GeneratorState,
     model: StateDict,
-    /// Those of the optimizer, which need not all be in the model.
+    /// The parameters of the optimizer, which need not all be in the model.
     parameters: Vec<(Parameter, NamedTensor)>,
     grads: Vec<(Parameter, Option<Tensor>)>,
     optimizer: OptimizerState,
 }
 
-impl Before {
-    fn of(model: &(impl Module + ?Sized), optimizer: &dyn Optimizer) -> Before {
+impl Backup {
+    fn of(model: &(impl Module + ?Sized), optimizer: &dyn Optimizer) -> Backup {
         let parameters = optimizer.parameters();
         let all = parameters.iter().cloned().chain(model.parameters());
-        Before {
+        Backup {
             random: random_state(),
             model: model.state_dict(),
             grads: all.map(|parameter| (parameter.clone(), parameter.grad())).collect(),

@@ -25,7 +25,7 @@ pub fn progress<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
         (_, Some(total)) => Progress::new(total),
         _ => Progress::unknown(),
     };
-    Over { items, started: false, bar: Bar::Own(bar) }
+    CountedItems { items, started: false, bar: Bar::Own(bar) }
 }
 
 /// A progress bar for a loop, or for several nested loops.
@@ -45,11 +45,11 @@ pub fn progress<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
 pub struct Progress {
     bar: ProgressBar,
     bars: MultiProgress,
-    lines: Option<Lines>,
+    lines: Option<PlainLines>,
 }
 
 /// Lines in place of a bar.
-struct Lines {
+struct PlainLines {
     every: Duration,
     clock: Mutex<Clock>,
 }
@@ -59,13 +59,13 @@ struct Lines {
 struct Clock {
     start: Instant,
     last: Instant,
-    /// How many items were done at the last line.
+    /// The number of items that were done at the last line.
     printed: Option<u64>,
 }
 
-impl Lines {
-    fn new(every: Duration) -> Lines {
-        Lines { every, clock: Mutex::new(Clock::start()) }
+impl PlainLines {
+    fn new(every: Duration) -> PlainLines {
+        PlainLines { every, clock: Mutex::new(Clock::start()) }
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
@@ -106,7 +106,7 @@ impl Progress {
         Progress { bar: bars.add(bar(total)), bars, lines: None }
     }
 
-    /// What is in front of the bar.
+    /// Sets the label in front of the bar.
     pub fn label(self, label: impl Into<String>) -> Progress {
         self.bar.set_prefix(label.into());
         self
@@ -121,7 +121,7 @@ impl Progress {
     /// # for _ in bar.over(0..3) {}
     /// ```
     pub fn every(mut self, every: Duration) -> Progress {
-        self.lines = Some(Lines::new(every));
+        self.lines = Some(PlainLines::new(every));
         self
     }
 
@@ -132,7 +132,7 @@ impl Progress {
         if let Some(lines) = &self.lines {
             *lines.clock() = Clock::start();
         }
-        Over { items: items.into_iter(), started: false, bar: Bar::Shared(self) }
+        CountedItems { items: items.into_iter(), started: false, bar: Bar::Shared(self) }
     }
 
     /// A bar below this one, for a loop in a loop.
@@ -155,7 +155,7 @@ impl Progress {
         self.bars.suspend(|| println!("{line}"));
     }
 
-    /// One more item is done, in a loop that is not over an iterator.
+    /// Counts one more item, in a loop that is not over an iterator.
     pub fn inc(&self) {
         self.bar.inc(1);
         let is_last = self.bar.length() == Some(self.bar.position());
@@ -222,7 +222,7 @@ fn bar(total: Option<usize>) -> ProgressBar {
 }
 
 /// An iterator with a bar.
-struct Over<'a, I> {
+struct CountedItems<'a, I> {
     items: I,
     started: bool,
     bar: Bar<'a>,
@@ -242,7 +242,7 @@ impl Bar<'_> {
     }
 }
 
-impl<I: Iterator> Iterator for Over<'_, I> {
+impl<I: Iterator> Iterator for CountedItems<'_, I> {
     type Item = I::Item;
 
     fn next(&mut self) -> Option<I::Item> {
@@ -262,7 +262,7 @@ impl<I: Iterator> Iterator for Over<'_, I> {
     }
 }
 
-impl<I> Drop for Over<'_, I> {
+impl<I> Drop for CountedItems<'_, I> {
     fn drop(&mut self) {
         self.bar.get().bar.finish_and_clear();
     }

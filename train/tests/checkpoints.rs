@@ -1,4 +1,4 @@
-//! What stays in a folder of checkpoints, and what is refused: nothing changes and nothing is lost then.
+//! Checkpoints in a folder: which ones are kept, and refusals, after which nothing has changed or is lost.
 
 use namegrad::core::NamedTensor;
 use namegrad::data::{Loader, Samples, Standardize};

@@ -89,7 +89,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// What a run that is through leaves behind.
+/// The results of a complete run.
 fn result(folder: &Path) -> ([Vec<u8>; 2], String) {
     let read = |name: &str| fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     (["final.safetensors", "average.safetensors"].map(read), String::from_utf8(read("log.txt")).unwrap())

@@ -37,7 +37,7 @@ fn the_loop() {
     }
 }
 
-/// What the loop prints to stdout and stderr.
+/// The output of the loop on stdout and stderr.
 fn run(role: &str) -> [String; 2] {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_loop", "--nocapture"])

@@ -4,7 +4,8 @@ use crate::Tensor;
 use namegrad_core::{Argument, NamedTensor, Result, Value, called};
 use namegrad_macros::composed;
 
-/// How [`Tensor::split`] and [`Tensor::tensor_split`] split a dim: one number for all parts, or a list.
+/// The parts into which [`Tensor::split`] and [`Tensor::tensor_split`] split a dim: one number for all, or a
+/// list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// For `split`, the size of each part; for `tensor_split`, the number of parts.

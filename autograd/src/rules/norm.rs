@@ -56,7 +56,7 @@ fn rms_norm_gradients(
     ])
 }
 
-/// Which elements share their mean and variance in [`Tensor::standardize`].
+/// The groups of elements that share their mean and variance in [`Tensor::standardize`].
 #[derive(Clone, Copy)]
 struct Groups<'a> {
     dim: usize,

@@ -269,7 +269,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
     gradient.unnamed().to(dtype)
 }
 
-/// Where a walk starts: an output and its gradient, by default 1 for a single element.
+/// The start of a backward pass: an output and its gradient, by default 1 for a single element.
 #[track_caller]
 fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
     let Some(meta) = output.meta.clone() else { return Err(without_gradient(op, output)) };
@@ -297,7 +297,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
     Ok((meta, gradient, is_anomaly_enabled() && is_anomalous(output.value())))
 }
 
-/// What to do about a tensor that does not require a gradient where one is needed.
+/// The repair for a tensor that does not require a gradient where one is needed.
 const REQUIRED_BEFORE: &str = "let x = x.requiring_grad()?; before it is used";
 
 /// The error for a tensor from which no backward pass can start.

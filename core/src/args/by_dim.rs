@@ -189,7 +189,7 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
     }
 }
 
-/// How many elements are added before and after dims; negative numbers remove elements. They are given by
+/// The numbers of elements to add before and after dims; negative numbers remove elements. They are given by
 /// dim, or as PyTorch's list, which starts with the two numbers for the last dim.
 ///
 /// ```

@@ -24,7 +24,7 @@ const KEEP: isize = isize::MIN;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
     numbers: [isize; MOST],
-    /// How many numbers there are; more than [`MOST`] fit no op.
+    /// The count of the numbers; more than [`MOST`] fit no op.
     count: usize,
     /// Whether it is a list.
     list: bool,
@@ -102,7 +102,7 @@ impl Extents {
         self.count == 0 && !self.list
     }
 
-    /// How many numbers a list has; `None` for a single number.
+    /// The length of a list; `None` for a single number.
     pub fn list_len(self) -> Option<usize> {
         self.list.then_some(self.count)
     }
@@ -204,7 +204,7 @@ impl Argument for Extents {
 pub enum Padding {
     /// This number of zeros on each side: one number for all dims, or one for each. Numbers convert into it.
     Zeros(Extents),
-    /// As many zeros as make the result as large as the input. If their number is odd, the extra zero is at
+    /// Enough zeros for a result that is as large as the input. If their number is odd, the extra zero is at
     /// the end.
     Same,
     /// No zeros.

@@ -1,4 +1,4 @@
-//! How images are resized and sampled.
+//! [`Resize`]: the options of resizing images.
 
 use super::{Extents, Value};
 use crate::cpu::SPATIAL;
@@ -41,7 +41,7 @@ impl Resize {
         }
     }
 
-    /// What an element between elements is made of.
+    /// Sets the interpolation between elements.
     pub fn mode(self, mode: Interpolation) -> Resize {
         Resize { mode, ..self }
     }
@@ -65,7 +65,7 @@ impl Resize {
         Resize { factors: Some(all), ..self }
     }
 
-    /// How dims of these lengths are resized.
+    /// The resizing of dims of these lengths.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a size of 0, for a wrong number of sizes, and for antialiasing of the nearest

@@ -67,7 +67,7 @@ pub trait Argument: Sized {
     /// The argument for a value in a call by name, or `None` if the value has the wrong kind.
     fn from_value(value: &Value) -> Option<Self>;
 
-    /// What a call by name accepts, for errors: "a dim or a list of dims".
+    /// The values that a call by name accepts, for errors: "a dim or a list of dims".
     fn accepted() -> String {
         let name = std::any::type_name::<Self>();
         format!("of type {}", name.rsplit("::").next().unwrap_or(name))

@@ -51,7 +51,7 @@ impl Windows {
         }
     }
 
-    /// As many windows along each dim as these sizes of the result. Window `i` of `n` is from `⌊i L / n⌋` to
+    /// Windows that give a result of these sizes. Window `i` of `n` is from `⌊i L / n⌋` to
     /// `⌈(i + 1) L / n⌉` of the `L` elements.
     pub fn adaptive(sizes: impl Into<Extents>) -> Windows {
         Windows { adaptive: true, ..Windows::sliding(sizes) }
@@ -62,8 +62,8 @@ impl Windows {
         Windows { stride: stride.into(), ..self }
     }
 
-    /// How many places before and after the elements belong to windows: at most half of a window. They have
-    /// no part in a maximum, and count as zeros in a mean.
+    /// Sets the number of places before and after the elements that belong to windows: at most half of a
+    /// window. They have no part in a maximum, and count as zeros in a mean.
     pub fn padding(self, padding: impl Into<Extents>) -> Windows {
         Windows { padding: padding.into(), ..self }
     }
@@ -84,7 +84,7 @@ impl Windows {
         Windows { count_include_pad, ..self }
     }
 
-    /// What a mean divides by instead of the size of the window; `None` is the size.
+    /// Sets the number by which a mean divides, instead of the size of the window; `None` is the size.
     pub fn divisor_override(self, divisor: impl Into<Option<isize>>) -> Windows {
         Windows { divisor: divisor.into(), ..self }
     }
@@ -99,12 +99,12 @@ impl Windows {
         (self.sizes, self.stride, self.padding)
     }
 
-    /// What all means divide by, if it was given.
+    /// The divisor of all means, if it was given.
     pub(crate) fn divisor(&self) -> Option<isize> {
         self.divisor
     }
 
-    /// How the windows lie along each of the last dims of `x`.
+    /// The positions of the windows along each of the last dims of `x`.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if `x` has fewer dims or no window fits, [`ErrorKind::Value`] for a number that

@@ -4,7 +4,7 @@
 use super::{Name, Names};
 use crate::error::{Error, ErrorKind, Result};
 
-/// One entry of a list of names.
+/// An entry of a list of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameArg {
     /// The dim has this name.
@@ -122,7 +122,7 @@ fn entries<T: Entry>(list: &[T]) -> Result<Vec<NameArg>> {
     Ok(names)
 }
 
-/// What `rename` does.
+/// The new names that `rename` gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renaming {
     /// Every dim becomes unnamed.

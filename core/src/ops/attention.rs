@@ -249,8 +249,8 @@ pub(crate) mod kernels {
             batch
         }
 
-        /// Where the matrix of each head begins in an operand, whose batch dims broadcast to these; `group`
-        /// heads share one.
+        /// The position of the matrix of each head in an operand, whose batch dims broadcast to these;
+        /// `group` heads share one.
         fn starts(&self, x: &NamedTensor, group: usize) -> Vec<isize> {
             let own = x.ndim() - 2;
             let start = |mut index: usize| {

@@ -1,4 +1,4 @@
-//! How the dims of two tensors are paired in a sum of products.
+//! The pairing of the dims of two tensors in a sum of products.
 
 use crate::Argument;
 use crate::args::Value;

@@ -45,7 +45,7 @@ pub struct Unique<T = NamedTensor> {
     pub values: T,
     /// For each element of the tensor, its position in `values`; with the sizes and names of the tensor.
     pub inverse: T,
-    /// How often each of the values occurs in the tensor.
+    /// The number of times that each of the values occurs in the tensor.
     pub counts: T,
 }
 

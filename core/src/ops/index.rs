@@ -45,7 +45,8 @@ ops! { index;
     nonzero (x; names: NewNames = None) names "gives a matrix with `names` or no names";
 }
 
-/// How [`scatter_reduce`](NamedTensor::scatter_reduce) combines the elements for one position.
+/// The reduction by which [`scatter_reduce`](NamedTensor::scatter_reduce) combines the elements for a
+/// position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// Their sum.

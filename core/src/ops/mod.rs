@@ -124,13 +124,13 @@ pub struct OpInfo {
 pub struct TensorInfo {
     /// The name.
     pub name: &'static str,
-    /// What can be passed for it.
+    /// The kind of tensor that can be passed.
     pub kind: TensorKind,
     /// Whether a number passed for it keeps all its digits, regardless of the other tensors.
     pub exact: bool,
 }
 
-/// What can be passed for a tensor.
+/// The kinds of tensors that can be passed for a tensor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKind {
     /// A tensor.

@@ -75,7 +75,7 @@ ops! { pick;
     argsort (x; dim: Dim = -1, descending: bool = false) names "keeps input names";
 }
 
-/// What to do about a tensor without elements where one is asked for.
+/// The repair for a tensor without elements where one is needed.
 pub(crate) const EMPTY: &str = "if x.numel() > 0 { .. }";
 
 /// The kernels of the methods, and functions that the derivatives need.

@@ -235,7 +235,7 @@ pub mod kernels {
         })
     }
 
-    /// Where windows start: the first at 0, the last at `room`, the others at random steps.
+    /// The starts of windows: 0 for the first, `room` for the last, and random steps between the others.
     fn starts(sample: f64, room: usize, count: usize) -> Vec<usize> {
         let step = room as f64 / (count.max(2) - 1) as f64;
         // Rounded toward zero, as in PyTorch, also for samples outside of [0, 1).

@@ -153,7 +153,7 @@ pub(crate) mod kernels {
         (!others.is_empty()).then(|| (kept(last), kept(others)))
     }
 
-    /// What a reduction computes.
+    /// A kind of reduction.
     #[derive(Clone, Copy)]
     enum Folding {
         Total,

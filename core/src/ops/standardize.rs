@@ -12,7 +12,7 @@ use crate::tensor::{NamedTensor, Unwritten};
 
 const OP: &str = "standardize";
 
-/// Which elements share their statistics: the groups of the channels along `dim`, together with the dims
+/// The elements that share their statistics: groups of the channels along `dim`, together with the dims
 /// `over`, which may contain `dim`.
 #[derive(Clone, Copy)]
 pub(crate) struct Groups<'a> {
@@ -21,7 +21,7 @@ pub(crate) struct Groups<'a> {
     pub(crate) groups: usize,
 }
 
-/// How the loops see a tensor.
+/// A tensor as the loops see it.
 struct Plan {
     /// The order of the dims in which the tensor is dense.
     order: Positions,
@@ -247,7 +247,7 @@ fn check(
     Ok(())
 }
 
-/// What the forward pass leaves to the backward pass.
+/// The results of the forward pass that the backward pass needs.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Backward<'a> {
@@ -265,7 +265,7 @@ pub struct Backward<'a> {
     pub over: &'a [usize],
     /// The groups of the channels.
     pub groups: usize,
-    /// What was added to the variance.
+    /// The number that was added to the variance.
     pub eps: f64,
 }
 

@@ -31,7 +31,8 @@ impl NamedTensor {
         unify(op, doing, self.input(), other.input())
     }
 
-    /// The names that this tensor gets as an output tensor when `computed` names were inferred; see `rules::out`.
+    /// The names that this tensor gets as an output tensor when `computed` names were inferred; see
+    /// `rules::out`.
     ///
     /// # Errors
     /// [`ErrorKind::OutNames`].

@@ -162,7 +162,7 @@ impl Unwritten {
         all.map(|Unwritten(tensor)| tensor)
     }
 
-    /// As [`write`](Self::write) for a kernel that can fail.
+    /// Same as [`write`](Self::write), for a kernel that can fail.
     ///
     /// # Errors
     /// Those of the kernel.

@@ -22,21 +22,21 @@ impl Blank {
 }
 
 /// A text without a byte order mark, whose lines end with `\n`: the parser counts `\r\n` late.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     text: BufReader<Box<dyn Read + Send>>,
-    ends: Ends,
+    ends: LineEnds,
 }
 
 /// The longest line and the longest quoted field, in bytes: without a limit, a file that is no text would
 /// fill the memory.
 const LONGEST: usize = 1 << 26;
 
-/// Where lines end.
-struct Ends {
+/// Finds the ends of lines.
+struct LineEnds {
     blank: Blank,
     /// The number of the current line.
     line: u64,
-    /// How much of it has been read.
+    /// The number of bytes of it that have been read.
     length: usize,
     /// The last byte was `\r`, which has not been passed on.
     carriage_return: bool,
@@ -47,15 +47,15 @@ struct Ends {
 /// closed.
 struct Quotes {
     delimiter: u8,
-    at: Place,
+    at: FieldPosition,
     /// The line where the last quoted field opens, and how long that field is so far.
     opened: u64,
     length: usize,
 }
 
-/// Where in a field the text is.
+/// The position in a field.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum FieldPosition {
     Start,
     Plain,
     Quoted,
@@ -66,39 +66,39 @@ enum Place {
 impl Quotes {
     fn pass(&mut self, byte: u8, line: u64) {
         self.at = match (self.at, byte) {
-            (Place::Start, b'"') => {
+            (FieldPosition::Start, b'"') => {
                 (self.opened, self.length) = (line, 0);
-                Place::Quoted
+                FieldPosition::Quoted
             }
-            (Place::Quoted, b'"') => Place::Quote,
-            (Place::Quote, b'"') | (Place::Quoted, _) => {
+            (FieldPosition::Quoted, b'"') => FieldPosition::Quote,
+            (FieldPosition::Quote, b'"') | (FieldPosition::Quoted, _) => {
                 self.length += 1;
-                Place::Quoted
+                FieldPosition::Quoted
             }
-            (_, b'\n' | b'\r') => Place::Start,
-            (_, byte) if byte == self.delimiter => Place::Start,
-            _ => Place::Plain,
+            (_, b'\n' | b'\r') => FieldPosition::Start,
+            (_, byte) if byte == self.delimiter => FieldPosition::Start,
+            _ => FieldPosition::Plain,
         };
     }
 }
 
-impl Lines {
-    pub(super) fn new(mut text: Box<dyn Read + Send>, delimiter: u8, blank: Blank) -> io::Result<Lines> {
+impl LineReader {
+    pub(super) fn new(mut text: Box<dyn Read + Send>, delimiter: u8, blank: Blank) -> io::Result<LineReader> {
         let mut start = Vec::new();
         text.by_ref().take(3).read_to_end(&mut start)?;
         if start == b"\xef\xbb\xbf" {
             start.clear();
         }
         let text: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(text));
-        let quotes = Quotes { delimiter, at: Place::Start, opened: 0, length: 0 };
-        let ends = Ends { blank, line: 1, length: 0, carriage_return: false, quotes };
-        Ok(Lines { text: BufReader::with_capacity(1 << 16, text), ends })
+        let quotes = Quotes { delimiter, at: FieldPosition::Start, opened: 0, length: 0 };
+        let ends = LineEnds { blank, line: 1, length: 0, carriage_return: false, quotes };
+        Ok(LineReader { text: BufReader::with_capacity(1 << 16, text), ends })
     }
 
     /// Checks the limits, and at the end of the text that no quote is open.
     fn check(&self, ended: bool) -> io::Result<()> {
-        let Ends { line, length, quotes, .. } = &self.ends;
-        let what = if quotes.at == Place::Quoted && (ended || quotes.length > LONGEST) {
+        let LineEnds { line, length, quotes, .. } = &self.ends;
+        let what = if quotes.at == FieldPosition::Quoted && (ended || quotes.length > LONGEST) {
             let within = if ended { String::new() } else { format!(" within {LONGEST} bytes") };
             format!("line {}: a quote opens here that is not closed{within}", quotes.opened)
         } else if *length > LONGEST {
@@ -110,8 +110,8 @@ impl Lines {
     }
 }
 
-impl Ends {
-    /// What is passed on for a byte, and whether the byte is done.
+impl LineEnds {
+    /// The byte to pass on for a byte of the file, if any, and whether the byte is consumed.
     fn pass(&mut self, byte: u8) -> (Option<u8>, bool) {
         if std::mem::take(&mut self.carriage_return) && byte != b'\n' {
             self.length += 1;
@@ -124,7 +124,7 @@ impl Ends {
                 return (None, true);
             }
             b'\n' => {
-                if self.length == 0 && self.quotes.at != Place::Quoted {
+                if self.length == 0 && self.quotes.at != FieldPosition::Quoted {
                     self.blank.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.line);
                 }
                 self.line += 1;
@@ -137,7 +137,7 @@ impl Ends {
     }
 }
 
-impl Read for Lines {
+impl Read for LineReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let (mut written, mut ended) = (0, out.is_empty());
         while written == 0 && !ended {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_an_error() {
-        let mut lines = Lines::new(Box::new(io::repeat(b'a')), b',', Blank::default()).unwrap();
+        let mut lines = LineReader::new(Box::new(io::repeat(b'a')), b',', Blank::default()).unwrap();
         let error = io::copy(&mut lines, &mut io::sink()).unwrap_err();
         assert_eq!(error.to_string(), "line 1 is longer than 67108864 bytes");
     }
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn an_endless_quoted_field_is_an_error() {
         let text = Box::new((&b"a\n1,\""[..]).chain(io::repeat(b'\n')));
-        let error =
-            io::copy(&mut Lines::new(text, b',', Blank::default()).unwrap(), &mut io::sink()).unwrap_err();
+        let error = io::copy(&mut LineReader::new(text, b',', Blank::default()).unwrap(), &mut io::sink())
+            .unwrap_err();
         assert_eq!(error.to_string(), "line 2: a quote opens here that is not closed within 67108864 bytes");
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let text = b"\xef\xbb\xbfa\r\n\r\nb\rc\n\n\r\r\n\r";
         for size in 1..8 {
             let blank = Blank::default();
-            let mut lines = Lines::new(Box::new(&text[..]), b',', blank.clone()).unwrap();
+            let mut lines = LineReader::new(Box::new(&text[..]), b',', blank.clone()).unwrap();
             let (mut all, mut part) = (Vec::<u8>::new(), vec![0; size]);
             loop {
                 match lines.read(&mut part).unwrap() {

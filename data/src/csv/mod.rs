@@ -1,21 +1,21 @@
-//! [`Csv`], which reads tables. `layout` finds the columns and parses fields, `table` has what was read,
+//! [`Csv`], which reads tables. `schema` finds the columns and parses fields, `table` has what was read,
 //! `row` reads a file that is larger than memory.
 
-mod layout;
 mod lines;
 mod row;
+mod schema;
 mod table;
 
-pub use layout::{Column, Fill};
 pub use row::Row;
+pub use schema::{Column, Fill};
 pub use table::Table;
 
 use crate::Stream;
 use crate::input::Input;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use layout::{Kind, Layout, Missing};
-use lines::{Blank, Lines};
+use lines::{Blank, LineReader};
 use namegrad_core::{Error, ErrorKind, Result};
+use schema::{Kind, Missing, Schema};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -180,7 +180,7 @@ impl Csv {
 
     fn table(&self) -> Result<Table> {
         let mut rows = self.rows()?;
-        let mut table = Table::new(rows.layout.clone());
+        let mut table = Table::new(rows.schema.clone());
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
             if let Err(error) = table.push(&record) {
@@ -211,16 +211,16 @@ impl Csv {
     #[track_caller]
     pub fn stream(&self) -> Result<Stream<Row>> {
         let caller = Location::caller();
-        let first = self.rows().and_then(|rows| rows.layout.check_stream());
+        let first = self.rows().and_then(|rows| rows.schema.check_stream());
         first.map_err(|error| error.at(caller))?;
         let csv = self.clone();
         Ok(Stream::fallible(move || csv.rows()))
     }
 
     /// Reads the header and finds the columns.
-    fn rows(&self) -> Result<Rows> {
+    fn rows(&self) -> Result<RowReader> {
         let (content, blank) = (self.input.open(OP)?, Blank::default());
-        let lines = Lines::new(content.bytes, self.delimiter, blank.clone());
+        let lines = LineReader::new(content.bytes, self.delimiter, blank.clone());
         let lines = lines.map_err(|error| self.input.failed(OP, &error))?;
         let mut reader = ReaderBuilder::new()
             .has_headers(self.header)
@@ -232,8 +232,8 @@ impl Csv {
         if first.is_empty() {
             return Err(self.input.malformed(OP, "there are no rows"));
         }
-        let layout = Arc::new(Layout::new(self, &first)?);
-        Ok(Rows { reader, blank, layout, csv: self.clone() })
+        let schema = Arc::new(Schema::new(self, &first)?);
+        Ok(RowReader { reader, blank, schema, csv: self.clone() })
     }
 
     /// The error of a row that could not be read.
@@ -260,7 +260,7 @@ impl Csv {
         }
     }
 
-    /// What to do about a row with too many fields.
+    /// The repair for a row with too many fields.
     fn quoting(&self) -> String {
         let delimiter = char::from(self.delimiter);
         format!(
@@ -280,26 +280,26 @@ impl Csv {
 }
 
 /// The rows of a file.
-struct Rows {
-    reader: csv::Reader<Lines>,
+struct RowReader {
+    reader: csv::Reader<LineReader>,
     blank: Blank,
-    layout: Arc<Layout>,
+    schema: Arc<Schema>,
     csv: Csv,
 }
 
-impl Rows {
+impl RowReader {
     /// The error of all missing values from this row on; `None` if the row has none.
     #[cold]
     fn missing(mut self, mut record: StringRecord) -> Option<Error> {
-        let layout = self.layout.clone();
-        layout.missing_in(&record).next()?;
+        let schema = self.schema.clone();
+        schema.missing_in(&record).next()?;
         let mut found = BTreeMap::new();
         loop {
-            Missing::count(&mut found, &layout, &record);
+            Missing::count(&mut found, &schema, &record);
             // What is wrong with a later row is an error of the next try.
             if !self.read(&mut record).unwrap_or(false) {
                 let found: Vec<(usize, Missing)> = found.into_iter().collect();
-                return Some(layout.missing(&found));
+                return Some(schema.missing(&found));
             }
         }
     }
@@ -317,8 +317,8 @@ impl Rows {
                 position
             });
             record.set_position(position);
-            self.layout.check_header(record)?;
-            if !(self.csv.drop_missing && self.layout.missing_in(record).next().is_some()) {
+            self.schema.check_header(record)?;
+            if !(self.csv.drop_missing && self.schema.missing_in(record).next().is_some()) {
                 return Ok(true);
             }
         }

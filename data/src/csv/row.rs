@@ -1,7 +1,7 @@
 //! [`Row`]: a row of a table that is read row by row.
 
-use super::layout::{Column, Kind, Layout, line_of};
-use super::{Csv, Rows};
+use super::schema::{Column, Kind, Schema, line_of};
+use super::{Csv, RowReader};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A row of [`Csv::stream`].
 #[derive(Clone, Debug)]
 pub struct Row {
-    layout: Arc<Layout>,
+    schema: Arc<Schema>,
     record: StringRecord,
 }
 
@@ -21,7 +21,7 @@ impl Row {
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column,
     /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not a finite number.
     pub fn number(&self, column: impl Into<Column>) -> Result<f64> {
-        self.layout.number(&self.record, self.layout.find(&column.into())?)
+        self.schema.number(&self.record, self.schema.find(&column.into())?)
     }
 
     /// The numbers in some columns, `[feature]` in `f32`.
@@ -40,14 +40,14 @@ impl Row {
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column or it has no
     /// categories, [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not one of them.
     pub fn category(&self, column: impl Into<Column>) -> Result<i64> {
-        let column = self.layout.find(&column.into())?;
-        let Kind::Categories(Some(given)) = &self.layout.kinds[column] else {
-            return Err(Csv::refused(format!("{} has no categories", self.layout.called(column)))
+        let column = self.schema.find(&column.into())?;
+        let Kind::Categories(Some(given)) = &self.schema.kinds[column] else {
+            return Err(Csv::refused(format!("{} has no categories", self.schema.called(column)))
                 .with_repair("Csv::new(path).categories_of(column, [..])"));
         };
-        let category = self.layout.category(&self.record, column)?;
+        let category = self.schema.category(&self.record, column)?;
         let number = given.iter().position(|own| own == category);
-        number.map(|number| number as i64).ok_or_else(|| self.layout.no_category(&self.record, column, given))
+        number.map(|number| number as i64).ok_or_else(|| self.schema.no_category(&self.record, column, given))
     }
 
     /// The text in a column, as it is in the file.
@@ -55,7 +55,7 @@ impl Row {
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column.
     pub fn text(&self, column: impl Into<Column>) -> Result<&str> {
-        Ok(&self.record[self.layout.find(&column.into())?])
+        Ok(&self.record[self.schema.find(&column.into())?])
     }
 
     /// The line of the file, from 1.
@@ -64,13 +64,13 @@ impl Row {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for RowReader {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
         let mut record = StringRecord::new();
         match self.read(&mut record) {
-            Ok(true) => Some(Ok(Row { layout: self.layout.clone(), record })),
+            Ok(true) => Some(Ok(Row { schema: self.schema.clone(), record })),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }

@@ -1,7 +1,7 @@
 //! [`Table`]: the columns of a table in memory.
 
 use super::Csv;
-use super::layout::{Column, Kind, Layout};
+use super::schema::{Column, Kind, Schema};
 use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A table of numbers and categories: what [`Csv::read`] returns.
 #[derive(Clone, Debug)]
 pub struct Table {
-    layout: Arc<Layout>,
+    schema: Arc<Schema>,
     columns: Vec<Values>,
     rows: usize,
 }
@@ -41,7 +41,7 @@ impl Values {
 }
 
 impl Table {
-    pub(super) fn new(layout: Arc<Layout>) -> Table {
+    pub(super) fn new(schema: Arc<Schema>) -> Table {
         let column = |kind: &Kind| match kind {
             Kind::Numbers => Values::Numbers(Vec::new()),
             Kind::Skipped => Values::Skipped,
@@ -51,7 +51,7 @@ impl Table {
                 Values::Categories { ids: Vec::new(), names, known }
             }
         };
-        Table { columns: layout.kinds.iter().map(column).collect(), layout, rows: 0 }
+        Table { columns: schema.kinds.iter().map(column).collect(), schema, rows: 0 }
     }
 
     /// Adds a row.
@@ -59,15 +59,15 @@ impl Table {
         for (column, values) in self.columns.iter_mut().enumerate() {
             match values {
                 Values::Skipped => {}
-                Values::Numbers(numbers) => numbers.push(self.layout.number(record, column)?),
+                Values::Numbers(numbers) => numbers.push(self.schema.number(record, column)?),
                 Values::Categories { ids, names, known } => {
-                    let category = self.layout.category(record, column)?;
+                    let category = self.schema.category(record, column)?;
                     if let Some(id) = known.get(category) {
                         ids.push(*id);
                         continue;
                     }
-                    if let Kind::Categories(Some(given)) = &self.layout.kinds[column] {
-                        return Err(self.layout.no_category(record, column, given));
+                    if let Kind::Categories(Some(given)) = &self.schema.kinds[column] {
+                        return Err(self.schema.no_category(record, column, given));
                     }
                     ids.push(names.len() as i64);
                     known.insert(category.into(), names.len() as i64);
@@ -82,12 +82,12 @@ impl Table {
     /// The table after its last row: missing numbers get the mean, and categories their order.
     pub(super) fn finish(mut self) -> Result<Table> {
         if self.rows == 0 {
-            return Err(self.layout.no_rows());
+            return Err(self.schema.no_rows());
         }
         for (column, values) in self.columns.iter_mut().enumerate() {
-            let found = self.layout.kinds[column] == Kind::Categories(None);
+            let found = self.schema.kinds[column] == Kind::Categories(None);
             let filled = match values {
-                Values::Numbers(numbers) if self.layout.fills_mean(column) => fill_mean(numbers),
+                Values::Numbers(numbers) if self.schema.fills_mean(column) => fill_mean(numbers),
                 Values::Categories { ids, names, .. } if found => {
                     sort(ids, names);
                     true
@@ -95,7 +95,7 @@ impl Table {
                 _ => true,
             };
             if !filled {
-                let message = format!("{} has no values to take the mean of", self.layout.called(column));
+                let message = format!("{} has no values to take the mean of", self.schema.called(column));
                 return Err(Csv::refused(message));
             }
         }
@@ -140,7 +140,7 @@ impl Table {
     /// The rows at indices that are in range.
     fn picked(&self, indices: &[usize]) -> Table {
         let columns = self.columns.iter().map(|values| values.at(indices)).collect();
-        Table { layout: self.layout.clone(), columns, rows: indices.len() }
+        Table { schema: self.schema.clone(), columns, rows: indices.len() }
     }
 
     /// The rows where `mask` is true, such as `table.column("area")?.gt(50.0)?`.
@@ -248,7 +248,7 @@ impl Table {
     }
 
     fn names_of(&self, is_meant: impl Fn(&Values) -> bool) -> Vec<&str> {
-        let names = self.layout.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
+        let names = self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
         names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
     }
 
@@ -260,7 +260,7 @@ impl Table {
     #[track_caller]
     pub fn column(&self, column: impl Into<Column>) -> Result<Tensor> {
         let (column, caller) = (column.into(), Location::caller());
-        let numbers = self.layout.find(&column).and_then(|column| self.numbers(column));
+        let numbers = self.schema.find(&column).and_then(|column| self.numbers(column));
         let numbers: Vec<f32> =
             numbers.map_err(|error| error.at(caller))?.iter().map(|x| *x as f32).collect();
         Tensor::from_slice(&numbers, [("N", numbers.len())])
@@ -274,7 +274,7 @@ impl Table {
     pub fn columns<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
         let caller = Location::caller();
         let found =
-            columns.into_iter().map(|column| self.layout.find(&column.into())).collect::<Result<Vec<_>>>();
+            columns.into_iter().map(|column| self.schema.find(&column.into())).collect::<Result<Vec<_>>>();
         found.and_then(|found| self.matrix(&found)).map_err(|error| error.at(caller))
     }
 
@@ -292,7 +292,7 @@ impl Table {
     #[track_caller]
     pub fn columns_except<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
         let caller = Location::caller();
-        let left_out = columns.into_iter().map(|column| self.layout.find(&column.into())).collect();
+        let left_out = columns.into_iter().map(|column| self.schema.find(&column.into())).collect();
         let rest = |left_out: Vec<usize>| {
             let is_rest = |column: &usize| {
                 matches!(self.columns[*column], Values::Numbers(_)) && !left_out.contains(column)
@@ -318,7 +318,7 @@ impl Table {
 
     /// The numbers of a column, in the precision of the file.
     fn numbers(&self, column: usize) -> Result<&[f64]> {
-        let called = self.layout.called(column);
+        let called = self.schema.called(column);
         match &self.columns[column] {
             Values::Numbers(numbers) => Ok(numbers),
             Values::Categories { .. } => Err(Csv::refused(format!("{called} has categories, not numbers"))
@@ -329,7 +329,7 @@ impl Table {
 
     #[cold]
     fn skipped(&self, column: usize) -> Error {
-        Csv::refused(format!("{} was skipped", self.layout.called(column)))
+        Csv::refused(format!("{} was skipped", self.schema.called(column)))
     }
 
     /// The numbers of the categories of a column, `[N]` in `i64`.
@@ -355,11 +355,11 @@ impl Table {
     }
 
     fn categories(&self, column: &Column) -> Result<(&[i64], &[String])> {
-        let column = self.layout.find(column)?;
+        let column = self.schema.find(column)?;
         match &self.columns[column] {
             Values::Categories { ids, names, .. } => Ok((ids, names)),
             Values::Numbers(_) => {
-                let message = format!("{} has numbers, not categories", self.layout.called(column));
+                let message = format!("{} has numbers, not categories", self.schema.called(column));
                 Err(Csv::refused(message).with_repair("Csv::new(path).categories([column])"))
             }
             Values::Skipped => Err(self.skipped(column)),

@@ -1,7 +1,7 @@
 //! [`LoaderBuilder`]: the settings of a loader.
 
 use super::Loader;
-use super::jobs::{Jobs, Mapped, Run};
+use super::jobs::{EpochRun, Jobs, Mapped};
 use super::state::Position;
 use crate::Sampler;
 use crate::random::drawn_seed;
@@ -43,7 +43,7 @@ pub(crate) struct Settings {
     pub(super) batch_size: usize,
     pub(super) drop_last: bool,
     pub(super) workers: usize,
-    /// How many batches can be in progress or ready.
+    /// The number of batches that can be in progress or ready.
     pub(super) prefetch: usize,
     pub(super) sampler: Arc<dyn Sampler>,
     pub(super) batch_dim: Name,
@@ -227,7 +227,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
             pads: pads.collect::<Result<_>>()?,
         };
         let seed = self.seed.map_or_else(drawn_seed, Ok)?;
-        let run = Run { seed, epoch: 0, first_batch: 0, settings: settings.clone(), caller };
+        let run = EpochRun { seed, epoch: 0, first_batch: 0, settings: settings.clone(), caller };
         self.jobs.fingerprint(&run)?; // checks the order of the first epoch
         if self.jobs.batches(&run)? == Some(0) {
             let message = match self.drop_last {

@@ -1,7 +1,7 @@
 //! [`Batches`], the iterator of a loader.
 
 use super::Loader;
-use super::jobs::{JobList, Run, batch_of, next_job};
+use super::jobs::{EpochRun, JobList, batch_of, next_job};
 use super::workers::Workers;
 use namegrad_autograd::span_at;
 use namegrad_core::{Error, Result};
@@ -9,7 +9,8 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::Location;
 
-/// The batches of an epoch, each a `Result`: what [`Loader::iter`] and [`Loader::epoch`] return.
+/// An iterator over the batches of an epoch, each a `Result`. [`Loader::iter`] and [`Loader::epoch`] return
+/// it.
 ///
 /// When it is dropped, it waits for its workers, each of which finishes the sample that it is at. If it is
 /// leaked instead, by `std::mem::forget` or a cycle of `Rc`s, its workers and their batches stay until the
@@ -19,13 +20,13 @@ pub struct Batches<'a, B> {
     engine: Engine<B>,
     /// The number of this run of the loader.
     run: u64,
-    /// How many batches are left, if it is known.
+    /// The number of batches that are left, if it is known.
     left: Option<usize>,
     /// The line of the loop.
     caller: &'static Location<'static>,
 }
 
-/// What makes the batches.
+/// The maker of the batches.
 enum Engine<B> {
     /// This thread.
     Here(JobList<B>),
@@ -59,7 +60,7 @@ impl<B> fmt::Debug for Batches<'_, B> {
 }
 
 impl<'a, B: Send + 'static> Batches<'a, B> {
-    pub(super) fn new(loader: &'a Loader<B>, run: Run, number: u64) -> Batches<'a, B> {
+    pub(super) fn new(loader: &'a Loader<B>, run: EpochRun, number: u64) -> Batches<'a, B> {
         let (settings, caller) = (&run.settings, run.caller);
         let started = loader.jobs.start(run.clone()).and_then(|jobs| match settings.workers {
             0 => Ok(Engine::Here(jobs)),
@@ -109,7 +110,7 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
 
 impl<B: Send + 'static> FusedIterator for Batches<'_, B> {}
 
-/// The batches of all epochs, one after the other: what [`Loader::cycle`] returns.
+/// An iterator over the batches of all epochs, one after the other. [`Loader::cycle`] returns it.
 #[derive(Debug)]
 pub struct Cycle<'a, B>(pub(super) Batches<'a, B>);
 

@@ -13,13 +13,13 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Makes a batch.
-pub(super) type Job<B> = Box<dyn FnOnce() -> Result<B> + Send>;
+pub(super) type BatchJob<B> = Box<dyn FnOnce() -> Result<B> + Send>;
 /// The jobs of an epoch. An error ends the epoch.
-pub(super) type JobList<B> = Box<dyn Iterator<Item = Result<Job<B>>> + Send>;
+pub(super) type JobList<B> = Box<dyn Iterator<Item = Result<BatchJob<B>>> + Send>;
 
-/// What the batches of an epoch depend on.
+/// An epoch to be run: everything that its batches depend on besides the data.
 #[derive(Clone)]
-pub struct Run {
+pub struct EpochRun {
     pub(super) seed: u64,
     pub(super) epoch: u64,
     pub(super) first_batch: u64,
@@ -28,7 +28,7 @@ pub struct Run {
     pub(super) caller: &'static Location<'static>,
 }
 
-/// What runs guarded. Each has its own random numbers.
+/// A stage of making batches. Each call of a user's code belongs to one and has random numbers of its own.
 #[derive(Clone, Copy)]
 enum Stage {
     /// The sampler, or the opening of a stream.
@@ -56,7 +56,7 @@ impl Stage {
     }
 }
 
-impl Run {
+impl EpochRun {
     /// The seed of everything random in this epoch.
     fn epoch_seed(&self) -> u64 {
         derived(self.seed, self.epoch)
@@ -123,12 +123,12 @@ fn caught<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
 pub(super) fn next_job<B>(
     list: &mut JobList<B>,
     caller: &'static Location<'static>,
-) -> Option<Result<Job<B>>> {
+) -> Option<Result<BatchJob<B>>> {
     caught(|| list.next()).unwrap_or_else(|said| Some(Err(broken(&said, caller))))
 }
 
 /// The batch of a job, which can panic as [`next_job`] can.
-pub(super) fn batch_of<B>(job: Job<B>, caller: &'static Location<'static>) -> Result<B> {
+pub(super) fn batch_of<B>(job: BatchJob<B>, caller: &'static Location<'static>) -> Result<B> {
     caught(job).unwrap_or_else(|said| Err(broken(&said, caller)))
 }
 
@@ -142,20 +142,20 @@ type Make<T, B> = Arc<dyn Fn(Vec<T>, &Collation<'_>) -> Result<B> + Send + Sync>
 /// The batches of a data set or of a stream.
 pub trait Jobs<B>: Send + Sync {
     /// The jobs of an epoch.
-    fn start(&self, run: Run) -> Result<JobList<B>>;
+    fn start(&self, run: EpochRun) -> Result<JobList<B>>;
     /// The number of samples, if it is known.
     fn samples(&self) -> Option<usize>;
     /// The number of batches of an epoch, if it is known.
-    fn batches(&self, run: &Run) -> Result<Option<usize>>;
+    fn batches(&self, run: &EpochRun) -> Result<Option<usize>>;
     /// The number of functions that change the batches.
     fn maps(&self) -> u64 {
         0
     }
     /// A checksum of the order of the samples in an epoch, if that is known.
-    fn fingerprint(&self, run: &Run) -> Result<Option<u64>>;
+    fn fingerprint(&self, run: &EpochRun) -> Result<Option<u64>>;
 }
 
-/// What a [`Loader`](super::Loader) makes batches of: a [`Dataset`] or a [`Stream`].
+/// A [`Dataset`] or a [`Stream`]: a source of samples for a [`Loader`](super::Loader).
 pub trait Source: Sized {
     /// The type of a sample.
     type Sample;
@@ -183,7 +183,7 @@ impl<D: Dataset + 'static> Source for D {
         B: Send + 'static,
         D::Sample: Collate<Batch = B>,
     {
-        let whole: Whole<D, B> = |data, indices, how| data.get_batch(indices, how);
+        let whole: BatchGetter<D, B> = |data, indices, how| data.get_batch(indices, how);
         Arc::new(Indexed::new(self, Arc::new(D::Sample::collate), Some(whole)))
     }
 
@@ -196,13 +196,13 @@ impl<D: Dataset + 'static> Source for D {
 }
 
 /// [`Dataset::get_batch`] of a data set.
-type Whole<D, B> = fn(&D, &[usize], &Collation<'_>) -> Option<Result<B>>;
+type BatchGetter<D, B> = fn(&D, &[usize], &Collation<'_>) -> Option<Result<B>>;
 
 /// The batches of a data set.
 struct Indexed<D: Dataset, B> {
     data: Arc<D>,
     make: Make<D::Sample, B>,
-    whole: Option<Whole<D, B>>,
+    whole: Option<BatchGetter<D, B>>,
     /// The order that was used last. The checksum in a state, the check of a state and the epoch itself need
     /// the same one, and a permutation of many samples takes long.
     last: Arc<Mutex<Option<Arc<Order>>>>,
@@ -231,11 +231,11 @@ impl<D: Dataset, B> Clone for Indexed<D, B> {
 }
 
 impl<D: Dataset, B> Indexed<D, B> {
-    fn new(data: D, make: Make<D::Sample, B>, whole: Option<Whole<D, B>>) -> Indexed<D, B> {
+    fn new(data: D, make: Make<D::Sample, B>, whole: Option<BatchGetter<D, B>>) -> Indexed<D, B> {
         Indexed { data: Arc::new(data), make, whole, last: Arc::default() }
     }
 
-    fn epoch(&self, run: &Run) -> Epoch {
+    fn epoch(&self, run: &EpochRun) -> Epoch {
         Epoch::new(self.data.len(), run.settings.batch_size, run.seed, run.epoch)
     }
 
@@ -249,7 +249,7 @@ impl<D: Dataset, B> Indexed<D, B> {
     }
 
     /// The indices of an epoch.
-    fn order(&self, run: &Run) -> Result<Arc<Order>> {
+    fn order(&self, run: &EpochRun) -> Result<Arc<Order>> {
         let epoch = self.epoch(run);
         if let Some(known) = self.known(&epoch) {
             return Ok(known);
@@ -267,7 +267,7 @@ impl<D: Dataset, B> Indexed<D, B> {
     }
 
     /// Batch `number` of an epoch, of samples at `indices`.
-    fn batch(&self, run: &Run, number: u64, indices: &[usize]) -> Result<B> {
+    fn batch(&self, run: &EpochRun, number: u64, indices: &[usize]) -> Result<B> {
         if let Some(whole) = self.whole {
             let how = Collation::new(run.settings.batch_dim, &run.settings.pads, indices);
             let made = run.guarded(
@@ -289,11 +289,11 @@ impl<D: Dataset, B> Indexed<D, B> {
 }
 
 impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
-    fn start(&self, run: Run) -> Result<JobList<B>> {
+    fn start(&self, run: EpochRun) -> Result<JobList<B>> {
         let order = self.order(&run)?;
         let batches = self.batches_of(&run, order.indices.len()) as u64;
         let (this, run) = (self.clone(), Arc::new(run));
-        Ok(Box::new((run.first_batch..batches).map(move |number| -> Result<Job<B>> {
+        Ok(Box::new((run.first_batch..batches).map(move |number| -> Result<BatchJob<B>> {
             let (this, run, order) = (this.clone(), run.clone(), order.clone());
             Ok(Box::new(move || {
                 let start = number as usize * run.settings.batch_size;
@@ -307,7 +307,7 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
         Some(self.data.len())
     }
 
-    fn batches(&self, run: &Run) -> Result<Option<usize>> {
+    fn batches(&self, run: &EpochRun) -> Result<Option<usize>> {
         let epoch = self.epoch(run);
         let count = || run.settings.sampler.count(&epoch);
         let samples = match self.known(&epoch) {
@@ -317,13 +317,13 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
         Ok(Some(self.batches_of(run, samples)))
     }
 
-    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
+    fn fingerprint(&self, run: &EpochRun) -> Result<Option<u64>> {
         Ok(Some(self.order(run)?.checksum()))
     }
 }
 
 impl<D: Dataset, B> Indexed<D, B> {
-    fn batches_of(&self, run: &Run, samples: usize) -> usize {
+    fn batches_of(&self, run: &EpochRun, samples: usize) -> usize {
         let Settings { batch_size, drop_last, .. } = run.settings;
         if drop_last { samples / batch_size } else { samples.div_ceil(batch_size) }
     }
@@ -355,7 +355,7 @@ struct Streamed<T, B> {
 }
 
 impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
-    fn start(&self, run: Run) -> Result<JobList<B>> {
+    fn start(&self, run: EpochRun) -> Result<JobList<B>> {
         let thunks =
             run.guarded(Stage::Order, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
         let mut reading =
@@ -369,11 +369,11 @@ impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
         None
     }
 
-    fn batches(&self, _: &Run) -> Result<Option<usize>> {
+    fn batches(&self, _: &EpochRun) -> Result<Option<usize>> {
         Ok(None)
     }
 
-    fn fingerprint(&self, _: &Run) -> Result<Option<u64>> {
+    fn fingerprint(&self, _: &EpochRun) -> Result<Option<u64>> {
         Ok(None)
     }
 }
@@ -381,7 +381,7 @@ impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
 /// The jobs of an epoch of a stream.
 struct Reading<T, B> {
     thunks: Thunks<T>,
-    run: Arc<Run>,
+    run: Arc<EpochRun>,
     make: Make<T, B>,
     /// The number of samples that have been read.
     position: u64,
@@ -412,9 +412,9 @@ impl<T: Send + 'static, B> Reading<T, B> {
 }
 
 impl<T: Send + 'static, B: Send + 'static> Iterator for Reading<T, B> {
-    type Item = Result<Job<B>>;
+    type Item = Result<BatchJob<B>>;
 
-    fn next(&mut self) -> Option<Result<Job<B>>> {
+    fn next(&mut self) -> Option<Result<BatchJob<B>>> {
         if self.ended {
             return None;
         }
@@ -460,11 +460,11 @@ where
     B: Send + 'static,
     F: Fn(A) -> Result<B> + Send + Sync + 'static,
 {
-    fn start(&self, run: Run) -> Result<JobList<B>> {
+    fn start(&self, run: EpochRun) -> Result<JobList<B>> {
         let (f, numbers, depth) = (self.f.clone(), run.first_batch.., self.of.maps());
         let jobs = self.of.start(run.clone())?;
         let run = Arc::new(run);
-        Ok(Box::new(numbers.zip(jobs).map(move |(number, job)| -> Result<Job<B>> {
+        Ok(Box::new(numbers.zip(jobs).map(move |(number, job)| -> Result<BatchJob<B>> {
             let (job, f, run) = (job?, f.clone(), run.clone());
             Ok(Box::new(move || {
                 let batch = job()?;
@@ -481,11 +481,11 @@ where
         self.of.maps() + 1
     }
 
-    fn batches(&self, run: &Run) -> Result<Option<usize>> {
+    fn batches(&self, run: &EpochRun) -> Result<Option<usize>> {
         self.of.batches(run)
     }
 
-    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
+    fn fingerprint(&self, run: &EpochRun) -> Result<Option<u64>> {
         self.of.fingerprint(run)
     }
 }

@@ -11,11 +11,11 @@ mod workers;
 pub use builder::LoaderBuilder;
 pub use iter::{Batches, Cycle};
 pub use jobs::Source;
-pub use state::{LoaderState, Place};
+pub use state::{LoaderPosition, LoaderState};
 
 use crate::collate::{Collate, Collation};
 use builder::Settings;
-use jobs::{Jobs, Run};
+use jobs::{EpochRun, Jobs};
 use namegrad_core::{Error, ErrorKind, Result};
 use state::Position;
 use std::fmt;
@@ -301,21 +301,21 @@ impl<B: Send + 'static> Loader<B> {
         Ok(())
     }
 
-    /// Where the loop is, for [`put_back`](Self::put_back).
+    /// The position of the loop, for [`put_back`](Self::put_back).
     #[doc(hidden)]
-    pub fn place(&self) -> Place {
-        Place(self.position().clone())
+    pub fn place(&self) -> LoaderPosition {
+        LoaderPosition(self.position().clone())
     }
 
     /// Undoes a [`load_state_dict`](Self::load_state_dict): the loop is where it was, and an iterator that
     /// runs goes on to count, which it would not after loading the state of that place.
     #[doc(hidden)]
-    pub fn put_back(&self, place: &Place) {
+    pub fn put_back(&self, place: &LoaderPosition) {
         *self.position() = place.0.clone();
     }
 
-    fn run(&self, seed: u64, epoch: u64, first_batch: u64, caller: &'static Location<'static>) -> Run {
-        Run { seed, epoch, first_batch, settings: self.settings.clone(), caller }
+    fn run(&self, seed: u64, epoch: u64, first_batch: u64, caller: &'static Location<'static>) -> EpochRun {
+        EpochRun { seed, epoch, first_batch, settings: self.settings.clone(), caller }
     }
 }
 

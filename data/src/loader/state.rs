@@ -112,9 +112,9 @@ impl LoaderState {
 /// The position of a loader, to put it back there.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct Place(pub(super) Position);
+pub struct LoaderPosition(pub(super) Position);
 
-/// Where the loop is.
+/// The position of the loop in the epochs.
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     seed: u64,

@@ -10,20 +10,20 @@ use std::thread::{Builder, JoinHandle};
 
 /// Threads that make the batches of an epoch. They end when this is dropped.
 pub(super) struct Workers<B> {
-    shared: Arc<Shared<B>>,
+    shared: Arc<Pool<B>>,
     threads: Vec<JoinHandle<()>>,
     /// The number of the batch that the loop takes next.
     next: usize,
 }
 
-struct Shared<B> {
+struct Pool<B> {
     /// The jobs that no worker has taken, and the number of the first of them. A worker holds it while it
     /// reads a job, and while it waits until there is room for its batch.
     jobs: Mutex<(JobList<B>, usize)>,
     queue: Mutex<Queue<B>>,
     /// The queue has changed.
     changed: Condvar,
-    /// How many batches can be in progress or ready.
+    /// The number of batches that can be in progress or ready.
     room: usize,
     /// The line of the loop.
     caller: &'static Location<'static>,
@@ -31,7 +31,7 @@ struct Shared<B> {
 
 /// The batches that are ready.
 struct Queue<B> {
-    ready: BTreeMap<usize, Batch<B>>,
+    ready: BTreeMap<usize, Finished<B>>,
     /// The number of batches that the loop has taken.
     taken: usize,
     /// The number of batches of the epoch, once it is known.
@@ -41,12 +41,12 @@ struct Queue<B> {
 }
 
 /// A batch, or the error that ends the epoch.
-enum Batch<B> {
+enum Finished<B> {
     Made(Result<B>),
     Broken(Error),
 }
 
-impl<B> Shared<B> {
+impl<B> Pool<B> {
     fn queue(&self) -> MutexGuard<'_, Queue<B>> {
         // Jobs do not panic, and nothing else can while the queue is locked.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,9 +76,9 @@ impl<B> Shared<B> {
             let (batch, ends) = match job {
                 Some(Ok(job)) => {
                     drop(jobs);
-                    (Some(Batch::Made(batch_of(job, self.caller))), false)
+                    (Some(Finished::Made(batch_of(job, self.caller))), false)
                 }
-                Some(Err(error)) => (Some(Batch::Broken(error)), true),
+                Some(Err(error)) => (Some(Finished::Broken(error)), true),
                 None => (None, true),
             };
             let mut queue = self.queue();
@@ -104,7 +104,7 @@ impl<B: Send + 'static> Workers<B> {
     ) -> Result<Workers<B>> {
         let (jobs, changed) = (Mutex::new((jobs, 0)), Condvar::new());
         let queue = Mutex::new(Queue { ready: BTreeMap::new(), taken: 0, total: None, stopped: false });
-        let shared = Shared { jobs, queue, changed, room, caller };
+        let shared = Pool { jobs, queue, changed, room, caller };
         let mut workers = Workers { shared: Arc::new(shared), threads: Vec::new(), next: 0 };
         let strict = names::is_strict();
         for number in 0..count {
@@ -140,8 +140,8 @@ impl<B: Send + 'static> Workers<B> {
         drop(queue);
         self.shared.changed.notify_all();
         match batch {
-            Batch::Made(batch) => (Some(batch), false),
-            Batch::Broken(error) => (Some(Err(error)), true),
+            Finished::Made(batch) => (Some(batch), false),
+            Finished::Broken(error) => (Some(Err(error)), true),
         }
     }
 }

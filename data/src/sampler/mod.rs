@@ -35,7 +35,7 @@ pub trait Sampler: Send + Sync {
     /// [`ErrorKind::Value`] if the sampler does not fit the data set.
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>>;
 
-    /// How many indices an epoch has. Implement it if that is cheaper to say than to make the list.
+    /// The number of indices in an epoch. Implement it if counting is cheaper than making the list.
     ///
     /// # Errors
     /// Same as [`indices`](Self::indices).
@@ -44,7 +44,7 @@ pub trait Sampler: Send + Sync {
     }
 }
 
-/// What the order of an epoch depends on.
+/// An epoch, as a sampler sees it: everything that its order depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Epoch {

@@ -12,7 +12,7 @@ const OP: &str = "Vocabulary";
 /// The metadata key of a file.
 const KEY: &str = "vocabulary";
 
-/// What the tokens of a text are.
+/// The kind of the tokens: bytes, characters or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tokens {
@@ -48,7 +48,7 @@ pub enum Tokens {
 /// # Ok::<(), namegrad::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Described", into = "Described")]
+#[serde(try_from = "VocabularyState", into = "VocabularyState")]
 pub struct Vocabulary {
     of: Tokens,
     tokens: Vec<String>,
@@ -258,25 +258,25 @@ impl Vocabulary {
 
 /// A vocabulary in a file.
 #[derive(Serialize, Deserialize)]
-struct Described {
+struct VocabularyState {
     of: Tokens,
     special: usize,
     unknown: Option<i64>,
     tokens: Vec<String>,
 }
 
-impl From<Vocabulary> for Described {
-    fn from(vocabulary: Vocabulary) -> Described {
+impl From<Vocabulary> for VocabularyState {
+    fn from(vocabulary: Vocabulary) -> VocabularyState {
         let Vocabulary { of, special, unknown, tokens, .. } = vocabulary;
-        Described { of, special, unknown, tokens }
+        VocabularyState { of, special, unknown, tokens }
     }
 }
 
-impl TryFrom<Described> for Vocabulary {
+impl TryFrom<VocabularyState> for Vocabulary {
     type Error = String;
 
-    fn try_from(described: Described) -> std::result::Result<Vocabulary, String> {
-        let Described { of, special, unknown, tokens } = described;
+    fn try_from(described: VocabularyState) -> std::result::Result<Vocabulary, String> {
+        let VocabularyState { of, special, unknown, tokens } = described;
         let count = tokens.len();
         let vocabulary = Vocabulary { special, unknown, ..Vocabulary::of(of, tokens) };
         let in_range = unknown.is_none_or(|id| (0..special as i64).contains(&id)) && special <= count;

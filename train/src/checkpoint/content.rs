@@ -5,7 +5,7 @@
 //! checksum of all this is under [`CHECKSUM`].
 
 use super::Resumed;
-use super::part::{Before, Parts};
+use super::part::{Parts, Snapshot};
 use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -17,16 +17,16 @@ const HEADER: &str = "checkpoint";
 const CHECKSUM: &str = "checksum";
 const VERSION: u32 = 1;
 
-/// What is in a checkpoint besides the parts.
+/// The content of a checkpoint besides the parts.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct CheckpointHeader {
     version: u32,
     pub(super) step: u64,
-    /// As text, because JSON has no infinite numbers.
+    /// The metrics as text, because JSON has no infinite numbers.
     metrics: BTreeMap<String, String>,
     pub(super) parts: Vec<String>,
     random: GeneratorState,
-    /// Whether the file has a checksum: one of an earlier version has none.
+    /// Whether the file has a checksum. Files of earlier versions have none.
     #[serde(default)]
     has_checksum: bool,
     /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no
@@ -35,11 +35,11 @@ pub(super) struct Header {
     orders: BTreeMap<String, Vec<usize>>,
 }
 
-impl Header {
+impl CheckpointHeader {
     /// The header in the metadata of a file, or what is wrong with it.
-    pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<Header, String> {
+    pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
         let text = metadata.get(HEADER).ok_or("it is not a checkpoint")?;
-        let header: Header = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let header: CheckpointHeader = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match header.version {
             VERSION => Ok(header),
             other => Err(format!("it has version {other} of the format, only {VERSION} can be read")),
@@ -54,7 +54,7 @@ impl Header {
 
 /// The content of a checkpoint of the current state.
 pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f64>) -> Result<TensorFile> {
-    let mut header = Header {
+    let mut header = CheckpointHeader {
         version: VERSION,
         step,
         metrics: metrics.iter().map(|(name, value)| (name.clone(), format!("{value:?}"))).collect(),
@@ -83,7 +83,7 @@ fn checksum_text(checksum: u32) -> String {
 }
 
 /// Checks that a file has the content with which it was written.
-pub(super) fn verify(file: &mut TensorFile, header: &Header) -> Result<()> {
+pub(super) fn verify(file: &mut TensorFile, header: &CheckpointHeader) -> Result<()> {
     let written = file.metadata.remove(CHECKSUM);
     if written.is_none() && !header.has_checksum {
         return Ok(());
@@ -100,27 +100,28 @@ pub(super) fn verify(file: &mut TensorFile, header: &Header) -> Result<()> {
     }
 }
 
-/// Which parts of a checkpoint a call takes.
+/// The parts of a checkpoint that a call restores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
-    /// All of them, and the state of the random generator.
+    /// All parts and the state of the random generator.
     All,
-    /// Those that are given, and the state of the random generator; the others stay as they are.
+    /// The parts of the call that the checkpoint has, and the state of the random generator; the others are
+    /// unchanged.
     Common,
-    /// Those that are given.
+    /// The parts of the call, which the checkpoint must have.
     Given,
 }
 
 /// Restores the parts from a checkpoint. After an error, everything is as it was before.
 pub(super) fn apply(
     file: &TensorFile,
-    header: &Header,
+    header: &CheckpointHeader,
     parts: &mut Parts<'_>,
     take: Take,
 ) -> Result<Resumed> {
     let resumed = compare(header, parts, take)?;
     parts.parts.retain(|(name, _)| !resumed.missing.contains(name));
-    let before: Vec<Before> = parts.parts.iter().map(|(_, part)| part.before()).collect::<Result<_>>()?;
+    let before: Vec<Snapshot> = parts.parts.iter().map(|(_, part)| part.before()).collect::<Result<_>>()?;
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
         let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) else { continue };
@@ -155,7 +156,7 @@ pub(super) fn apply(
 
 /// Compares the parts of the checkpoint with those of the call. An error if they differ in a way that `take`
 /// does not allow.
-fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
+fn compare(header: &CheckpointHeader, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
     let missing = parts.names().filter(|name| !header.parts.iter().any(|own| own == name));
     let missing: Vec<String> = missing.map(String::from).collect();
     let unused = header.parts.iter().filter(|own| !parts.names().any(|name| name == *own)).cloned().collect();
@@ -204,7 +205,7 @@ fn list(names: &[String]) -> String {
 }
 
 /// The state of a part.
-fn part_of(file: &TensorFile, header: &Header, name: &str) -> Result<TensorFile> {
+fn part_of(file: &TensorFile, header: &CheckpointHeader, name: &str) -> Result<TensorFile> {
     let own = |key: &str| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_string());
     let mut state = TensorFile::default();
     state.metadata.extend(file.metadata.iter().filter_map(|(key, text)| Some((own(key)?, text.clone()))));

@@ -1,6 +1,6 @@
 //! The folder of checkpoints: the names of its files, what is in it, and its lock.
 
-use super::content::Header;
+use super::content::CheckpointHeader;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::OpenFile;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Checkpoint {
     pub path: PathBuf,
     /// The metrics that it was saved with.
     pub metrics: BTreeMap<String, f64>,
-    /// Why the file cannot be read, if it is damaged.
+    /// The error of reading the file, if it is damaged.
     pub damage: Option<Error>,
 }
 
@@ -73,11 +73,11 @@ pub(super) fn header(
     path: &Path,
     step: u64,
     metadata: &BTreeMap<String, String>,
-) -> Result<Header> {
+) -> Result<CheckpointHeader> {
     let malformed = |reason: String| {
         Error::new(ErrorKind::Format, op, format!("{}: not a checkpoint: {reason}", path.display()))
     };
-    let header = Header::of(metadata).map_err(malformed)?;
+    let header = CheckpointHeader::of(metadata).map_err(malformed)?;
     match header.step == step {
         true => Ok(header),
         false => Err(malformed(format!("it is of step {}", header.step))),

@@ -8,7 +8,7 @@ mod resume;
 mod value;
 
 pub use folder::Checkpoint;
-pub use part::{Before, IntoPart, Parts, Resumable, kind, last_word};
+pub use part::{IntoPart, Parts, Resumable, Snapshot, kind, last_word};
 pub use resume::Resumed;
 
 use content::compose;
@@ -20,7 +20,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Which value of a metric is the best.
+/// Says whether a low or a high value of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
     /// The lowest, as of a loss.
@@ -147,14 +147,14 @@ pub enum Best {
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    keep: Keep,
-    state: Mutex<State>,
+    keep: Retention,
+    state: Mutex<FolderState>,
 }
 
-/// Which checkpoints stay.
+/// The checkpoints that are kept when another one is saved.
 #[derive(Clone, Debug)]
-struct Keep {
-    /// How many of the latest; all of them if `None`.
+struct Retention {
+    /// The number of the latest ones; all of them if `None`.
     last: Option<usize>,
     best: Option<KeepBest>,
 }
@@ -167,7 +167,7 @@ struct KeepBest {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FolderState {
     /// The latest step that this run has saved or resumed from.
     known: Option<u64>,
     /// Held from the first save on.
@@ -180,11 +180,11 @@ struct State {
 #[must_use = "`build` makes the checkpoints"]
 pub struct CheckpointsBuilder {
     folder: PathBuf,
-    keep: Keep,
+    keep: Retention,
 }
 
 impl CheckpointsBuilder {
-    /// How many of the latest checkpoints stay. Default: 3.
+    /// Sets the number of the latest checkpoints that are kept. Default: 3.
     pub fn keep_last(mut self, count: usize) -> CheckpointsBuilder {
         self.keep.last = Some(count);
         self
@@ -196,9 +196,9 @@ impl CheckpointsBuilder {
         self
     }
 
-    /// How many of the best checkpoints by a metric stay, besides the latest. Of equal ones, the earlier is
-    /// better. A metric that is NaN, or a checkpoint without the metric, is never among the best. Default:
-    /// none.
+    /// Sets the number of the best checkpoints by a metric that are kept besides the latest. Of equal ones,
+    /// the earlier is better. A metric that is NaN, or a checkpoint without the metric, is never among the
+    /// best. Default: none.
     pub fn keep_best(mut self, count: usize, metric: impl Into<String>, best: Best) -> CheckpointsBuilder {
         self.keep.best = Some(KeepBest { count, metric: metric.into(), best });
         self
@@ -240,7 +240,7 @@ impl Checkpoints {
 
     /// A builder for checkpoints in a folder.
     pub fn builder(folder: impl AsRef<Path>) -> CheckpointsBuilder {
-        let keep = Keep { last: Some(3), best: None };
+        let keep = Retention { last: Some(3), best: None };
         CheckpointsBuilder { folder: folder.as_ref().to_path_buf(), keep }
     }
 
@@ -421,7 +421,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FolderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! [`Resumable`], what a checkpoint can save, and [`Parts`], what a run consists of.
+//! [`Resumable`], the trait of parts that a checkpoint can save, and [`Parts`], the list of those of a run.
 
 use super::value::ValuePart;
 use namegrad_autograd::Parameter;
 use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_data::{Loader, LoaderState, Place};
+use namegrad_data::{Loader, LoaderPosition, LoaderState};
 use namegrad_io::TensorFile;
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
@@ -53,8 +53,8 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Resumable {
-    /// Everything that the further run depends on. Cloning a tensor copies no elements, and later changes of
-    /// the part do not change the clone.
+    /// Returns everything that the further run depends on. Cloning a tensor copies no elements, and later
+    /// changes of the part do not change the clone.
     ///
     /// # Errors
     /// Any error; nothing is saved then.
@@ -66,35 +66,35 @@ pub trait Resumable {
     /// An error that says what differs, if the state does not fit.
     fn restore(&mut self, state: &TensorFile) -> Result<()>;
 
-    /// How the variable of the part is borrowed, for messages.
+    /// The borrow of the part's variable, `&` or `&mut `, for messages.
     #[doc(hidden)]
     fn borrow(&self) -> &'static str {
         "&mut "
     }
 
-    /// How the part is, for [`put_back`](Self::put_back).
+    /// The present state of the part, for [`put_back`](Self::put_back).
     #[doc(hidden)]
-    fn before(&self) -> Result<Before> {
-        self.state().map(Before::State)
+    fn before(&self) -> Result<Snapshot> {
+        self.state().map(Snapshot::State)
     }
 
     /// Undoes [`restore`](Self::restore), because another part has refused its state.
     #[doc(hidden)]
-    fn put_back(&mut self, before: &Before) -> Result<()> {
+    fn put_back(&mut self, before: &Snapshot) -> Result<()> {
         match before {
-            Before::State(state) => self.restore(state),
-            Before::Place(_) => Ok(()),
+            Snapshot::State(state) => self.restore(state),
+            Snapshot::Position(_) => Ok(()),
         }
     }
 }
 
-/// How a part was before it was restored.
+/// The state of a part before it was restored.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Before {
+pub enum Snapshot {
     State(TensorFile),
     /// The place of a loader. Its state does not know of the iterator that runs.
-    Place(Place),
+    Position(LoaderPosition),
 }
 
 impl<T: Resumable + ?Sized> Resumable for &mut T {
@@ -107,10 +107,10 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     fn borrow(&self) -> &'static str {
         (**self).borrow()
     }
-    fn before(&self) -> Result<Before> {
+    fn before(&self) -> Result<Snapshot> {
         (**self).before()
     }
-    fn put_back(&mut self, before: &Before) -> Result<()> {
+    fn put_back(&mut self, before: &Snapshot) -> Result<()> {
         (**self).put_back(before)
     }
 }
@@ -160,11 +160,11 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
     fn borrow(&self) -> &'static str {
         "&"
     }
-    fn before(&self) -> Result<Before> {
-        Ok(Before::Place(self.place()))
+    fn before(&self) -> Result<Snapshot> {
+        Ok(Snapshot::Position(self.place()))
     }
-    fn put_back(&mut self, before: &Before) -> Result<()> {
-        if let Before::Place(place) = before {
+    fn put_back(&mut self, before: &Snapshot) -> Result<()> {
+        if let Snapshot::Position(place) = before {
             Loader::put_back(self, place);
         }
         Ok(())
@@ -227,9 +227,9 @@ impl<O: Optimizer + ?Sized> Resumable for OptimizerPart<'_, O> {
     }
 }
 
-/// What [`Parts::with`] takes: `&model` for a module, `&loader`, `&mut optimizer`, `&mut scheduler`, `&mut`
-/// any [`Resumable`], and `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these
-/// cases apart; the compiler finds it.
+/// A part in the form that [`Parts::with`] takes: `&model` for a module, `&loader`, `&mut optimizer`,
+/// `&mut scheduler`, `&mut` any [`Resumable`], and `&mut` any value with serde's `Serialize` and `Deserialize`.
+/// `Kind` tells these cases apart; the compiler finds it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a checkpoint",
     label = "not a part in this form",
@@ -319,7 +319,7 @@ impl<'a> Parts<'a> {
         self.parts.iter().map(|(name, _)| name.as_str())
     }
 
-    /// How the variable of a part is borrowed in `parts!`: `&` or `&mut `.
+    /// The borrow of a part's variable in `parts!`: `&` or `&mut `.
     pub(super) fn form(&self, name: &str) -> Option<&'static str> {
         self.parts.iter().find(|(own, _)| own == name).map(|(_, part)| part.borrow())
     }

@@ -1,4 +1,4 @@
-//! How a run goes on: [`Checkpoints::resume`] and its variants, and [`Checkpoints::load`].
+//! Continuing a run: [`Checkpoints::resume`] and its variants, and [`Checkpoints::load`].
 
 use super::content::{Take, apply, verify};
 use super::{Checkpoints, Parts, folder};
@@ -6,7 +6,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use std::panic::Location;
 
-/// What [`Checkpoints::resume_some`] has continued from.
+/// The result of [`Checkpoints::resume_some`]: the step, and the parts that were not restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resumed {

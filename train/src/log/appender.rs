@@ -10,7 +10,7 @@ pub(super) struct Appender {
     file: File,
     /// The length of the whole records.
     length: u64,
-    /// Whether the file may be longer than that, after a failed write.
+    /// Whether the file may be longer than `length`, after a failed write.
     torn: bool,
 }
 

@@ -1,7 +1,7 @@
 //! [`LogBuilder`]: the files of a log, and whether it continues an earlier one.
 
 use super::Log;
-use super::sink::{self, Format, Kept};
+use super::sink::{self, FileFormat, ResumedFile};
 use super::value::{Step, whole};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fs;
@@ -32,20 +32,20 @@ impl LogBuilder {
         }
     }
 
-    /// Whether to write `log.jsonl`; by default yes.
+    /// Sets whether to write `log.jsonl`; by default it is written.
     pub fn json_lines(mut self, json_lines: bool) -> LogBuilder {
         self.json_lines = json_lines;
         self
     }
 
-    /// Whether to write `log.csv`; by default not.
+    /// Sets whether to write `log.csv`; by default it is not.
     pub fn csv(mut self, csv: bool) -> LogBuilder {
         self.csv = csv;
         self
     }
 
-    /// Whether to write an event file for TensorBoard; by default not. `tensorboard --logdir runs` shows the
-    /// logs in all folders in `runs`.
+    /// Sets whether to write an event file for TensorBoard; by default it is not. `tensorboard --logdir runs`
+    /// shows the logs in all folders in `runs`.
     #[cfg(feature = "tensorboard")]
     pub fn tensorboard(mut self, tensorboard: bool) -> LogBuilder {
         self.tensorboard = tensorboard;
@@ -97,12 +97,12 @@ impl LogBuilder {
         self.open().map_err(|error| error.at(caller))
     }
 
-    fn formats(&self) -> Vec<Format> {
+    fn formats(&self) -> Vec<FileFormat> {
         let all = [
-            (self.json_lines, Format::JsonLines),
-            (self.csv, Format::Csv),
+            (self.json_lines, FileFormat::JsonLines),
+            (self.csv, FileFormat::Csv),
             #[cfg(feature = "tensorboard")]
-            (self.tensorboard, Format::Events),
+            (self.tensorboard, FileFormat::Events),
         ];
         all.into_iter().filter(|(wanted, _)| *wanted).map(|(_, format)| format).collect()
     }
@@ -120,18 +120,18 @@ impl LogBuilder {
         let kept = match resumed {
             Some(step) => formats
                 .into_iter()
-                .map(|format| Kept::before(step, format, &folder))
+                .map(|format| ResumedFile::before(step, format, &folder))
                 .collect::<Result<Vec<_>>>()?,
             None => {
                 move_away(&folder, &existing)?;
                 formats
                     .into_iter()
-                    .map(|format| Kept::before(0, format, &folder))
+                    .map(|format| ResumedFile::before(0, format, &folder))
                     .collect::<Result<Vec<_>>>()?
             }
         };
         let hparams = kept.iter().find_map(|kept| kept.hparams.clone());
-        let sinks = kept.into_iter().map(Kept::open).collect::<Result<Vec<_>>>()?;
+        let sinks = kept.into_iter().map(ResumedFile::open).collect::<Result<Vec<_>>>()?;
         Ok(Log { folder, sinks, hparams: hparams.unwrap_or_default() })
     }
 }

@@ -5,7 +5,7 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 
-/// How often values occur, in buckets of equal width from the least to the greatest.
+/// The counts of values in buckets of equal width, from the least value to the greatest.
 ///
 /// NaN and infinities are in no bucket; they are only counted.
 ///
@@ -33,7 +33,7 @@ pub struct Histogram {
     /// The sum of the squares of the finite values.
     #[serde(with = "json::number")]
     pub sum_squares: f64,
-    /// How many values are NaN or infinite.
+    /// The number of values that are NaN or infinite.
     #[serde(default)]
     pub not_finite: u64,
     /// The upper end of each bucket. A bucket begins where the one before ends, the first at `min`. Like in

@@ -1,6 +1,6 @@
 //! [`History`]: the numbers of a log as series, for plots.
 
-use super::sink::{self, Format};
+use super::sink::{self, FileFormat};
 use super::value::{Content, Measurement, Record, Step, whole};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl History {
 fn records(path: &Path) -> Result<Vec<Record>> {
     const OP: &str = "read";
     let path = match path.is_dir() {
-        true => match sink::existing(path).into_iter().find(|path| Format::of(path).is_some()) {
+        true => match sink::existing(path).into_iter().find(|path| FileFormat::of(path).is_some()) {
             Some(file) => file,
             None => {
                 let message = format!("{}: there is no log in this folder", path.display());
@@ -127,7 +127,7 @@ fn records(path: &Path) -> Result<Vec<Record>> {
             format!("{}: there is no such file or folder", path.display()),
         ));
     }
-    let Some(format) = Format::of(&path) else {
+    let Some(format) = FileFormat::of(&path) else {
         let message = format!("{}: neither a .jsonl, nor a .csv, nor an event file", path.display());
         return Err(Error::new(ErrorKind::Format, OP, message));
     };

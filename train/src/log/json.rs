@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 pub(super) const HPARAMS: &str = "hparams";
 
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     step: u64,
     name: Cow<'a, str>,
     #[serde(flatten)]
-    content: Part<'a>,
+    content: JsonContent<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Part<'a> {
+enum JsonContent<'a> {
     Value(#[serde(with = "number")] f64),
     Histogram(Cow<'a, Histogram>),
     Text(Cow<'a, str>),
@@ -32,13 +32,13 @@ enum Part<'a> {
 /// The line of a record; none for an image.
 pub(super) fn line(record: &Record) -> Option<String> {
     let content = match &record.content {
-        Content::Scalar(value) => Part::Value(*value),
-        Content::Histogram(histogram) => Part::Histogram(Cow::Borrowed(histogram)),
-        Content::Text(text) => Part::Text(Cow::Borrowed(text)),
-        Content::Hparams(values) => Part::Hparams(Cow::Borrowed(values)),
+        Content::Scalar(value) => JsonContent::Value(*value),
+        Content::Histogram(histogram) => JsonContent::Histogram(Cow::Borrowed(histogram)),
+        Content::Text(text) => JsonContent::Text(Cow::Borrowed(text)),
+        Content::Hparams(values) => JsonContent::Hparams(Cow::Borrowed(values)),
         Content::Image(_) => return None,
     };
-    let line = Line { step: record.step, name: Cow::Borrowed(&record.name), content };
+    let line = JsonLine { step: record.step, name: Cow::Borrowed(&record.name), content };
     let mut line = serde_json::to_string(&line).ok()?;
     line.push('\n');
     Some(line)
@@ -46,12 +46,12 @@ pub(super) fn line(record: &Record) -> Option<String> {
 
 /// The record of a line, or what is wrong with it.
 pub(super) fn record(line: &str) -> Result<Record, String> {
-    let Line { step, name, content } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let JsonLine { step, name, content } = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let content = match content {
-        Part::Value(value) => Content::Scalar(value),
-        Part::Histogram(histogram) => Content::Histogram(histogram.into_owned()),
-        Part::Text(text) => Content::Text(text.into_owned()),
-        Part::Hparams(values) => Content::Hparams(values.into_owned()),
+        JsonContent::Value(value) => Content::Scalar(value),
+        JsonContent::Histogram(histogram) => Content::Histogram(histogram.into_owned()),
+        JsonContent::Text(text) => Content::Text(text.into_owned()),
+        JsonContent::Hparams(values) => Content::Hparams(values.into_owned()),
     };
     Ok(Record { step, name: name.into_owned(), content })
 }

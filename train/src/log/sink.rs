@@ -1,4 +1,4 @@
-//! [`Sink`]: a file of a log in one of the formats, and what is kept of it when a run resumes.
+//! [`Sink`]: a file of a log in one of the formats, and [`ResumedFile`]: its content when a run resumes.
 
 use super::appender::{self, Appender};
 #[cfg(feature = "tensorboard")]
@@ -13,50 +13,50 @@ use std::path::{Path, PathBuf};
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum FileFormat {
     JsonLines,
     Csv,
     #[cfg(feature = "tensorboard")]
     Events,
 }
 
-impl Format {
+impl FileFormat {
     /// The file in a folder: an existing one or a new name.
     pub(super) fn file(self, folder: &Path) -> PathBuf {
         match self {
-            Format::JsonLines => folder.join("log.jsonl"),
-            Format::Csv => folder.join("log.csv"),
+            FileFormat::JsonLines => folder.join("log.jsonl"),
+            FileFormat::Csv => folder.join("log.csv"),
             #[cfg(feature = "tensorboard")]
-            Format::Events => {
+            FileFormat::Events => {
                 own_event_files(folder).pop().unwrap_or_else(|| folder.join(events::file_name()))
             }
         }
     }
 
-    /// What a new file begins with.
+    /// The first bytes of a new file.
     fn start(self) -> Vec<u8> {
         match self {
-            Format::JsonLines => Vec::new(),
-            Format::Csv => csv::HEADER.into(),
+            FileFormat::JsonLines => Vec::new(),
+            FileFormat::Csv => csv::HEADER.into(),
             #[cfg(feature = "tensorboard")]
-            Format::Events => events::start(),
+            FileFormat::Events => events::start(),
         }
     }
 
     /// The format of a file, by its name.
-    pub(super) fn of(path: &Path) -> Option<Format> {
+    pub(super) fn of(path: &Path) -> Option<FileFormat> {
         let name = path.file_name()?.to_str()?;
         match name {
             #[cfg(feature = "tensorboard")]
-            name if name.contains("tfevents") => Some(Format::Events),
-            name if name.ends_with(".jsonl") => Some(Format::JsonLines),
-            name if name.ends_with(".csv") => Some(Format::Csv),
+            name if name.contains("tfevents") => Some(FileFormat::Events),
+            name if name.ends_with(".jsonl") => Some(FileFormat::JsonLines),
+            name if name.ends_with(".csv") => Some(FileFormat::Csv),
             _ => None,
         }
     }
 
-    /// What is in a file, without an incomplete record at the end.
-    pub(super) fn entries(self, op: &'static str, path: &Path) -> Result<Vec<Entry>> {
+    /// The content of a file, without an incomplete record at the end.
+    pub(super) fn entries(self, op: &'static str, path: &Path) -> Result<Vec<Chunk>> {
         let failed = |error: std::io::Error| io_error(op, path, &error);
         // A device, such as /dev/full, may be endless.
         if !fs::metadata(path).map_err(failed)?.is_file() {
@@ -64,11 +64,11 @@ impl Format {
         }
         let content = fs::read(path).map_err(failed)?;
         #[cfg(feature = "tensorboard")]
-        if self == Format::Events {
+        if self == FileFormat::Events {
             return events::records(op, path, &content);
         }
         let header = match self {
-            Format::Csv => csv::HEADER.trim_end(),
+            FileFormat::Csv => csv::HEADER.trim_end(),
             _ => "",
         };
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -77,21 +77,21 @@ impl Format {
             let text = str::from_utf8(line).map_err(|error| error.to_string());
             let record = text.and_then(|text| match text.trim_end_matches(['\r', '\n']) {
                 text if number == 0 && !header.is_empty() && text == header => Ok(None),
-                text if self == Format::Csv => csv::record(text).map(Some),
+                text if self == FileFormat::Csv => csv::record(text).map(Some),
                 text => json::record(text).map(Some),
             });
             let record = record.map_err(|message| {
                 let message = format!("{}: line {}: {message}", path.display(), number + 1);
                 Error::new(ErrorKind::Format, op, message)
             })?;
-            entries.push(Entry { records: record.into_iter().collect(), bytes: line.to_vec() });
+            entries.push(Chunk { records: record.into_iter().collect(), bytes: line.to_vec() });
         }
         Ok(entries)
     }
 }
 
 /// A part of a file: a line or an event.
-pub(super) struct Entry {
+pub(super) struct Chunk {
     /// Its records: none for the start of a file, several only in event files of other programs.
     pub(super) records: Vec<Record>,
     pub(super) bytes: Vec<u8>,
@@ -99,7 +99,7 @@ pub(super) struct Entry {
 
 /// The files of a log in a folder, in all formats.
 pub(super) fn existing(folder: &Path) -> Vec<PathBuf> {
-    let lines = [Format::JsonLines, Format::Csv].map(|format| format.file(folder));
+    let lines = [FileFormat::JsonLines, FileFormat::Csv].map(|format| format.file(folder));
     let mut files: Vec<PathBuf> = lines.into_iter().filter(|path| path.exists()).collect();
     files.extend(own_event_files(folder));
     files
@@ -124,9 +124,9 @@ fn own_event_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is kept of a file when a run resumes.
-pub(super) struct Kept {
-    pub(super) format: Format,
+/// A file of a log when a run resumes, with the records that are kept.
+pub(super) struct ResumedFile {
+    pub(super) format: FileFormat,
     pub(super) path: PathBuf,
     /// The content, unless it is that of the file.
     content: Option<Vec<u8>>,
@@ -134,16 +134,16 @@ pub(super) struct Kept {
     pub(super) hparams: Option<BTreeMap<String, Hparam>>,
 }
 
-impl Kept {
+impl ResumedFile {
     /// The records before `step`.
-    pub(super) fn before(step: u64, format: Format, folder: &Path) -> Result<Kept> {
+    pub(super) fn before(step: u64, format: FileFormat, folder: &Path) -> Result<ResumedFile> {
         let path = format.file(folder);
         if !path.exists() {
-            return Ok(Kept { format, path, content: None, hparams: None });
+            return Ok(ResumedFile { format, path, content: None, hparams: None });
         }
         let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let (mut content, mut hparams) = (Vec::new(), None);
-        for Entry { records, bytes } in format.entries("log", &path)? {
+        for Chunk { records, bytes } in format.entries("log", &path)? {
             match records.into_iter().next() {
                 Some(Record { content: Content::Hparams(values), .. }) => hparams = Some(values),
                 Some(record) if record.step >= step => continue,
@@ -152,11 +152,11 @@ impl Kept {
             content.extend(bytes);
         }
         let content = (content.len() as u64 != length).then_some(content);
-        Ok(Kept { format, path, content, hparams })
+        Ok(ResumedFile { format, path, content, hparams })
     }
 
     pub(super) fn open(self) -> Result<Sink> {
-        let Kept { format, path, content, .. } = self;
+        let ResumedFile { format, path, content, .. } = self;
         let opened = match content {
             Some(content) => namegrad_io::atomic::write(&path, |out| out.write_all(&content)),
             None => Ok(()),
@@ -187,7 +187,7 @@ pub(super) fn io_error(op: &'static str, path: &Path, error: &std::io::Error) ->
 
 /// A file of a log.
 pub(super) struct Sink {
-    format: Format,
+    format: FileFormat,
     appender: Appender,
 }
 
@@ -206,10 +206,10 @@ impl Sink {
             records.iter().filter_map(line).collect::<String>().into_bytes()
         };
         match self.format {
-            Format::JsonLines => lines(json::line),
-            Format::Csv => lines(csv::line),
+            FileFormat::JsonLines => lines(json::line),
+            FileFormat::Csv => lines(csv::line),
             #[cfg(feature = "tensorboard")]
-            Format::Events => events::encode(records),
+            FileFormat::Events => events::encode(records),
         }
     }
 

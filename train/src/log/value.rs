@@ -1,4 +1,4 @@
-//! What is logged: [`Record`] and its parts, and the arguments [`Measurement`] and [`Step`].
+//! [`Record`], an entry of a log, and the arguments [`Measurement`] and [`Step`] of the methods that log.
 
 use super::Histogram;
 use namegrad_autograd::Tensor;
@@ -8,24 +8,24 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 
-/// One entry of a log.
+/// An entry of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The step that it belongs to; 0 for hyperparameters.
+    /// The step that the entry belongs to; 0 for hyperparameters.
     pub step: u64,
-    /// Its name, such as `loss/train`; `hparams` for hyperparameters.
+    /// The name, such as `loss/train`; `hparams` for hyperparameters.
     pub name: String,
-    /// What was logged.
+    /// The value.
     pub content: Content,
 }
 
-/// What was logged under a name.
+/// The value of an entry.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
     /// A number.
     Scalar(f64),
-    /// How often values occurred.
+    /// The distribution of the elements of a tensor.
     Histogram(Histogram),
     /// A picture.
     Image(Image),
@@ -97,7 +97,7 @@ pub(super) fn whole(op: &'static str, step: impl Step) -> Result<u64> {
     })
 }
 
-/// One number to log or to average: a number of any type, or a tensor of any dtype with one element, such as
+/// A number to log or to average: a number of any type, or a tensor of any dtype with one element, such as
 /// a loss.
 pub trait Measurement {
     /// The number.

@@ -47,8 +47,8 @@ impl Accuracy {
         Accuracy { k, ignored: None, right: 0, seen: 0 }
     }
 
-    /// Does not count samples with this target, such as padding. The default is none, where cross entropy
-    /// ignores -100.
+    /// Ignores samples with this target, such as padding. By default no target is ignored, whereas cross
+    /// entropy ignores -100.
     pub fn ignore_index(mut self, index: i64) -> Accuracy {
         self.ignored = Some(index);
         self
@@ -136,7 +136,7 @@ fn right<T: PartialOrd + Copy>(logits: &[T], targets: &[Option<usize>], k: usize
         as u64
 }
 
-/// How many classes come before a class.
+/// The number of classes with greater scores than a class.
 fn rank<T: PartialOrd + Copy>(row: &[T], class: usize) -> usize {
     let is_nan = |value: T| value.partial_cmp(&value).is_none();
     let own = row[class];

@@ -16,7 +16,7 @@ pub trait ClassMeter: TakesBatch {}
 
 impl<M: TakesBatch> ClassMeter for M {}
 
-/// What a meter does with a batch. The trait is not exported, so [`ClassMeter`] is for the meters here alone.
+/// Counts a batch in a meter. The trait is not exported, so only meters of this crate are a [`ClassMeter`].
 pub trait TakesBatch {
     /// The target that does not count.
     fn ignored(&self) -> Option<i64>;
@@ -56,7 +56,8 @@ pub fn update_all(
     target: impl AsRef<NamedTensor>,
     dim: impl Into<Dim>,
 ) -> Result<()> {
-    let Batch { logits, target, classes } = Batch::new(logits.as_ref(), target.as_ref(), dim.into())?;
+    let ClassBatch { logits, target, classes } =
+        ClassBatch::new(logits.as_ref(), target.as_ref(), dim.into())?;
     // Most meters ignore the same target, and share the indices.
     let mut known: HashMap<Option<i64>, Vec<Option<usize>>> = HashMap::new();
     for meter in &*meters {
@@ -73,7 +74,7 @@ pub fn update_all(
 }
 
 /// Logits `[.., class]`, and the target of each row.
-struct Batch {
+struct ClassBatch {
     /// The logits with the class dim last.
     logits: NamedTensor,
     /// The targets, in the order of the rows.
@@ -82,9 +83,9 @@ struct Batch {
     classes: usize,
 }
 
-impl Batch {
+impl ClassBatch {
     #[track_caller]
-    fn new(logits: &NamedTensor, target: &NamedTensor, dim: Dim) -> Result<Batch> {
+    fn new(logits: &NamedTensor, target: &NamedTensor, dim: Dim) -> Result<ClassBatch> {
         let dim = dim.look_up(OP, &[logits])?;
         let operands = [logits.shape(), target.shape()];
         if logits.ndim() == 0 || logits.sizes()[dim] == 0 {
@@ -93,7 +94,7 @@ impl Batch {
         }
         let rest = logits.select(dim, 0)?;
         let target = in_order_of(&rest, target).map_err(|error| error.with_operands(operands.clone()))?;
-        Ok(Batch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
+        Ok(ClassBatch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
     }
 }
 

@@ -8,7 +8,8 @@ use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How often each class was predicted as each class. Prints a table with precision and recall.
+/// A confusion matrix: the number of samples of each class that were predicted as each class. Prints a table
+/// with precision and recall.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -34,14 +35,14 @@ use std::fmt;
 /// scikit-learn, `confusion_matrix` and `precision_recall_fscore_support`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfusionMatrix {
-    /// One for each class.
+    /// The name of each class.
     names: Vec<String>,
     ignored: Option<i64>,
     /// In row-major order: `[true, predicted]`.
     counts: Vec<u64>,
 }
 
-/// How scores of classes become one.
+/// A way to average the scores of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
     /// The scores of all predictions together. All are equal to the accuracy, because each sample has one
@@ -90,7 +91,7 @@ impl ConfusionMatrix {
         Ok(self)
     }
 
-    /// Does not count samples with this target, such as padding.
+    /// Ignores samples with this target, such as padding.
     pub fn ignore_index(mut self, index: i64) -> ConfusionMatrix {
         self.ignored = Some(index);
         self
@@ -163,7 +164,7 @@ impl ConfusionMatrix {
         &self.names
     }
 
-    /// How often a class was predicted as a class; 0 for classes that there are not.
+    /// The number of samples of `class` that were predicted as `predicted`; 0 if there is no such class.
     pub fn count(&self, class: usize, predicted: usize) -> u64 {
         let inside = class < self.classes() && predicted < self.classes();
         if inside { self.counts[class * self.classes() + predicted] } else { 0 }
@@ -232,7 +233,7 @@ impl ConfusionMatrix {
         (0..self.classes()).map(|predicted| self.count(class, predicted)).sum()
     }
 
-    /// How often a class was predicted.
+    /// The number of samples that were predicted as a class.
     fn predicted(&self, class: usize) -> u64 {
         (0..self.classes()).map(|truth| self.count(truth, class)).sum()
     }

@@ -28,7 +28,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Perplexity {
     ignored: Option<i64>,
-    /// Of `-ln p`.
+    /// The sum of `-ln p`.
     sum: f64,
     seen: u64,
 }
@@ -39,7 +39,7 @@ impl Perplexity {
         Perplexity::default()
     }
 
-    /// Does not count targets equal to this, such as padding. The default is none, where cross entropy
+    /// Ignores targets equal to this, such as padding. By default no target is ignored, whereas cross entropy
     /// ignores -100.
     pub fn ignore_index(mut self, index: i64) -> Perplexity {
         self.ignored = Some(index);

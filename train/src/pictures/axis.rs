@@ -116,7 +116,7 @@ pub(super) struct Axes {
 }
 
 impl Axes {
-    /// Whether a point is inside.
+    /// Whether a point is inside of both axes.
     pub(super) fn contains(&self, (x, y): (f64, f64)) -> bool {
         [self.x.share(x), self.y.share(y)].iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share))
     }

@@ -14,7 +14,7 @@ use std::sync::Once;
 /// The font of all texts. SVG files leave it to the viewer.
 pub(super) const FONT: &str = "sans-serif";
 
-/// What can be drawn with any backend.
+/// A picture that any backend can draw.
 pub(super) trait Drawable {
     /// Width and height in pixels.
     fn size(&self) -> (u32, u32);

@@ -141,25 +141,25 @@ impl Chart {
         self
     }
 
-    /// What is along the horizontal axis.
+    /// Sets the label of the horizontal axis.
     pub fn x_label(mut self, label: impl Into<String>) -> Chart {
         self.labels[0] = label.into();
         self
     }
 
-    /// What is along the vertical axis.
+    /// Sets the label of the vertical axis.
     pub fn y_label(mut self, label: impl Into<String>) -> Chart {
         self.labels[1] = label.into();
         self
     }
 
-    /// Whether the horizontal axis is logarithmic.
+    /// Sets whether the horizontal axis is logarithmic.
     pub fn log_x(mut self, log: bool) -> Chart {
         self.log[0] = log;
         self
     }
 
-    /// Whether the vertical axis is logarithmic.
+    /// Sets whether the vertical axis is logarithmic.
     pub fn log_y(mut self, log: bool) -> Chart {
         self.log[1] = log;
         self

@@ -42,7 +42,7 @@ impl Figure {
         self
     }
 
-    /// How many pictures are in a row; by default all.
+    /// Sets the number of pictures in a row; by default all are in one.
     pub fn columns(mut self, columns: usize) -> Figure {
         self.columns = Some(columns.max(1));
         self

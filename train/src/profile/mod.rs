@@ -61,8 +61,8 @@ pub fn profile<R>(f: impl FnOnce() -> R) -> (R, Profile) {
     (result, collected.finish(at))
 }
 
-/// Where the time went: see [`profile`]. `println!("{profile}")` prints a table of the rows that took the
-/// most time.
+/// The time and memory of each op and span: see [`profile`]. `println!("{profile}")` prints a table of the
+/// rows that took the most time.
 #[derive(Clone, Debug)]
 pub struct Profile {
     total: Duration,
@@ -70,15 +70,15 @@ pub struct Profile {
     rows: Vec<Row>,
     /// The events of each thread, in the order of their ends.
     threads: Vec<Vec<Event>>,
-    /// How many events were not kept.
+    /// The number of events that were not kept.
     dropped: u64,
 }
 
-/// What all calls of an op from one line took together, or of a span.
+/// The sum over all calls of an op from one line, or of a span.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Row {
-    /// Whether it belongs to the forward or to the backward pass, or is something else.
+    /// The kind: forward, backward, a span, or the rest of the time.
     pub kind: RowKind,
     /// The name of the op, of the optimizer or of the span.
     pub name: &'static str,
@@ -98,7 +98,7 @@ pub struct Row {
     pub bytes: u64,
 }
 
-/// What a [`Row`] is about.
+/// The kind of a [`Row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RowKind {

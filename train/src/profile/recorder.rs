@@ -27,13 +27,13 @@ pub(super) struct Event {
 /// Measures a thread.
 pub(super) struct Recorder {
     all: Arc<Collected>,
-    record: Arc<Mutex<Record>>,
+    record: Arc<Mutex<ThreadRecord>>,
 }
 
 /// The records of all threads.
 pub(super) struct Collected {
     start: Mark,
-    threads: Mutex<Vec<Arc<Mutex<Record>>>>,
+    threads: Mutex<Vec<Arc<Mutex<ThreadRecord>>>>,
 }
 
 /// A moment, with the bytes that were allocated until then.
@@ -50,8 +50,8 @@ impl Mark {
     }
 }
 
-/// What is known of a thread.
-struct Record {
+/// The measurements of a thread.
+struct ThreadRecord {
     start: Instant,
     /// The start of the current op.
     started: Option<Mark>,
@@ -59,7 +59,7 @@ struct Record {
     last: Mark,
     /// The sections that have not ended.
     open: Vec<Open>,
-    sums: HashMap<(RowKind, &'static str, &'static Location<'static>), Sum>,
+    sums: HashMap<(RowKind, &'static str, &'static Location<'static>), RowSums>,
     events: Vec<Event>,
     dropped: u64,
     /// The time of measuring itself.
@@ -70,13 +70,13 @@ struct Record {
 struct Open {
     section: Section,
     begin: Mark,
-    /// What other rows, and measuring, took in between.
+    /// The time of other rows, and of measuring, in between.
     inner: Duration,
     inner_bytes: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct RowSums {
     calls: u64,
     total: Duration,
     own: Duration,
@@ -91,7 +91,7 @@ impl Recorder {
 
     /// A recorder of another thread.
     fn of(all: Arc<Collected>) -> Recorder {
-        let record = Arc::new(Mutex::new(Record {
+        let record = Arc::new(Mutex::new(ThreadRecord {
             start: all.start.time,
             started: None,
             last: Mark::now(),
@@ -151,7 +151,7 @@ impl Observer for Recorder {
     }
 }
 
-impl Record {
+impl ThreadRecord {
     /// Counts the time of measuring since `begin`, which belongs to no row. Returns the moment when it ended.
     fn measured(&mut self, begin: Instant) -> Mark {
         let end = Mark::now();
@@ -239,7 +239,7 @@ impl Collected {
         for (thread, record) in locked(&self.threads).iter().enumerate() {
             let mut record = locked(record);
             for ((kind, name, at), sum) in record.sums.drain() {
-                let Sum { calls, total, own, bytes } = sum;
+                let RowSums { calls, total, own, bytes } = sum;
                 profile.rows.push(Row {
                     kind,
                     name,

@@ -38,19 +38,19 @@ pub struct Table<'p> {
     grouping: Grouping,
 }
 
-/// Which rows of a profile become one row of the table.
+/// The rows of a profile that become one row of the table.
 #[derive(Clone, Copy, Debug)]
 enum Grouping {
-    /// Those of an op and a line, as they are.
+    /// Each row of the profile is a row of the table: an op at a line.
     OpAndLine,
     Op,
     Line,
 }
 
 /// A file and a line in it. Calls in one line differ in their columns.
-type Line = (&'static str, u32);
+type SourceLine = (&'static str, u32);
 
-fn line_of(row: &Row) -> Line {
+fn line_of(row: &Row) -> SourceLine {
     (row.at.file(), row.at.line())
 }
 
@@ -61,12 +61,12 @@ fn is_elsewhere(row: &Row) -> bool {
 }
 
 /// A row of the table.
-struct Group<'p> {
-    /// One of its rows.
+struct TableRow<'p> {
+    /// The first of its rows.
     first: &'p Row,
     /// The ops, and the lines, that it has rows of.
     names: Vec<&'static str>,
-    lines: Vec<Line>,
+    lines: Vec<SourceLine>,
     calls: u64,
     total: Duration,
     own: Duration,
@@ -89,21 +89,21 @@ impl Table<'_> {
         self
     }
 
-    /// One row for each op, for all lines that call it.
+    /// Makes one row for each op, for all lines that call it.
     pub fn by_op(mut self) -> Self {
         self.grouping = Grouping::Op;
         self
     }
 
-    /// One row for each line of the program, for all ops that it calls.
+    /// Makes one row for each line of the program, for all ops that it calls.
     pub fn by_line(mut self) -> Self {
         self.grouping = Grouping::Line;
         self
     }
 
     /// The rows of all parts, those with the most own time first.
-    fn groups(&self) -> Vec<Group<'_>> {
-        let mut groups: Vec<Group<'_>> = Vec::new();
+    fn groups(&self) -> Vec<TableRow<'_>> {
+        let mut groups: Vec<TableRow<'_>> = Vec::new();
         let mut places = HashMap::new();
         let rows = self.profile.rows.iter().filter(|row| PARTS.iter().any(|(_, kind)| *kind == row.kind));
         for row in rows {
@@ -116,7 +116,7 @@ impl Table<'_> {
             let place = *places.entry((is_elsewhere(row), row.kind, key)).or_insert(groups.len());
             match groups.get_mut(place) {
                 Some(group) => group.add(row),
-                None => groups.push(Group::of(row)),
+                None => groups.push(TableRow::of(row)),
             }
         }
         groups.sort_by_key(|group| std::cmp::Reverse(group.own)); // stable
@@ -124,10 +124,10 @@ impl Table<'_> {
     }
 }
 
-impl<'p> Group<'p> {
-    fn of(row: &'p Row) -> Group<'p> {
+impl<'p> TableRow<'p> {
+    fn of(row: &'p Row) -> TableRow<'p> {
         let Row { name, calls, total, own, share, bytes, .. } = *row;
-        Group { first: row, names: vec![name], lines: vec![line_of(row)], calls, total, own, share, bytes }
+        TableRow { first: row, names: vec![name], lines: vec![line_of(row)], calls, total, own, share, bytes }
     }
 
     fn add(&mut self, row: &'p Row) {
@@ -182,13 +182,13 @@ impl fmt::Display for Table<'_> {
             [false, true].into_iter().flat_map(|other| PARTS.map(|(title, kind)| (other, title, kind)));
         for (elsewhere, title, kind) in parts {
             let is_here =
-                |group: &&Group<'_>| is_elsewhere(group.first) == elsewhere && group.first.kind == kind;
-            let all: Vec<&Group<'_>> = groups.iter().filter(is_here).collect();
+                |group: &&TableRow<'_>| is_elsewhere(group.first) == elsewhere && group.first.kind == kind;
+            let all: Vec<&TableRow<'_>> = groups.iter().filter(is_here).collect();
             if all.is_empty() {
                 continue;
             }
             let title = if elsewhere { format!("{title}, other threads") } else { title.to_string() };
-            let sums = |groups: &[&Group<'_>]| {
+            let sums = |groups: &[&TableRow<'_>]| {
                 let own: Duration = groups.iter().map(|group| group.own).sum();
                 (time(own), percent(groups.iter().map(|group| group.share).sum()))
             };

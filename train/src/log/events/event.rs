@@ -1,6 +1,6 @@
 //! The messages of event files: `Event` with a `Summary` of one value, and back.
 
-use super::proto::{Field, Message, fields};
+use super::proto::{Message, ProtoField, fields};
 use crate::log::Histogram;
 use crate::log::json::HPARAMS;
 use crate::log::value::{Content, Hparam, Image, Record};
@@ -99,7 +99,7 @@ fn value_of(value: &[u8]) -> Result<Option<(String, Content)>, &'static str> {
     for (number, field) in fields(value)? {
         match (number, field) {
             (1, field) => name = field.text(),
-            (2, Field::Float(scalar)) => content = Some(Content::Scalar(scalar.into())),
+            (2, ProtoField::Float(scalar)) => content = Some(Content::Scalar(scalar.into())),
             (4, field) => content = Some(Content::Image(image_of(field.bytes())?)),
             (5, field) => content = Some(Content::Histogram(histogram_of(field.bytes())?)),
             (8, field) => text = fields(field.bytes())?.into_iter().find(|(number, _)| *number == 8),
@@ -189,7 +189,7 @@ fn hparams_of(data: &[u8]) -> Result<BTreeMap<String, Hparam>, &'static str> {
     Ok(values)
 }
 
-fn hparam_of((number, field): (u32, Field<'_>)) -> Option<Hparam> {
+fn hparam_of((number, field): (u32, ProtoField<'_>)) -> Option<Hparam> {
     match number {
         2 => Some(Hparam::Number(field.double())),
         3 => Some(Hparam::Text(field.text())),

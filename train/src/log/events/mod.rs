@@ -11,8 +11,8 @@ mod event;
 mod framing;
 mod proto;
 
+use super::sink::Chunk;
 use super::sink::EVENTS_SUFFIX;
-use super::sink::Entry;
 use super::value::Record;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
@@ -78,7 +78,7 @@ pub(super) fn encode(records: &[Record]) -> Vec<u8> {
 }
 
 /// The whole records of a file. What follows them is the beginning of one.
-pub(super) fn records(op: &'static str, path: &Path, content: &[u8]) -> Result<Vec<Entry>> {
+pub(super) fn records(op: &'static str, path: &Path, content: &[u8]) -> Result<Vec<Chunk>> {
     let (mut entries, mut offset) = (Vec::new(), 0);
     let damaged = |offset: usize, what: &str| {
         let message = format!("{}: the record at offset {offset} is damaged: {what}", path.display());
@@ -86,7 +86,7 @@ pub(super) fn records(op: &'static str, path: &Path, content: &[u8]) -> Result<V
     };
     while let Some(framed) = framing::next(&content[offset..]).map_err(|what| damaged(offset, what))? {
         let records = event::decode(framed.data).map_err(|what| damaged(offset, what))?;
-        entries.push(Entry { records, bytes: framed.bytes.to_vec() });
+        entries.push(Chunk { records, bytes: framed.bytes.to_vec() });
         offset += framed.bytes.len();
     }
     Ok(entries)

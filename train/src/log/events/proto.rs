@@ -66,16 +66,16 @@ impl Message {
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Field<'a> {
+pub(super) enum ProtoField<'a> {
     Integer(u64),
     Double(f64),
     Bytes(&'a [u8]),
     Float(f32),
 }
 
-impl<'a> Field<'a> {
+impl<'a> ProtoField<'a> {
     pub(super) fn bytes(self) -> &'a [u8] {
-        if let Field::Bytes(bytes) = self { bytes } else { &[] }
+        if let ProtoField::Bytes(bytes) = self { bytes } else { &[] }
     }
 
     pub(super) fn text(self) -> String {
@@ -83,17 +83,17 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn integer(self) -> u64 {
-        if let Field::Integer(value) = self { value } else { 0 }
+        if let ProtoField::Integer(value) = self { value } else { 0 }
     }
 
     pub(super) fn double(self) -> f64 {
-        if let Field::Double(value) = self { value } else { 0.0 }
+        if let ProtoField::Double(value) = self { value } else { 0.0 }
     }
 
     /// The numbers of a packed field, or the one of a field that is not.
     pub(super) fn doubles(self) -> Vec<f64> {
         match self {
-            Field::Bytes(bytes) => {
+            ProtoField::Bytes(bytes) => {
                 bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
             }
             field => vec![field.double()],
@@ -102,21 +102,21 @@ impl<'a> Field<'a> {
 }
 
 /// The fields of a message with their numbers.
-pub(super) fn fields(message: &[u8]) -> Result<Vec<(u32, Field<'_>)>, &'static str> {
+pub(super) fn fields(message: &[u8]) -> Result<Vec<(u32, ProtoField<'_>)>, &'static str> {
     let (mut rest, mut fields) = (message, Vec::new());
     while !rest.is_empty() {
         let tag = varint(&mut rest)?;
         let number = u32::try_from(tag >> 3).map_err(|_| "a field number is too large")?;
         let field = match tag & 7 {
-            0 => Field::Integer(varint(&mut rest)?),
-            1 => Field::Double(f64::from_le_bytes(*chunk(&mut rest)?)),
+            0 => ProtoField::Integer(varint(&mut rest)?),
+            1 => ProtoField::Double(f64::from_le_bytes(*chunk(&mut rest)?)),
             2 => {
                 let length = usize::try_from(varint(&mut rest)?).map_err(|_| ENDS)?;
                 let (bytes, after) = rest.split_at_checked(length).ok_or(ENDS)?;
                 rest = after;
-                Field::Bytes(bytes)
+                ProtoField::Bytes(bytes)
             }
-            5 => Field::Float(f32::from_le_bytes(*chunk(&mut rest)?)),
+            5 => ProtoField::Float(f32::from_le_bytes(*chunk(&mut rest)?)),
             _ => return Err("a field has an unknown type"),
         };
         fields.push((number, field));
@@ -158,8 +158,12 @@ mod tests {
             .doubles(1000, [1.0, 2.0])
             .into_bytes();
         let read = fields(&message).unwrap();
-        let expected =
-            [Field::Integer(u64::MAX), Field::Double(-0.5), Field::Bytes(b"text"), Field::Float(1.5)];
+        let expected = [
+            ProtoField::Integer(u64::MAX),
+            ProtoField::Double(-0.5),
+            ProtoField::Bytes(b"text"),
+            ProtoField::Float(1.5),
+        ];
         assert_eq!(read.iter().map(|(_, field)| *field).take(4).collect::<Vec<_>>(), expected);
         assert_eq!((read[4].0, read[4].1.doubles()), (1000, vec![1.0, 2.0]));
         for length in 0..message.len() {

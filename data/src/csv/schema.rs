@@ -1,4 +1,4 @@
-//! The columns of a table, and what their fields mean.
+//! The columns of a table: names, types, categories, and replacements for missing values.
 
 use super::{Csv, OP};
 use csv::StringRecord;
@@ -46,7 +46,7 @@ impl From<usize> for Column {
     }
 }
 
-/// What takes the place of missing values.
+/// A replacement for the missing values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
     /// A number. `f64::NAN` keeps them as NaN, to be filled later: [`Standardize`](crate::Standardize) shows
@@ -77,7 +77,7 @@ impl From<&str> for Fill {
     }
 }
 
-/// What the fields of a column are.
+/// The type of the fields of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Numbers,
@@ -96,8 +96,8 @@ pub(super) struct Missing {
 
 impl Missing {
     /// Counts the missing values of a row. `found` has the columns in order.
-    pub(super) fn count(found: &mut BTreeMap<usize, Missing>, layout: &Layout, record: &StringRecord) {
-        for column in layout.missing_in(record) {
+    pub(super) fn count(found: &mut BTreeMap<usize, Missing>, schema: &Schema, record: &StringRecord) {
+        for column in schema.missing_in(record) {
             found.entry(column).or_insert(Missing { line: line_of(record), count: 0 }).count += 1;
         }
     }
@@ -105,16 +105,16 @@ impl Missing {
 
 /// The columns of a file.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct Schema {
     pub(super) names: Option<Vec<String>>,
     pub(super) kinds: Vec<Kind>,
     fills: Vec<Option<Fill>>,
     csv: Csv,
 }
 
-impl Layout {
+impl Schema {
     /// The columns of a table by its first row, which is the header if there is one.
-    pub(super) fn new(csv: &Csv, first: &StringRecord) -> Result<Layout> {
+    pub(super) fn new(csv: &Csv, first: &StringRecord) -> Result<Schema> {
         let names: Option<Vec<String>> = csv.header.then(|| first.iter().map(String::from).collect());
         if let Some(names) = &names {
             for (column, name) in names.iter().enumerate() {
@@ -130,32 +130,32 @@ impl Layout {
         }
         let kinds = vec![Kind::Numbers; first.len()];
         let fills = vec![None; first.len()];
-        let mut layout = Layout { names, kinds, fills, csv: csv.clone() };
+        let mut schema = Schema { names, kinds, fills, csv: csv.clone() };
         for (column, kind) in &csv.kinds {
-            let column = layout.find(column)?;
+            let column = schema.find(column)?;
             if let Kind::Categories(Some(given)) = kind
                 && let Some(twice) = given.iter().enumerate().find(|(at, name)| given[..*at].contains(name))
             {
-                let message = format!("{}: the category {:?} is given twice", layout.called(column), twice.1);
+                let message = format!("{}: the category {:?} is given twice", schema.called(column), twice.1);
                 return Err(Csv::refused(message));
             }
-            layout.kinds[column] = kind.clone();
+            schema.kinds[column] = kind.clone();
         }
         for (column, fill) in &csv.fills {
-            let column = layout.find(column)?;
-            layout.fill(column, fill)?;
+            let column = schema.find(column)?;
+            schema.fill(column, fill)?;
         }
         if let Some(fill) = &csv.fill_numbers {
             let is_open =
-                |column: &usize| layout.kinds[*column] == Kind::Numbers && layout.fills[*column].is_none();
-            for column in (0..layout.kinds.len()).filter(is_open).collect::<Vec<_>>() {
-                layout.fill(column, fill)?;
+                |column: &usize| schema.kinds[*column] == Kind::Numbers && schema.fills[*column].is_none();
+            for column in (0..schema.kinds.len()).filter(is_open).collect::<Vec<_>>() {
+                schema.fill(column, fill)?;
             }
         }
-        Ok(layout)
+        Ok(schema)
     }
 
-    /// Sets what takes the place of the missing values of a column.
+    /// Sets the replacement for the missing values of a column.
     fn fill(&mut self, column: usize, fill: &Fill) -> Result<()> {
         let kind = &self.kinds[column];
         let fits = match fill {
@@ -216,7 +216,7 @@ impl Layout {
         }
     }
 
-    /// What to call a column in an error.
+    /// The name of a column, for errors.
     pub(super) fn called(&self, column: usize) -> String {
         match &self.names {
             Some(names) => format!("column '{}'", names[column]),
