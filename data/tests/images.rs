@@ -1,7 +1,5 @@
 //! Images in folders.
 
-#![cfg(feature = "images")]
-
 use namegrad::data::{Dataset, ImageFolder, Loader, read_gray_image, read_image};
 use namegrad::prelude::*;
 use std::path::{Path, PathBuf};

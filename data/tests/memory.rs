@@ -1,23 +1,21 @@
-//! Data is in memory once. The process has no other tests, and these run one after another, so they can
-//! measure that.
+//! Data is in memory once. These tests run one after another in a process of their own, so they can measure
+//! that.
 
 use flate2::{Compression, read::GzEncoder};
 use namegrad::data::{Dataset, LabeledImages, Loader, TensorDataset, idx};
 use namegrad::memory;
 use namegrad::prelude::*;
 use std::io::Read;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+#[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("memory::");
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn a_split_shares_the_tensors() -> Result<()> {
     manual_seed(1);
-    let _alone = alone();
     let x = Tensor::rand([("N", 100_000), ("feature", 16)])?;
     memory::reset_peak();
     let before = memory::stats().live_bytes;
@@ -35,8 +33,8 @@ fn a_split_shares_the_tensors() -> Result<()> {
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn images_are_in_memory_once() -> Result<()> {
-    let _alone = alone();
     const COUNT: usize = 20_000;
     let folder = std::env::temp_dir().join(format!("namegrad-data-memory-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -63,8 +61,8 @@ fn images_are_in_memory_once() -> Result<()> {
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn a_header_takes_no_memory_for_what_is_not_there() {
-    let _alone = alone();
     // These many bytes could unpack to what the header says, but do not.
     let file = [&[0, 0, 8, 3, 0, 0, 0xea, 0x60, 0, 0, 0, 28, 0, 0, 0, 28][..], &[7; 60_000]].concat();
     let mut packed = Vec::new();

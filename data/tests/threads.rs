@@ -1,6 +1,4 @@
-//! The threads of a loader. This is the only test of its process, so it can count them.
-
-#![cfg(target_os = "linux")]
+//! The threads of a loader. The test has a process of its own, so it can count them.
 
 use namegrad::data::{Loader, Samples};
 use namegrad::prelude::*;
@@ -25,6 +23,12 @@ fn none_left() -> bool {
 }
 
 #[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("threads::");
+}
+
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn threads_live_as_long_as_the_iterator() -> Result<()> {
     let loader = Loader::builder(Samples::new(vec![0i64; 100])).batch_size(5).workers(3).build()?;
     assert_eq!(loader_threads(), 0);

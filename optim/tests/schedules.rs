@@ -1,5 +1,5 @@
 //! Schedules: sequences, resuming, and rejected calls. Sequences recorded from PyTorch are compared in
-//! `tests/conformance.rs`.
+//! `tests/conformance/main.rs`.
 
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};

@@ -1,7 +1,7 @@
 //! Layers of attention. A layer gets the recorded weights as the values of its parameters, and the gradients
 //! of the parameters are those of the recorded weights.
 
-use crate::conformance::call::{Answer, Call, Value, missing};
+use crate::call::{Answer, Call, Value, missing};
 use namegrad::autograd::{BackwardOptions, Op, grad_with};
 use namegrad::nn::{
     MultiheadAttentionOptions, TransformerDecoderLayer, TransformerDecoderOptions, TransformerEncoderLayer,

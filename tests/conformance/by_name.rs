@@ -1,7 +1,7 @@
 //! Replays a recorded call through the registry of ops, with PyTorch's names for the op and its arguments.
 
-use crate::conformance::call::{Answer, Call, Value, missing};
-use crate::conformance::case::scalar;
+use crate::call::{Answer, Call, Value, missing};
+use crate::case::scalar;
 use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
 use serde_json::Value as Json;

@@ -1,6 +1,6 @@
 //! A call of an op, with methods that read its tensors and arguments.
 
-use crate::conformance::case::scalar;
+use crate::case::scalar;
 use namegrad::autograd::{Op, Operand};
 use namegrad::core::args::OpenShape;
 use namegrad::core::{Dim, Dims, IntoShape, Scalar};

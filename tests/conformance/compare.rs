@@ -1,7 +1,7 @@
 //! Compares results with the expected ones. `Err` says what differs.
 
-use crate::conformance::call::Value;
-use crate::conformance::case::{Output, TensorSpec, Tolerance, scalar};
+use crate::call::Value;
+use crate::case::{Output, TensorSpec, Tolerance, scalar};
 use namegrad::ErrorKind;
 use namegrad::core::{NamedTensor, Scalar};
 use serde_json::Value as Json;

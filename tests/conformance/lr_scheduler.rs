@@ -1,8 +1,8 @@
 //! `lr_scheduler.*`: the learning rates of an optimizer's groups after each step of a schedule, and its
 //! momentums. A new schedule is one row of [`schedule`].
 
-use crate::conformance::call::{Answer, Stop, missing};
-use crate::conformance::case::{Case, Tolerance, scalar};
+use crate::call::{Answer, Stop, missing};
+use crate::case::{Case, Tolerance, scalar};
 use namegrad::core::Scalar;
 use namegrad::optim::schedule::{
     Anneal, Chained, Constant, Cosine, CosineRestarts, CycleMode, Cyclic, Exponential, LinearRamp, Mode,

@@ -5,11 +5,11 @@
 //! namegrad. [`different`] is tried before the registry, the others after it. `"T" => |c| c.x(0)?.mt()?;`
 //! reads the positional tensor 0; an in-place form uses `c.in_place`.
 
-use crate::conformance::attention;
-use crate::conformance::by_name::{self, plain};
-use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
-use crate::conformance::properties::{positions_of, properties};
-use crate::conformance::recurrent::recurrent;
+use crate::attention;
+use crate::by_name::{self, plain};
+use crate::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
+use crate::properties::{positions_of, properties};
+use crate::recurrent::recurrent;
 use namegrad::autograd::Index;
 use namegrad::core::args::{Extents, Windows};
 use namegrad::core::names::Renaming;
@@ -57,9 +57,9 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
 macro_rules! table {
     ($(#[$doc:meta])* $vis:vis fn $table:ident; $($($op:literal)|+ => |$c:ident| $outputs:expr;)*) => {
         $(#[$doc])*
-        $vis fn $table(op: &str) -> Option<$crate::conformance::ops::Row> {
+        $vis fn $table(op: &str) -> Option<$crate::ops::Row> {
             Some(match op {
-                $($($op)|+ => |$c| Ok($crate::conformance::call::IntoOutputs::outputs($outputs)),)*
+                $($($op)|+ => |$c| Ok($crate::call::IntoOutputs::outputs($outputs)),)*
                 _ => return None,
             })
         }
@@ -442,7 +442,7 @@ fn tensor(c: &Call<'_>) -> Answer<Tensor> {
 fn flatten_json(data: &Json, into: &mut Vec<Scalar>) {
     match data {
         Json::Array(rows) => rows.iter().for_each(|row| flatten_json(row, into)),
-        number => into.extend(crate::conformance::case::scalar(number)),
+        number => into.extend(crate::case::scalar(number)),
     }
 }
 

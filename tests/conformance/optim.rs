@@ -1,9 +1,9 @@
 //! `optim.*`: some steps with given gradients, and the parameters after them. A new optimizer is one row of
 //! [`run`]. L-BFGS computes its gradients from an [`objective`]; clipping is one call.
 
-use crate::conformance::call::{Answer, missing};
-use crate::conformance::case::{Case, Output, scalar};
-use crate::conformance::compare;
+use crate::call::{Answer, missing};
+use crate::case::{Case, Output, scalar};
+use crate::compare;
 use namegrad::core::{NamedTensor, Scalar};
 use namegrad::optim::{
     AdadeltaOptions, AdafactorOptions, AdagradOptions, AdamOptions, AdamWOptions, AdamaxOptions, AsgdOptions,

@@ -1,8 +1,8 @@
 //! `program`: several successive calls on registers. Several numbers can refer to the same register, so an
 //! in-place op changes it for all of them.
 
-use crate::conformance::call::{Answer, Call, Stop, Value, missing};
-use crate::conformance::ops::play;
+use crate::call::{Answer, Call, Stop, Value, missing};
+use crate::ops::play;
 use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::prelude::*;
 use serde::Deserialize;

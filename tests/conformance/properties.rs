@@ -1,7 +1,7 @@
 //! Properties of a tensor, its type and its device.
 
-use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, missing};
-use crate::conformance::ops::table;
+use crate::call::{Answer, Call, IntoOutputs, Value, copied, missing};
+use crate::ops::table;
 use namegrad::core::Device;
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};

@@ -1,7 +1,7 @@
 //! Recurrent layers and cells, whose parameters are inputs of a case.
 
-use crate::conformance::call::{Answer, Call};
-use crate::conformance::ops::table;
+use crate::call::{Answer, Call};
+use crate::ops::table;
 use namegrad::nn::{GruCell, LstmCell, Nonlinearity, RnnCell};
 use namegrad::prelude::*;
 

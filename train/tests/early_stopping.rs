@@ -1,8 +1,6 @@
 //! When a training stops, and how that goes on after an interruption.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use namegrad::prelude::*;
 use namegrad::train::{Best, Checkpoints, EarlyStopping, parts};
 

@@ -1,7 +1,7 @@
 //! A training program that is killed at random moments, and resumed until it is through, ends with the same
 //! bits as one that ran in one go. A disk that is full while saving loses nothing.
 //!
-//! The program is this file: it starts itself again with [`FOLDER`] set. `NAMEGRAD_KILLS` sets how often it
+//! The program is a test of this file, which runs in a new process with [`FOLDER`] set. `NAMEGRAD_KILLS` sets how often it
 //! is killed in all, 10 times by default.
 
 use namegrad::core::random::Generator;
@@ -15,20 +15,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+/// The name of the test that is the program.
+const PROGRAM: &str = "kill::the_program";
 /// The environment variable with the folder of the program.
 const FOLDER: &str = "NAMEGRAD_KILLED_RUN";
+const ARGUMENTS: [&str; 3] = ["--exact", PROGRAM, "--nocapture"];
 const STEPS: u64 = 150;
 const SAMPLES: usize = 32;
 const BATCH: usize = 8;
 
-fn main() {
-    match env::var_os(FOLDER) {
-        Some(folder) => train(Path::new(&folder)).unwrap(),
-        None => {
-            a_killed_run_has_the_same_bits();
-            a_full_disk_loses_nothing();
-            println!("kill: ok");
-        }
+#[test]
+fn the_program() {
+    if let Some(folder) = env::var_os(FOLDER) {
+        train(Path::new(&folder)).unwrap();
     }
 }
 
@@ -80,7 +79,13 @@ fn train(folder: &Path) -> Result<()> {
 
 fn start(folder: &Path) -> Child {
     let program = env::current_exe().unwrap();
-    Command::new(program).env(FOLDER, folder).stderr(Stdio::piped()).spawn().unwrap()
+    Command::new(program)
+        .args(ARGUMENTS)
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -95,6 +100,7 @@ fn result(folder: &Path) -> ([Vec<u8>; 2], String) {
     (["final.safetensors", "average.safetensors"].map(read), String::from_utf8(read("log.txt")).unwrap())
 }
 
+#[test]
 fn a_killed_run_has_the_same_bits() {
     let kills = env::var("NAMEGRAD_KILLS").map_or(10, |kills| kills.parse().expect("a number of kills"));
     let whole = folder("whole");
@@ -139,6 +145,7 @@ fn a_killed_run_has_the_same_bits() {
 }
 
 /// A limit on the size of files, which the system treats like a full disk.
+#[test]
 fn a_full_disk_loses_nothing() {
     if !cfg!(unix) {
         return;
@@ -146,10 +153,16 @@ fn a_full_disk_loses_nothing() {
     let limited = folder("full");
     let program = env::current_exe().unwrap();
     // The signal would kill the program; without it, writing fails. The unit is 512 or 1024 bytes.
-    let script = "trap '' XFSZ; ulimit -f 12; exec \"$0\"";
+    let script = "trap '' XFSZ; ulimit -f 12; exec \"$0\" \"$@\"";
     let fail = || {
         let mut command = Command::new("sh");
-        let output = command.args(["-c", script]).arg(&program).env(FOLDER, &limited).output().unwrap();
+        let output = command
+            .args(["-c", script])
+            .arg(&program)
+            .args(ARGUMENTS)
+            .env(FOLDER, &limited)
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{text}");
         let error = text.lines().find(|line| line.contains("Checkpoints::save: "));

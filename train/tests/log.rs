@@ -1,8 +1,6 @@
 //! Logs: what is in the files, what a killed or resumed run leaves, and full disks.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use namegrad::prelude::*;
 use namegrad::train::log::{Content, Histogram, History, Hparam, Log};
 use std::fs;

@@ -1,8 +1,6 @@
 //! The test of learning rates leaves no trace.
 
-mod common;
-
-use common::Model;
+use crate::common::Model;
 use namegrad::optim::Adam;
 use namegrad::prelude::*;
 use namegrad::train::lr_finder::{LrCurve, LrFinder};

@@ -1,9 +1,6 @@
 //! Pictures: what is in the files, and values that are hard to draw.
-#![cfg(feature = "pictures")]
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use namegrad::prelude::*;
 use namegrad::train::log::{Histogram, History};
 use namegrad::train::lr_finder::LrFinder;

@@ -1,5 +1,4 @@
 //! Without a terminal, progress bars print nothing, or a line now and then.
-#![cfg(feature = "progress")]
 
 use namegrad::train::progress::{Progress, progress};
 use std::process::{Command, Stdio};
@@ -40,7 +39,7 @@ fn the_loop() {
 /// The output of the loop on stdout and stderr.
 fn run(role: &str) -> [String; 2] {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_loop", "--nocapture"])
+        .args(["--exact", "progress::the_loop", "--nocapture"])
         .env(ROLE, role)
         .stdin(Stdio::null())
         .output()

@@ -1,8 +1,6 @@
 //! A resumed run is equal to one that was not interrupted, in every bit, for every optimizer.
 
-mod common;
-
-use common::Model;
+use crate::common::Model;
 use namegrad::core::random::{Generator, random_state};
 use namegrad::data::{Loader, TensorDataset};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};

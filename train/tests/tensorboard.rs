@@ -1,10 +1,7 @@
 //! Event files: read back by this crate, and by the `tensorboard` package if `NAMEGRAD_TENSORBOARD_PYTHON`
 //! names a Python that has it.
-#![cfg(feature = "tensorboard")]
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use namegrad::prelude::*;
 use namegrad::train::log::{Content, Histogram, History, Hparam, Image, Log, Record, events};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Memory that a program leaves behind. This is the only test in its process, because the counts are for all
+//! Memory that a program leaves behind. The test has a process of its own, because the counts are for all
 //! threads.
 
 use namegrad::autograd::{BackwardOptions, Cx, Kept, Op, grad_with};
@@ -7,6 +7,12 @@ use namegrad::prelude::*;
 use std::sync::Arc;
 
 #[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("memory::");
+}
+
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn nothing_stays_behind() -> Result<()> {
     forwards_without_backward()?;
     graphs_that_hold_themselves()?;

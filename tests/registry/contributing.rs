@@ -1,7 +1,5 @@
 //! Checks that the code in CONTRIBUTING.md is copied from the library.
 
-use std::path::Path;
-
 /// The text without white space and comment markers, which formatting may change.
 fn dense(text: &str) -> String {
     text.split_whitespace().filter(|word| *word != "///").collect()
@@ -9,7 +7,7 @@ fn dense(text: &str) -> String {
 
 #[test]
 fn every_example_is_in_the_file_that_it_names() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = namegrad_tests::root();
     let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let mut found = 0;
     for block in guide.split("```rust,ignore\n").skip(1) {
@@ -26,7 +24,7 @@ fn every_example_is_in_the_file_that_it_names() {
 /// Only the modules that the guide names may contain `unsafe` code.
 #[test]
 fn unsafe_code_is_confined() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = namegrad_tests::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     for other in [
         "src",
@@ -61,7 +59,7 @@ fn unsafe_code_is_confined() {
 /// README, crate page and template give the same lines for fast debug builds.
 #[test]
 fn the_lines_for_debug_builds_are_those_of_the_template() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = namegrad_tests::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     let template = read("examples/template/Cargo.toml");
     let start = template.find("[profile.dev.package.\"*\"]").unwrap();

@@ -674,12 +674,12 @@ fn gradients_that_do_not_fit() -> Result<()> {
     assert_refused(
         one(&x, &y, vec![g.clone()]).backward_with(g.as_ref(), ONCE),
         "one",
-        &["in the backward of one, called at tests/joint.rs", "gave 1 gradients for 3 inputs"],
+        &["in the backward of one, called at tests/tensors/joint.rs", "gave 1 gradients for 3 inputs"],
     );
     assert_refused(
         two(&x, &y, vec![]).backward_with(g.as_ref(), ONCE),
         "two",
-        &["in the backward of two, called at tests/joint.rs", "gave 0 gradients for 3 inputs"],
+        &["in the backward of two, called at tests/tensors/joint.rs", "gave 0 gradients for 3 inputs"],
     );
     assert_refused(
         one(&x, &y, vec![g.clone(), None, long.clone()]).backward_with(g.as_ref(), ONCE),

@@ -1,18 +1,14 @@
 //! Compiles every call that `docs/operators.md` shows, and checks that errors name the op and the caller's
-//! line. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites the calls.
+//! line. `NAMEGRAD_BLESS=1 cargo test --test registry` rewrites the calls.
 
-#[path = "operators/calls.rs"]
 mod calls;
-#[path = "proptest/draw.rs"]
-#[allow(dead_code, reason = "shared with the property tests")]
-mod draw;
 
 use calls::{CALLS, Call};
-use draw::{Draw, Drawn};
 use namegrad::autograd::{Index, Observed, observe};
 use namegrad::core::Argument;
 use namegrad::ops::{self, Op, OpInfo, Value};
 use namegrad::prelude::*;
+use namegrad_tests::draw::{Draw, Drawn};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

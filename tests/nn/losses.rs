@@ -1,5 +1,5 @@
 //! Activations, dropouts, losses and distances as layers: dims by name, wrong input, and what random layers
-//! do on average. `tests/conformance.rs` compares the functions with PyTorch.
+//! do on average. `tests/conformance/main.rs` compares the functions with PyTorch.
 
 use namegrad::autograd::gradcheck;
 use namegrad::core::random::Generator;

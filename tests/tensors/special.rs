@@ -48,7 +48,7 @@ fn error(got: f64, exact: f64, scale: f64, epsilon: f64) -> f64 {
 
 #[test]
 fn special_functions_have_all_their_digits() -> Result<()> {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/special.csv");
+    let file = namegrad_tests::root().join("tests/fixtures/special.csv");
     let table = std::fs::read_to_string(file).expect("a file that is shipped");
     let lines: Vec<[&str; 3]> = table
         .lines()

@@ -2,15 +2,11 @@
 //! name, so a new op needs no line here. The draws differ in each run, and a failure prints the seed that
 //! repeats it.
 
-#[path = "proptest/draw.rs"]
-#[allow(dead_code, reason = "shared with the property tests")]
-mod draw;
-
-use draw::{Draw, Drawn, SEED};
 use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
 use namegrad::core::Category;
 use namegrad::ops::{self, Gradients, Op, OpInfo, Value};
 use namegrad::prelude::*;
+use namegrad_tests::draw::{Draw, Drawn, SEED};
 
 /// The number of calls that are checked for each op.
 const CALLS: usize = 3;
@@ -112,7 +108,7 @@ fn every_op_has_the_derivative_of_its_values() {
     for op in ops::all().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused)) {
         let name = op.info.name;
         if name == "nn.ctc_loss" {
-            continue; // its gradient is that of logits: tests/losses.rs checks it
+            continue; // its gradient is that of logits: tests/nn/losses.rs checks it
         }
         let mut calls = 0;
         for seed in (0..4000).map(|k| SEED.wrapping_add(k)) {

@@ -562,7 +562,6 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     }
     Stream::new(|| lines());
     Mnist::load(folder)?;
-    #[cfg(feature = "images")]
     namegrad::data::ImageFolder::load(folder)?;
     let path = folder;
     Csv::new(path).read()?;
@@ -572,7 +571,8 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 37] = [
+const SKETCHES: [&str; 38] = [
+    "images",
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
     "file.tensors",
@@ -643,12 +643,10 @@ fn page_of_training(
     auc.update(&scores, &target)?;
     auc.compute();
     Regression::new();
-    #[cfg(feature = "tensorboard")]
     {
         Log::builder("runs/a").tensorboard(true).build()?;
         log.image("x", step, &image)?;
     }
-    #[cfg(feature = "pictures")]
     {
         use namegrad::train::pictures::Chart;
         let history = log.history()?;
@@ -663,7 +661,7 @@ fn the_calls_of_the_page_are_compiled() {
     let dense = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");
     let compiled = dense(include_str!("migration.rs").split_once("fn page(").expect("the calls").1);
     let mut found = 0;
-    for line in include_str!("../docs/migration.md").lines().filter(|line| line.starts_with("| `")) {
+    for line in include_str!("../../docs/migration.md").lines().filter(|line| line.starts_with("| `")) {
         let line = line.replace("\\|", "\u{1}");
         let right = line.trim_end_matches([' ', '|']).rsplit(" | ").next().expect("a right side");
         for call in right.split('`').skip(1).step_by(2).map(|call| call.replace('\u{1}', "|")) {

@@ -9,22 +9,24 @@ use std::sync::LazyLock;
 use std::time::SystemTime;
 
 /// Where draws start: another place in each run, unless the variable `NAMEGRAD_SEED` says where.
-pub(crate) static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
+pub static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
     Ok(seed) => seed.parse().expect("NAMEGRAD_SEED is an integer"),
     Err(_) => u64::from(SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").subsec_nanos()),
 });
 
 /// A call: the tensors and arguments, by name.
 #[derive(Clone, Debug)]
-pub(crate) struct Drawn {
-    pub(crate) tensors: Vec<(&'static str, Vec<Tensor>)>,
-    pub(crate) args: Vec<(&'static str, Value)>,
+pub struct Drawn {
+    /// The tensors by name; a list has several.
+    pub tensors: Vec<(&'static str, Vec<Tensor>)>,
+    /// The arguments by name.
+    pub args: Vec<(&'static str, Value)>,
     lists: bool,
 }
 
 impl Drawn {
     /// A call of `op` that starts with these tensors; the other tensors and the arguments are drawn.
-    pub(crate) fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
+    pub fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
         let (info, x) = (op.info, &fitted(op, &first[0]));
         let mut args = Vec::new();
         for arg in info.args {
@@ -68,7 +70,7 @@ impl Drawn {
     }
 
     /// A call of `op` on tensors of one dtype, except for indices and masks.
-    pub(crate) fn alike(op: &Op, x: &Tensor, draw: &mut Draw) -> Drawn {
+    pub fn alike(op: &Op, x: &Tensor, draw: &mut Draw) -> Drawn {
         let mut call = Drawn::of(op, std::slice::from_ref(x), draw);
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
@@ -83,7 +85,7 @@ impl Drawn {
     }
 
     /// The same call with `f` applied to its tensors.
-    pub(crate) fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Drawn {
+    pub fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Drawn {
         let mut other = self.clone();
         other.tensors.iter_mut().flat_map(|(_, tensors)| tensors).for_each(|x| *x = f(x));
         other
@@ -98,13 +100,13 @@ impl Drawn {
     }
 
     /// Calls the op, with the same random numbers each time.
-    pub(crate) fn call(&self, op: &Op) -> Result<Vec<Tensor>> {
+    pub fn call(&self, op: &Op) -> Result<Vec<Tensor>> {
         manual_seed(0);
         op.call(&[], &self.given(0))
     }
 
     /// Calls the in-place form with `x` as the first tensor.
-    pub(crate) fn call_in_place(&self, op: &Op, x: &mut Tensor) -> Result<()> {
+    pub fn call_in_place(&self, op: &Op, x: &mut Tensor) -> Result<()> {
         manual_seed(0);
         op.call_in_place(x, &[], &self.given(1))
     }
@@ -146,25 +148,26 @@ const ZERO: usize = 3000;
 
 /// Random numbers, the same for the same seed.
 #[derive(Clone)]
-pub(crate) struct Draw {
+pub struct Draw {
     state: u64,
     /// The floats drawn so far, where they must differ.
     distinct: Option<BTreeSet<usize>>,
 }
 
 impl Draw {
-    pub(crate) fn new(seed: u64) -> Draw {
+    /// Starts at this seed.
+    pub fn new(seed: u64) -> Draw {
         Draw { state: seed, distinct: None }
     }
 
     /// Draws distinct indices: among equal ones the last would win. Floats differ in all tensors and are not
     /// 0, as equal ones are at a kink of a maximum.
-    pub(crate) fn distinct(seed: u64) -> Draw {
+    pub fn distinct(seed: u64) -> Draw {
         Draw { state: seed, distinct: Some([ZERO].into()) }
     }
 
     /// A number below `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as usize % end
@@ -181,7 +184,7 @@ impl Draw {
     }
 
     /// A tensor of numbers between -3 and 3. Floats have many digits, so that none is at a kink.
-    pub(crate) fn tensor(&mut self, sizes: &[usize], dtype: DType) -> Tensor {
+    pub fn tensor(&mut self, sizes: &[usize], dtype: DType) -> Tensor {
         let numbers: Vec<f64> = (0..sizes.iter().product())
             .map(|_| match dtype.category() {
                 Category::Float => (self.float() as f64 - ZERO as f64) * 0.000_997_3,

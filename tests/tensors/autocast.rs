@@ -261,7 +261,7 @@ fn another_dtype_is_an_error_of_the_op() -> Result<()> {
         let a = x(&[2, 2], F32)?;
         let error = autocast(dtype, || a.mm(&a)).unwrap_err();
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::DType, file!()));
-        assert!(error.message().contains("tests/autocast.rs"), "{error}");
+        assert!(error.message().contains("tests/tensors/autocast.rs"), "{error}");
         assert!(autocast(dtype, || a.add(&a)).is_ok(), "it casts nothing");
     }
     let (a, b) = (Tensor::new([[1, 2]])?, Tensor::new([[3], [4]])?);
@@ -275,7 +275,7 @@ fn another_dtype_is_an_error_of_the_op() -> Result<()> {
     // The f32 of the caller is bf16 in the error.
     let error = autocast(BF16, || a.mm(&x(&[2, 2], F32)?)).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::DType, file!()));
-    let scope = "; autocast to bfloat16 (at tests/autocast.rs";
+    let scope = "; autocast to bfloat16 (at tests/tensors/autocast.rs";
     assert!(error.message().contains(scope), "{error}");
     assert_eq!(error.message().matches("autocast").count(), 2, "the scope and the file: {error}");
     Ok(())

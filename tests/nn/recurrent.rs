@@ -460,7 +460,7 @@ fn wrong_inputs() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Shape);
     let text = error.to_string();
     let expected = "Lstm: the layer 'encoder' (embed=3 -> hidden=4 along time) needs 3 elements in the dim 'embed', got 7";
-    assert!(text.contains(expected) && text.contains("tests/recurrent.rs"), "{text}");
+    assert!(text.contains(expected) && text.contains("tests/nn/recurrent.rs"), "{text}");
     let error = fail(&shape(&[("time", 0), ("N", 2), ("embed", 3)])?);
     assert!(error.kind() == ErrorKind::Shape && error.message().contains("at least one step"), "{error}");
     let error = fail(&shape(&[("step", 5), ("N", 2), ("embed", 3)])?);

@@ -513,13 +513,13 @@ fn every_layer_is_in_the_table() -> Result<()> {
             }
         }
     }
-    assert!(missing.is_empty(), "no row in tests/layers.rs: {missing:#?}");
+    assert!(missing.is_empty(), "no row in tests/nn/layers.rs: {missing:#?}");
     Ok(())
 }
 
 /// The files of `nn/src/layers`.
 fn sources() -> Vec<std::path::PathBuf> {
-    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("nn/src/layers")];
+    let mut folders = vec![namegrad_tests::root().join("nn/src/layers")];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -929,7 +929,7 @@ fn ops_that_give_gradients_that_do_not_fit() -> Result<()> {
         own_op(&x, long.clone())?.backward(),
         Autograd,
         "own",
-        "in the backward of own, called at tests/errors.rs",
+        "in the backward of own, called at tests/tensors/errors.rs",
         "returned an invalid gradient at index 1 - got [3] but expected shape compatible with [2]"
     );
     assert_error!(

@@ -308,7 +308,7 @@ fn every_table_is_registered() {
     ];
     let mut tables = 0;
     for (folder, macro_name, is_registered) in folders {
-        for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)) {
+        for file in files(&namegrad_tests::root().join(folder)) {
             let Some(table) = table_of(&file, macro_name) else { continue };
             let stem = file.file_stem().unwrap().to_string_lossy();
             assert_eq!(table, stem, "{folder}/{stem}.rs: a table has the name of its file");

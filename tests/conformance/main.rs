@@ -1,9 +1,9 @@
 //! Compares calls with answers recorded from PyTorch: values, names, dtypes, errors, gradients.
 //!
 //! Reads the cases in `tests/fixtures/`, or in the folder that `NAMEGRAD_CONFORMANCE` names, and prints for
-//! each op how many passed, failed and are not implemented. Read [`conformance::case`] for the cases,
-//! [`conformance::by_name`] for how they are replayed through the registry of ops, [`conformance::ops`] for
-//! the calls that differ in namegrad, and [`conformance::compare`] for what counts as equal.
+//! each op how many passed, failed and are not implemented. Read [`case`] for the cases,
+//! [`by_name`] for how they are replayed through the registry of ops, [`ops`] for
+//! the calls that differ in namegrad, and [`compare`] for what counts as equal.
 //!
 //! ```text
 //! cargo test --release --test conformance -- --nocapture
@@ -12,29 +12,26 @@
 //! [`KNOWN`] passes, or if an op passes fewer cases than `tests/fixtures/implemented.txt` says.
 //! `NAMEGRAD_CONFORMANCE_BLESS=1` rewrites that list.
 
-mod conformance {
-    pub(crate) mod attention;
-    pub(crate) mod by_name;
-    pub(crate) mod call;
-    pub(crate) mod case;
-    pub(crate) mod compare;
-    pub(crate) mod lr_scheduler;
-    pub(crate) mod ops;
-    pub(crate) mod optim;
-    pub(crate) mod program;
-    pub(crate) mod properties;
-    pub(crate) mod recurrent;
-    pub(crate) mod report;
-}
+mod attention;
+mod by_name;
+mod call;
+mod case;
+mod compare;
+mod lr_scheduler;
+mod ops;
+mod optim;
+mod program;
+mod properties;
+mod recurrent;
+mod report;
 
-use conformance::call::{Call, Stop, Value, copied};
-use conformance::case::{self, Case};
-use conformance::compare::Difference;
-use conformance::report::{Report, Verdict};
-use conformance::{compare, lr_scheduler, ops, optim, program};
+use call::{Call, Stop, Value, copied};
+use case::Case;
+use compare::Difference;
 use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
+use report::{Report, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -79,7 +76,7 @@ const VIEW: &str = "a tensor is a value: a write through a view is not seen by i
 
 #[test]
 fn conformance() {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let shipped = namegrad_tests::root().join("tests/fixtures");
     let other = std::env::var_os("NAMEGRAD_CONFORMANCE").map(PathBuf::from);
     let mut report = Report::default();
     for file in files(other.as_deref().unwrap_or(&shipped)) {

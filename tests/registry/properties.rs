@@ -1,18 +1,12 @@
 //! Tests every op in the registry on tensors of random shapes, names, dtypes and memory orders. A new op
 //! needs no line here, unless it takes a new kind of argument, which is then drawn in `proptest/draw.rs`.
 
-#[path = "proptest/draw.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod draw;
-#[path = "proptest/recipe.rs"]
-mod recipe;
-
-use draw::{Draw, Drawn, SEED};
+use crate::recipe::{Recipe, close, dense, identical, recipe, recipes};
 use namegrad::ops::{self, Op, Value};
 use namegrad::prelude::*;
+use namegrad_tests::draw::{Draw, Drawn, SEED};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
-use recipe::{Recipe, close, dense, identical, recipe, recipes};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

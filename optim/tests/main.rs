@@ -1,0 +1,11 @@
+//! Optimizers, schedules, clipping, scalers and averages.
+
+mod averages;
+mod bad_input;
+mod clipping;
+mod convergence;
+mod every_optimizer;
+mod formulas;
+mod groups_and_state;
+mod scaler;
+mod schedules;

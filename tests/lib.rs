@@ -1,0 +1,28 @@
+//! What several test programs use: the folder of the repository, a process for tests that need one for
+//! themselves, and random calls of ops.
+
+pub mod draw;
+
+use std::path::Path;
+use std::process::Command;
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder above `tests`")
+}
+
+/// Runs the ignored tests whose names start with `prefix` in a new process of this test program, one after
+/// another: for tests that count what the whole process holds, such as memory or threads.
+///
+/// # Panics
+/// If one of them fails, with its output, or if there are none.
+pub fn run_alone(prefix: &str) {
+    let program = std::env::current_exe().expect("the path of this program");
+    let output = Command::new(program)
+        .args(["--ignored", "--test-threads=1", prefix])
+        .output()
+        .expect("a new process of this program");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!text.contains("running 0 tests"), "no ignored test starts with {prefix}");
+}

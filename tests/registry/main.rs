@@ -1,0 +1,9 @@
+//! Tests that go through every entry of the registry of ops, and of what is generated from it. A new op needs
+//! no line here, unless it takes a new kind of argument.
+
+mod by_name;
+mod contributing;
+mod gradients;
+mod operators;
+mod properties;
+mod recipe;

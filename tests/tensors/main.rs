@@ -1,0 +1,18 @@
+//! Tensors as users see them: arithmetic, the tape, errors. Layers are in `nn`.
+
+mod autocast;
+mod autograd;
+mod chain;
+mod checks;
+mod close;
+mod errors;
+mod functional;
+mod joint;
+mod memory;
+mod messages;
+mod migration;
+mod operands;
+mod regression;
+mod special;
+mod tape;
+mod threads;
