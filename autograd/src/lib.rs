@@ -38,6 +38,8 @@ mod operators;
 mod parameter;
 #[doc(hidden)]
 pub mod places;
+#[doc(hidden)]
+pub mod plain;
 pub mod registry;
 mod tape;
 

@@ -10,8 +10,9 @@
 //! is recorded, and the result has the sizes, names and dtype of the tensor.
 
 use crate::parameter::Parameter;
+use crate::plain::{Handle, TensorOrNumber};
 use crate::tensor::Tensor;
-use namegrad_core::{DType, NamedTensor, Result, Scalar};
+use namegrad_core::{DType, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 
@@ -23,28 +24,41 @@ use std::ops;
     note = "a `Result` must be unwrapped first, with `?`; `&Tensor::new(..)?` makes a tensor of numbers"
 )]
 pub trait AsTensor {
+    /// The tensor or the parameter.
+    #[doc(hidden)]
+    fn handle(&self) -> Handle<'_>;
+
     /// The tensor as it is now.
-    fn as_tensor(&self) -> Cow<'_, Tensor>;
+    ///
+    /// # Panics
+    /// As [`Parameter::tensor`].
+    #[track_caller]
+    fn as_tensor(&self) -> Cow<'_, Tensor> {
+        match self.handle() {
+            Handle::Tensor(tensor) => Cow::Borrowed(tensor),
+            Handle::Parameter(parameter) => Cow::Owned(parameter.tensor()),
+        }
+    }
 }
 
 impl AsTensor for Tensor {
     #[inline]
-    fn as_tensor(&self) -> Cow<'_, Tensor> {
-        Cow::Borrowed(self)
+    fn handle(&self) -> Handle<'_> {
+        Handle::Tensor(self)
     }
 }
 
 impl AsTensor for Parameter {
     #[inline]
-    fn as_tensor(&self) -> Cow<'_, Tensor> {
-        Cow::Owned(self.tensor())
+    fn handle(&self) -> Handle<'_> {
+        Handle::Parameter(self)
     }
 }
 
 impl AsTensor for Cow<'_, Tensor> {
     #[inline]
-    fn as_tensor(&self) -> Cow<'_, Tensor> {
-        Cow::Borrowed(self)
+    fn handle(&self) -> Handle<'_> {
+        Handle::Tensor(self)
     }
 }
 
@@ -64,8 +78,8 @@ impl<'a> From<&'a Parameter> for Cow<'a, Tensor> {
 
 impl<T: AsTensor> AsTensor for &T {
     #[inline]
-    fn as_tensor(&self) -> Cow<'_, Tensor> {
-        (**self).as_tensor()
+    fn handle(&self) -> Handle<'_> {
+        (**self).handle()
     }
 }
 
@@ -76,50 +90,48 @@ impl<T: AsTensor> AsTensor for &T {
     note = "a `Result` must be unwrapped first, with `?`; sizes of other integer types can be cast: `n as i64`"
 )]
 pub trait Operand {
+    /// The operand as it was passed.
+    #[doc(hidden)]
+    fn either(&self) -> TensorOrNumber<'_>;
+
     /// The operand as a tensor. A number does not widen a dtype of its category.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
     #[track_caller]
-    fn operand(&self) -> Result<Cow<'_, Tensor>>;
+    fn operand(&self) -> Result<Cow<'_, Tensor>> {
+        self.either().tensor(DType::Bool)
+    }
 
     /// The operand for an op with a tensor of `dtype`, so that a number with an `f64` tensor is not rounded
     /// to the default dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
-    #[inline]
     #[track_caller]
-    fn operand_beside(&self, _dtype: DType) -> Result<Cow<'_, Tensor>> {
-        self.operand()
+    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
+        self.either().tensor(dtype)
     }
 }
 
 impl Operand for Tensor {
     #[inline]
-    fn operand(&self) -> Result<Cow<'_, Tensor>> {
-        Ok(Cow::Borrowed(self))
+    fn either(&self) -> TensorOrNumber<'_> {
+        TensorOrNumber::Tensor(self)
     }
 }
 
 impl Operand for Parameter {
     #[inline]
-    #[track_caller]
-    fn operand(&self) -> Result<Cow<'_, Tensor>> {
-        self.try_tensor().map(Cow::Owned)
+    fn either(&self) -> TensorOrNumber<'_> {
+        TensorOrNumber::Parameter(self)
     }
 }
 
 impl<T: Operand> Operand for &T {
     #[inline]
-    #[track_caller]
-    fn operand(&self) -> Result<Cow<'_, Tensor>> {
-        (**self).operand()
-    }
-    #[inline]
-    #[track_caller]
-    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
-        (**self).operand_beside(dtype)
+    fn either(&self) -> TensorOrNumber<'_> {
+        (**self).either()
     }
 }
 
@@ -127,24 +139,15 @@ impl<T: Operand> Operand for &T {
 ///
 /// ```ignore
 /// impl Operand for f64 {
-///     fn operand(&self) -> Result<Cow<'_, Tensor>> {
-///         Ok(Cow::Owned(Tensor::constant(NamedTensor::number(*self)?)))
-///     }
-///     fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
-///         Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(*self, dtype)?)))
-///     }
+///     fn either(&self) -> TensorOrNumber<'_> { TensorOrNumber::Number(Scalar::from(*self)) }
 /// }
 /// ```
 macro_rules! numbers {
     ($($ty:ty),*) => {$(
         impl Operand for $ty {
             #[inline]
-            #[track_caller]
-            fn operand(&self) -> Result<Cow<'_, Tensor>> { Ok(Cow::Owned(Tensor::constant(NamedTensor::number(*self)?))) }
-            #[inline]
-            #[track_caller]
-            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
-                Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(*self, dtype)?)))
+            fn either(&self) -> TensorOrNumber<'_> {
+                TensorOrNumber::Number(Scalar::from(*self))
             }
         }
     )*};

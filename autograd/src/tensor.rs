@@ -57,6 +57,12 @@ impl Tensor {
         &self.value
     }
 
+    /// The values of tensors, without the tape.
+    #[doc(hidden)]
+    pub fn values_of<'a>(tensors: &[&'a Tensor]) -> Vec<&'a NamedTensor> {
+        tensors.iter().map(|x| x.value()).collect()
+    }
+
     /// The value, without the tape.
     #[inline]
     pub fn into_value(self) -> NamedTensor {
@@ -240,7 +246,7 @@ impl Tensor {
         const OP: &str = "item_at";
         let mut places: SmallVec<[isize; 6]> = SmallVec::new();
         for place in at {
-            places.push(whole(OP, "at", place)?);
+            places.push(whole(OP, "at", place.number())?);
         }
         self.element(OP, &places)?.item().map_err(|error| self.of_element(OP, error))
     }

@@ -7,29 +7,70 @@ use std::borrow::Cow;
 
 /// The other operand of `add`, `mul`, `lt`...: a tensor, a reference to one, or a number.
 pub trait Operand {
+    /// The operand as it was passed.
+    #[doc(hidden)]
+    fn either(&self) -> TensorOrNumber<'_>;
+
     /// The operand as a tensor. A number becomes a 0-d tensor that does not widen a dtype of its category.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[track_caller]
-    fn operand(&self) -> Result<Cow<'_, NamedTensor>>;
+    fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
+        self.either().tensor(DType::Bool)
+    }
 
     /// The operand for an op with a tensor of `dtype`, so that a number with an `f64` tensor is not rounded
     /// to the default dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    #[track_caller]
+    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+        self.either().tensor(dtype)
+    }
+}
+
+/// An operand as it was passed: the one type that operands of all types become, so that ops are compiled once.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum TensorOrNumber<'a> {
+    /// A tensor.
+    Tensor(&'a NamedTensor),
+    /// A number.
+    Number(Scalar),
+}
+
+impl<'a> TensorOrNumber<'a> {
+    /// The tensor, or the number as a tensor for an op with a tensor of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[inline]
     #[track_caller]
-    fn operand_beside(&self, _dtype: DType) -> Result<Cow<'_, NamedTensor>> {
-        self.operand()
+    pub fn tensor(self, dtype: DType) -> Result<Cow<'a, NamedTensor>> {
+        match self {
+            TensorOrNumber::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
+            TensorOrNumber::Number(number) => Ok(Cow::Owned(NamedTensor::number_beside(number, dtype)?)),
+        }
+    }
+
+    /// The dtype of the tensor, or that which a number has alone.
+    ///
+    /// # Errors
+    /// None; a parameter on the tape can have one.
+    pub fn dtype(self) -> Result<DType> {
+        Ok(match self {
+            TensorOrNumber::Tensor(tensor) => tensor.dtype(),
+            TensorOrNumber::Number(number) => number.dtype(),
+        })
     }
 }
 
 impl Operand for NamedTensor {
     #[inline]
-    fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
-        Ok(Cow::Borrowed(self))
+    fn either(&self) -> TensorOrNumber<'_> {
+        TensorOrNumber::Tensor(self)
     }
 }
 
@@ -42,14 +83,8 @@ impl<'a> From<&'a NamedTensor> for Cow<'a, NamedTensor> {
 
 impl<T: Operand> Operand for &T {
     #[inline]
-    #[track_caller]
-    fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
-        (**self).operand()
-    }
-    #[inline]
-    #[track_caller]
-    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
-        (**self).operand_beside(dtype)
+    fn either(&self) -> TensorOrNumber<'_> {
+        (**self).either()
     }
 }
 
@@ -57,22 +92,15 @@ impl<T: Operand> Operand for &T {
 ///
 /// ```ignore
 /// impl Operand for f64 {
-///     fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
-///     fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
-///         Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?))
-///     }
+///     fn either(&self) -> TensorOrNumber<'_> { TensorOrNumber::Number(Scalar::from(*self)) }
 /// }
 /// ```
 macro_rules! numbers {
     ($($ty:ty),*) => {$(
         impl Operand for $ty {
             #[inline]
-            #[track_caller]
-            fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
-            #[inline]
-            #[track_caller]
-            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
-                Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?))
+            fn either(&self) -> TensorOrNumber<'_> {
+                TensorOrNumber::Number(Scalar::from(*self))
             }
         }
     )*};

@@ -1,9 +1,9 @@
 //! The back end for chains: the methods of `Tensor` that rows make, for the result of another op and for
 //! parameters.
 
-use crate::given::Side;
+use crate::given::{Parameter, Side};
 use crate::row::{Row, Table};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// A trait with the methods of a table, implemented for `Result<Tensor>` and `&Parameter`.
@@ -21,7 +21,9 @@ pub(crate) fn table(table: &Table, side: &Side) -> TokenStream {
 
 fn methods_of(row: &Row, side: &Side) -> TokenStream {
     let (name, returned) = (&row.name, side.returned(row));
-    let (parameters, passed) = side.parameters(row);
+    let parameters = side.parameters(row);
+    let passed: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
+    let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
     let with_options = row.has_options().then(|| {
         let (name, options) = (row.with_name(false), side.options_type(row));
         quote! {

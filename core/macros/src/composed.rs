@@ -4,10 +4,10 @@
 use crate::autocast::with_casts;
 use crate::chain;
 use crate::derivative::How;
-use crate::given::Side;
+use crate::given::{Side, written};
 use crate::row::{Form, Row, Table, TensorKind};
 use crate::tape::{entry, refusals};
-use crate::values::{forms, in_place_doc, info, options_struct};
+use crate::values::{Forms, forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
@@ -22,7 +22,7 @@ pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
 /// The code for a table of composed ops.
 pub(crate) fn table(table: &Table) -> TokenStream {
     let (side, heading) = (Side::composed(), &table.heading);
-    let mut methods = TokenStream::new();
+    let mut methods = Forms::default();
     let mut options = TokenStream::new();
     let mut entries = TokenStream::new();
     for row in &table.rows {
@@ -34,7 +34,9 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
     let chained = chain::table(table, &side);
+    let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
+        #plain
         #(#heading)*
         impl crate::Tensor { #methods }
         #chained
@@ -59,30 +61,23 @@ pub(crate) fn kinds(row: &Row) -> impl Iterator<Item = (TensorKind, &Ident)> {
 
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
 /// of. `first` is the variable of its first tensor.
-pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream, first: &TokenStream) -> TokenStream {
-    let (name, text) = (&row.name, called.to_string());
+pub(crate) fn call(
+    row: &Row,
+    side: &Side,
+    called: &Ident,
+    given: TokenStream,
+    first: Option<&Ident>,
+) -> TokenStream {
+    let (name, text, plain) = (&row.name, called.to_string(), &side.plain);
     let inputs = row.tensors.iter().enumerate().map(|(number, tensor)| {
-        let own = &tensor.name;
-        let x = if number == 0 { first.clone() } else { quote!(#own) };
+        let x = first.filter(|_| number == 0).unwrap_or(&tensor.name);
         match tensor.kind {
-            TensorKind::Optional => quote!(inputs.extend(#x.map(|each| each.value()));),
-            TensorKind::List => quote!(inputs.extend(#x.iter().map(|each| each.value()));),
-            _ => quote!(inputs.push(#x.value());),
+            TensorKind::Optional => quote!(#plain::Input::Optional(#x)),
+            TensorKind::List => quote!(#plain::Input::List(#x)),
+            _ => quote!(#plain::Input::One(#x)),
         }
     });
-    quote!(kernels::#name(#given).map_err(|error| {
-        let mut inputs = ::std::vec::Vec::<&::namegrad_core::NamedTensor>::new();
-        #(#inputs)*
-        error.of_call(#text, &inputs)
-    }))
-}
-
-/// The variable of the first tensor of a row, if it has one.
-pub(crate) fn first(row: &Row) -> TokenStream {
-    row.tensors.first().map_or_else(TokenStream::new, |tensor| {
-        let name = &tensor.name;
-        quote!(#name)
-    })
+    quote!(#plain::named(kernels::#name(#given), #text, &[#(#inputs),*]))
 }
 
 /// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.
@@ -109,29 +104,27 @@ pub(crate) fn how(row: &Row) -> How {
 }
 
 /// The method of a row, and its in-place form. In both forms, a function that takes `mut x` writes to it.
-fn method(row: &Row, side: &Side) -> TokenStream {
+fn method(row: &Row, side: &Side) -> Forms {
     let name = &row.name;
-    let (parameters, given) = side.parameters(row);
     let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
-    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
-    let doc = row.doc(side);
-    let mut code = TokenStream::new();
+    let (doc, written) = (row.doc(side), written());
+    let mut all = Forms::default();
     if !row.is_in_place_only() {
         let made = match row.writes() {
             true => {
                 let (x, others) = (passed[0], &passed[1..]);
-                let call = call(row, name, quote!(&mut written #(, #others)*), &first(row));
+                let call = call(row, side, name, quote!(&mut #written #(, #others)*), None);
                 quote!({
-                    let mut written = #x.to_write();
+                    let mut #written = #x.to_write();
                     #call?;
-                    Ok(written)
+                    Ok(#written)
                 })
             }
-            false => call(row, name, quote!(#(#passed),*), &first(row)),
+            false => call(row, side, name, quote!(#(#passed),*), None),
         };
         let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &made);
         let value = quote! { #prepare #casts #made };
-        code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name));
+        all.extend(forms(row, side, &doc, &returned, &value, name));
     }
     let (name_, doc) = match &row.in_place {
         Some(name_) => (name_, in_place_doc(row, side)),
@@ -142,28 +135,27 @@ fn method(row: &Row, side: &Side) -> TokenStream {
                 #[doc = " An error leaves the tensor as it was; on a leaf that requires a gradient it is of kind `Autograd`."]
             },
         ),
-        None => return code,
+        None => return all,
     };
     let (prepare, text, others) = (prepared(row, side, true), name_.to_string(), &passed[1..]);
-    let call = call(row, name_, quote!(self #(, #others)*), &quote!(self));
+    let call = call(row, side, name_, quote!(#written #(, #others)*), Some(&written));
     let end = match row.writes() {
         true => quote! {
             #call?;
-            Ok(self)
+            Ok(#written)
         },
         false => quote! {
             let made = #call?;
-            self.assign(#text, made)
+            #written.assign(#text, made)
         },
     };
     // The function of an op that has only an in-place form checks this itself, because some are stricter.
-    let check = (!row.is_in_place_only()).then(|| quote!(self.check_in_place(#text)?;));
+    let check = (!row.is_in_place_only()).then(|| quote!(#written.check_in_place(#text)?;));
     let value = quote! {
         #check
         #prepare
         #end
     };
-    let (returned, receiver) = (quote!(&mut crate::Tensor), quote!(&mut self,));
-    code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name_));
-    code
+    all.extend(forms(row, side, &doc, &returned, &value, name_));
+    all
 }

@@ -2,12 +2,12 @@
 //! and has an entry in the registry. Methods of tensors can also become functions; they already have entries.
 
 use crate::autocast::with_casts;
-use crate::composed::{call, first, how, kinds, passed, prepared};
+use crate::composed::{call, how, kinds, passed, prepared};
 use crate::derivative::nearest;
-use crate::given::Side;
+use crate::given::{Parameter, Side};
 use crate::row::{Row, Table};
 use crate::tape::entry;
-use crate::values::{forms, info, options_struct};
+use crate::values::{Forms, forms, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Error, Result};
@@ -23,8 +23,8 @@ pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
 /// The code for a table of functions.
 pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::functions();
-    let (mut functions, mut options, mut entries) =
-        (TokenStream::new(), TokenStream::new(), TokenStream::new());
+    let mut functions = Forms::default();
+    let (mut options, mut entries) = (TokenStream::new(), TokenStream::new());
     for row in &table.rows {
         functions.extend(function(row, &side));
         if row.has_options() {
@@ -33,7 +33,9 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
+    let (plain, functions) = (functions.module(), &functions.methods);
     quote! {
+        #plain
         #functions
         #[doc(hidden)]
         pub mod options { use super::*; #options }
@@ -44,17 +46,16 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     }
 }
 
-fn function(row: &Row, side: &Side) -> TokenStream {
+fn function(row: &Row, side: &Side) -> Forms {
     let name = &row.name;
-    let (parameters, given) = side.parameters(row);
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
-    let call = call(row, &row.name, quote!(#(#passed),*), &first(row));
+    let call = call(row, side, &row.name, quote!(#(#passed),*), None);
     let casts = with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &call);
     // A closure in the function does not know its caller.
     let called = quote!(let _called = ::namegrad_autograd::called_here(););
     let value = quote! { #prepare #called #casts #call };
-    forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
+    forms(row, side, &row.doc(side), &returned, &value, name)
 }
 
 /// Functions for ops of a table that are methods.
@@ -67,7 +68,9 @@ pub(crate) fn functions<'a>(table: &Table, ops: impl Iterator<Item = &'a Ident>)
             let message = format!("`{op}` is not an op of core/src/ops/{}.rs{near}", table.name);
             return Err(Error::new(op.span(), message));
         };
-        let (parameters, given) = side.parameters(row);
+        let parameters = side.parameters(row);
+        let given: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
+        let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
         let (returned, doc, name) = (side.returned(row), row.doc(&side), &row.name);
         functions.extend(quote! {
             #doc

@@ -6,6 +6,40 @@ use crate::row::{Arg, Form, PLAIN_TYPES, Row, TYPES, Tensor, TensorKind, Type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
+/// A parameter of a method, and what the plain function behind it gets.
+pub(crate) struct Parameter {
+    pub(crate) name: Ident,
+    /// The type in the method: `impl Into<Dim>`.
+    pub(crate) ty: TokenStream,
+    /// The type in the plain function: `Dim`.
+    pub(crate) plain: TokenStream,
+    /// What the method passes on: `Into::<Dim>::into(dim)`.
+    pub(crate) passed: TokenStream,
+    /// Whether the two types differ, so that the method is generic.
+    pub(crate) is_generic: bool,
+}
+
+impl Parameter {
+    fn plain(name: &Ident, ty: TokenStream) -> Parameter {
+        Parameter { name: name.clone(), plain: ty.clone(), ty, passed: quote!(#name), is_generic: false }
+    }
+
+    fn converted(name: &Ident, ty: TokenStream, plain: TokenStream, passed: TokenStream) -> Parameter {
+        Parameter { name: name.clone(), ty, plain, passed, is_generic: true }
+    }
+
+    /// The parameter in the signature of the method.
+    pub(crate) fn declared(&self) -> TokenStream {
+        let (name, ty) = (&self.name, &self.ty);
+        quote!(#name: #ty)
+    }
+}
+
+/// The variable of the tensor that an in-place form writes to.
+pub(crate) fn written() -> Ident {
+    Ident::new("written", Span::mixed_site())
+}
+
 /// The crate for which code is generated.
 pub(crate) struct Side {
     /// The path of `namegrad_core` in the crate.
@@ -14,6 +48,8 @@ pub(crate) struct Side {
     pub(crate) tensor: TokenStream,
     /// The trait of the other operands of a tensor.
     pub(crate) operand: TokenStream,
+    /// The module with the types that plain functions get for operands: `TensorOrNumber` and `Handle`.
+    pub(crate) plain: TokenStream,
     /// The trait of arguments for tensors other than the first; empty if only references are accepted.
     pub(crate) as_tensor: TokenStream,
     /// The suffix that turns a reference to a tensor into a plain value: `.value()`, or nothing.
@@ -35,6 +71,7 @@ impl Side {
             core: quote!(crate),
             tensor: quote!(crate::NamedTensor),
             operand: quote!(crate::Operand),
+            plain: quote!(crate::args),
             as_tensor: quote!(),
             value: quote!(),
             registry: quote!(),
@@ -50,6 +87,7 @@ impl Side {
             core: quote!(::namegrad_core),
             tensor: quote!(crate::Tensor),
             operand: quote!(crate::Operand),
+            plain: quote!(crate::plain),
             as_tensor: quote!(crate::AsTensor),
             value: quote!(.value()),
             registry: quote!(crate::registry),
@@ -69,6 +107,7 @@ impl Side {
         Side {
             tensor: quote!(::namegrad_autograd::Tensor),
             operand: quote!(::namegrad_autograd::Operand),
+            plain: quote!(::namegrad_autograd::plain),
             as_tensor: quote!(::namegrad_autograd::AsTensor),
             registry: quote!(::namegrad_autograd::registry),
             prefix: "nn.",
@@ -125,88 +164,106 @@ impl Side {
         quote!(<#ty as #core::Argument>::Resolved)
     }
 
-    /// The parameters of a method after `self`, without options, and the expressions that pass them on to
-    /// another such method.
-    pub(crate) fn parameters(&self, row: &Row) -> (Vec<TokenStream>, Vec<TokenStream>) {
-        let tensors = row.tensors.iter().skip(usize::from(self.is_method(row))).filter_map(|tensor| {
-            let (name, ty, operand) = (&tensor.name, &self.tensor, &self.operand);
-            match tensor.kind {
-                TensorKind::Optional => None,
-                TensorKind::List => Some((
-                    quote!(#name: impl ::std::iter::IntoIterator<Item: ::std::convert::AsRef<#ty>>),
-                    quote!(#name),
-                )),
-                _ if row.takes_number(tensor) => Some((quote!(#name: impl #operand), quote!(#name))),
-                _ if self.takes_parameter(row, tensor) => {
-                    let as_tensor = &self.as_tensor;
-                    Some((quote!(#name: impl #as_tensor), quote!(#name)))
-                }
-                _ => Some((quote!(#name: &#ty), quote!(#name))),
-            }
-        });
-        let arg = |arg: &Arg| {
-            let (name, given) = (&arg.name, self.given_type(&arg.ty));
-            (quote!(#name: #given), quote!(#name))
-        };
+    /// The parameters of a method after `self`, without options.
+    pub(crate) fn parameters(&self, row: &Row) -> Vec<Parameter> {
+        let tensors = row.tensors.iter().skip(usize::from(self.is_method(row)));
+        let tensors = tensors.filter_map(|tensor| self.parameter_for_tensor(row, tensor));
+        let arg = |arg: &Arg| self.parameter_for_arg(arg);
         let (leading, others): (Vec<&Arg>, Vec<&Arg>) =
             row.args.iter().filter(|arg| !arg.is_option()).partition(|arg| arg.leads);
-        leading.into_iter().map(arg).chain(tensors).chain(others.into_iter().map(arg)).unzip()
+        leading.into_iter().map(arg).chain(tensors).chain(others.into_iter().map(arg)).collect()
     }
 
-    /// The type of the parameter of a method for an argument.
-    fn given_type(&self, ty: &Type) -> TokenStream {
-        let core = &self.core;
-        match ty.name.to_string().as_str() {
-            "usize" | "isize" | "Place" if !ty.optional => quote!(impl #core::Whole),
-            "Shape" if !ty.optional => quote!(impl #core::IntoShape),
-            "Reduced" => quote!(impl ::std::convert::Into<#core::Dims>),
-            // A slice, so that `(..).into()` in it has a type.
-            "Indices" => quote!(&[Index]),
-            _ => {
-                let ty = self.ty(ty);
-                quote!(impl ::std::convert::Into<#ty>)
+    fn parameter_for_tensor(&self, row: &Row, tensor: &Tensor) -> Option<Parameter> {
+        let (core, name, ty, plain) = (&self.core, &tensor.name, &self.tensor, &self.plain);
+        Some(match tensor.kind {
+            TensorKind::Optional => return None,
+            TensorKind::List => Parameter::converted(
+                name,
+                quote!(impl ::std::iter::IntoIterator<Item: ::std::convert::AsRef<#ty>>),
+                quote!(&[#ty]),
+                quote!(&#core::args::list::<#ty>(#name)),
+            ),
+            _ if row.takes_number(tensor) => {
+                let operand = &self.operand;
+                Parameter::converted(
+                    name,
+                    quote!(impl #operand),
+                    quote!(#plain::TensorOrNumber<'_>),
+                    quote!(#operand::either(&#name)),
+                )
             }
+            _ if self.takes_parameter(row, tensor) => {
+                let as_tensor = &self.as_tensor;
+                Parameter::converted(
+                    name,
+                    quote!(impl #as_tensor),
+                    quote!(#plain::Handle<'_>),
+                    quote!(#as_tensor::handle(&#name)),
+                )
+            }
+            _ => Parameter::plain(name, quote!(&#ty)),
+        })
+    }
+
+    fn parameter_for_arg(&self, arg: &Arg) -> Parameter {
+        let (core, name, ty) = (&self.core, &arg.name, &arg.ty);
+        let into = |ty: TokenStream| {
+            let converted = quote!(::std::convert::Into::<#ty>::into(#name));
+            Parameter::converted(name, quote!(impl ::std::convert::Into<#ty>), ty, converted)
+        };
+        match ty.name.to_string().as_str() {
+            "usize" | "isize" | "Place" if !ty.optional => Parameter::converted(
+                name,
+                quote!(impl #core::Whole),
+                quote!(i128),
+                quote!(#core::Whole::number(#name)),
+            ),
+            "Shape" if !ty.optional => Parameter::converted(
+                name,
+                quote!(impl #core::IntoShape),
+                quote!(#core::Result<#core::args::OpenShape>),
+                quote!(#core::IntoShape::into_open_shape(#name)),
+            ),
+            "Reduced" => into(quote!(#core::Dims)),
+            // A slice, so that `(..).into()` in it has a type.
+            "Indices" => Parameter::plain(name, quote!(&[Index])),
+            _ => into(self.ty(ty)),
         }
     }
 
-    /// Statements that convert tensors and arguments for kernels: operands become tensors, options are taken
-    /// out of their struct, and arguments are looked up.
+    /// Statements that turn what the plain function of a method gets into what kernels get: operands become
+    /// tensors, options are taken out of their struct, and arguments are looked up.
     pub(crate) fn prepare(&self, row: &Row, in_place: bool) -> TokenStream {
         let core = &self.core;
         let op = row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name).to_string();
         let mut code = TokenStream::new();
-        let first = row.tensors.first();
-        if let Some(first) = first.filter(|_| self.is_method(row)) {
-            let name = &first.name;
-            code.extend(if in_place { quote!(let #name = &*self;) } else { quote!(let #name = self;) });
+        if let Some(first) = row.tensors.first().filter(|_| in_place) {
+            let (name, written) = (&first.name, written());
+            code.extend(quote!(let #name = &*#written;));
         }
         for tensor in row.tensors.iter().filter(|tensor| tensor.kind == TensorKind::List) {
-            let (name, ty, given) = (&tensor.name, &self.tensor, Ident::new("given", Span::mixed_site()));
-            code.extend(quote! {
-                let #given: ::std::vec::Vec<_> = ::std::iter::IntoIterator::into_iter(#name).collect();
-                let #given: ::std::vec::Vec<&#ty> = #given.iter().map(::std::convert::AsRef::as_ref).collect();
-                let #name = &#given[..];
-            });
+            let name = &tensor.name;
+            code.extend(quote!(let #name = &#core::args::references(#name)[..];));
         }
-        for tensor in row.tensors.iter().filter(|tensor| row.takes_number(tensor)) {
-            let (name, operand) = (&tensor.name, &self.operand);
+        for tensor in row.tensors.iter().filter(|tensor| self.takes_parameter(row, tensor)) {
+            let name = &tensor.name;
+            code.extend(quote!(let #name = &*#name.tensor()?;));
+        }
+        let numbers: Vec<&Tensor> = row.tensors.iter().filter(|tensor| row.takes_number(tensor)).collect();
+        for (at, Tensor { name, exact, .. }) in numbers.iter().enumerate() {
             // The dtype of a number depends on the first other tensor that is not a mask.
             let mut others =
                 row.tensors.iter().filter(|other| other.name != *name && other.kind != TensorKind::Mask);
             let beside = match others.next() {
-                _ if tensor.exact => quote!(#core::DType::F64),
-                Some(other) if !row.takes_number(other) && !self.takes_parameter(row, other) => {
-                    let other = &other.name;
-                    quote!(#other.dtype())
+                Some(Tensor { name: other, .. }) if !exact => {
+                    let is_later = numbers[at..].iter().any(|number| number.name == *other);
+                    let fails = is_later.then(|| quote!(?));
+                    quote!(#other.dtype()#fails)
                 }
-                Some(Tensor { name: other, .. }) => quote!(#operand::operand(&#other)?.dtype()),
-                None => quote!(#core::DType::F64),
+                _ => quote!(#core::DType::F64),
             };
-            code.extend(quote!(let #name = &*#operand::operand_beside(&#name, #beside)?;));
-        }
-        for tensor in row.tensors.iter().filter(|tensor| self.takes_parameter(row, tensor)) {
-            let (name, as_tensor) = (&tensor.name, &self.as_tensor);
-            code.extend(quote!(let #name = &*#as_tensor::as_tensor(&#name);));
+            code.extend(quote!(let #name = &*#name.tensor(#beside)?;));
         }
         let (tensors, args) = row.options();
         let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));
@@ -228,15 +285,13 @@ impl Side {
             }
             let given = match arg.ty.name.to_string().as_str() {
                 _ if arg.is_option() => quote!(#name),
-                "usize" | "isize" if !arg.ty.optional => {
-                    quote!(#core::args::whole::<#ty>(#op, #text, #name)?)
-                }
-                "Shape" if !arg.ty.optional => {
-                    quote!(#core::args::Shape(#core::IntoShape::into_open_shape(#name).map_err(|error| error.of(#op))?))
-                }
-                "Place" => quote!(#core::args::Place(#core::args::whole::<isize>(#op, #text, #name)?)),
-                "Reduced" => quote!(#core::args::Reduced(::std::convert::Into::<#core::Dims>::into(#name))),
-                _ => quote!(::std::convert::Into::<#ty>::into(#name)),
+                "usize" if !arg.ty.optional => quote!(#core::args::length(#op, #text, #name)?),
+                "isize" if !arg.ty.optional => quote!(#core::args::whole(#op, #text, #name)?),
+                "Shape" if !arg.ty.optional => quote!(#core::args::Shape::of(#op, #name)?),
+                "Place" => quote!(#core::args::Place(#core::args::whole(#op, #text, #name)?)),
+                "Reduced" => quote!(#core::args::Reduced(#name)),
+                "Indices" => quote!(::std::convert::Into::<#ty>::into(#name)),
+                _ => quote!(#name),
             };
             let of = self.looked_up_in(row, arg);
             code.extend(quote!(let #name = <#ty as #core::Argument>::look_up(#given, #op, #of)?;));
@@ -275,7 +330,10 @@ impl Side {
             let name = &tensor.name;
             match value.is_empty() {
                 true => quote!(#name),
-                false => quote!(&#name.iter().map(|each| each #value).collect::<::std::vec::Vec<_>>()),
+                false => {
+                    let ty = &self.tensor;
+                    quote!(&#ty::values_of(#name))
+                }
             }
         };
         let named = |name: &Ident| row.tensors.iter().find(|tensor| tensor.name == *name);
@@ -294,15 +352,13 @@ impl Side {
 
     /// The arguments of kernels, in the order of the row: tensors, then other arguments.
     pub(crate) fn passed(&self, row: &Row) -> Vec<TokenStream> {
-        let value = &self.value;
+        let (value, ty) = (&self.value, &self.tensor);
         let tensors = row.tensors.iter().map(|tensor| {
             let name = &tensor.name;
             match tensor.kind {
                 _ if value.is_empty() => quote!(#name),
-                TensorKind::Optional => quote!(#name.map(|each| each #value)),
-                TensorKind::List => {
-                    quote!(&#name.iter().map(|each| each #value).collect::<::std::vec::Vec<_>>())
-                }
+                TensorKind::Optional => quote!(#name.map(#ty::value)),
+                TensorKind::List => quote!(&#ty::values_of(#name)),
                 _ => quote!(#name #value),
             }
         });
@@ -340,10 +396,15 @@ impl Side {
         }
     }
 
+    /// The path of the option struct.
+    pub(crate) fn options_path(&self, row: &Row) -> TokenStream {
+        let (core, name) = (&self.core, row.options_name());
+        if self.local_types { quote!(#name) } else { quote!(#core::options::#name) }
+    }
+
     /// The type of the option struct as a parameter of a method.
     pub(crate) fn options_type(&self, row: &Row) -> TokenStream {
-        let (core, name, tensor) = (&self.core, row.options_name(), &self.tensor);
-        let path = if self.local_types { quote!(#name) } else { quote!(#core::options::#name) };
+        let (path, tensor) = (self.options_path(row), &self.tensor);
         if row.options().0.is_empty() { path } else { quote!(#path<'_, #tensor>) }
     }
 }

@@ -4,9 +4,9 @@
 use crate::autocast::with_casts;
 use crate::chain;
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
-use crate::given::Side;
+use crate::given::{Side, written};
 use crate::row::{Form, Row, Table, Tensor, TensorKind};
-use crate::values::{forms, in_place_doc};
+use crate::values::{Forms, forms, in_place_doc};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -18,19 +18,21 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);
     let mut recorded = TokenStream::new();
-    let mut methods = TokenStream::new();
+    let mut methods = Forms::default();
     let mut entries = TokenStream::new();
     for (at, row) in table.rows.iter().enumerate() {
         let found = found.iter().find(|(known, _)| known.name == row.name);
         let how = found.map_or(&How::Refused, |(_, how)| how);
         recorded.extend(record(row, how, derivatives, &side, &run));
-        methods.extend(method(row, &side, &run));
+        methods.extend(method(row, name, &side, &run));
         let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
         entries.extend(entry(row, how, &side, &info));
     }
     let chained = chain::table(table, &side);
+    let (plain, methods) = (methods.module(), &methods.methods);
     let code = quote! {
         #recorded
+        #plain
         #(#heading)*
         impl crate::Tensor { #methods }
         #chained
@@ -115,23 +117,11 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
     if row.outputs.form == Form::Truth {
         return quote!();
     }
-    let simple =
-        row.tensors.iter().all(|tensor| !matches!(tensor.kind, TensorKind::Optional | TensorKind::List));
-    let tensors = row.tensors.iter().zip(&renamed.tensors);
-    let inputs = match simple {
-        true => {
-            let tensors = tensors.map(|(_, name)| quote!(#name.value()));
-            quote!(&[#(#tensors),*])
-        }
-        false => {
-            let tensors = tensors.map(|(tensor, name)| match tensor.kind {
-                TensorKind::Optional => quote!(inputs.extend(#name.map(|each| each.value()));),
-                TensorKind::List => quote!(inputs.extend(#name.iter().map(|each| each.value()));),
-                _ => quote!(inputs.push(#name.value());),
-            });
-            quote!(&{ let mut inputs = ::std::vec::Vec::new(); #(#tensors)* inputs })
-        }
-    };
+    let inputs = row.tensors.iter().zip(&renamed.tensors).map(|(tensor, name)| match tensor.kind {
+        TensorKind::Optional => quote!(crate::plain::Input::Optional(#name)),
+        TensorKind::List => quote!(crate::plain::Input::List(#name)),
+        _ => quote!(crate::plain::Input::One(#name)),
+    });
     let outputs = match row.outputs.form {
         Form::List => {
             let value = &values[0];
@@ -139,7 +129,7 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
         }
         _ => quote!(&[#(&#values),*]),
     };
-    quote!(if crate::tape::is_looking() { crate::tape::nan::look(#op, #inputs, #outputs); })
+    quote!(if crate::tape::is_looking() { crate::tape::nan::look(#op, &crate::plain::values(&[#(#inputs),*]), #outputs); })
 }
 
 /// The return value of the method, from tensors in variables with these names.
@@ -202,10 +192,8 @@ impl Renamed {
             _ => Vec::new(),
         };
         let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
-            TensorKind::Optional => quote!(#name.map(|each| each.value())),
-            TensorKind::List => {
-                quote!(&#name.iter().map(|each| each.value()).collect::<::std::vec::Vec<_>>())
-            }
+            TensorKind::Optional => quote!(#name.map(crate::Tensor::value)),
+            TensorKind::List => quote!(&crate::Tensor::values_of(#name)),
             _ => quote!(#name.value()),
         });
         let args = self.args.iter().map(|name| match needed.contains(&name) {
@@ -514,25 +502,22 @@ fn joint(
 }
 
 /// The methods of a row.
-fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
-    let name = &row.name;
-    let (parameters, passed) = side.parameters(row);
+fn method(row: &Row, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
+    let (name, recorded) = (&row.name, quote!(crate::rules::#table));
     let (prepare, returned) = (side.prepare(row, false), side.returned(row));
     let tensors = row.tensors.iter().map(|tensor| &tensor.name);
     let call: Vec<&Ident> = tensors.chain(row.kernel_args().map(|arg| &arg.name)).collect();
     let value = match row.args.iter().any(|arg| arg.ty.is("Cast")) {
         true => {
             let (result, cast) = (&row.outputs.names[0], side.cast_result(row));
-            quote! { #prepare let #result = self::#name(#(#call),*)?; #cast Ok(#result) }
+            quote! { #prepare let #result = #recorded::#name(#(#call),*)?; #cast Ok(#result) }
         }
-        false => quote! { #prepare self::#name(#(#call),*) },
+        false => quote! { #prepare #recorded::#name(#(#call),*) },
     };
-    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
-    let doc = row.doc(side);
-    let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);
-    let Some(name_) = &row.in_place else { return code };
+    let mut made = forms(row, side, &row.doc(side), &returned, &value, name);
+    let Some(name_) = &row.in_place else { return made };
     let (doc, prepare, text) = (in_place_doc(row, side), side.prepare(row, true), name_.to_string());
-    let others = &call[1..];
+    let (first, others, written) = (call[0], &call[1..], written());
     let plain = side.passed(row);
     let plain = &plain[1..];
     let (maybe, given): (Vec<&Tensor>, Vec<&Tensor>) =
@@ -540,20 +525,19 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     let [maybe, given] = [maybe, given].map(|tensors| tensors.into_iter().map(|tensor| &tensor.name));
     let end = if row.by_element() { quote!(assign_made) } else { quote!(become_made) };
     let value = quote! {
-        self.check_in_place(#text)?;
+        #written.check_in_place(#text)?;
         #prepare
         if crate::tape::follows(&[#(#given),*]) #(|| #maybe.is_some_and(|each| each.tracked().is_some()))* {
             // In-place ops keep the dtype of what they write to.
             let _off = crate::autocast::Off::enter();
-            let made = self::#name(self #(, #others)*);
-            return self.#end(#text, made);
+            let made = #recorded::#name(#first #(, #others)*);
+            return #written.#end(#text, made);
         }
-        let written = #run::#name_(self.in_buffer() #(, #plain)*).map(drop);
-        self.written(written)
+        let done = #run::#name_(#written.in_buffer() #(, #plain)*);
+        #written.written(done)
     };
-    let (returned, receiver) = (quote!(&mut crate::Tensor), quote!(&mut self,));
-    code.extend(forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name_));
-    code
+    made.extend(forms(row, side, &doc, &returned, &value, name_));
+    made
 }
 
 /// The text of a formula with its variables renamed, given as pairs of the old and the new name. A word after

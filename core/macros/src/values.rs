@@ -1,7 +1,7 @@
 //! The back end for plain values: methods of `NamedTensor`, elementwise kernels, option structs, and data
 //! about each op.
 
-use crate::given::Side;
+use crate::given::{Parameter, Side, written};
 use crate::row::{Body, Form, Row, Table, Tensor, TensorKind};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -11,7 +11,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::values();
     let mut elements = TokenStream::new();
     let mut run = TokenStream::new();
-    let mut methods = TokenStream::new();
+    let mut methods = Forms::default();
     let mut options = TokenStream::new();
     for row in &table.rows {
         if let Some(body) = &row.body {
@@ -26,8 +26,10 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     let elements = module_of_elements(elements);
     let (name, heading) = (table.name.to_string(), &table.heading);
     let infos = table.rows.iter().map(|row| info(row, &name, &side));
+    let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
         #elements
+        #plain
         /// The ops of this table on arguments that are looked up: what methods and derivatives call.
         #[doc(hidden)]
         pub mod run { use super::*; #run }
@@ -255,9 +257,8 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
 }
 
 /// The methods of a row.
-fn method(row: &Row, side: &Side) -> TokenStream {
+fn method(row: &Row, side: &Side) -> Forms {
     let name = &row.name;
-    let (parameters, passed) = side.parameters(row);
     let (prepare, call, returned) = (side.prepare(row, false), side.passed(row), side.returned(row));
     let outputs = row.outputs.all().collect::<Vec<_>>();
     let (assembled, kept, cast) = (side.assembled(row), &row.outputs.kept, side.cast_result(row));
@@ -268,20 +269,17 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         #cast
         Ok(#assembled)
     };
-    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
-    let doc = row.doc(side);
-    let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);
-    let Some(name_) = &row.in_place else { return code };
-    let (doc, prepare) = (in_place_doc(row, side), side.prepare(row, true));
+    let mut made = forms(row, side, &row.doc(side), &returned, &value, name);
+    let Some(name_) = &row.in_place else { return made };
+    let (doc, prepare, written) = (in_place_doc(row, side), side.prepare(row, true), written());
     let others = &call[1..];
     let value = quote! {
         #prepare
-        run::#name_(self #(, #others)*)?;
-        Ok(self)
+        run::#name_(#written #(, #others)*)?;
+        Ok(#written)
     };
-    let (returned, receiver) = (quote!(&mut crate::NamedTensor), quote!(&mut self,));
-    code.extend(forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name_));
-    code
+    made.extend(forms(row, side, &doc, &returned, &value, name_));
+    made
 }
 
 /// The doc of an in-place form.
@@ -297,62 +295,154 @@ pub(crate) fn in_place_doc(row: &Row, side: &Side) -> TokenStream {
     quote! { #[doc = #first] #(#[doc = #more])* #[doc = #last] }
 }
 
+/// The methods of rows, and the plain functions that they call.
+#[derive(Default)]
+pub(crate) struct Forms {
+    pub(crate) methods: TokenStream,
+    plain: TokenStream,
+}
+
+impl Forms {
+    pub(crate) fn extend(&mut self, more: Forms) {
+        self.methods.extend(more.methods);
+        self.plain.extend(more.plain);
+    }
+
+    /// The module with the plain functions.
+    pub(crate) fn module(&self) -> TokenStream {
+        let plain = &self.plain;
+        if plain.is_empty() {
+            return quote!();
+        }
+        quote! {
+            /// The plain functions behind generic methods. A method converts its arguments and calls one, so
+            /// that its body is compiled once, and not for each type of argument in every crate.
+            pub(crate) mod plain {
+                use super::*;
+                #plain
+            }
+        }
+    }
+}
+
 /// A method in its plain form and, if the row has options, in the form that takes them.
-#[allow(clippy::too_many_arguments)] // the parts of a method
+///
+/// `value` is the body that both share. It has the first tensor of the row under its name, or in
+/// [`written`]. If no argument of the method is generic, the body is that of the method. Otherwise
+/// it is in a plain function, and `sum (x; dim: Reduced, dtype: Cast)` becomes
+///
+/// ```ignore
+/// pub fn sum(&self, dim: impl Into<Dims>) -> Result<Tensor> {
+///     plain::sum(self, dim.into(), SumOptions::new())
+/// }
+/// pub fn sum_with(&self, dim: impl Into<Dims>, options: SumOptions) -> Result<Tensor> {
+///     plain::sum(self, dim.into(), options)
+/// }
+/// mod plain {
+///     pub fn sum(x: &Tensor, dim: Dims, options: SumOptions) -> Result<Tensor> { value }
+/// }
+/// ```
 pub(crate) fn forms(
     row: &Row,
     side: &Side,
     doc: &TokenStream,
-    receiver: &TokenStream,
-    parameters: &[TokenStream],
-    passed: &[TokenStream],
     returned: &TokenStream,
     value: &TokenStream,
     name: &Ident,
-) -> TokenStream {
-    let core = &side.core;
+) -> Forms {
+    let (core, parameters) = (&side.core, side.parameters(row));
     let in_place = row.in_place.as_ref() == Some(name) || row.is_in_place_only();
+    let first = row.tensors.first().filter(|_| side.is_method(row)).map(|first| &first.name);
+    let (tensor, written) = (&side.tensor, written());
+    // The first tensor: how a method has it, how the body calls it, and how a plain function has it.
+    let (receiver, bound, first, lifetime, returned) = match first {
+        Some(_) if in_place => (
+            quote!(&mut self,),
+            quote!(let #written = self;),
+            quote!(#written: &'w mut #tensor,),
+            quote!(<'w>),
+            [quote!(&mut #tensor), quote!(&'w mut #tensor)],
+        ),
+        Some(first) => (
+            quote!(&self,),
+            quote!(let #first = self;),
+            quote!(#first: &#tensor,),
+            quote!(),
+            [returned.clone(), returned.clone()],
+        ),
+        None => (quote!(), quote!(), quote!(), quote!(), [returned.clone(), returned.clone()]),
+    };
+    let [returned, plain_returned] = returned;
+    let is_generic = parameters.iter().any(|parameter| parameter.is_generic);
+    let has_options = row.has_options() && !(in_place && row.casts_alone());
+    let declared: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
+    let passed: Vec<&TokenStream> = parameters.iter().map(|parameter| &parameter.passed).collect();
+    let options_type = side.options_type(row);
+    let options = has_options.then(|| quote!(options: #options_type,));
+    let with = if has_options { row.with_name(in_place) } else { name.clone() };
     // If there is already a method with this name, the error is at the name in the row.
     let at = Span::call_site().located_at(name.span());
-    let plain = quote_spanned!(at=> pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned>);
+    let plain = quote_spanned!(at=> pub fn #name(#receiver #(#declared),*) -> #core::Result<#returned>);
+    let with_signature = match has_options {
+        true => quote!(pub fn #with(#receiver #(#declared,)* #options) -> #core::Result<#returned>),
+        false => plain.clone(),
+    };
+    let text = name.to_string();
+    let with_doc = match (has_options, side.methods) {
+        (false, _) => doc.clone(),
+        (true, methods) => {
+            let link = if methods { format!("(Self::{text})") } else { String::new() };
+            let first = format!(" [`{text}`]{link} with options.");
+            let errors = row.errors(side);
+            quote!(#[doc = #first] #(#[doc = #errors])*)
+        }
+    };
     // An in-place form uses this only if an argument needs it.
     let unused = in_place.then(|| quote!(#[allow(unused_variables)]));
-    if !row.has_options() || in_place && row.casts_alone() {
-        return quote! {
+    let path = side.options_path(row);
+    let own = if receiver.is_empty() { quote!() } else { quote!(self,) };
+    let mut made = Forms::default();
+    let call = match is_generic {
+        true => {
+            let plains = parameters.iter().map(|Parameter { name, plain, .. }| quote!(#name: #plain));
+            made.plain = quote! {
+                #unused
+                #[track_caller]
+                pub(crate) fn #name #lifetime(#first #(#plains,)* #options) -> #core::Result<#plain_returned> {
+                    #value
+                }
+            };
+            let given = has_options.then(|| quote!(options));
+            made.methods = quote! {
+                #with_doc
+                #[inline]
+                #[track_caller]
+                #with_signature { plain::#name(#own #(#passed,)* #given) }
+            };
+            quote!(plain::#name)
+        }
+        false => {
+            made.methods = quote! {
+                #with_doc
+                #unused
+                #[track_caller]
+                #with_signature { #bound #value }
+            };
+            match (side.is_method(row), side.methods) {
+                (false, false) => quote!(#with),
+                _ => quote!(Self::#with),
+            }
+        }
+    };
+    if has_options {
+        made.methods.extend(quote! {
             #doc
-            #unused
             #[inline]
             #[track_caller]
-            #plain { #value }
-        };
+            #plain { #call(#own #(#passed,)* #path::new()) }
+        });
     }
-    let (text, with) = (name.to_string(), row.with_name(in_place));
-    let (options, options_name) = (side.options_type(row), row.options_name());
-    let called = match (side.is_method(row), side.methods) {
-        (true, _) => quote!(self.#with),
-        (false, true) => quote!(Self::#with),
-        (false, false) => quote!(#with),
-    };
-    let path = if side.local_types { quote!(#options_name) } else { quote!(#core::options::#options_name) };
-    let with_doc = match side.methods {
-        true => format!(" [`{text}`](Self::{text}) with options."),
-        false => format!(" [`{text}`] with options."),
-    };
-    let errors = row.errors(side);
-    quote! {
-        #doc
-        #[inline]
-        #[track_caller]
-        #plain {
-            #called(#(#passed,)* #path::new())
-        }
-        #[doc = #with_doc]
-        #(#[doc = #errors])*
-        #unused
-        #[inline]
-        #[track_caller]
-        pub fn #with(#receiver #(#parameters,)* options: #options) -> #core::Result<#returned> { #value }
-    }
+    made
 }
 
 /// The option struct of an op.

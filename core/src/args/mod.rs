@@ -30,6 +30,7 @@ pub use crate::cpu::resample::Interpolation;
 pub use crate::cpu::sample::{Outside, Sampling};
 pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
+pub use crate::operand::TensorOrNumber;
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::index::Reduce;
 pub use crate::ops::linalg::Triangle;
@@ -120,13 +121,30 @@ impl Argument for Cast {
     label = "expected `i32`, `i64`, `isize`, `u32` or `usize`",
     note = "an existing dim can also be given by its name, several as a list, and all as `..`; a new dim is named by an option"
 )]
-pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {}
-impl Whole for i32 {}
-impl Whole for i64 {}
-impl Whole for isize {}
-impl Whole for u32 {}
-impl Whole for usize {}
-impl Whole for Place {}
+pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {
+    /// The number in a type that has those of all the others.
+    #[doc(hidden)]
+    fn number(self) -> i128;
+}
+
+/// `i32` becomes `impl Whole for i32 { fn number(self) -> i128 { self as i128 } }`.
+macro_rules! whole_numbers {
+    ($($ty:ty),*) => {$(
+        impl Whole for $ty {
+            #[inline]
+            fn number(self) -> i128 {
+                self as i128
+            }
+        }
+    )*};
+}
+whole_numbers!(i32, i64, isize, u32, usize);
+
+impl Whole for Place {
+    fn number(self) -> i128 {
+        self.0 as i128
+    }
+}
 
 /// A whole number as a position. One too large for `isize` becomes the largest, which is out of range of
 /// every tensor.
@@ -136,24 +154,57 @@ pub fn position(number: impl TryInto<isize>) -> isize {
     number.try_into().unwrap_or(isize::MAX)
 }
 
-/// Converts an integer to a size or an index.
+/// An integer as an index.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] if it does not fit, such as a negative length.
-#[inline]
+/// [`ErrorKind::Value`] if it does not fit.
+#[doc(hidden)]
 #[track_caller]
-pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInto<T>) -> Result<T> {
-    match TryInto::<T>::try_into(value) {
+pub fn whole(op: &'static str, name: &'static str, value: i128) -> Result<isize> {
+    match isize::try_from(value) {
         Ok(value) => Ok(value),
-        Err(_) => {
-            let value = value.to_string();
-            let message = match value.starts_with('-') {
-                true => format!("`{name}` must not be negative, got {value}"),
-                false => format!("`{name}` is too large: {value}"),
-            };
-            Err(Error::new(ErrorKind::Value, op, message))
-        }
+        Err(_) => Err(not_whole(op, name, value)),
     }
+}
+
+/// An integer as a size.
+///
+/// # Errors
+/// [`ErrorKind::Value`] if it is negative or does not fit.
+#[doc(hidden)]
+#[track_caller]
+pub fn length(op: &'static str, name: &'static str, value: i128) -> Result<usize> {
+    match usize::try_from(value) {
+        Ok(value) => Ok(value),
+        Err(_) => Err(not_whole(op, name, value)),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn not_whole(op: &'static str, name: &'static str, value: i128) -> Error {
+    let message = match value < 0 {
+        true => format!("`{name}` must not be negative, got {value}"),
+        false => format!("`{name}` is too large: {value}"),
+    };
+    Error::new(ErrorKind::Value, op, message)
+}
+
+/// A list of tensors as a method is given it.
+#[doc(hidden)]
+#[inline]
+pub fn list<T: Clone>(given: impl IntoIterator<Item: AsRef<T>>) -> Vec<T> {
+    let mut tensors = Vec::new();
+    for tensor in given {
+        tensors.push(tensor.as_ref().clone());
+    }
+    tensors
+}
+
+/// A list of tensors as ops take it.
+#[doc(hidden)]
+pub fn references<T>(tensors: &[T]) -> Vec<&T> {
+    tensors.iter().collect()
 }
 
 /// Arguments that need no look-up and are copied. A row gives the type, a description of what a call by name

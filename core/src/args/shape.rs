@@ -10,6 +10,14 @@ use crate::tensor::NamedTensor;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(pub OpenShape);
 
+impl Shape {
+    /// The sizes as a caller wrote them, for an argument of `op`, which errors name.
+    #[doc(hidden)]
+    pub fn of(op: &'static str, dims: Result<OpenShape>) -> Result<Shape> {
+        dims.map(Shape).map_err(|error| error.of(op))
+    }
+}
+
 impl Argument for Shape {
     type Resolved = OpenShape;
     type View<'a> = &'a OpenShape;

@@ -1,0 +1,119 @@
+//! What the plain functions behind the methods of ops get.
+//!
+//! A method such as `x.add(2.0)` is generic, so it is compiled in each crate that calls it. It only converts
+//! its arguments to the types here and calls a function that is compiled once, in this crate.
+
+use crate::parameter::Parameter;
+use crate::tensor::Tensor;
+use namegrad_core::{DType, Error, NamedTensor, Result, Scalar};
+use std::borrow::Cow;
+
+/// A tensor or a parameter, passed by reference.
+#[derive(Clone, Copy)]
+pub enum Handle<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A parameter, whose tensor is read when the op runs.
+    Parameter(&'a Parameter),
+}
+
+impl<'a> Handle<'a> {
+    /// The tensor as it is now.
+    ///
+    /// # Errors
+    /// As [`Parameter::try_tensor`].
+    #[inline]
+    #[track_caller]
+    pub fn tensor(self) -> Result<Cow<'a, Tensor>> {
+        match self {
+            Handle::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
+            Handle::Parameter(parameter) => Ok(Cow::Owned(parameter.try_tensor()?)),
+        }
+    }
+}
+
+/// An operand as it was passed.
+#[derive(Clone, Copy)]
+pub enum TensorOrNumber<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A parameter, whose tensor is read when the op runs.
+    Parameter(&'a Parameter),
+    /// A number.
+    Number(Scalar),
+}
+
+impl<'a> TensorOrNumber<'a> {
+    /// The tensor, or the number as a tensor for an op with a tensor of `dtype`.
+    ///
+    /// # Errors
+    /// As [`Parameter::try_tensor`]; [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
+    #[inline]
+    #[track_caller]
+    pub fn tensor(self, dtype: DType) -> Result<Cow<'a, Tensor>> {
+        match self {
+            TensorOrNumber::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
+            TensorOrNumber::Parameter(parameter) => Ok(Cow::Owned(parameter.try_tensor()?)),
+            TensorOrNumber::Number(number) => {
+                Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(number, dtype)?)))
+            }
+        }
+    }
+
+    /// The dtype of the tensor, or that which a number has alone.
+    ///
+    /// # Errors
+    /// As [`Parameter::try_tensor`].
+    #[track_caller]
+    pub fn dtype(self) -> Result<DType> {
+        match self {
+            TensorOrNumber::Tensor(tensor) => Ok(tensor.dtype()),
+            TensorOrNumber::Parameter(parameter) => Ok(parameter.try_tensor()?.dtype()),
+            TensorOrNumber::Number(number) => Ok(number.dtype()),
+        }
+    }
+}
+
+/// What an op was given for a tensor of its row.
+#[derive(Clone, Copy)]
+pub enum Input<'a> {
+    /// A tensor.
+    One(&'a Tensor),
+    /// A tensor or nothing.
+    Optional(Option<&'a Tensor>),
+    /// Any number of tensors.
+    List(&'a [&'a Tensor]),
+}
+
+/// The values of all inputs of an op.
+pub(crate) fn values<'a>(inputs: &[Input<'a>]) -> Vec<&'a NamedTensor> {
+    let mut values = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        match *input {
+            Input::One(x) => values.push(x.value()),
+            Input::Optional(None) => {}
+            Input::Optional(Some(x)) => values.push(x.value()),
+            Input::List(tensors) => {
+                for x in tensors {
+                    values.push(x.value());
+                }
+            }
+        }
+    }
+    values
+}
+
+/// The result of the function of an op. Its errors name the op that the user called, and its inputs, rather
+/// than an op that the function is made of.
+#[inline]
+pub fn named<T>(result: Result<T>, op: &'static str, inputs: &[Input<'_>]) -> Result<T> {
+    match result {
+        Ok(made) => Ok(made),
+        Err(error) => Err(renamed(error, op, inputs)),
+    }
+}
+
+#[cold]
+fn renamed(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
+    error.of_call(op, &values(inputs))
+}
