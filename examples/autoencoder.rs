@@ -59,10 +59,10 @@ impl Autoencoder {
             .then(Linear::new(("code", code), ("features", 128))?)
             .then(Relu)
             .then(Unflatten::new("features", [("C", 32), ("H", 2), ("W", 2)])?)
-            .then(double()?)
+            .then(double())
             .then(smooth(32, 16)?) // [N, C=16, H=4, W=4]
             .then(Relu)
-            .then(double()?)
+            .then(double())
             .then(smooth(16, 1)?); // [N, C=1, H=8, W=8]
         Ok(Autoencoder { encoder, decoder })
     }

@@ -128,7 +128,7 @@ pub mod prelude {
         AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, BatchNorm, Conv1d, Conv2d,
         Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Embedding, Flatten, GroupNorm,
         Layer, LayerNorm, Linear, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module,
-        MultiheadAttention, Relu, Residual, RmsNorm, Sequential, Sigmoid, Tanh,
+        ModuleFields, MultiheadAttention, Relu, Residual, RmsNorm, Sequential, Sigmoid, Tanh,
     };
     pub use namegrad_nn::{Gru, GruOptions, Lstm, LstmOptions, LstmOutput, RecurrentOutput, Rnn, RnnOptions};
     pub use namegrad_optim::schedule::{Cosine, OneCycle, Schedule, Scheduler};

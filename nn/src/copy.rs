@@ -3,7 +3,7 @@
 
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
-use crate::module::{Fields, Module, walk};
+use crate::module::{Fields, ModuleFields, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 /// The clone of a module, with other parameters and buffers.
 #[track_caller]
-pub(crate) fn deep_copy<M: Module + Clone>(module: &M) -> Result<M> {
+pub(crate) fn deep_copy<M: ModuleFields + Clone>(module: &M) -> Result<M> {
     let (copy, failed) = places::copying(|| module.clone());
     check(&|visitor| module.fields(visitor), &|visitor| copy.fields(visitor), failed)?;
     Ok(copy)
@@ -67,7 +67,7 @@ impl fmt::Display for NotCloned {
     }
 }
 
-impl Module for NotCloned {
+impl ModuleFields for NotCloned {
     fn fields(&self, _: &mut Visitor<'_>) {}
 
     fn describe(&self) -> String {
@@ -84,7 +84,7 @@ impl Layer for NotCloned {
     }
 }
 
-/// What the derive macro asks: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a
+/// A question of the derive macro: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a
 /// layer that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(PhantomData<fn(&T)>);

@@ -2,7 +2,7 @@
 //! through them.
 
 use crate::buffer::Buffer;
-use crate::module::Module;
+use crate::module::ModuleFields;
 use crate::parametrize::Parametrized;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Parameter;
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A type that can be a field of a [`Module`]: a parameter, a buffer, a flag, another module, a list of
+/// A type that can be a field of a [`Module`](crate::Module): a parameter, a buffer, a flag, another module, a list of
 /// these, or plain data.
 ///
 /// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
@@ -65,7 +65,7 @@ pub trait Field {
     fn visit(&self, visitor: &mut Visitor<'_>);
 }
 
-impl<M: Module + ?Sized> Field for M {
+impl<M: ModuleFields + ?Sized> Field for M {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Module(&Description(self)));
         self.fields(visitor);
@@ -75,13 +75,13 @@ impl<M: Module + ?Sized> Field for M {
 /// The description of a module, which is created when it is printed.
 struct Description<'m, M: ?Sized>(&'m M);
 
-impl<M: Module + ?Sized> fmt::Display for Description<'_, M> {
+impl<M: ModuleFields + ?Sized> fmt::Display for Description<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.describe())
     }
 }
 
-/// An item that [`Module::entries`] finds.
+/// An item that [`Module::entries`](crate::Module::entries) finds.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Entry<'a> {
@@ -91,7 +91,7 @@ pub enum Entry<'a> {
     Buffer(&'a Buffer),
     /// The flag for training or evaluation mode.
     Training(&'a Training),
-    /// A module, given by its [description](Module::describe). Its parts follow, with longer paths.
+    /// A module, given by its [description](ModuleFields::describe). Its parts follow, with longer paths.
     Module(&'a dyn fmt::Display),
     /// A parameter that is [computed](crate::parametrize) from others, which follow.
     Computed(&'a Parameter),
@@ -119,6 +119,17 @@ impl<'v> Visitor<'v> {
         self.path.push_str(name);
         field.visit(self);
         self.path.truncate(length);
+    }
+
+    /// Visits fields with their names. A field without a name is [flattened](crate::Module): its own fields
+    /// take its place.
+    pub fn fields(&mut self, fields: &[(&str, &dyn Field)]) {
+        for (name, field) in fields {
+            match name.is_empty() {
+                true => field.visit(self),
+                false => self.field(name, *field),
+            }
+        }
     }
 
     /// Visits the parts of a parameter that is computed: `layer.weight` becomes

@@ -68,8 +68,9 @@
 
 mod buffer;
 mod call;
+mod copy;
 #[doc(hidden)]
-pub mod copy;
+pub mod derived;
 mod field;
 pub mod functional;
 pub mod init;
@@ -86,8 +87,9 @@ mod training;
 pub use buffer::Buffer;
 pub use call::{functional_call, gradcheck_module, gradcheck_module_with};
 pub use field::{Entry, Field, Visitor};
+pub use functional::layers::*;
 pub use layers::*;
-pub use module::Module;
+pub use module::{Module, ModuleFields};
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};

@@ -1,4 +1,5 @@
-//! [`Module`], the trait of layers and models, and the walks over their parameters by path. `field.rs` has
+//! [`Module`], the trait of layers and models, the walks over their parameters by path, and [`ModuleFields`],
+//! what a module must implement. `field.rs` has
 //! the fields of modules; `copy.rs`, `call.rs` and `parametrize` what else can be done with a module.
 
 use crate::buffer::Buffer;
@@ -26,8 +27,10 @@ use std::sync::Arc;
 /// # Attributes of the derive macro
 /// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`](crate::Field)
 /// - `#[module(flatten)]` on a field: the name of the field is left out of paths
-/// - `#[module(describe = path)]` on the struct: the [description](Self::describe) is `path(&self)` instead
+/// - `#[module(describe = path)]` on the struct: the [description](ModuleFields::describe) is `path(&self)` instead
 ///   of the name of the struct
+/// - `#[module(layer)]` on the struct: implements [`Layer`](crate::Layer) with your method
+///   `forward(&self, x: &Tensor) -> Result<Tensor>`; `#[module(layer(x, target))]` for several tensors
 /// - `#[module(no_display)]` on the struct: you implement `Display` yourself
 /// - `#[module(crate = path)]` on the struct: the path of this trait's module if it is not `::namegrad::nn`
 ///
@@ -59,20 +62,7 @@ use std::sync::Arc;
 /// assert!(model.to_string().contains("hidden.weight"));
 /// # Ok::<(), Error>(())
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a module",
-    label = "not a module",
-    note = "add #[derive(Module)] to it"
-)]
-pub trait Module: fmt::Display {
-    /// Shows every field to the visitor: `visitor.field("weight", &self.weight)`. The derive macro implements
-    /// this.
-    fn fields(&self, visitor: &mut Visitor<'_>);
-
-    /// A short description for the summary, such as `Linear(in=64 -> out=128)`. By default, the derive macro
-    /// uses the name of the struct.
-    fn describe(&self) -> String;
-
+pub trait Module: ModuleFields {
     /// Calls `f` with every parameter, buffer, training flag and module in this module, and its path.
     ///
     /// ```
@@ -152,7 +142,7 @@ pub trait Module: fmt::Display {
     /// # Ok::<(), Error>(())
     /// ```
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(Parameter::zero_grad);
+        parameters(&|visitor| self.fields(visitor)).iter().for_each(Parameter::zero_grad);
     }
 
     /// Freezes (`false`) or unfreezes (`true`) all parameters.
@@ -263,12 +253,6 @@ pub trait Module: fmt::Display {
         crate::copy::deep_copy(self)
     }
 
-    /// A clone in a box, if the module implements `Clone` and is a layer from tensor to tensor: what a
-    /// [`Sequential`](crate::Sequential) copies. The derive macro implements this.
-    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
-        None
-    }
-
     /// The number of elements of all parameters. A shared parameter counts once.
     ///
     /// ```
@@ -366,6 +350,30 @@ pub trait Module: fmt::Display {
     }
 }
 
+impl<M: ModuleFields + ?Sized> Module for M {}
+
+/// The fields of a module and its text: what `#[derive(Module)]` implements. Every type that has it is a
+/// [`Module`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a module",
+    label = "not a module",
+    note = "add #[derive(Module)] to it"
+)]
+pub trait ModuleFields: fmt::Display {
+    /// Shows every field to the visitor: `visitor.field("weight", &self.weight)`.
+    fn fields(&self, visitor: &mut Visitor<'_>);
+
+    /// A short description for the summary, such as `Linear(in=64 -> out=128)`. By default, the derive macro
+    /// uses the name of the struct.
+    fn describe(&self) -> String;
+
+    /// A clone in a box, if the module implements `Clone` and is a layer from tensor to tensor: what a
+    /// [`Sequential`](crate::Sequential) copies. The derive macro implements this.
+    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
+        None
+    }
+}
+
 /// A function that shows the fields of a module to a visitor.
 pub(crate) type Fields<'m> = &'m dyn Fn(&mut Visitor<'_>);
 
@@ -449,7 +457,7 @@ fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-impl<M: Module + ?Sized> Module for Box<M> {
+impl<M: ModuleFields + ?Sized> ModuleFields for Box<M> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         (**self).fields(visitor);
     }
@@ -461,7 +469,7 @@ impl<M: Module + ?Sized> Module for Box<M> {
     }
 }
 
-impl<M: Module + ?Sized> Module for Arc<M> {
+impl<M: ModuleFields + ?Sized> ModuleFields for Arc<M> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         (**self).fields(visitor);
     }

@@ -183,20 +183,20 @@ fn rows() -> Result<Vec<Row>> {
         LogSigmoid: LogSigmoid, LogSigmoid; x;
         Softsign: Softsign, Softsign; x;
         Tanhshrink: Tanhshrink, Tanhshrink; x;
-        Elu: Elu::new()?, Elu::new()?; x;
-        Celu: Celu::new()?, Celu::new()?; x;
-        LeakyRelu: LeakyRelu::new()?, LeakyRelu::new()?; x;
-        Softplus: Softplus::new()?, Softplus::new()?; x;
-        Hardtanh: Hardtanh::new()?, Hardtanh::new()?; x;
-        Softshrink: Softshrink::new()?, Softshrink::new()?; x;
-        Hardshrink: Hardshrink::new()?, Hardshrink::new()?; x;
-        Gelu: Gelu::new()?, Gelu::default(); x;
-        Rrelu: eval(Rrelu::new()?), eval(Rrelu::default()); x;
-        Threshold: Threshold::new(0.1, 20)?, Threshold::new(0.1, 20)?; x;
-        Softmax: Softmax::new("class")?, Softmax::new(1)?; x;
-        LogSoftmax: LogSoftmax::new("class")?, LogSoftmax::new(1)?; x;
-        Softmin: Softmin::new("class")?, Softmin::new(1)?; x;
-        Glu: Glu::new("class")?, Glu::new(1)?; x;
+        Elu: Elu::new(), Elu::new(); x;
+        Celu: Celu::new(), Celu::new(); x;
+        LeakyRelu: LeakyRelu::new(), LeakyRelu::new(); x;
+        Softplus: Softplus::new(), Softplus::new(); x;
+        Hardtanh: Hardtanh::new(), Hardtanh::new(); x;
+        Softshrink: Softshrink::new(), Softshrink::new(); x;
+        Hardshrink: Hardshrink::new(), Hardshrink::new(); x;
+        Gelu: Gelu::new(), Gelu::default(); x;
+        Rrelu: eval(Rrelu::new()), eval(Rrelu::default()); x;
+        Threshold: Threshold::new(0.1, 20), Threshold::new(0.1, 20); x;
+        Softmax: Softmax::new("class"), Softmax::new(1); x;
+        LogSoftmax: LogSoftmax::new("class"), LogSoftmax::new(1); x;
+        Softmin: Softmin::new("class"), Softmin::new(1); x;
+        Glu: Glu::new("class"), Glu::new(1); x;
         Prelu: Prelu::new(("C", 4))?, Prelu::new(4)?; image;
 
         Linear: Linear::new(("class", 4), ("out", 3))?, Linear::new(4, 3)?; x;
@@ -253,12 +253,12 @@ fn rows() -> Result<Vec<Row>> {
 
         Flatten: Flatten::new(["C", "H", "W"], "features")?, Flatten::default(); image;
         Unflatten: Unflatten::new("C", [("A", 2), ("B", 2)])?, Unflatten::new(1, [2, 2])?; image;
-        ZeroPad: ZeroPad::new([("H", (1, 2)), ("W", (2, 0))])?, ZeroPad::new([2, 0, 1, 2])?; image;
-        ConstantPad: ConstantPad::new([("H", 1)], 0.5)?, ConstantPad::new([0, 0, 1, 1], 0.5)?; image;
-        ReflectionPad: ReflectionPad::new([("H", (1, 2)), ("W", (2, 0))])?, ReflectionPad::new([2, 0, 1, 2])?; image;
-        ReplicationPad: ReplicationPad::new([("W", (2, 1))])?, ReplicationPad::new([2, 1])?; image;
-        CircularPad: CircularPad::new([("H", (1, 2)), ("W", (2, 0))])?, CircularPad::new([2, 0, 1, 2])?; image;
-        Upsample: Upsample::new([("H", 8), ("W", 3)])?, Upsample::new([8, 3])?; image;
+        ZeroPad: ZeroPad::new([("H", (1, 2)), ("W", (2, 0))]), ZeroPad::new([2, 0, 1, 2]); image;
+        ConstantPad: ConstantPad::new([("H", 1)], 0.5), ConstantPad::new([0, 0, 1, 1], 0.5); image;
+        ReflectionPad: ReflectionPad::new([("H", (1, 2)), ("W", (2, 0))]), ReflectionPad::new([2, 0, 1, 2]); image;
+        ReplicationPad: ReplicationPad::new([("W", (2, 1))]), ReplicationPad::new([2, 1]); image;
+        CircularPad: CircularPad::new([("H", (1, 2)), ("W", (2, 0))]), CircularPad::new([2, 0, 1, 2]); image;
+        Upsample: Upsample::new([("H", 8), ("W", 3)]), Upsample::new([8, 3]); image;
         Unfold: Unfold::builder("C", hw).name("window").build()?, Unfold::new(1, hw_)?; image;
         Fold: Fold::builder("C", [("H", 4), ("W", 6)], [2, 2]).windows("window").build()?,
             Fold::new(1, [4, 6], [2, 2])?; columns;
@@ -285,34 +285,34 @@ fn rows() -> Result<Vec<Row>> {
             plain_both().dim_feedforward(5).num_encoder_layers(1).num_decoder_layers(1).build()?; source, target;
         RotaryEmbedding: RotaryEmbedding::new(("width", 4), "seq")?, RotaryEmbedding::new(4, -2)?; heads;
 
-        PairwiseDistance: PairwiseDistance::new("class")?, PairwiseDistance::new(1)?; x, other;
-        CosineSimilarity: CosineSimilarity::new("class")?, CosineSimilarity::new(1)?; x, other;
-        MseLoss: MseLoss::new()?, MseLoss::default(); x, other;
-        L1Loss: L1Loss::new()?, L1Loss::new()?; x, other;
-        SmoothL1Loss: SmoothL1Loss::new()?, SmoothL1Loss::new()?; x, other;
-        HuberLoss: HuberLoss::new()?, HuberLoss::new()?; x, other;
-        PoissonNllLoss: PoissonNllLoss::new()?, PoissonNllLoss::new()?; x, other;
-        GaussianNllLoss: GaussianNllLoss::new()?, GaussianNllLoss::new()?; x, other, p;
-        BceLoss: BceLoss::new()?, BceLoss::new()?; p, q;
-        BceWithLogitsLoss: BceWithLogitsLoss::new()?, BceWithLogitsLoss::new()?; x, q;
-        KlDivLoss: KlDivLoss::new()?, KlDivLoss::new()?; x, q;
-        CrossEntropyLoss: CrossEntropyLoss::new("class")?, CrossEntropyLoss::new(1)?; x, classes;
-        CrossEntropyLoss: CrossEntropyLoss::new("class")?, CrossEntropyLoss::new(1)?; x, q;
+        PairwiseDistance: PairwiseDistance::new("class"), PairwiseDistance::new(1); x, other;
+        CosineSimilarity: CosineSimilarity::new("class"), CosineSimilarity::new(1); x, other;
+        MseLoss: MseLoss::new(), MseLoss::default(); x, other;
+        L1Loss: L1Loss::new(), L1Loss::new(); x, other;
+        SmoothL1Loss: SmoothL1Loss::new(), SmoothL1Loss::new(); x, other;
+        HuberLoss: HuberLoss::new(), HuberLoss::new(); x, other;
+        PoissonNllLoss: PoissonNllLoss::new(), PoissonNllLoss::new(); x, other;
+        GaussianNllLoss: GaussianNllLoss::new(), GaussianNllLoss::new(); x, other, p;
+        BceLoss: BceLoss::new(), BceLoss::new(); p, q;
+        BceWithLogitsLoss: BceWithLogitsLoss::new(), BceWithLogitsLoss::new(); x, q;
+        KlDivLoss: KlDivLoss::new(), KlDivLoss::new(); x, q;
+        CrossEntropyLoss: CrossEntropyLoss::new("class"), CrossEntropyLoss::new(1); x, classes;
+        CrossEntropyLoss: CrossEntropyLoss::new("class"), CrossEntropyLoss::new(1); x, q;
         LinearCrossEntropyLoss: LinearCrossEntropyLoss::new(("class", 4), ("kind", 5))?, LinearCrossEntropyLoss::new(4, 5)?; x, classes;
-        NllLoss: NllLoss::new("class")?, NllLoss::new(1)?; x, classes;
-        MultiMarginLoss: MultiMarginLoss::new("class")?, MultiMarginLoss::new(1)?; x, classes;
-        MultilabelMarginLoss: MultilabelMarginLoss::new("class")?, MultilabelMarginLoss::new(1)?; x, labels;
-        MultilabelSoftMarginLoss: MultilabelSoftMarginLoss::new("class")?, MultilabelSoftMarginLoss::new(1)?; x, q;
-        SoftMarginLoss: SoftMarginLoss::new()?, SoftMarginLoss::new()?; x, all_signs;
-        HingeEmbeddingLoss: HingeEmbeddingLoss::new()?, HingeEmbeddingLoss::new()?; x, all_signs;
-        MarginRankingLoss: MarginRankingLoss::new()?, MarginRankingLoss::new()?; x, other, all_signs;
-        CosineEmbeddingLoss: CosineEmbeddingLoss::new("class")?, CosineEmbeddingLoss::new(1)?; x, other, signs;
-        TripletMarginLoss: TripletMarginLoss::new("class")?, TripletMarginLoss::new(1)?; x, other, third;
-        TripletMarginWithDistanceLoss: TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum("class"))?,
-            TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum(1))?; x, other, third;
+        NllLoss: NllLoss::new("class"), NllLoss::new(1); x, classes;
+        MultiMarginLoss: MultiMarginLoss::new("class"), MultiMarginLoss::new(1); x, classes;
+        MultilabelMarginLoss: MultilabelMarginLoss::new("class"), MultilabelMarginLoss::new(1); x, labels;
+        MultilabelSoftMarginLoss: MultilabelSoftMarginLoss::new("class"), MultilabelSoftMarginLoss::new(1); x, q;
+        SoftMarginLoss: SoftMarginLoss::new(), SoftMarginLoss::new(); x, all_signs;
+        HingeEmbeddingLoss: HingeEmbeddingLoss::new(), HingeEmbeddingLoss::new(); x, all_signs;
+        MarginRankingLoss: MarginRankingLoss::new(), MarginRankingLoss::new(); x, other, all_signs;
+        CosineEmbeddingLoss: CosineEmbeddingLoss::new("class"), CosineEmbeddingLoss::new(1); x, other, signs;
+        TripletMarginLoss: TripletMarginLoss::new("class"), TripletMarginLoss::new(1); x, other, third;
+        TripletMarginWithDistanceLoss: TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum("class")),
+            TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum(1)); x, other, third;
         AdaptiveLogSoftmaxWithLoss: AdaptiveLogSoftmaxWithLoss::new(("class", 4), ("word", 9), [2, 5])?,
             AdaptiveLogSoftmaxWithLoss::new(4, 9, [2, 5])?; x, classes;
-        CtcLoss: CtcLoss::new("time", "class")?, CtcLoss::new(0, 2)?; log_probs, targets, lengths, label_lengths;
+        CtcLoss: CtcLoss::new("time", "class"), CtcLoss::new(0, 2); log_probs, targets, lengths, label_lengths;
     })
 }
 

@@ -143,7 +143,7 @@ fn copies_of_boxed_layers() -> Result<()> {
         .then(BatchNorm::new(("C", 2))?)
         .then(MaxPool2d::new([("H", 2), ("W", 2)])?)
         .then(Relu)
-        .then(namegrad::nn::Gelu::new()?)
+        .then(namegrad::nn::Gelu::new())
         .then(Residual::new(Sequential::new().then(Linear::new(("C", 2), ("C", 2))?)))
         .then_named(
             "head",

@@ -354,7 +354,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         pack_padded_sequence(&x, &lengths, "time")?;
     }
     F::pad(&x, [("H", (1, 1)), ("W", (0, 2))])?;
-    ReflectionPad::new([("H", 1), ("W", 1)])?;
+    ReflectionPad::new([("H", 1), ("W", 1)]);
     F::interpolate_with(
         &x,
         None,

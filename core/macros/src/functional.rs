@@ -5,18 +5,20 @@ use crate::autocast::with_casts;
 use crate::composed::{call, how, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
-use crate::row::{Row, Table};
+use crate::layer;
+use crate::row::{Row, Table, here, parse_layers};
 use crate::tape::entry;
 use crate::values::{Forms, forms, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
-use syn::{Error, Result};
+use quote::{format_ident, quote};
+use syn::parse::ParseStream;
+use syn::{Error, Result, Token};
 
 /// Checks that a row of a function has nothing that it must not have.
 pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
         true => Err("a function has no kernel, keeps nothing and writes to nothing"),
-        false => Ok(()),
+        false => layer::check(row),
     }
 }
 
@@ -24,7 +26,7 @@ pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
 pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::functions();
     let mut functions = Forms::default();
-    let (mut options, mut entries) = (TokenStream::new(), TokenStream::new());
+    let [mut options, mut entries, mut layers] = std::array::from_fn(|_| TokenStream::new());
     for row in &table.rows {
         functions.extend(function(row, &side));
         if row.has_options() {
@@ -32,11 +34,18 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         }
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
+        layers.extend(layer::of_row(row, &side));
     }
     let (plain, functions) = (functions.module(), &functions.methods);
     quote! {
         #plain
         #functions
+        /// The layers of this table.
+        pub(crate) mod layers {
+            #[allow(unused_imports)] // a table may have none
+            use super::*;
+            #layers
+        }
         #[doc(hidden)]
         pub mod options { use super::*; #options }
         #[allow(unused_imports)] // a table may have none
@@ -58,42 +67,62 @@ fn function(row: &Row, side: &Side) -> Forms {
     forms(row, side, &row.doc(side), &returned, &value, name)
 }
 
-/// Functions for ops of a table that are methods.
-pub(crate) fn functions<'a>(table: &Table, ops: impl Iterator<Item = &'a Ident>) -> Result<TokenStream> {
+/// Functions for ops of a table that are methods, `relu layer Relu, elu`, and their layers.
+pub(crate) fn functions(mut table: Table, ops: ParseStream<'_>) -> Result<TokenStream> {
     let side = Side { local_types: false, ..Side::functions() };
-    let mut functions = TokenStream::new();
-    for op in ops {
-        let Some(row) = table.rows.iter().find(|row| row.name == *op) else {
+    let (mut functions, mut layers) = (TokenStream::new(), TokenStream::new());
+    while !ops.is_empty() {
+        let op: Ident = ops.parse()?;
+        let Some(row) = table.rows.iter_mut().find(|row| row.name == op) else {
             let near = nearest(&op.to_string(), table.rows.iter().map(|row| row.name.to_string()));
             let message = format!("`{op}` is not an op of core/src/ops/{}.rs{near}", table.name);
             return Err(Error::new(op.span(), message));
         };
-        let parameters = side.parameters(row);
-        let given: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
-        let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
-        let (returned, doc, name) = (side.returned(row), row.doc(&side), &row.name);
-        functions.extend(quote! {
-            #doc
+        row.layers = parse_layers(ops, row)?;
+        layer::check(row).map_err(|message| row.error(op.span(), message))?;
+        if !ops.is_empty() && ops.parse::<Option<Token![,]>>()?.is_none() {
+            return Err(here(ops, format!("`{op}`: expected `layer NAME`, `,` or `;`")));
+        }
+        functions.extend(of_method(row, &op, &side));
+        layers.extend(layer::of_row(row, &side));
+    }
+    let module = format_ident!("{}_layers", table.name);
+    let layers = (!layers.is_empty()).then(|| {
+        quote! {
+            /// The layers of these functions.
+            pub(crate) mod #module { use super::*; #layers }
+        }
+    });
+    Ok(quote!(#functions #layers))
+}
+
+/// The function `op` for the method of a row.
+fn of_method(row: &Row, op: &Ident, side: &Side) -> TokenStream {
+    let parameters = side.parameters(row);
+    let given: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
+    let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
+    let (returned, doc, name) = (side.returned(row), row.doc(side), &row.name);
+    let mut function = quote! {
+        #doc
+        #[inline]
+        #[track_caller]
+        pub fn #op(#(#parameters),*) -> ::namegrad_core::Result<#returned> {
+            ::namegrad_autograd::Tensor::#name(#(#given),*)
+        }
+    };
+    if row.has_options() {
+        let (with, options) = (row.with_name(false), side.options_type(row));
+        let doc = format!(" [`{op}`] with options.");
+        let errors = row.errors(side);
+        function.extend(quote! {
+            #[doc = #doc]
+            #(#[doc = #errors])*
             #[inline]
             #[track_caller]
-            pub fn #op(#(#parameters),*) -> ::namegrad_core::Result<#returned> {
-                ::namegrad_autograd::Tensor::#name(#(#given),*)
+            pub fn #with(#(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> {
+                ::namegrad_autograd::Tensor::#with(#(#given,)* options)
             }
         });
-        if row.has_options() {
-            let (with, options) = (row.with_name(false), side.options_type(row));
-            let doc = format!(" [`{op}`] with options.");
-            let errors = row.errors(&side);
-            functions.extend(quote! {
-                #[doc = #doc]
-                #(#[doc = #errors])*
-                #[inline]
-                #[track_caller]
-                pub fn #with(#(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> {
-                    ::namegrad_autograd::Tensor::#with(#(#given,)* options)
-                }
-            });
-        }
     }
-    Ok(functions)
+    function
 }

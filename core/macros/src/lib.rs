@@ -15,6 +15,7 @@ mod derivative;
 mod docs;
 mod functional;
 mod given;
+mod layer;
 mod row;
 mod setters;
 mod tape;
@@ -28,7 +29,6 @@ use quote::{format_ident, quote};
 use row::Table;
 use std::path::Path;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::punctuated::Punctuated;
 use syn::{Error, Ident, Result, Token, braced};
 
 /// A table of ops: `ops! { unary; rows }` in `core/src/ops/unary.rs`.
@@ -64,8 +64,9 @@ pub fn functional(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functional(input.into()))
 }
 
-/// Free functions for methods of tensors: `functions! { unary: relu, elu; along: softmax }`. The first word
-/// is the table that has their rows.
+/// Free functions for methods of tensors, and layers that call them:
+/// `functions! { unary: relu layer Relu, elu; along: softmax }`. The first word is the table that has their
+/// rows.
 #[proc_macro]
 pub fn functions(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functions(input.into()))
@@ -145,12 +146,12 @@ fn expand_ops(input: TokenStream) -> Result<Expansion> {
     let mut table: Table = syn::parse2(input.clone())?;
     table.keep(|row| {
         let no_method = row.tensors.first().is_some_and(|first| first.kind == row::TensorKind::Operand);
-        match row.gradient.is_some() || row.is_in_place_only() || no_method {
-            true => Err(
+        if row.gradient.is_some() || row.is_in_place_only() || no_method {
+            return Err(
                 "only composed ops exist in place alone, have an `Operand` first, or say here what their gradient is",
-            ),
-            false => Ok(()),
+            );
         }
+        layer::none(row)
     });
     let made = values::table(&table);
     let name = &table.name;
@@ -214,6 +215,7 @@ fn expand_kernels(input: TokenStream) -> Result<Expansion> {
 fn expand_composed(input: TokenStream) -> Result<Expansion> {
     let mut table: Table = syn::parse2(input)?;
     table.keep(composed::check);
+    table.keep(layer::none);
     Ok(Expansion { code: composed::table(&table), errors: table.errors })
 }
 
@@ -224,7 +226,7 @@ fn expand_functional(input: TokenStream) -> Result<Expansion> {
 }
 
 fn expand_functions(input: TokenStream) -> Result<TokenStream> {
-    /// `unary: relu, elu; ..`
+    /// `unary: relu layer Relu, elu; ..`
     struct Tables(Vec<(Ident, TokenStream)>);
     impl Parse for Tables {
         fn parse(input: ParseStream<'_>) -> Result<Tables> {
@@ -232,9 +234,12 @@ fn expand_functions(input: TokenStream) -> Result<TokenStream> {
             while !input.is_empty() {
                 let name = input.parse()?;
                 input.parse::<Token![:]>()?;
-                let ops = Punctuated::<Ident, Token![,]>::parse_separated_nonempty(input)?;
-                tables.push((name, quote!(#ops)));
+                let mut ops = TokenStream::new();
+                while !input.is_empty() && !input.peek(Token![;]) {
+                    ops.extend([input.parse::<TokenTree>()?]);
+                }
                 input.parse::<Option<Token![;]>>()?;
+                tables.push((name, ops));
             }
             Ok(Tables(tables))
         }
@@ -250,8 +255,7 @@ fn expand_functions(input: TokenStream) -> Result<TokenStream> {
 fn expand_functions_of(input: TokenStream) -> Result<TokenStream> {
     let Both(rows, ops) = syn::parse2(input)?;
     let table: Table = syn::parse2(resolved_here(rows))?;
-    let ops = Punctuated::<Ident, Token![,]>::parse_terminated.parse2(ops)?;
-    functional::functions(&table, ops.iter())
+    (|ops: ParseStream<'_>| functional::functions(table, ops)).parse2(ops)
 }
 
 /// Makes tokens that came through a macro resolve where they are used now. They keep their source locations,

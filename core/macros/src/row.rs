@@ -3,7 +3,7 @@
 //! ```text
 //! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
-//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] (";" | body)
+//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | body)
 //! tensors  = tensor ("," tensor)*
 //! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
 //!          | "value" ":" "Operand" ["of" "f64"]
@@ -11,6 +11,8 @@
 //! arg      = NAME ":" TYPE ["of" NAME ("," NAME)*] [("=" | "or") default]
 //! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}"
 //!          | "[" NAME "]"
+//! layer    = "layer" NAME ["(" setting ("," setting)* ")"]
+//! setting  = NAME ["=" value | "if" CHECK]
 //! class    = "floats" | "integers" | "bool"
 //! body     = "{" entry ("," entry)* "}"
 //! entry    = ("float" | "int" | "boolean" | "dtypes" | "before" | "like") ":" expression
@@ -26,7 +28,11 @@
 //! `constant` and `refused` are for composed ops, which otherwise have the derivative of the ops that they
 //! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a
 //! tensor that requires one.
+//!
+//! A function can have layers: `layer SoftMarginLoss`. An option in the parentheses is an argument of the
+//! layer's `new`; with `= value` it is fixed, and with `if CHECK`, `new` calls `CHECK(layer, name, value)?`.
 
+use crate::derivative::nearest;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
@@ -49,6 +55,8 @@ pub(crate) struct Row {
     pub(crate) rule: Option<LitStr>,
     /// `constant` or `refused`, in the row of a composed op.
     pub(crate) gradient: Option<Ident>,
+    /// The layers that call the op.
+    pub(crate) layers: Vec<Layer>,
     pub(crate) body: Option<Body>,
 }
 
@@ -94,6 +102,22 @@ pub(crate) struct Arg {
 pub(crate) struct Type {
     pub(crate) name: Ident,
     pub(crate) optional: bool,
+}
+
+/// A layer that calls the function of a row.
+pub(crate) struct Layer {
+    pub(crate) name: Ident,
+    pub(crate) settings: Vec<(Ident, Setting)>,
+}
+
+/// How a layer differs from its function in an argument.
+pub(crate) enum Setting {
+    /// `value`: an option of the function is an argument of `new`.
+    Required,
+    /// `mode = PadMode::Reflect`: the argument is fixed.
+    Fixed(TokenStream),
+    /// `p if probability`: `new` checks the argument.
+    Checked(Ident),
 }
 
 /// The outputs of an op.
@@ -166,6 +190,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         classes: Vec::new(),
         rule: None,
         gradient: None,
+        layers: Vec::new(),
         body: None,
     };
     let has_body = skip_row(&input.fork());
@@ -200,10 +225,11 @@ fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
         true => Some(Ident::new("constant", name.span())),
         false => word(input, "refused").then(|| Ident::new("refused", name.span())),
     };
+    row.layers = parse_layers(input, row)?;
     row.body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
     if input.parse::<Option<Token![;]>>()?.is_none() && row.body.is_none() {
         let message = format!(
-            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `{{ float: .. }}` or `;`, in this order"
+            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `layer ..`, `{{ float: .. }}` or `;`, in this order"
         );
         return Err(here(input, message));
     }
@@ -353,7 +379,7 @@ impl Row {
     }
 
     /// An error that names the op.
-    fn error(&self, at: Span, message: impl std::fmt::Display) -> Error {
+    pub(crate) fn error(&self, at: Span, message: impl std::fmt::Display) -> Error {
         Error::new(at, format!("`{}`: {message}", self.name))
     }
 
@@ -765,7 +791,8 @@ fn parse_classes(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
     if !word(input, "on") {
         return Ok(classes);
     }
-    while let Some((next, _)) = input.cursor().ident().filter(|(next, _)| next != "names") {
+    while let Some((next, _)) = input.cursor().ident().filter(|(next, _)| next != "names" && next != "layer")
+    {
         if !CLASSES.iter().any(|class| next == class) {
             let message =
                 format!("`{op}`: `{next}` is not a class of dtypes; there are {}", CLASSES.join(", "));
@@ -777,6 +804,51 @@ fn parse_classes(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
         return Err(here(input, format!("`{op}`: expected classes of dtypes: {}", CLASSES.join(", "))));
     }
     Ok(classes)
+}
+
+/// Parses the layers of a function. They name arguments that it has.
+pub(crate) fn parse_layers(input: ParseStream<'_>, row: &Row) -> Result<Vec<Layer>> {
+    let mut layers = Vec::new();
+    while word(input, "layer") {
+        let name: Ident = input.parse().map_err(|error: Error| {
+            row.error(error.span(), "expected the name of the layer, as `layer Softplus`")
+        })?;
+        let mut settings = Vec::new();
+        if input.peek(token::Paren) {
+            let inside;
+            parenthesized!(inside in input);
+            while !inside.is_empty() {
+                settings.push(parse_setting(&inside, row, &name)?);
+                if inside.parse::<Option<Token![,]>>()?.is_none() && !inside.is_empty() {
+                    return Err(here(
+                        &inside,
+                        format!("layer `{name}`: expected `= value`, `if CHECK`, `,` or `)`"),
+                    ));
+                }
+            }
+        }
+        layers.push(Layer { name, settings });
+    }
+    Ok(layers)
+}
+
+fn parse_setting(input: ParseStream<'_>, row: &Row, layer: &Ident) -> Result<(Ident, Setting)> {
+    let name: Ident = input.parse().map_err(|error: Error| {
+        Error::new(error.span(), format!("layer `{layer}`: expected an argument of `{}`", row.name))
+    })?;
+    let Some(arg) = row.args.iter().find(|arg| arg.name == name) else {
+        let near = nearest(&name.to_string(), row.args.iter().map(|arg| arg.name.to_string()));
+        let message = format!("layer `{layer}`: `{name}` is not an argument of `{}`{near}", row.name);
+        return Err(Error::new(name.span(), message));
+    };
+    let setting = if input.parse::<Option<Token![=]>>()?.is_some() {
+        Setting::Fixed(parse_default(input, layer, &name, &arg.ty)?)
+    } else if input.parse::<Option<Token![if]>>()?.is_some() {
+        Setting::Checked(input.parse()?)
+    } else {
+        Setting::Required
+    };
+    Ok((name, setting))
 }
 
 fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {

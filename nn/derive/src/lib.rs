@@ -12,7 +12,8 @@ use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_m
 ///
 /// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
 /// the struct, `#[module(describe = path)]` names a function that returns its text in the summary,
-/// `#[module(no_display)]` does not implement `Display`, and `#[module(crate = path)]` is the path of
+/// `#[module(layer)]` implements `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of
+/// several tensors with `#[module(layer(x, target))]`, `#[module(no_display)]` does not implement `Display`, and `#[module(crate = path)]` is the path of
 /// `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
@@ -51,12 +52,14 @@ struct StructOptions {
     krate: Path,
     describe: Option<Path>,
     no_display: bool,
+    /// The inputs of `forward`.
+    layer: Option<Vec<Ident>>,
 }
 
 impl StructOptions {
     fn of(attributes: &[syn::Attribute]) -> syn::Result<StructOptions> {
-        let mut options =
-            StructOptions { krate: parse_quote!(::namegrad::nn), describe: None, no_display: false };
+        let krate = parse_quote!(::namegrad::nn);
+        let mut options = StructOptions { krate, describe: None, no_display: false, layer: None };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("crate") {
@@ -65,8 +68,20 @@ impl StructOptions {
                     options.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
                 } else if meta.path.is_ident("no_display") {
                     options.no_display = true;
+                } else if meta.path.is_ident("layer") {
+                    let mut inputs = Vec::new();
+                    if meta.input.peek(syn::token::Paren) {
+                        meta.parse_nested_meta(|input| {
+                            inputs.push(input.path.require_ident()?.clone());
+                            Ok(())
+                        })?;
+                    } else {
+                        inputs.push(Ident::new("x", Span::call_site()));
+                    }
+                    options.layer = Some(inputs);
                 } else {
-                    let words = "expected `crate = path`, `describe = path` or `no_display` on the struct";
+                    let words =
+                        "expected `crate = path`, `describe = path`, `layer` or `no_display` on the struct";
                     return Err(meta.error(words));
                 }
                 Ok(())
@@ -84,7 +99,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             "Module can be derived for structs; for an enum, implement `namegrad::nn::Field` by hand and make it a field",
         ));
     };
-    let StructOptions { krate, describe, no_display } = StructOptions::of(&input.attrs)?;
+    let StructOptions { krate, describe, no_display, layer } = StructOptions::of(&input.attrs)?;
     let mut visits = Vec::new();
     let mut types = Vec::new();
     for (index, field) in data.fields.iter().enumerate() {
@@ -105,10 +120,8 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             None => Member::Unnamed(Index { index: index as u32, span }),
         };
         let access = quote_spanned!(span=> self.#member);
-        visits.push(match options.flatten {
-            true => quote_spanned!(span=> #krate::Field::visit(&#access, visitor);),
-            false => quote_spanned!(span=> visitor.field(#label, &#access);),
-        });
+        let label = if options.flatten { "" } else { label };
+        visits.push(quote_spanned!(span=> (#label, &#access)));
         types.push(&field.ty);
     }
     let describe = match describe {
@@ -123,8 +136,8 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         quote! {
             fn clone_in_box(&self) -> ::std::option::Option<::std::boxed::Box<dyn #krate::Layer>> {
                 #[allow(unused_imports)]
-                use #krate::copy::{Cloned as _, NotClonedHere as _};
-                (&#krate::copy::Probe::<Self>::new()).clone_of(self)
+                use #krate::derived::{Cloned as _, NotClonedHere as _};
+                (&#krate::derived::Probe::<Self>::new()).clone_of(self)
             }
         }
     });
@@ -134,16 +147,33 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         quote! {
             impl #impl_generics ::std::fmt::Display for #name #ty_generics #where_clause {
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                    ::std::fmt::Display::fmt(&#krate::Module::summary(self), f)
+                    #krate::derived::show(self, f)
+                }
+            }
+        }
+    });
+    let layer = layer.map(|inputs| {
+        let tensor = quote!(#krate::derived::Tensor);
+        let of = match &inputs[..] {
+            [_] => quote!(#tensor),
+            several => {
+                let each = several.iter().map(|_| &tensor);
+                quote!((#(#each),*))
+            }
+        };
+        quote! {
+            impl #impl_generics #krate::Layer<#of> for #name #ty_generics #where_clause {
+                #[track_caller]
+                fn forward(&self, (#(#inputs),*): &#of) -> #krate::derived::Result<#tensor> {
+                    <#name #ty_generics>::forward(self, #(#inputs),*)
                 }
             }
         }
     });
     Ok(quote! {
-        impl #impl_generics #krate::Module for #name #ty_generics #where_clause {
+        impl #impl_generics #krate::ModuleFields for #name #ty_generics #where_clause {
             fn fields(&self, visitor: &mut #krate::Visitor<'_>) {
-                let _ = &visitor;
-                #(#visits)*
+                visitor.fields(&[#(#visits),*]);
             }
             fn describe(&self) -> ::std::string::String {
                 #describe
@@ -151,6 +181,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             #clone_in_box
         }
         #display
+        #layer
     })
 }
 

@@ -6,9 +6,11 @@ use namegrad_core::{DType, Error, ErrorKind, Result, keep, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
-    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, threshold, celu, selu, mish, hardswish,
-        hardsigmoid, logsigmoid;
-    along: softmax, log_softmax;
+    unary: relu layer Relu, sigmoid layer Sigmoid, tanh layer Tanh, silu layer Silu, elu layer Elu,
+        leaky_relu layer LeakyRelu, softplus layer Softplus, hardtanh layer Hardtanh, threshold layer Threshold,
+        celu layer Celu, selu layer Selu, mish layer Mish, hardswish layer Hardswish,
+        hardsigmoid layer Hardsigmoid, logsigmoid layer LogSigmoid;
+    along: softmax layer Softmax, log_softmax layer LogSoftmax;
 }
 
 /// How [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has an example.
@@ -39,7 +41,7 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names";
+    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names" layer Gelu;
     /// `min(max(x, 0), 6)`: a [`relu`] that stays in the range of a few bits. At 0 and at 6 the derivative
     /// is 0.
     ///
@@ -53,7 +55,7 @@ functional! { activation;
     /// assert_eq!(F::relu6(&Tensor::new([-1.0, 2.0, 9.0])?)?.to_vec::<f32>()?, [0.0, 2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    relu6 (x) on floats integers names "keeps input names";
+    relu6 (x) on floats integers names "keeps input names" layer Relu6;
     /// `x` for `x > 0`, else `weight x`, with a slope for each channel or one for all.
     ///
     /// # Shapes
@@ -99,7 +101,7 @@ functional! { activation;
     /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`]
     /// unless `x` is floating-point.
     rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
-        names "keeps input names";
+        names "keeps input names" layer Rrelu;
     /// `x / (1 + |x|)`.
     ///
     /// # Examples
@@ -108,7 +110,7 @@ functional! { activation;
     /// assert_eq!(F::softsign(&Tensor::new([-1.0, 3.0])?)?.to_vec::<f32>()?, [-0.5, 0.75]);
     /// # Ok::<(), Error>(())
     /// ```
-    softsign (x) on floats integers names "keeps input names";
+    softsign (x) on floats integers names "keeps input names" layer Softsign;
     /// `x - tanh x`.
     ///
     /// # Examples
@@ -118,7 +120,7 @@ functional! { activation;
     /// assert!(y.allclose(&Tensor::new([0.0, 2.0 - 2f64.tanh()])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    tanhshrink (x) on floats integers names "keeps input names";
+    tanhshrink (x) on floats integers names "keeps input names" layer Tanhshrink;
     /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0
     /// between them, where the derivative is 0 too.
     ///
@@ -131,7 +133,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
-    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names";
+    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Softshrink;
     /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too.
     ///
     /// # Examples
@@ -143,7 +145,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names";
+    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Hardshrink;
     /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
     ///
     /// # Source
@@ -161,7 +163,7 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is
     /// floating-point.
-    glu (x; dim: Dim or -1) on floats names "keeps input names";
+    glu (x; dim: Dim or -1) on floats names "keeps input names" layer Glu;
     /// `e^-x / Σ e^-x` along `dim`: the [`softmax`] of `-x`, which is first cast to `dtype` if that is given.
     ///
     /// # Examples
@@ -174,7 +176,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names";
+    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names" layer Softmin;
     /// A random sample of [`softmax`] along `dim`, through which gradients flow: the softmax of
     /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and
     /// 0 elsewhere, and the gradient is still that of the softmax.

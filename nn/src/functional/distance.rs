@@ -24,7 +24,8 @@ functional! { distance;
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not broadcast, [`ErrorKind::DType`] unless floating-point, and
     /// the errors of the name rule.
-    cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names "removes dimensions";
+    cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names "removes dimensions"
+        layer CosineSimilarity;
     /// The distance `(Σ |x1 - x2 + eps|^p)^(1/p)` of vectors along `dim`. `keep("embed")` keeps the dim with
     /// size 1. The tensors broadcast.
     ///
@@ -40,7 +41,7 @@ functional! { distance;
     /// # Errors
     /// Same as [`cosine_similarity`], but integers are taken too.
     pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats integers
-        names "removes dimensions";
+        names "removes dimensions" layer PairwiseDistance;
     /// The distances `(Σ |a - b|^p)^(1/p)` of all pairs of the vectors in a matrix, which are along `dim`, in
     /// the order 0 and 1, 0 and 2, ..., 1 and 2, .... The result is a vector whose dim is called `name` or
     /// unnamed.

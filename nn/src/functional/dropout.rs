@@ -78,7 +78,8 @@ functional! { dropout;
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
     /// floating-point and would be scaled.
-    dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names";
+    dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names"
+        layer Dropout (p if probability);
     /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it
     /// are so alike that dropping one of them has no effect. Each index of the other dims has its own fate.
     ///
@@ -97,7 +98,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
     dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names";
+        names "keeps input names" layer Dropout1d (p if probability);
     /// [`dropout1d`] with feature maps of two dims.
     ///
     /// # Examples
@@ -112,7 +113,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names";
+        names "keeps input names" layer Dropout2d (p if probability);
     /// [`dropout1d`] with feature maps of three dims.
     ///
     /// # Examples
@@ -127,7 +128,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names";
+        names "keeps input names" layer Dropout3d (p if probability);
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
     /// they are. Otherwise, which is the default as in PyTorch, returns `x`.
@@ -147,7 +148,8 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`].
-    alpha_dropout (x; p: f64 or 0.5, training: bool = false) names "keeps input names";
+    alpha_dropout (x; p: f64 or 0.5, training: bool = false) names "keeps input names"
+        layer AlphaDropout (p if probability);
     /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
     ///
     /// # Examples
@@ -163,7 +165,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false)
-        names "keeps input names";
+        names "keeps input names" layer FeatureAlphaDropout (p if probability);
 }
 
 mod kernels {
@@ -209,12 +211,17 @@ mod kernels {
     }
 }
 
+/// Checks an argument that is a probability.
+#[track_caller]
+fn probability(op: &'static str, _: &str, p: f64) -> Result<()> {
+    Error::ensure((0.0..=1.0).contains(&p), ErrorKind::Value, op, || {
+        format!("dropout probability has to be between 0 and 1, but got {p}")
+    })
+}
+
 #[track_caller]
 fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
-    if !(0.0..=1.0).contains(&p) {
-        let message = format!("dropout probability has to be between 0 and 1, but got {p}");
-        return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
-    }
+    probability(op, "p", p).map_err(|error| error.with_operands([x.shape()]))?;
     if training && p > 0.0 && p < 1.0 && !x.dtype().is_floating_point() {
         let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
         return Err(Error::new(ErrorKind::DType, op, message)

@@ -109,7 +109,12 @@ functional! { image;
     /// [`ErrorKind::Value`] for an odd number of numbers, if more elements are removed than there are, if
     /// there are not as many elements as are repeated, and for a `value` of another mode than
     /// [`PadMode::Constant`].
-    pad (x; pad: Pads, mode: PadMode = PadMode::Constant, value: Scalar = 0) names "keeps input names";
+    pad (x; pad: Pads, mode: PadMode = PadMode::Constant, value: Scalar = 0) names "keeps input names"
+        layer ConstantPad (mode = PadMode::Constant, value)
+        layer ZeroPad (mode = PadMode::Constant, value = 0)
+        layer ReflectionPad (mode = PadMode::Reflect, value = 0)
+        layer ReplicationPad (mode = PadMode::Replicate, value = 0)
+        layer CircularPad (mode = PadMode::Circular, value = 0);
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
     ///
     /// Pairs such as `[("H", 8), ("W", 6)]` say which dims are resized. A number for all dims or a list
@@ -144,7 +149,7 @@ functional! { image;
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
         recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    ) on floats integers names "keeps input names" layer Upsample;
     /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
     /// first coordinate is that of the last dim.
     ///

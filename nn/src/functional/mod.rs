@@ -24,6 +24,7 @@ mod shuffle;
 /// ```ignore
 /// pub use loss::*;
 /// pub mod options { pub use super::loss::options::*; }
+/// pub(crate) mod layers { pub use super::loss::layers::*; }
 /// pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[loss::OPS];
 /// ```
 macro_rules! tables {
@@ -34,6 +35,13 @@ macro_rules! tables {
         #[allow(unused_imports, unreachable_pub)] // not every table has functions with options
         pub mod options {
             $(pub use super::$($table::)+options::*;)*
+        }
+
+        /// The layers of functions.
+        #[allow(unused_imports, unreachable_pub)] // not every table has functions with layers
+        pub(crate) mod layers {
+            $(pub use super::$($table::)+layers::*;)*
+            pub use super::activation::{along_layers::*, unary_layers::*};
         }
 
         /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.

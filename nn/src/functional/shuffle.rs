@@ -31,7 +31,8 @@ functional! { shuffle;
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of channels is not divisible by `upscale_factor²`,
     /// [`ErrorKind::Value`] for a factor of 0.
-    pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names";
+    pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
+        layer PixelShuffle (upscale_factor if at_least_one);
     /// The reverse of [`pixel_shuffle`]: moves squares of `downscale_factor²` pixels into channels.
     ///
     /// # Examples
@@ -46,7 +47,8 @@ functional! { shuffle;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if a size is not divisible by the factor, [`ErrorKind::Value`] for a factor of 0.
-    pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names";
+    pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
+        layer PixelUnshuffle (downscale_factor if at_least_one);
     /// Splits the channels along `dim` into `groups` and interleaves them: the first channel of each group,
     /// then the second of each, and so on.
     ///
@@ -63,7 +65,8 @@ functional! { shuffle;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the groups do not divide the channels.
-    channel_shuffle (x; groups: usize, dim: Dim or 1) names "keeps input names";
+    channel_shuffle (x; groups: usize, dim: Dim or 1) names "keeps input names"
+        layer ChannelShuffle (groups if at_least_one);
 }
 
 mod kernels {
@@ -164,6 +167,12 @@ mod kernels {
         let split = [&sizes[..dim], &[groups, channels / groups], &sizes[dim + 1..]].concat();
         named_as(x, x.rename(None)?.reshape(split)?.transpose(dim, dim + 1)?.reshape(sizes)?)
     }
+}
+
+/// Checks a factor or a number of groups of a layer.
+#[track_caller]
+fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
+    Error::ensure(number > 0, ErrorKind::Value, layer, || format!("{name} must be at least 1, got 0"))
 }
 
 /// The positions of the channels and of the two dims of pixels.

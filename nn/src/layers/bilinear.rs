@@ -2,7 +2,7 @@
 
 use super::norm::check_dtype;
 use super::place::{Named, Of, dim_text, named};
-use super::{Layer, read, read_any, within};
+use super::{read, read_any, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::BilinearOptions;
@@ -39,7 +39,7 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Bilinear::text)]
+#[module(crate = crate, describe = Bilinear::text, layer(x, other))]
 pub struct Bilinear {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -174,12 +174,5 @@ impl Bilinear {
 
     fn text(&self) -> String {
         format!("Bilinear({})", self.about())
-    }
-}
-
-impl Layer<(Tensor, Tensor)> for Bilinear {
-    #[track_caller]
-    fn forward(&self, (x, other): &(Tensor, Tensor)) -> Result<Tensor> {
-        Bilinear::forward(self, x, other)
     }
 }

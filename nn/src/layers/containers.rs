@@ -1,9 +1,9 @@
 //! Layers that hold other layers, and the layer that does nothing.
 
 use super::{Layer, within};
-use crate::Module;
 use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
+use crate::{Module, ModuleFields};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;
@@ -27,7 +27,7 @@ use std::ops::{Deref, DerefMut};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer)]
 pub struct Identity;
 
 impl Identity {
@@ -37,13 +37,6 @@ impl Identity {
     /// None.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         Ok(x.clone())
-    }
-}
-
-impl Layer for Identity {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Identity::forward(self, x)
     }
 }
 
@@ -75,7 +68,7 @@ pub struct Residual<L> {
 }
 
 /// By hand, for the copy in a box, which the derive macro has only for layers without type parameters.
-impl<L: Module> Module for Residual<L> {
+impl<L: ModuleFields> ModuleFields for Residual<L> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         visitor.field("inner", &self.inner);
         visitor.field("path", &self.path);
@@ -90,7 +83,7 @@ impl<L: Module> Module for Residual<L> {
     }
 }
 
-impl<L: Module> fmt::Display for Residual<L> {
+impl<L: ModuleFields> fmt::Display for Residual<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)
     }

@@ -5,7 +5,7 @@
 mod input;
 mod settings;
 
-use super::{Layer, read, read_any, within};
+use super::{read, read_any, within};
 use crate::Module;
 use crate::functional::conv::{Slide, transposed_images};
 use crate::training::ModulePath;
@@ -77,7 +77,7 @@ pub enum PaddingMode {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Conv::text)]
+#[module(crate = crate, describe = Conv::text, layer)]
 pub struct Conv<const N: usize> {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -123,7 +123,7 @@ pub type Conv3d = Conv<3>;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = ConvTranspose::text)]
+#[module(crate = crate, describe = ConvTranspose::text, layer)]
 pub struct ConvTranspose<const N: usize> {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -243,13 +243,6 @@ macro_rules! layers {
                     change(settings);
                 }
                 self
-            }
-        }
-
-        impl<const N: usize> Layer for $Layer<N> {
-            #[track_caller]
-            fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                $Layer::forward(self, x)
             }
         }
     )*};

@@ -3,7 +3,7 @@
 use super::linear::shared;
 use super::norm::check_dtype;
 use super::place::{Named, dim_text, named};
-use super::{Layer, read, within};
+use super::{read, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::BagMode;
@@ -150,7 +150,7 @@ setters!(EmbeddingBagBuilder);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Embedding::text)]
+#[module(crate = crate, describe = Embedding::text, layer)]
 pub struct Embedding {
     weight: Parameter,
     #[module(skip)]
@@ -230,13 +230,6 @@ impl Embedding {
     }
 }
 
-impl Layer for Embedding {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Embedding::forward(self, x)
-    }
-}
-
 /// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
 ///
 /// # Shapes
@@ -259,7 +252,7 @@ impl Layer for Embedding {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = EmbeddingBag::text)]
+#[module(crate = crate, describe = EmbeddingBag::text, layer)]
 pub struct EmbeddingBag {
     weight: Parameter,
     #[module(skip)]
@@ -409,12 +402,5 @@ impl EmbeddingBag {
 
     fn text(&self) -> String {
         format!("EmbeddingBag({})", self.table.text())
-    }
-}
-
-impl Layer for EmbeddingBag {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        EmbeddingBag::forward(self, x)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Layer, Tensors};
 use crate::field::Visitor;
-use crate::module::Module;
+use crate::module::ModuleFields;
 use namegrad_autograd::{HookHandle, Op, Tensor, places};
 use namegrad_core::Result;
 use std::any::Any;
@@ -446,7 +446,7 @@ impl<L: Layer<I, O>, I, O> fmt::Display for Hooked<L, I, O> {
 }
 
 /// The layer itself, with the same paths.
-impl<L: Layer<I, O>, I, O> Module for Hooked<L, I, O> {
+impl<L: Layer<I, O>, I, O> ModuleFields for Hooked<L, I, O> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         self.layer.fields(visitor);
     }

@@ -1,6 +1,5 @@
 //! A layer from a closure.
 
-use super::Layer;
 use crate::Module;
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
@@ -34,7 +33,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer)]
 pub struct Lambda {
     #[module(skip)]
     f: Arc<Closure>,
@@ -57,13 +56,6 @@ impl Lambda {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
         (self.f)(x)
-    }
-}
-
-impl Layer for Lambda {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Lambda::forward(self, x)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The linear layer.
 
-use super::{Layer, called, read, read_any, within};
+use super::{called, read, read_any, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
@@ -41,7 +41,7 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Linear::text)]
+#[module(crate = crate, describe = Linear::text, layer)]
 pub struct Linear {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -315,12 +315,5 @@ impl Linear {
 
     fn text(&self) -> String {
         format!("Linear({})", self.dims())
-    }
-}
-
-impl Layer for Linear {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Linear::forward(self, x)
     }
 }

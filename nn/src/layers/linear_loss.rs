@@ -1,6 +1,6 @@
 //! The cross entropy of a linear map, as a layer with the weight of the map.
 
-use super::{Layer, Linear, LinearBuilder, within};
+use super::{Linear, LinearBuilder, within};
 use crate::functional as F;
 use crate::functional::Reduction;
 use crate::functional::options::CrossEntropyOptions;
@@ -35,7 +35,7 @@ use std::borrow::Cow;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LinearCrossEntropyLoss::text)]
+#[module(crate = crate, describe = LinearCrossEntropyLoss::text, layer(x, target))]
 pub struct LinearCrossEntropyLoss {
     linear: Linear,
     weight: Option<Buffer>,
@@ -166,12 +166,5 @@ impl LinearCrossEntropyLoss {
             "LinearCrossEntropyLoss(ignore_index={}, label_smoothing={:?}, reduction={:?})",
             self.ignore_index, self.label_smoothing, self.reduction
         )
-    }
-}
-
-impl Layer<(Tensor, Tensor)> for LinearCrossEntropyLoss {
-    #[track_caller]
-    fn forward(&self, (x, target): &(Tensor, Tensor)) -> Result<Tensor> {
-        LinearCrossEntropyLoss::forward(self, x, target)
     }
 }

@@ -1,32 +1,28 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
-mod activation;
 mod adaptive_softmax;
 mod attention;
 mod bilinear;
 mod containers;
 mod conv;
-mod distance;
-mod dropout;
 mod embedding;
+mod flatten;
+mod fold;
 mod hooked;
-mod image;
 mod lambda;
 mod linear;
 mod linear_loss;
-mod loss;
 mod norm;
 mod place;
 mod pool;
-mod rearrange;
+mod prelu;
 mod recurrent;
 mod rotary;
 mod sequential;
-mod stateless;
 mod tensors;
 mod transformer;
+mod triplet;
 
-pub use activation::*;
 pub use adaptive_softmax::{
     AdaptiveLogSoftmax, AdaptiveLogSoftmaxWithLoss, AdaptiveLogSoftmaxWithLossBuilder,
 };
@@ -37,15 +33,13 @@ pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
     ConvTranspose3d, ConvTransposeBuilder, PaddingMode,
 };
-pub use distance::*;
-pub use dropout::*;
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
+pub use flatten::{Flatten, Unflatten};
+pub use fold::{Fold, FoldBuilder, Unfold, UnfoldBuilder};
 pub use hooked::Hooked;
-pub use image::*;
 pub use lambda::Lambda;
 pub use linear::{Linear, LinearBuilder};
 pub use linear_loss::{LinearCrossEntropyLoss, LinearCrossEntropyLossBuilder};
-pub use loss::*;
 #[doc(hidden)]
 pub use norm::averaging_statistics;
 pub use norm::{
@@ -53,17 +47,19 @@ pub use norm::{
     LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,
 };
 pub use pool::*;
-pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
+pub use prelu::{Prelu, PreluBuilder};
 pub use recurrent::*;
 pub use rotary::{RotaryEmbedding, RotaryEmbeddingBuilder};
 pub use sequential::Sequential;
 pub use tensors::Tensors;
 pub use transformer::*;
+pub use triplet::{Distance, TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossBuilder};
 
-use crate::Module;
+use crate::ModuleFields;
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{Error, Result};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A module with a `forward` from one `Input` to one `Output`; both are [`Tensor`] by default.
@@ -130,7 +126,7 @@ use std::sync::Arc;
     note = "a closure from tensor to tensor becomes a layer with `nn::Lambda::new`",
     note = "a `Result` must be unwrapped first, with `?`"
 )]
-pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
+pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: ModuleFields + Send + Sync {
     /// The output for `input`.
     ///
     /// # Errors
@@ -183,6 +179,17 @@ fn called(path: &ModulePath, about: &str) -> String {
         Some(path) => format!("the layer '{path}' ({about})"),
         None => format!("the layer ({about})"),
     }
+}
+
+/// The result of a function that a layer calls, with the layer in its error.
+pub(crate) fn result_of(result: Result<Tensor>, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
+    result.map_err(|error| within(error, layer, path))
+}
+
+/// A layer with its settings, as summaries show it: `Softplus(beta=1.0, threshold=20.0)`.
+pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String {
+    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+    format!("{layer}({})", settings.join(", "))
 }
 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path.

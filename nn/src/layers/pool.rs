@@ -1,7 +1,7 @@
 //! Pooling over one, two or three dims. The layers are rows of a table: what differs is how their windows lie
 //! and what they make of a window.
 
-use super::{Layer, within};
+use super::within;
 use crate::Module;
 use crate::functional::layout::sliding_dims;
 use crate::functional::pool::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
@@ -57,7 +57,7 @@ impl<const N: usize> Over<N> {
 ///
 /// ```ignore
 /// /// The doc.
-/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] sliding { stride ceil_mode }
+/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) sliding { stride ceil_mode }
 /// ```
 /// becomes
 ///
@@ -80,11 +80,11 @@ impl<const N: usize> Over<N> {
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
-        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] $way:ident { $($setting:ident)* }
+        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+) $way:ident { $($setting:ident)* }
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
-        #[module(crate = crate, describe = $Layer::text)]
+        #[module(crate = crate, describe = $Layer::text, layer($($input),+))]
         pub struct $Layer<const N: usize> {
             #[module(skip)]
             windows: Windows,
@@ -208,7 +208,7 @@ layers! {
     /// assert_eq!(overlapping.forward(&x)?.shape().to_string(), "[N=2, H=4, W=3, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] sliding { stride padding dilation ceil_mode }
+    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] (x) sliding { stride padding dilation ceil_mode }
     /// The mean of each window over `N` dims, which the layer finds by name: [`AvgPool1d`], [`AvgPool2d`],
     /// [`AvgPool3d`].
     ///
@@ -227,7 +227,7 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] sliding {
+    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) sliding {
         stride padding ceil_mode count_include_pad divisor_override
     }
     /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
@@ -249,7 +249,7 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=1, W=2]");
     /// # Ok::<(), Error>(())
     /// ```
-    AdaptiveMaxPool AdaptiveMaxPoolBuilder [AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d] adaptive {}
+    AdaptiveMaxPool AdaptiveMaxPoolBuilder [AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d] (x) adaptive {}
     /// The mean of each of a fixed number of windows over `N` dims, which the layer finds by name:
     /// [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. The windows are those of
     /// [`AdaptiveMaxPool`].
@@ -270,7 +270,7 @@ layers! {
     /// assert!(y.allclose(&x.mean(keep(["H", "W"]))?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
+    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] (x) adaptive {}
     /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions
     /// that [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
     ///
@@ -291,7 +291,7 @@ layers! {
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] sliding { stride padding }
+    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) sliding { stride padding }
 }
 
 /// `forward` and `forward_with_indices` of the layers that find the largest elements, and `forward` of those
@@ -340,16 +340,7 @@ macro_rules! forward {
                 }
             }
         )*
-        forward!(@ $($Max)* $($Avg)* LpPool FractionalMaxPool);
     };
-    (@ $($Layer:ident)*) => {$(
-        impl<const N: usize> Layer for $Layer<N> {
-            #[track_caller]
-            fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                $Layer::forward(self, x)
-            }
-        }
-    )*};
 }
 forward! {
     max: MaxPool, AdaptiveMaxPool;
@@ -382,13 +373,6 @@ impl<const N: usize> MaxUnpool<N> {
     }
 }
 
-impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
-    #[track_caller]
-    fn forward(&self, (x, indices): &(Tensor, Tensor)) -> Result<Tensor> {
-        MaxUnpool::forward(self, x, indices)
-    }
-}
-
 /// The norm of each window over `N` dims, without absolute values: `(Σ x^p)^(1/p)`. [`LpPool1d`],
 /// [`LpPool2d`], [`LpPool3d`].
 ///
@@ -409,7 +393,7 @@ impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LpPool::text)]
+#[module(crate = crate, describe = LpPool::text, layer)]
 pub struct LpPool<const N: usize> {
     norm_type: f64,
     #[module(skip)]
@@ -518,7 +502,7 @@ enum Target {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = FractionalMaxPool::text)]
+#[module(crate = crate, describe = FractionalMaxPool::text, layer)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
     size: Target,

@@ -2,7 +2,7 @@
 
 use super::attention::dims::Seq;
 use super::place::{Named, Of, dim_text, named};
-use super::{Layer, called, within};
+use super::{called, within};
 use crate::Module;
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, TensorOptions};
@@ -42,7 +42,7 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RotaryEmbedding::text)]
+#[module(crate = crate, describe = RotaryEmbedding::text, layer)]
 pub struct RotaryEmbedding {
     #[module(skip)]
     width: Named,
@@ -195,12 +195,5 @@ impl RotaryEmbedding {
 
     fn text(&self) -> String {
         format!("RotaryEmbedding({})", self.about())
-    }
-}
-
-impl Layer for RotaryEmbedding {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        RotaryEmbedding::forward(self, x)
     }
 }

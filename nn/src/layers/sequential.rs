@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// An error says in which layer it happened: `the layer 'head.0': ...`. A clone has the same layers; a
 /// [`deep_copy`](Module::deep_copy) has its own.
 #[derive(Clone, Default, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer)]
 pub struct Sequential {
     #[module(flatten)]
     layers: Layers,
@@ -137,12 +137,5 @@ impl Sequential {
                 error.with_message(message)
             }
         }
-    }
-}
-
-impl Layer for Sequential {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Sequential::forward(self, x)
     }
 }

@@ -48,7 +48,7 @@ pub use spectral_norm::{SpectralNorm, SpectralNormOptions, spectral_norm, spectr
 pub use weight_norm::{WeightNorm, weight_norm};
 
 use crate::field::{Entry, Visitor};
-use crate::module::{Module, walk};
+use crate::module::{Module, ModuleFields, walk};
 use crate::pattern::nearest;
 use namegrad_autograd::{Computed, Parameter, Tensor};
 use namegrad_core::{Error, ErrorKind, Result};
@@ -56,7 +56,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// How a parameter is computed from others. The [module page](self) has an example.
-pub trait Parametrization: Module + Send + Sync {
+pub trait Parametrization: ModuleFields + Send + Sync {
     /// The parameter, with the dims that it had, from the originals. There is one original, unless
     /// [`originals`](Self::originals) gives more.
     ///

@@ -114,3 +114,18 @@ fn the_heading_of_a_table() {
     let code = made.code.to_string();
     assert!(code.contains("# [doc = \" # By element\"] impl crate :: NamedTensor"), "{code}");
 }
+
+#[test]
+fn layers_of_functions() {
+    let with = |layers: &str| format!("f (x, w?; p: f64, eps: f64 = 1e-5) names \"n\" {layers};");
+    let two = row(&with("layer F (eps) layer Fixed (eps = 1.0, p if check)"));
+    assert_eq!(two.layers.iter().map(|layer| layer.settings.len()).collect::<Vec<_>>(), [1, 2]);
+    assert_refused(&with("layer F (epz)"), "layer `F`: `epz` is not an argument of `f`; did you mean `eps`");
+    assert_refused(&with("layer"), "expected the name of the layer");
+    assert_refused(&with("layer F (eps 1.0)"), "expected `= value`, `if CHECK`, `,` or `)`");
+    assert_refused(&with("layer F (eps = true)"), "the default of `eps` must be of type f64");
+    let table = "math; /// Doc.\nf ([xs]) names \"n\" layer F;".parse().expect("tokens");
+    assert_eq!(expand_functional(table).expect("a table").errors.len(), 1);
+    let op = "unary; /// Doc.\nf (x) names \"n\" layer F;".parse().expect("tokens");
+    assert_eq!(expand_ops(op).expect("a table").errors.len(), 1);
+}

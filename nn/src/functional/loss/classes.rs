@@ -47,7 +47,7 @@ functional! { classes;
         ignore_index: isize = -100,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer CrossEntropyLoss;
     /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The
     /// dim of the classes is the first dim of `linear_weight`.
     ///
@@ -104,7 +104,7 @@ functional! { classes;
         class_dim: ClassDim or ClassDim::default(),
         ignore_index: isize = -100,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer NllLoss;
 }
 
 mod kernels {

@@ -48,7 +48,7 @@ functional! { ctc;
         log_probs, targets, input_lengths, target_lengths;
         time_dim: Dim or 0, class_dim: Dim or -1,
         blank: usize = 0, reduction: Reduction = Reduction::Mean, zero_infinity: bool = false
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer CtcLoss;
 }
 
 const OP: &str = "ctc_loss";

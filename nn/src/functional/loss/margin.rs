@@ -26,7 +26,7 @@ functional! { margin;
     /// batch, and the errors of the name rule.
     margin_ranking_loss (
         input1, input2, target; margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs";
+    ) on floats integers names "unifies names from inputs" layer MarginRankingLoss;
     /// The mean of `x` where the target is 1, and `max(0, margin - x)` where it is -1; `x` is a distance. For
     /// other targets it is the sum of both, as in PyTorch.
     ///
@@ -42,7 +42,7 @@ functional! { margin;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     hinge_embedding_loss (x, target; margin: f64 = 1.0, reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer HingeEmbeddingLoss;
     /// The mean of `ln(1 + e^(-target x))`, with targets 1 and -1.
     ///
     /// # Examples
@@ -56,7 +56,7 @@ functional! { margin;
     /// # Errors
     /// Same as [`hinge_embedding_loss`].
     soft_margin_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer SoftMarginLoss;
     /// For each class the binary cross entropy of `sigmoid(x)` with a target of 0 or 1; the mean over
     /// `class_dim`, then over the batch. `weight` has a weight for each class.
     ///
@@ -80,7 +80,7 @@ functional! { margin;
     /// for the mean of an empty batch, and the errors of the name rule.
     multilabel_soft_margin_loss (
         x, target, weight?; class_dim: Dim or -1, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer MultilabelSoftMarginLoss;
     /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
     /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
     /// the first -1.
@@ -107,7 +107,7 @@ functional! { margin;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     multilabel_margin_loss (
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer MultilabelMarginLoss;
     /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided
     /// by the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each
     /// target class.
@@ -135,7 +135,7 @@ functional! { margin;
         x, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" layer MultiMarginLoss;
 }
 
 mod kernels {

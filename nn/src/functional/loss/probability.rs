@@ -48,7 +48,7 @@ functional! { probability;
     /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, and the errors of
     /// the name rule.
     binary_cross_entropy (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer BceLoss;
     /// The mean [`binary_cross_entropy`] of `sigmoid(logits)`, computed without overflow. Where the target is
     /// 1, the loss is multiplied by `pos_weight`, so that a rare class counts more.
     ///
@@ -70,7 +70,7 @@ functional! { probability;
     /// Same as [`binary_cross_entropy`], except that the numbers are not checked.
     binary_cross_entropy_with_logits (
         logits, target, weight?, pos_weight?; reduction: Reduction = Reduction::Mean
-    ) on floats names "unifies names from inputs";
+    ) on floats names "unifies names from inputs" layer BceWithLogitsLoss;
     /// The Kullback-Leibler divergence of the distribution `x`, given as logarithms, from the distribution
     /// `target`: `target (ln target - x)`, and 0 where the target is 0. With `log_target`, the target is
     /// given as logarithms too. The default reduction is PyTorch's mean over all elements;
@@ -94,7 +94,7 @@ functional! { probability;
     kl_div (
         x, target;
         reduction: KlReduction = KlReduction::Mean, log_target: bool = false
-    ) on floats names "unifies names from inputs";
+    ) on floats names "unifies names from inputs" layer KlDivLoss;
 }
 
 mod kernels {

@@ -26,7 +26,7 @@ functional! { regression;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer MseLoss;
     /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0
     /// where both are equal.
     ///
@@ -41,7 +41,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`].
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer L1Loss;
     /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere:
     /// an [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
     /// [`mse_loss`].
@@ -61,7 +61,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer SmoothL1Loss;
     /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)`
     /// elsewhere: `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the
     /// sizes of `x`; the mean divides by their number, as in PyTorch.
@@ -81,7 +81,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] unless `delta` is positive.
     huber_loss (x, target, weight?; reduction: Reduction = Reduction::Mean, delta: f64 = 1.0) on floats
-        names "unifies names from inputs";
+        names "unifies names from inputs" layer HuberLoss;
     /// The mean negative log likelihood of counts `target` with the Poisson distribution whose mean is `e^x`:
     /// `e^x - target x`, or with `log_input` false, whose mean is `x`: `x - target ln(x + eps)`. With `full`,
     /// the logarithm of the factorial of a target above 1 is added, by Stirling's formula
@@ -101,7 +101,7 @@ functional! { regression;
     poisson_nll_loss (
         x, target;
         log_input: bool = true, full: bool = false, eps: f64 = 1e-8, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs";
+    ) on floats integers names "unifies names from inputs" layer PoissonNllLoss;
     /// The mean negative log likelihood of `target` with normal distributions of mean `x` and variance `var`:
     /// `(ln v + (x - target)² / v) / 2`, where `v` is `var` or, where that is less, `eps`. With `full`,
     /// `ln(2π) / 2` is added.
@@ -130,7 +130,7 @@ functional! { regression;
     gaussian_nll_loss (
         x, target, var: Operand;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs";
+    ) on floats integers names "unifies names from inputs" layer GaussianNllLoss;
 }
 
 mod kernels {

@@ -33,7 +33,7 @@ functional! { similarity;
     cosine_embedding_loss (
         input1, input2, target;
         dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) names "removes dimensions";
+    ) names "removes dimensions" layer CosineEmbeddingLoss;
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
     /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the
     /// distance of the negative is the smaller of those to the anchor and to the positive.
@@ -58,7 +58,7 @@ functional! { similarity;
         anchor, positive, negative;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "removes dimensions";
+    ) on floats integers names "removes dimensions" layer TripletMarginLoss;
 }
 
 mod kernels {

@@ -71,7 +71,7 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = MultiheadAttention::text)]
+#[module(crate = crate, describe = MultiheadAttention::text, layer)]
 pub struct MultiheadAttention {
     in_proj_weight: Option<Parameter>,
     q_proj_weight: Option<Parameter>,
@@ -576,13 +576,6 @@ fn weights_of(q: &Tensor, k: &Tensor, mask: Option<&Tensor>, dropout_p: f64) -> 
         }
     };
     F::dropout_with(&weights, dropout_p, DropoutOptions { training: true })
-}
-
-impl Layer for MultiheadAttention {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        MultiheadAttention::forward(self, x)
-    }
 }
 
 impl Layer<(Tensor, Tensor, Tensor)> for MultiheadAttention {

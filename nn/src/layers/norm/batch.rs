@@ -51,7 +51,7 @@ use std::borrow::Cow;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = BatchNorm::text)]
+#[module(crate = crate, describe = BatchNorm::text, layer)]
 pub struct BatchNorm {
     #[module(flatten)]
     affine: Affine,

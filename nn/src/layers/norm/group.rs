@@ -41,7 +41,7 @@ use std::borrow::Cow;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = GroupNorm::text)]
+#[module(crate = crate, describe = GroupNorm::text, layer)]
 pub struct GroupNorm {
     #[module(flatten)]
     affine: Affine,

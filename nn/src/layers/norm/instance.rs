@@ -48,7 +48,7 @@ use std::borrow::Cow;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = InstanceNorm::text)]
+#[module(crate = crate, describe = InstanceNorm::text, layer)]
 pub struct InstanceNorm {
     #[module(flatten)]
     affine: Affine,

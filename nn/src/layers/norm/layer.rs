@@ -3,7 +3,7 @@
 use super::Affine;
 use crate::Module;
 use crate::layers::place::{Named, Of, dim_text};
-use crate::layers::within;
+use crate::layers::{read_any, within};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
@@ -65,7 +65,7 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LayerNorm::text)]
+#[module(crate = crate, describe = LayerNorm::text, layer)]
 pub struct LayerNorm {
     #[module(flatten)]
     affine: Affine,
@@ -189,7 +189,7 @@ impl LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RmsNorm::text)]
+#[module(crate = crate, describe = RmsNorm::text, layer)]
 pub struct RmsNorm {
     #[module(flatten)]
     affine: Affine,
@@ -278,7 +278,7 @@ impl RmsNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
         let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
-        let weight = self.affine.weight.as_ref().map(Parameter::tensor);
+        let weight = read_any(self.affine.weight.as_ref(), "RmsNorm", &self.path)?;
         let options = RmsNormOptions { weight: weight.as_ref().map(Cow::Borrowed), eps: self.eps };
         x.rms_norm_with(dims, options).map_err(|error| within(error, "RmsNorm", &self.path))
     }

@@ -2,7 +2,7 @@
 //! builders.
 
 use super::place::Named;
-use super::{Layer, read_any};
+use super::read_any;
 use crate::buffer::Buffer;
 use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
@@ -138,18 +138,6 @@ macro_rules! parameters {
     };
 }
 
-/// `Layer` for a layer with a method `forward`.
-macro_rules! layers {
-    ($($layer:ident)*) => {$(
-        impl Layer for $layer {
-            #[track_caller]
-            fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                $layer::forward(self, x)
-            }
-        }
-    )*};
-}
-
 /// Setters of a builder.
 macro_rules! setters {
     ($builder:ident { $($(#[$doc:meta])* $field:ident: $ty:ty,)* }) => {
@@ -176,5 +164,3 @@ pub use group::{GroupNorm, GroupNormBuilder};
 pub use instance::{InstanceNorm, InstanceNormBuilder};
 pub use layer::{LayerNorm, LayerNormBuilder, RmsNorm, RmsNormBuilder};
 pub use response::LocalResponseNorm;
-
-layers! { BatchNorm LayerNorm RmsNorm GroupNorm InstanceNorm LocalResponseNorm }

@@ -32,7 +32,7 @@ use namegrad_core::{Dim, Error, ErrorKind, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LocalResponseNorm::text)]
+#[module(crate = crate, describe = LocalResponseNorm::text, layer)]
 pub struct LocalResponseNorm {
     size: usize,
     #[module(skip)]

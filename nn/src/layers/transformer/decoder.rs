@@ -2,10 +2,11 @@
 
 use super::encoder::masked;
 use super::{Config, FeedForward, residual};
+use crate::Dropout;
 use crate::Module;
 use crate::layers::attention::dims::Seq;
 use crate::layers::attention::setters;
-use crate::layers::{Dropout, Layer, LayerNorm, MultiheadAttention};
+use crate::layers::{LayerNorm, MultiheadAttention};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
 
@@ -43,7 +44,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = TransformerDecoderLayer::text)]
+#[module(crate = crate, describe = TransformerDecoderLayer::text, layer(tgt, memory))]
 pub struct TransformerDecoderLayer {
     self_attn: MultiheadAttention,
     multihead_attn: MultiheadAttention,
@@ -201,13 +202,6 @@ impl TransformerDecoderLayer {
     }
 }
 
-impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
-    #[track_caller]
-    fn forward(&self, (tgt, memory): &(Tensor, Tensor)) -> Result<Tensor> {
-        TransformerDecoderLayer::forward(self, tgt, memory)
-    }
-}
-
 /// A sequence of [`TransformerDecoderLayer`]s, all of which attend to the same memory, with a norm at the end
 /// if it is given one.
 ///
@@ -231,7 +225,7 @@ impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer(tgt, memory))]
 pub struct TransformerDecoder {
     layers: Vec<TransformerDecoderLayer>,
     norm: Option<LayerNorm>,
@@ -293,12 +287,5 @@ impl TransformerDecoder {
             Some(norm) => norm.forward(&y),
             None => Ok(y),
         }
-    }
-}
-
-impl Layer<(Tensor, Tensor)> for TransformerDecoder {
-    #[track_caller]
-    fn forward(&self, (tgt, memory): &(Tensor, Tensor)) -> Result<Tensor> {
-        TransformerDecoder::forward(self, tgt, memory)
     }
 }

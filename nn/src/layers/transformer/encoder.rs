@@ -1,9 +1,10 @@
 //! The encoder.
 
 use super::{Config, FeedForward, residual};
+use crate::Dropout;
 use crate::Module;
 use crate::layers::attention::setters;
-use crate::layers::{Dropout, Layer, LayerNorm, MultiheadAttention, MultiheadAttentionOptions};
+use crate::layers::{LayerNorm, MultiheadAttention, MultiheadAttentionOptions};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
 
@@ -42,7 +43,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = TransformerEncoderLayer::text)]
+#[module(crate = crate, describe = TransformerEncoderLayer::text, layer)]
 pub struct TransformerEncoderLayer {
     self_attn: MultiheadAttention,
     #[module(flatten)]
@@ -183,13 +184,6 @@ impl TransformerEncoderLayer {
     }
 }
 
-impl Layer for TransformerEncoderLayer {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        TransformerEncoderLayer::forward(self, x)
-    }
-}
-
 /// A sequence of [`TransformerEncoderLayer`]s, with a norm at the end if it is given one.
 ///
 /// # Shapes
@@ -212,7 +206,7 @@ impl Layer for TransformerEncoderLayer {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer)]
 pub struct TransformerEncoder {
     layers: Vec<TransformerEncoderLayer>,
     norm: Option<LayerNorm>,
@@ -269,12 +263,5 @@ impl TransformerEncoder {
             Some(norm) => norm.forward(&y),
             None => Ok(y),
         }
-    }
-}
-
-impl Layer for TransformerEncoder {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        TransformerEncoder::forward(self, x)
     }
 }

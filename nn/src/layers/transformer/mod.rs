@@ -15,7 +15,8 @@ pub use whole::{Transformer, TransformerBuilder};
 
 use super::attention::dims::{Seq, open};
 use super::place::{Named, dim_text, named};
-use super::{Dropout, LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
+use super::{LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
+use crate::Dropout;
 use crate::{Field, Visitor};
 use namegrad_autograd::{Tensor, called_here};
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};

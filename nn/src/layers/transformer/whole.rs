@@ -4,7 +4,7 @@ use super::{
     Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
     TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions,
 };
-use crate::layers::Layer;
+
 use crate::layers::attention::dims::Seq;
 use crate::{Module, init};
 use namegrad_autograd::Tensor;
@@ -50,7 +50,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, layer(src, tgt))]
 pub struct Transformer {
     encoder: TransformerEncoder,
     decoder: TransformerDecoder,
@@ -168,12 +168,5 @@ impl Transformer {
     ) -> Result<Tensor> {
         let memory = self.encoder.forward_with(src, of_source)?;
         self.decoder.forward_with(tgt, &memory, of_target)
-    }
-}
-
-impl Layer<(Tensor, Tensor)> for Transformer {
-    #[track_caller]
-    fn forward(&self, (src, tgt): &(Tensor, Tensor)) -> Result<Tensor> {
-        Transformer::forward(self, src, tgt)
     }
 }

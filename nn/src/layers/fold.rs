@@ -1,159 +1,14 @@
-//! Layers that pad and resize images, and that take them apart into windows.
+//! [`Unfold`] and [`Fold`]: the windows of an image as columns, and back.
 
 use super::place::{Named, dim_text, named};
-use super::stateless::stateless;
-use super::{Layer, called, within};
+use super::{called, within};
 use crate::Module;
-use crate::functional::options::{InterpolateOptions, PadOptions};
-use crate::functional::{self as F, InterpolateMode, PadMode, layout::sliding_dims, pool::SlidingDims};
+use crate::functional::{self as F, layout::sliding_dims};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
-use namegrad_core::args::{Extents, Factors, NewName, Pads, SizesByDim};
+use namegrad_core::args::{Extents, NewName};
 use namegrad_core::names::Name;
-use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result, Scalar};
-
-stateless! {
-    /// [`F::pad`](crate::functional::pad) with a number as a layer: adds elements around dims.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are padded, in any order
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::ConstantPad;
-    /// use namegrad::prelude::*;
-    /// let layer = ConstantPad::new([("W", (1, 2))], 9.0)?;
-    /// let x = Tensor::new([[1.0, 2.0]])?.refine_names(["H", "W"])?;
-    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [9.0, 1.0, 2.0, 9.0, 9.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ConstantPad ConstantPadBuilder (x) { pad: Pads, value: Scalar } [] {
-    } => |_training| F::pad_with(x, pad, PadOptions::new().value(value));
-    /// Adds zeros around dims, found by name, or removes elements if numbers are negative.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are padded, in any order
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::ZeroPad;
-    /// use namegrad::prelude::*;
-    /// let layer = ZeroPad::new([("H", (1, 1)), ("W", (0, 2))])?;
-    /// let x = Tensor::rand([("N", 2), ("H", 4), ("W", 5), ("C", 3)])?;
-    /// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, H=6, W=7, C=3]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    ZeroPad ZeroPadBuilder (x) { pad: Pads } [] {
-    } => |_training| F::pad(x, pad);
-    /// Adds the elements of dims in reverse around them, without the ones at the edges.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are padded, in any order
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::ReflectionPad;
-    /// use namegrad::prelude::*;
-    /// let layer = ReflectionPad::new([("W", 2)])?;
-    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
-    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ReflectionPad ReflectionPadBuilder (x) { pad: Pads } [] {
-    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Reflect));
-    /// Repeats the elements at the edges of dims around them.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are padded, in any order
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::ReplicationPad;
-    /// use namegrad::prelude::*;
-    /// let layer = ReplicationPad::new([("W", (1, 2))])?;
-    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
-    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 3.0, 3.0, 3.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ReplicationPad ReplicationPadBuilder (x) { pad: Pads } [] {
-    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Replicate));
-    /// Adds the elements from the other end of dims around them.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are padded, in any order
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::CircularPad;
-    /// use namegrad::prelude::*;
-    /// let layer = CircularPad::new([("W", (1, 2))])?;
-    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
-    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    CircularPad CircularPadBuilder (x) { pad: Pads } [] {
-    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Circular));
-    /// [`F::interpolate`](crate::functional::interpolate) as a layer: resizes images to a size, or with
-    /// `builder(None)` by a factor.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are resized, in any order; without names, `[N, C, ..]`
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Parameters
-    /// None.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::nn::Upsample;
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::rand([("N", 2), ("H", 4), ("W", 5), ("C", 3)])?;
-    /// let twice = Upsample::builder(None).scale_factor([("H", 2.0), ("W", 2.0)]).build()?;
-    /// assert_eq!(twice.forward(&x)?.shape().to_string(), "[N=2, H=8, W=10, C=3]");
-    /// let smooth = Upsample::builder([("H", 6), ("W", 6)]).mode(F::InterpolateMode::Bilinear).build()?;
-    /// assert_eq!(smooth.forward(&x)?.shape().to_string(), "[N=2, H=6, W=6, C=3]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    Upsample UpsampleBuilder (x) { size: SizesByDim } [] {
-        /// The factors, instead of a size.
-        scale_factor: Factors = Factors::NONE,
-        /// How elements are made; the default is [`InterpolateMode::Nearest`].
-        mode: InterpolateMode = InterpolateMode::Nearest,
-        /// Whether the first and the last elements stay where they are.
-        align_corners: Option<bool> = None,
-        /// Whether the quotient of the sizes is used instead of the factor from which the size was computed.
-        recompute_scale_factor: Option<bool> = None,
-        /// Whether images that become smaller are smoothed; the default is `false`.
-        antialias: bool = false,
-        /// The dims, if the size or the factors have no names; by default those after the batch and the
-        /// channels.
-        dims: SlidingDims = SlidingDims::LAST,
-    } => |_training| F::interpolate_with(
-        x,
-        size,
-        InterpolateOptions { scale_factor, mode, align_corners, recompute_scale_factor, antialias, dims },
-    );
-}
+use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result};
 
 /// How windows lie on an image.
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +86,7 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Unfold::text)]
+#[module(crate = crate, describe = Unfold::text, layer)]
 pub struct Unfold {
     #[module(skip)]
     channels: Dim,
@@ -263,7 +118,7 @@ pub struct Unfold {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Fold::text)]
+#[module(crate = crate, describe = Fold::text, layer)]
 pub struct Fold {
     #[module(skip)]
     channels: Dim,
@@ -470,19 +325,5 @@ impl Fold {
 
     fn text(&self) -> String {
         format!("Fold(-> {}, {})", self.output.map(dim_text).join(", "), self.windows.text())
-    }
-}
-
-impl Layer for Unfold {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Unfold::forward(self, x)
-    }
-}
-
-impl Layer for Fold {
-    #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Fold::forward(self, x)
     }
 }

@@ -1,0 +1,119 @@
+//! [`Prelu`]: `relu` with a slope that is learned.
+
+use super::{read, result_of};
+use crate::Module;
+use crate::functional as F;
+use crate::training::ModulePath;
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
+
+/// `x` for `x > 0`, else `weight x`, with a slope for each channel that is learned:
+/// [`F::prelu`](crate::functional::prelu) as a layer.
+///
+/// # Shapes
+/// - `x`: any dims that include the dim of the channels, in any position
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// - `weight`: `[channels]`, 0.25
+///
+/// A layer with one slope for all channels is `Prelu::new(1)`. If the dim of several channels is unnamed, it
+/// is dim 1 of `x`.
+///
+/// # Source
+/// He et al., *Delving Deep into Rectifiers* (2015), equation 1.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::nn::Prelu;
+/// let layer = Prelu::new(("C", 2))?;
+/// let x = Tensor::new([[-1.0, 2.0, 3.0], [-4.0, 5.0, -6.0]])?.refine_names(["C", "N"])?;
+/// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [-0.25, 2.0, 3.0, -1.0, 5.0, -1.5]);
+/// assert_eq!(layer.named_parameters()[0].0, "weight");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = Prelu::text, layer)]
+pub struct Prelu {
+    weight: Parameter,
+    path: ModulePath,
+}
+
+/// A builder for [`Prelu`]; see [`Prelu::builder`].
+#[derive(Clone, Debug)]
+pub struct PreluBuilder {
+    channels: Result<namegrad_core::Shape>,
+    init: f64,
+    dtype: DType,
+}
+
+impl PreluBuilder {
+    /// The first value of each slope; the default is 0.25.
+    pub fn init(mut self, init: f64) -> PreluBuilder {
+        self.init = init;
+        self
+    }
+
+    /// The dtype of the weight; the default is the default dtype.
+    pub fn dtype(mut self, dtype: DType) -> PreluBuilder {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<Prelu> {
+        let channels = self.channels?;
+        if !self.dtype.is_floating_point() {
+            let message = format!("the parameters of a layer are floating-point, not {}", self.dtype);
+            return Err(Error::new(ErrorKind::DType, "Prelu", message).with_repair(".dtype(DType::F32)"));
+        }
+        let weight = TensorOptions::new().dtype(self.dtype).full(channels, self.init)?;
+        Ok(Prelu { weight: Parameter::new(weight)?, path: ModulePath::new() })
+    }
+}
+
+impl Prelu {
+    /// A layer with a slope for each element of the dim `channels`, a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(channels: impl NewDim) -> Result<Prelu> {
+        Prelu::builder(channels).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    pub fn builder(channels: impl NewDim) -> PreluBuilder {
+        let channels = channels
+            .into_new_dim()
+            .map_err(|error| error.of("Prelu"))
+            .and_then(|dim| namegrad_core::Shape::new([dim]));
+        PreluBuilder { channels, init: 0.25, dtype: default_dtype() }
+    }
+
+    /// The slopes.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let weight = read(&self.weight, "Prelu", &self.path)?;
+        result_of(F::prelu(x, weight), "Prelu", &self.path)
+    }
+
+    fn text(&self) -> String {
+        format!("Prelu{}", self.weight.shape())
+    }
+}
