@@ -2,13 +2,11 @@
 //!
 //! `cargo run --example 07_tape` writes `target/tape/mlp.dot`, for Graphviz, and `target/tape/mlp.svg`.
 
-#[path = "common/diagram.rs"]
-mod diagram;
-
 use namegrad::autograd::{Graph, checkpoint, detect_anomaly};
 use namegrad::memory;
 use namegrad::nn::Hooked;
 use namegrad::prelude::*;
+use namegrad_examples::diagram;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 

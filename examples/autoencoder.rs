@@ -2,16 +2,14 @@
 //! autoencoder`. It needs no data, and draws digits beside what is restored in
 //! `target/autoencoder/reconstructions.svg`.
 
-mod common;
-
 use clap::Parser;
-use common::flags::{self, TrainFlags};
-use common::{Result, digits, training};
 use namegrad::data::{Loader, TensorDataset};
 use namegrad::nn::{Unflatten, Upsample};
 use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::pictures::Images;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::{Result, digits, training};
 use std::process::ExitCode;
 
 /// Train a convolutional autoencoder on 8x8 handwritten digits.

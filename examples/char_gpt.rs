@@ -5,10 +5,7 @@
 //! characters. The names say what happens along which dim: attention looks back along "seq", the features of
 //! a character are "embed", and the loss compares along "char". No dim is reshaped, transposed or counted.
 
-mod common;
-
 use clap::Parser;
-use common::{Result, flags, training};
 use namegrad::data::sampler::Random;
 use namegrad::data::{Loader, Vocabulary, Windows, text};
 use namegrad::nn::{TransformerEncoder, TransformerEncoderLayer, init};
@@ -18,6 +15,7 @@ use namegrad::prelude::*;
 use namegrad::train::log::Log;
 use namegrad::train::meters::Mean;
 use namegrad::train::{Best, Checkpoints, parts};
+use namegrad_examples::{Result, flags, training};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;

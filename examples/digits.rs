@@ -3,14 +3,12 @@
 //! Run it with `cargo run --release --example digits`; `-- --help` lists the flags. It writes the log, the
 //! training curves and the checkpoint to `target/digits`.
 
-mod common;
-
 use clap::Parser;
-use common::flags::{self, TrainFlags};
-use common::training::Mlp;
-use common::{digits, training};
 use namegrad::data::{Dataset, TensorDataset};
 use namegrad::prelude::*;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::training::Mlp;
+use namegrad_examples::{digits, training};
 use std::process::ExitCode;
 
 /// Train a classifier of 8x8 handwritten digits.

@@ -1,14 +1,12 @@
 //! Trains a classifier of handwritten digits on MNIST: `cargo run --release --example mnist -- --data
 //! FOLDER`, where the folder holds the four idx files, gzipped or not.
 
-mod common;
-
 use clap::Parser;
-use common::flags::{self, TrainFlags};
-use common::training;
-use common::training::Mlp;
 use namegrad::data::{Dataset, Mnist};
 use namegrad::prelude::*;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::training;
+use namegrad_examples::training::Mlp;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -2,13 +2,11 @@
 //! FOLDER`, where the folder holds the four idx files, gzipped or not. It reaches more than 99 % on the test
 //! data.
 
-mod common;
-
 use clap::Parser;
-use common::flags::{self, TrainFlags};
-use common::training;
 use namegrad::data::{Dataset, Mnist};
 use namegrad::prelude::*;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::training;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -6,12 +6,7 @@
 //! written is `[N, time=1]`, and the state goes from one to the next by name. The targets are shifted along
 //! `time` and the loss is over `letter`, so neither can slip into the batch.
 
-mod common;
-
 use clap::Parser;
-use common::Result;
-use common::flags::{self, TrainFlags};
-use common::training::set_threads;
 use namegrad::data::{Dataset, Loader, Samples, Vocabulary, text};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::optim::schedule::{Polynomial, Scheduler};
@@ -20,6 +15,9 @@ use namegrad::train::log::Log;
 use namegrad::train::meters::Mean;
 use namegrad::train::pictures::Chart;
 use namegrad::train::progress::Progress;
+use namegrad_examples::Result;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::training::set_threads;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -6,18 +6,16 @@
 //! `ahead` that it is about. Here they are names: the LSTM steps along `time`, the linear layer makes
 //! `ahead`, and an error for each lead is a mean over `time`.
 
-mod common;
-
 use clap::Parser;
-use common::Result;
-use common::flags::{self, TrainFlags};
-use common::training::set_threads;
 use namegrad::data::{Csv, Dataset, Loader, Windows};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::meters::Mean;
 use namegrad::train::pictures::Chart;
+use namegrad_examples::Result;
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::training::set_threads;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

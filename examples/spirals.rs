@@ -1,13 +1,11 @@
 //! Classifies points on the arms of spirals: `cargo run --release --example spirals`. It needs no data, and
 //! draws the points and what the model says of the plane in `target/spirals/boundary.svg`.
 
-mod common;
-
 use clap::Parser;
-use common::flags::{self, TrainFlags};
-use common::{Result, training};
 use namegrad::prelude::*;
 use namegrad::train::pictures::{Chart, Rgb};
+use namegrad_examples::flags::{self, TrainFlags};
+use namegrad_examples::{Result, training};
 use std::f64::consts::TAU;
 use std::process::ExitCode;
 

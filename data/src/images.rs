@@ -1,7 +1,7 @@
 //! [`ImageFolder`]: images in a folder for each class, and [`read_image`].
 
 use crate::dataset::{Dataset, no_sample};
-use image::{DynamicImage, ImageReader};
+use crate::pixels::Pixels;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::HashSet;
@@ -176,24 +176,12 @@ pub fn read_gray_image(path: impl AsRef<Path>) -> Result<Tensor> {
     pixels("read_gray_image", path.as_ref(), true).map_err(|error| error.at(caller))
 }
 
-/// The image in a file, as a tensor.
-fn pixels(op: &'static str, path: &Path, gray: bool) -> Result<Tensor> {
-    let image = decoded(op, path)?;
-    let (height, width) = (image.height() as usize, image.width() as usize);
-    let (channels, levels) = match gray {
-        true => (1, image.into_luma8().into_raw()),
-        false => (3, image.into_rgb8().into_raw()),
-    };
-    // Pixel by pixel in the file, channel by channel in the tensor.
-    let level = |channel: usize| levels.iter().skip(channel).step_by(channels);
-    let planes: Vec<f32> = (0..channels).flat_map(level).map(|level| f32::from(*level) / 255.0).collect();
-    Tensor::from_slice(&planes, [("C", channels), ("H", height), ("W", width)])
-}
-
 /// The image in a file, whose content, not its name, tells the format.
-fn decoded(op: &'static str, path: &Path) -> Result<DynamicImage> {
+fn pixels(op: &'static str, path: &Path, gray: bool) -> Result<Tensor> {
     let failed = |kind, error: String| Error::new(kind, op, format!("{}: {error}", path.display()));
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    let reader = reader.map_err(|error| failed(ErrorKind::Io, error.to_string()))?;
-    reader.decode().map_err(|error| failed(ErrorKind::Format, error.to_string()))
+    let bytes = fs::read(path).map_err(|error| failed(ErrorKind::Io, error.to_string()))?;
+    let image = Pixels::decode(&bytes).map_err(|error| failed(ErrorKind::Format, error.to_string()))?;
+    let (channels, levels) = if gray { (1, image.gray()) } else { (3, image.rgb()) };
+    let levels: Vec<f32> = levels.into_iter().map(|level| f32::from(level) / 255.0).collect();
+    Tensor::from_slice(&levels, [("C", channels), ("H", image.height), ("W", image.width)])
 }

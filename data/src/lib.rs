@@ -124,6 +124,8 @@ mod input;
 mod loader;
 mod map;
 mod mnist;
+#[cfg(feature = "images")]
+mod pixels;
 mod random;
 pub mod sampler;
 mod split;

@@ -62,7 +62,7 @@ fn boxed(svg: &mut String, node: &GraphNode, (x, y): (usize, usize)) {
 }
 
 /// A drawing of the graph, with the leaves at the top.
-pub(crate) fn svg(graph: &Graph) -> String {
+pub fn svg(graph: &Graph) -> String {
     let places = places(&layers(graph));
     let width = places.iter().map(|(x, _)| x + WIDTH / 2 + GAP).max().unwrap_or(0);
     let height = places.iter().map(|(_, y)| y + HEIGHT / 2 + GAP).max().unwrap_or(0);

@@ -5,16 +5,16 @@ use namegrad::data::Csv;
 use namegrad::prelude::*;
 
 /// An image is `SIDE` by `SIDE` pixels.
-pub(crate) const SIDE: usize = 8;
+pub const SIDE: usize = 8;
 /// The digits 0 to 9.
-pub(crate) const CLASSES: usize = 10;
+pub const CLASSES: usize = 10;
 
 /// The brightest gray level in the file.
 const WHITE: f64 = 16.0;
 const FILE: &[u8] = include_bytes!("../data/digits.csv.gz");
 
 /// All digits in the order of the file: images `[N, C=1, H, W]` from 0 to 1, and labels `[N]`.
-pub(crate) fn load() -> Result<(Tensor, Tensor)> {
+pub fn load() -> Result<(Tensor, Tensor)> {
     let table = Csv::from_bytes(FILE).header(false).read()?;
     let images = table.columns_except([-1])?.div(WHITE)?; // [N, feature]
     let images = images.unflatten("feature", [("C", 1), ("H", SIDE), ("W", SIDE)])?;

@@ -36,60 +36,60 @@ use super::Result;
 
 /// The flags of every training run.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
-pub(crate) struct TrainFlags {
+pub struct TrainFlags {
     /// How many times to go through the training data
     #[arg(long, value_name = "N", default_value_t = 20, allow_hyphen_values = true, value_parser = within(1..=100_000usize))]
-    pub(crate) epochs: usize,
+    pub epochs: usize,
 
     /// Samples per step
     #[arg(long, value_name = "N", default_value_t = 64, allow_hyphen_values = true, value_parser = within(1..=1_000_000usize))]
-    pub(crate) batch_size: usize,
+    pub batch_size: usize,
 
     /// Steps in an epoch at most; 0 goes through all the data
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = within(0..=100_000_000usize))]
-    pub(crate) steps: usize,
+    pub steps: usize,
 
     /// Learning rate per step
     #[arg(long, value_name = "RATE", default_value_t = 1e-3, allow_hyphen_values = true, value_parser = learning_rate)]
-    pub(crate) lr: f64,
+    pub lr: f64,
 
     /// Seed of everything random; the same seed gives the same run
     #[arg(long, value_name = "SEED", default_value_t = 0, allow_hyphen_values = true, value_parser = within(0..=u64::MAX))]
-    pub(crate) seed: u64,
+    pub seed: u64,
 
     /// Threads to compute with; 0 takes all cores
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = within(0..=1024usize))]
-    pub(crate) threads: usize,
+    pub threads: usize,
 
     /// Features of the hidden layer
     #[arg(long, value_name = "N", default_value_t = 128, allow_hyphen_values = true, value_parser = within(1..=65_536usize))]
-    pub(crate) hidden: usize,
+    pub hidden: usize,
 
     /// Probability to drop a hidden feature while training
     #[arg(long, value_name = "P", default_value_t = 0.1, allow_hyphen_values = true, value_parser = probability)]
-    pub(crate) dropout: f64,
+    pub dropout: f64,
 
     /// Folder for the results, made if it is missing
     #[arg(long, value_name = "FOLDER", default_value = "target/examples")]
-    pub(crate) out: PathBuf,
+    pub out: PathBuf,
 }
 
 impl TrainFlags {
     /// Creates the folder for the results. Call this before training, so that a bad path does not waste the
     /// run.
-    pub(crate) fn create_out(&self) -> Result<()> {
+    pub fn create_out(&self) -> Result<()> {
         create_folder(&self.out)
     }
 }
 
 /// Creates a folder, and those above it, if it is missing.
-pub(crate) fn create_folder(folder: &Path) -> Result<()> {
+pub fn create_folder(folder: &Path) -> Result<()> {
     let failed = |error| format!("{}: the folder cannot be made: {error}", folder.display());
     Ok(std::fs::create_dir_all(folder).map_err(failed)?)
 }
 
 /// A parser for whole numbers in `range`.
-pub(crate) fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
+pub fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
 {
@@ -100,7 +100,7 @@ where
 }
 
 /// A parser for a learning rate.
-pub(crate) fn learning_rate(text: &str) -> std::result::Result<f64, String> {
+pub fn learning_rate(text: &str) -> std::result::Result<f64, String> {
     let value = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
     value.ok_or_else(|| "not a finite number above 0".to_owned())
 }
@@ -113,7 +113,7 @@ fn probability(text: &str) -> std::result::Result<f64, String> {
 /// Runs an example. If it fails, prints the error as one line on stderr and exits with 2, otherwise with 0.
 ///
 /// In clap, help and version are errors too; they go to stdout, and the exit code is 0.
-pub(crate) fn run(main: impl FnOnce() -> Result<()>) -> ExitCode {
+pub fn run(main: impl FnOnce() -> Result<()>) -> ExitCode {
     let Err(error) = main() else {
         return ExitCode::SUCCESS;
     };

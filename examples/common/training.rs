@@ -12,14 +12,15 @@ use namegrad::train::progress::Progress;
 
 /// Two linear layers with a ReLU and dropout between them.
 #[derive(Module)]
-pub(crate) struct Mlp {
+pub struct Mlp {
     hidden: Linear,
     dropout: Dropout,
     out: Linear,
 }
 
 impl Mlp {
-    pub(crate) fn new(pixels: usize, hidden: usize, dropout: f64, classes: usize) -> namegrad::Result<Mlp> {
+    /// From images of `pixels` to logits of `classes`; a hidden feature is dropped with probability `dropout`.
+    pub fn new(pixels: usize, hidden: usize, dropout: f64, classes: usize) -> namegrad::Result<Mlp> {
         Ok(Mlp {
             hidden: Linear::new(("pixels", pixels), ("hidden", hidden))?,
             dropout: Dropout::new(dropout)?,
@@ -38,7 +39,7 @@ impl Layer for Mlp {
 }
 
 /// Sets the number of threads, if one is given.
-pub(crate) fn set_threads(threads: usize) -> Result<()> {
+pub fn set_threads(threads: usize) -> Result<()> {
     if threads > 0 {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
@@ -47,7 +48,7 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
 
 /// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the
 /// confusion matrix at the end, and writes the log, the curves and the checkpoint.
-pub(crate) fn train<T, V>(
+pub fn train<T, V>(
     title: &str,
     flags: &TrainFlags,
     model: &impl Layer,
