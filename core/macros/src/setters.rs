@@ -1,8 +1,37 @@
-//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct.
+//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct, and the setters of builders.
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, Result};
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Path, PathArguments, Result,
+    Type,
+};
+
+/// The words on a struct.
+#[derive(Default)]
+struct OnStruct {
+    /// `builder`: without `new`, which returns the defaults.
+    builder: bool,
+    /// `of(A, B)`: the setters are those of these builders, which hold the struct.
+    of: Vec<Path>,
+    /// `at = settings`: the field of the builders that holds it.
+    at: Option<Expr>,
+    /// `fallible`: the field is a `Result`.
+    fallible: bool,
+}
+
+/// How a setter gets the value of its field.
+#[derive(Default)]
+struct OnField {
+    /// No setter.
+    skip: bool,
+    /// Anything that converts into the type.
+    into: bool,
+    /// The content of an `Option`.
+    some: bool,
+    /// A reference, which is cloned.
+    cloned: bool,
+}
 
 /// `new`, which returns the defaults, and a setter for each field with its name and doc.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
@@ -12,40 +41,115 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
+    let OnStruct { builder, of, at, fallible } = on_struct(&input.attrs)?;
     let name = &input.ident;
-    let mut setters = TokenStream::new();
-    for field in &fields.named {
-        let (field_name, ty) = (&field.ident, &field.ty);
-        let mut into = false;
-        for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("setters")) {
-            attribute.parse_nested_meta(|meta| match meta.path.is_ident("into") {
-                true => {
-                    into = true;
-                    Ok(())
-                }
-                false => Err(meta.error("expected `into`")),
-            })?;
-        }
-        let (given, value) = match into {
-            true => (quote!(impl ::std::convert::Into<#ty>), quote!(#field_name.into())),
-            false => (quote!(#ty), quote!(#field_name)),
-        };
-        let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
-        setters.extend(quote! {
-            #(#docs)*
-            pub fn #field_name(mut self, #field_name: #given) -> #name {
-                self.#field_name = #value;
-                self
-            }
-        });
+    let (generics, own, bounds) = input.generics.split_for_impl();
+    let setters = |place: &TokenStream| -> Result<TokenStream> {
+        fields.named.iter().map(|field| setter(field, place, fallible)).collect()
+    };
+    if let Some(at) = at {
+        let setters = setters(&quote!(self.#at))?;
+        return Ok(quote!(#(impl #generics #of #own #bounds { #setters })*));
     }
-    Ok(quote! {
-        impl #name {
+    let setters = setters(&quote!(self))?;
+    let new = (!builder).then(|| {
+        quote! {
             /// The defaults.
-            pub fn new() -> #name {
+            pub fn new() -> Self {
                 ::std::default::Default::default()
             }
+        }
+    });
+    Ok(quote! {
+        impl #generics #name #own #bounds {
+            #new
             #setters
         }
     })
+}
+
+/// The setter of a field of the struct in `place`.
+fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStream> {
+    let OnField { skip, into, some, cloned } = on_field(&field.attrs)?;
+    if skip {
+        return Ok(TokenStream::new());
+    }
+    let (name, mut ty) = (&field.ident, &field.ty);
+    if some {
+        ty = inside(ty).ok_or_else(|| Error::new_spanned(ty, "expected an `Option`"))?;
+    }
+    let number = matches!(ty, Type::Path(path) if path.path.is_ident("f64"));
+    let (given, mut value) = match into || number {
+        true => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+        false if cloned => (quote!(&#ty), quote!(::std::clone::Clone::clone(#name))),
+        false => (quote!(#ty), quote!(#name)),
+    };
+    if some {
+        value = quote!(::std::option::Option::Some(#value));
+    }
+    let set = match fallible {
+        true => quote!(if let ::std::result::Result::Ok(settings) = &mut #place { settings.#name = #value; }),
+        false => quote!(#place.#name = #value;),
+    };
+    let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    Ok(quote! {
+        #(#docs)*
+        pub fn #name(mut self, #name: #given) -> Self {
+            #set
+            self
+        }
+    })
+}
+
+/// `T` of `Option<T>`.
+fn inside(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    }
+}
+
+fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
+    let mut words = OnStruct::default();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("builder") {
+                words.builder = true;
+            } else if meta.path.is_ident("fallible") {
+                words.fallible = true;
+            } else if meta.path.is_ident("at") {
+                words.at = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("of") {
+                meta.parse_nested_meta(|builder| {
+                    words.of.push(builder.path);
+                    Ok(())
+                })?;
+            } else {
+                return Err(meta.error("expected `builder`, or `of(Builder), at = field` and `fallible`"));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(words)
+}
+
+fn on_field(attributes: &[Attribute]) -> Result<OnField> {
+    let mut words = OnField::default();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
+        attribute.parse_nested_meta(|meta| {
+            let word = match meta.path.get_ident().map(ToString::to_string).as_deref() {
+                Some("skip") => &mut words.skip,
+                Some("into") => &mut words.into,
+                Some("some") => &mut words.some,
+                Some("cloned") => &mut words.cloned,
+                _ => return Err(meta.error("expected `into`, `some`, `cloned` or `skip`")),
+            };
+            *word = true;
+            Ok(())
+        })?;
+    }
+    Ok(words)
 }

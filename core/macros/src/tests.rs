@@ -475,11 +475,12 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         .unwrap()
         .to_string();
     assert!(made.contains("gain : impl :: std :: convert :: Into < Gain >"), "{made}");
-    assert!(made.contains("# [doc = \"Kept.\"] pub fn fan (mut self , fan : Fan) -> Options"), "{made}");
+    assert!(made.contains("# [doc = \"Kept.\"] pub fn fan (mut self , fan : Fan) -> Self"), "{made}");
     for (text, message) in [
         ("enum Options { A }", "options are a struct"),
         ("struct Options(f64);", "options are fields with names"),
-        ("struct Options { #[setters(from)] gain: f64 }", "expected `into`"),
+        ("struct Options { #[setters(from)] gain: f64 }", "expected `into`, `some`, `cloned` or `skip`"),
+        ("struct Options { #[setters(some)] gain: f64 }", "expected an `Option`"),
     ] {
         assert_eq!(of(text).unwrap_err().to_string(), message);
     }

@@ -7,6 +7,7 @@ use crate::Module;
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::panic::Location;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
@@ -72,34 +73,22 @@ pub struct AdaptiveLogSoftmax {
 }
 
 /// A builder for [`AdaptiveLogSoftmaxWithLoss`]; see [`AdaptiveLogSoftmaxWithLoss::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct AdaptiveLogSoftmaxWithLossBuilder {
+    #[setters(skip)]
     dims: Result<[Named; 2]>,
+    #[setters(skip)]
     cutoffs: Vec<usize>,
+    /// By what the number of features is divided from one cluster to the next; the default is 4.
     div_value: f64,
+    /// Whether the scores of the first cluster and of the others have a bias; the default is `false`.
     head_bias: bool,
+    /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
 }
 
 impl AdaptiveLogSoftmaxWithLossBuilder {
-    /// By what the number of features is divided from one cluster to the next; the default is 4.
-    pub fn div_value(mut self, div_value: f64) -> Self {
-        self.div_value = div_value;
-        self
-    }
-
-    /// Whether the scores of the first cluster and of the others have a bias; the default is `false`.
-    pub fn head_bias(mut self, head_bias: bool) -> Self {
-        self.head_bias = head_bias;
-        self
-    }
-
-    /// The dtype of the parameters; the default is the default dtype.
-    pub fn dtype(mut self, dtype: DType) -> Self {
-        self.dtype = dtype;
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use crate::functional::options::BilinearOptions;
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Name, NewDim, Result, Shape, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -49,26 +50,18 @@ pub struct Bilinear {
 }
 
 /// A builder for [`Bilinear`]; see [`Bilinear::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct BilinearBuilder {
+    #[setters(skip)]
     dims: Result<[Named; 3]>,
+    /// Whether the layer has a bias; the default is `true`.
     bias: bool,
+    /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
 }
 
 impl BilinearBuilder {
-    /// Whether the layer has a bias; the default is `true`.
-    pub fn bias(mut self, bias: bool) -> BilinearBuilder {
-        self.bias = bias;
-        self
-    }
-
-    /// The dtype of the weight and the bias; the default is the default dtype.
-    pub fn dtype(mut self, dtype: DType) -> BilinearBuilder {
-        self.dtype = dtype;
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use namegrad_core::args::{Extents, Padding};
 use namegrad_core::names::Name;
 use namegrad_core::options::ConvolutionOptions;
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use settings::{Settings, parameters};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -207,44 +208,6 @@ macro_rules! layers {
                 self.settings.text(Self::NAME)
             }
         }
-
-        impl<const N: usize> $Builder<N> {
-            /// The step from one place of the kernel to the next; the default is 1. One number for all dims
-            /// or a list of one for each, as for all such options.
-            pub fn stride(self, stride: impl Into<Extents>) -> Self {
-                self.set(|settings| settings.stride = stride.into())
-            }
-
-            /// The distance between the elements under the kernel; the default is 1.
-            pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
-                self.set(|settings| settings.dilation = dilation.into())
-            }
-
-            /// The number of groups into which the channels are split, each with its own part of the weight;
-            /// the default is 1.
-            pub fn groups(self, groups: usize) -> Self {
-                self.set(|settings| settings.groups = groups)
-            }
-
-            /// Whether the layer has a bias; the default is `true`.
-            pub fn bias(mut self, bias: bool) -> Self {
-                self.bias = bias;
-                self
-            }
-
-            /// The dtype of the weight and the bias; the default is the default dtype.
-            pub fn dtype(mut self, dtype: DType) -> Self {
-                self.dtype = dtype;
-                self
-            }
-
-            fn set(mut self, change: impl FnOnce(&mut Settings<N>)) -> Self {
-                if let Ok(settings) = &mut self.settings {
-                    change(settings);
-                }
-                self
-            }
-        }
     )*};
 }
 layers! {
@@ -253,11 +216,14 @@ layers! {
 }
 
 /// A builder for [`Conv`]; see [`Conv::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct ConvBuilder<const N: usize> {
-    /// The settings, or the error in one of the dims.
+    #[setters(skip)]
     settings: Result<Settings<N>>,
+    /// Whether the layer has a bias; the default is `true`.
     bias: bool,
+    /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
 }
 
@@ -268,13 +234,19 @@ impl<const N: usize> ConvBuilder<N> {
 
     /// The elements on each side of the input that the kernel also slides over: numbers,
     /// [`Padding::Same`] or [`Padding::Valid`]; by default none.
-    pub fn padding(self, padding: impl Into<Padding>) -> Self {
-        self.set(|settings| settings.padding = padding.into())
+    pub fn padding(mut self, padding: impl Into<Padding>) -> Self {
+        if let Ok(settings) = &mut self.settings {
+            settings.padding = padding.into();
+        }
+        self
     }
 
     /// What these elements are; by default zeros.
-    pub fn padding_mode(self, mode: PaddingMode) -> Self {
-        self.set(|settings| settings.mode = mode)
+    pub fn padding_mode(mut self, mode: PaddingMode) -> Self {
+        if let Ok(settings) = &mut self.settings {
+            settings.mode = mode;
+        }
+        self
     }
 
     /// Builds the layer.
@@ -324,12 +296,18 @@ impl<const N: usize> Conv<N> {
 }
 
 /// A builder for [`ConvTranspose`]; see [`ConvTranspose::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct ConvTransposeBuilder<const N: usize> {
     /// The settings, or the error in one of the dims.
+    #[setters(skip)]
     settings: Result<Settings<N>>,
+    /// The elements that are added at the end of the result; by default none.
+    #[setters(into)]
     output_padding: Extents,
+    /// Whether the layer has a bias; the default is `true`.
     bias: bool,
+    /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
 }
 
@@ -340,13 +318,10 @@ impl<const N: usize> ConvTransposeBuilder<N> {
     }
 
     /// The elements that are left out on each side of the result; by default none.
-    pub fn padding(self, padding: impl Into<Extents>) -> Self {
-        self.set(|settings| settings.padding = Padding::Zeros(padding.into()))
-    }
-
-    /// The elements that are added at the end of the result; by default none.
-    pub fn output_padding(mut self, padding: impl Into<Extents>) -> Self {
-        self.output_padding = padding.into();
+    pub fn padding(mut self, padding: impl Into<Extents>) -> Self {
+        if let Ok(settings) = &mut self.settings {
+            settings.padding = Padding::Zeros(padding.into());
+        }
         self
     }
 

@@ -12,18 +12,32 @@ use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// What both layers have besides their weight.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(of(EmbeddingBuilder, EmbeddingBagBuilder), at = table, fallible)]
 struct Table {
+    #[setters(skip)]
     dims: [Named; 2],
+    /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets no
+    /// gradient.
+    #[setters(some)]
     padding_idx: Option<isize>,
+    /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
+    #[setters(some)]
     max_norm: Option<f64>,
+    /// Which norm `max_norm` limits; the default is 2.
     norm_type: f64,
+    /// Whether the gradient of a row is divided by the number of its indices; the default is `false`.
     scale_grad_by_freq: bool,
+    /// The dtype of the weight; the default is the default dtype.
     dtype: DType,
-    given: Option<Parameter>,
+    /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
+    /// has the dims of the vocabulary and of the vectors, by name or by position.
+    #[setters(some, cloned)]
+    weight: Option<Parameter>,
 }
 
 impl Table {
@@ -36,7 +50,7 @@ impl Table {
             norm_type: 2.0,
             scale_grad_by_freq: false,
             dtype: default_dtype(),
-            given: None,
+            weight: None,
         })
     }
 
@@ -49,7 +63,7 @@ impl Table {
             let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
             return Err(Error::new(ErrorKind::Value, layer, message));
         }
-        if let Some(weight) = self.given.take() {
+        if let Some(weight) = self.weight.take() {
             return shared(layer, weight, self.dims);
         }
         let shape = Shape::new(self.dims)?;
@@ -81,54 +95,6 @@ impl Table {
         format!("{} -> {}", dim_text(self.dims[0]), dim_text(self.dims[1]))
     }
 }
-
-/// The setters that both builders have.
-macro_rules! setters {
-    ($builder:ident) => {
-        impl $builder {
-            /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and
-            /// gets no gradient.
-            pub fn padding_idx(mut self, padding_idx: isize) -> $builder {
-                self.table.iter_mut().for_each(|table| table.padding_idx = Some(padding_idx));
-                self
-            }
-
-            /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are
-            /// used.
-            pub fn max_norm(mut self, max_norm: f64) -> $builder {
-                self.table.iter_mut().for_each(|table| table.max_norm = Some(max_norm));
-                self
-            }
-
-            /// Which norm `max_norm` limits; the default is 2.
-            pub fn norm_type(mut self, norm_type: f64) -> $builder {
-                self.table.iter_mut().for_each(|table| table.norm_type = norm_type);
-                self
-            }
-
-            /// Whether the gradient of a row is divided by the number of its indices; the default is `false`.
-            pub fn scale_grad_by_freq(mut self, scale_grad_by_freq: bool) -> $builder {
-                self.table.iter_mut().for_each(|table| table.scale_grad_by_freq = scale_grad_by_freq);
-                self
-            }
-
-            /// A parameter in place of a new weight, such as the weight of another layer, which both then
-            /// share. It has the dims of the vocabulary and of the vectors, by name or by position.
-            pub fn weight(mut self, weight: &Parameter) -> $builder {
-                self.table.iter_mut().for_each(|table| table.given = Some(weight.clone()));
-                self
-            }
-
-            /// The dtype of the weight; the default is the default dtype.
-            pub fn dtype(mut self, dtype: DType) -> $builder {
-                self.table.iter_mut().for_each(|table| table.dtype = dtype);
-                self
-            }
-        }
-    };
-}
-setters!(EmbeddingBuilder);
-setters!(EmbeddingBagBuilder);
 
 /// A table of vectors: gives the row of the weight for each index.
 ///
@@ -267,21 +233,20 @@ pub struct EmbeddingBag {
 }
 
 /// A builder for [`EmbeddingBag`]; see [`EmbeddingBag::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct EmbeddingBagBuilder {
+    #[setters(skip)]
     table: Result<Table>,
+    /// How the rows of a bag are combined; the default is their mean.
     mode: BagMode,
+    #[setters(skip)]
     items: Option<Dim>,
+    /// Whether the last offset is the end of the last bag; the default is `false`.
     include_last_offset: bool,
 }
 
 impl EmbeddingBagBuilder {
-    /// How the rows of a bag are combined; the default is their mean.
-    pub fn mode(mut self, mode: BagMode) -> EmbeddingBagBuilder {
-        self.mode = mode;
-        self
-    }
-
     /// The dim along which the indices of `x` are a bag; the default is the last.
     ///
     /// ```
@@ -294,12 +259,6 @@ impl EmbeddingBagBuilder {
     /// ```
     pub fn dim(mut self, dim: impl Into<Dim>) -> EmbeddingBagBuilder {
         self.items = Some(dim.into());
-        self
-    }
-
-    /// Whether the last offset is the end of the last bag; the default is `false`.
-    pub fn include_last_offset(mut self, include_last_offset: bool) -> EmbeddingBagBuilder {
-        self.include_last_offset = include_last_offset;
         self
     }
 

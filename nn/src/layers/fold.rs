@@ -9,13 +9,23 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::{Extents, NewName};
 use namegrad_core::names::Name;
 use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result};
+use namegrad_macros::Setters;
 
 /// How windows lie on an image.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Setters)]
+#[setters(of(UnfoldBuilder, FoldBuilder), at = windows, fallible)]
 struct Windows {
+    #[setters(skip)]
     kernel: [Named; 2],
+    /// The distance between the elements of a window; the default is 1.
+    #[setters(into)]
     dilation: Extents,
+    /// The zeros around the image that windows also have; the default is 0.
+    #[setters(into)]
     padding: Extents,
+    /// The step from one window to the next; the default is 1. One number for both dims or a list of two, as for
+    /// all such options.
+    #[setters(into)]
     stride: Extents,
 }
 
@@ -131,53 +141,21 @@ pub struct Fold {
     path: ModulePath,
 }
 
-/// The options that both builders have.
-macro_rules! windows {
-    ($($builder:ident)*) => {$(
-        impl $builder {
-            /// The step from one window to the next; the default is 1. One number for both dims or a list of
-            /// two, as for all such options.
-            pub fn stride(self, stride: impl Into<Extents>) -> Self {
-                self.set(|windows| windows.stride = stride.into())
-            }
-
-            /// The zeros around the image that windows also have; the default is 0.
-            pub fn padding(self, padding: impl Into<Extents>) -> Self {
-                self.set(|windows| windows.padding = padding.into())
-            }
-
-            /// The distance between the elements of a window; the default is 1.
-            pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
-                self.set(|windows| windows.dilation = dilation.into())
-            }
-
-            fn set(mut self, change: impl FnOnce(&mut Windows)) -> Self {
-                if let Ok(windows) = &mut self.windows {
-                    change(windows);
-                }
-                self
-            }
-        }
-    )*};
-}
-windows! { UnfoldBuilder FoldBuilder }
-
 /// A builder for [`Unfold`]; see [`Unfold::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct UnfoldBuilder {
+    #[setters(skip)]
     channels: Dim,
     /// The windows, or the error in one of the dims.
+    #[setters(skip)]
     windows: Result<Windows>,
+    /// The name of the dim of the windows; by default it has none.
+    #[setters(into)]
     name: NewName,
 }
 
 impl UnfoldBuilder {
-    /// The name of the dim of the windows; by default it has none.
-    pub fn name(mut self, name: impl Into<NewName>) -> UnfoldBuilder {
-        self.name = name.into();
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -56,16 +57,12 @@ pub struct Linear {
 type Named = (Option<Name>, usize);
 
 /// A builder for [`Linear`]; see [`Linear::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct LinearBuilder {
     /// The input and output dims, or the error in one of them.
+    #[setters(skip)]
     dims: Result<(Named, Named)>,
-    weight: Option<Parameter>,
-    bias: bool,
-    dtype: DType,
-}
-
-impl LinearBuilder {
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
     ///
@@ -76,23 +73,15 @@ impl LinearBuilder {
     /// assert!(head.weight().is(table.weight()));
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn weight(mut self, weight: &Parameter) -> LinearBuilder {
-        self.weight = Some(weight.clone());
-        self
-    }
-
+    #[setters(some, cloned)]
+    weight: Option<Parameter>,
     /// Whether the layer has a bias; the default is `true`.
-    pub fn bias(mut self, bias: bool) -> LinearBuilder {
-        self.bias = bias;
-        self
-    }
-
+    bias: bool,
     /// The dtype of the weight and the bias; the default is the default dtype.
-    pub fn dtype(mut self, dtype: DType) -> LinearBuilder {
-        self.dtype = dtype;
-        self
-    }
+    dtype: DType,
+}
 
+impl LinearBuilder {
     /// Builds the layer.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::training::ModulePath;
 use crate::{Buffer, Module};
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, NewDim, Result};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// The cross entropy of logits that are a linear map of the input, such as the last layer of a model with its
@@ -49,12 +50,19 @@ pub struct LinearCrossEntropyLoss {
 }
 
 /// A builder for [`LinearCrossEntropyLoss`]; see [`LinearCrossEntropyLoss::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct LinearCrossEntropyLossBuilder {
+    #[setters(skip)]
     linear: LinearBuilder,
+    /// The weight of each class.
+    #[setters(some, cloned)]
     weight: Option<Tensor>,
+    /// The target that is ignored; the default is -100.
     ignore_index: isize,
+    /// The share of the target that is spread over all classes; the default is 0.
     label_smoothing: f64,
+    /// How the losses are combined; the default is the mean.
     reduction: Reduction,
 }
 
@@ -68,30 +76,6 @@ impl LinearCrossEntropyLossBuilder {
     /// The dtype of the parameters; the default is the default dtype.
     pub fn dtype(mut self, dtype: DType) -> LinearCrossEntropyLossBuilder {
         self.linear = self.linear.dtype(dtype);
-        self
-    }
-
-    /// The weight of each class.
-    pub fn weight(mut self, weight: &Tensor) -> LinearCrossEntropyLossBuilder {
-        self.weight = Some(weight.clone());
-        self
-    }
-
-    /// The target that is ignored; the default is -100.
-    pub fn ignore_index(mut self, ignore_index: isize) -> LinearCrossEntropyLossBuilder {
-        self.ignore_index = ignore_index;
-        self
-    }
-
-    /// The share of the target that is spread over all classes; the default is 0.
-    pub fn label_smoothing(mut self, label_smoothing: f64) -> LinearCrossEntropyLossBuilder {
-        self.label_smoothing = label_smoothing;
-        self
-    }
-
-    /// How the losses are combined; the default is the mean.
-    pub fn reduction(mut self, reduction: Reduction) -> LinearCrossEntropyLossBuilder {
-        self.reduction = reduction;
         self
     }
 

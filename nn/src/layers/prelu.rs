@@ -6,6 +6,7 @@ use crate::functional as F;
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 
 /// `x` for `x > 0`, else `weight x`, with a slope for each channel that is learned:
 /// [`F::prelu`](crate::functional::prelu) as a layer.
@@ -41,26 +42,18 @@ pub struct Prelu {
 }
 
 /// A builder for [`Prelu`]; see [`Prelu::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct PreluBuilder {
+    #[setters(skip)]
     channels: Result<namegrad_core::Shape>,
+    /// The first value of each slope; the default is 0.25.
     init: f64,
+    /// The dtype of the weight; the default is the default dtype.
     dtype: DType,
 }
 
 impl PreluBuilder {
-    /// The first value of each slope; the default is 0.25.
-    pub fn init(mut self, init: f64) -> PreluBuilder {
-        self.init = init;
-        self
-    }
-
-    /// The dtype of the weight; the default is the default dtype.
-    pub fn dtype(mut self, dtype: DType) -> PreluBuilder {
-        self.dtype = dtype;
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

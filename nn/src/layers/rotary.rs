@@ -7,6 +7,7 @@ use crate::Module;
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
+use namegrad_macros::Setters;
 
 /// Rotary positions, for queries and keys: pair `i` of the features of position `p` is turned by the angle
 /// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key
@@ -54,29 +55,20 @@ pub struct RotaryEmbedding {
 }
 
 /// A builder for [`RotaryEmbedding`]; see [`RotaryEmbedding::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct RotaryEmbeddingBuilder {
+    #[setters(skip)]
     width: Result<Named>,
+    #[setters(skip)]
     seq: Result<Seq>,
+    /// What the angles fall by, from 1 to almost `1 / base` per position; the default is 10,000.
     base: f64,
+    /// Whether the features of a pair are beside each other; the default is `false`.
     interleaved: bool,
 }
 
 impl RotaryEmbeddingBuilder {
-    /// What the angles fall by, from 1 to almost `1 / base` per position; the default is 10,000.
-    #[must_use]
-    pub fn base(mut self, base: f64) -> RotaryEmbeddingBuilder {
-        self.base = base;
-        self
-    }
-
-    /// Whether the features of a pair are beside each other; the default is `false`.
-    #[must_use]
-    pub fn interleaved(mut self, interleaved: bool) -> RotaryEmbeddingBuilder {
-        self.interleaved = interleaved;
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

@@ -1,50 +1,50 @@
 //! The builder of [`MultiheadAttention`], and the parameters of a new layer.
 
 use super::dims::{Seq, open};
-use super::{Config, MultiheadAttention, setters};
+use super::{Config, MultiheadAttention};
 use crate::layers::Linear;
 use crate::layers::norm::check_dtype;
 use crate::layers::place::{Named, dim_text, named};
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::{Parameter, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape};
+use namegrad_macros::Setters;
 use std::panic::Location;
 
 /// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct MultiheadAttentionBuilder {
+    #[setters(skip)]
     pub(super) dims: Result<[Named; 2]>,
+    #[setters(skip)]
     pub(super) seq: Result<Seq>,
+    #[setters(skip)]
     pub(super) key_seq: Option<Result<Seq>>,
+    #[setters(skip)]
     pub(super) kdim: Option<Result<Named>>,
+    #[setters(skip)]
     pub(super) vdim: Option<Result<Named>>,
+    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
+    /// default there are as many as for queries. PyTorch's layer does not have this.
+    #[setters(some)]
     pub(super) kv_heads: Option<usize>,
-    pub(super) dropout: f64,
-    pub(super) bias: bool,
-    pub(super) add_bias_kv: bool,
-    pub(super) add_zero_attn: bool,
-    pub(super) batch_first: bool,
-    pub(super) causal: bool,
-    pub(super) dtype: DType,
-}
-
-setters! { MultiheadAttentionBuilder {
     /// The probability to drop a weight in training; the default is 0.
-    dropout: f64,
+    pub(super) dropout: f64,
     /// Whether the projections have biases; the default is `true`.
-    bias: bool,
+    pub(super) bias: bool,
     /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
-    add_bias_kv: bool,
+    pub(super) add_bias_kv: bool,
     /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
-    add_zero_attn: bool,
+    pub(super) add_zero_attn: bool,
     /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
     /// PyTorch.
-    batch_first: bool,
+    pub(super) batch_first: bool,
     /// Whether a query sees only the keys up to its own position; the default is `false`.
-    causal: bool,
+    pub(super) causal: bool,
     /// The dtype of the parameters; the default is the default dtype.
-    dtype: DType,
-} }
+    pub(super) dtype: DType,
+}
 
 impl MultiheadAttentionBuilder {
     /// The features of the keys, a size with or without a name; by default those of the queries.
@@ -65,13 +65,6 @@ impl MultiheadAttentionBuilder {
     #[track_caller]
     pub fn key_seq(mut self, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
         self.key_seq = Some(Seq::new("MultiheadAttention", seq));
-        self
-    }
-
-    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
-    /// default there are as many as for queries. PyTorch's layer does not have this.
-    pub fn kv_heads(mut self, heads: usize) -> MultiheadAttentionBuilder {
-        self.kv_heads = Some(heads);
         self
     }
 

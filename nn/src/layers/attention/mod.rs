@@ -15,6 +15,7 @@ use dims::{Finder, Places, Scores, Seq, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::{Dim, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype, keep};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -120,30 +121,27 @@ impl Config {
     }
 }
 
-/// The setters of a builder or of options that take the value of a field.
-macro_rules! setters {
-    ($($builder:ident)::+ $(<$life:lifetime>)? { $($(#[$doc:meta])* $field:ident: $ty:ty $(as $some:ident)?,)* }) => {
-        impl $(<$life>)? $($builder)::+ $(<$life>)? {
-            $(
-                $(#[$doc])*
-                #[must_use]
-                pub fn $field(mut self, $field: $ty) -> Self {
-                    self.$field = $($some)?($field);
-                    self
-                }
-            )*
-        }
-    };
-}
-pub(super) use setters;
-
 /// The options of [`MultiheadAttention::attend_with`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Setters)]
 pub struct MultiheadAttentionOptions<'a> {
+    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to
+    /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
+    /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
+    /// `[N, heads, queries, keys]`.
+    #[setters(some)]
     attn_mask: Option<&'a Tensor>,
+    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any
+    /// order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
+    #[setters(some)]
     key_padding_mask: Option<&'a Tensor>,
+    /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
+    /// it off to let the last query of a sequence see all keys.
+    #[setters(some)]
     is_causal: Option<bool>,
+    /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
+    /// long sequences do not fit in memory.
     need_weights: bool,
+    /// Whether the weights are averaged over the heads; the default is `true`.
     average_attn_weights: bool,
 }
 
@@ -158,32 +156,6 @@ impl Default for MultiheadAttentionOptions<'_> {
         }
     }
 }
-
-impl MultiheadAttentionOptions<'_> {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! { MultiheadAttentionOptions<'a> {
-    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to
-    /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
-    /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
-    /// `[N, heads, queries, keys]`.
-    attn_mask: &'a Tensor as Some,
-    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any
-    /// order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
-    key_padding_mask: &'a Tensor as Some,
-    /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
-    /// it off to let the last query of a sequence see all keys.
-    is_causal: bool as Some,
-    /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
-    /// long sequences do not fit in memory.
-    need_weights: bool,
-    /// Whether the weights are averaged over the heads; the default is `true`.
-    average_attn_weights: bool,
-} }
 
 /// The result of [`MultiheadAttention::attend_with`].
 #[derive(Clone, Debug)]

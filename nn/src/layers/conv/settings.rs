@@ -1,22 +1,36 @@
 //! What a convolution is made of: the settings of a layer, with their checks and their text, and its
 //! parameters.
 
-use super::{Named, PaddingMode};
+use super::{ConvBuilder, ConvTransposeBuilder, Named, PaddingMode};
 use namegrad_autograd::{Parameter, TensorOptions};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape};
+use namegrad_macros::Setters;
 
 /// What a layer was made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(of(ConvBuilder, ConvTransposeBuilder), at = settings, fallible)]
 pub(super) struct Settings<const N: usize> {
+    #[setters(skip)]
     pub(super) input: Named,
+    #[setters(skip)]
     pub(super) output: Named,
+    #[setters(skip)]
     pub(super) kernel: [Named; N],
+    /// The step from one place of the kernel to the next; the default is 1. One number for all dims
+    /// or a list of one for each, as for all such options.
+    #[setters(into)]
     pub(super) stride: Extents,
+    #[setters(skip)]
     pub(super) padding: Padding,
+    /// The distance between the elements under the kernel; the default is 1.
+    #[setters(into)]
     pub(super) dilation: Extents,
+    /// The number of groups into which the channels are split, each with its own part of the weight;
+    /// the default is 1.
     pub(super) groups: usize,
+    #[setters(skip)]
     pub(super) mode: PaddingMode,
 }
 

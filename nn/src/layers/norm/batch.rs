@@ -12,6 +12,7 @@ use namegrad_autograd::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{DType, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// Batch normalization: `(x - mean) / √(var + eps) weight + bias` for each channel, with the mean and the
@@ -67,19 +68,17 @@ pub struct BatchNorm {
 parameters! { BatchNorm }
 
 /// A builder for [`BatchNorm`]; see [`BatchNorm::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct BatchNormBuilder {
+    #[setters(skip)]
     dim: Result<Named>,
-    eps: f64,
-    momentum: Option<f64>,
-    affine: bool,
-    track_running_stats: bool,
-    dtype: DType,
-}
-
-setters! { BatchNormBuilder {
     /// What is added to the variance; the default is `1e-5`.
     eps: f64,
+    /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
+    /// average of all batches.
+    #[setters(into)]
+    momentum: Option<f64>,
     /// Whether the layer has a weight and a bias; the default is `true`.
     affine: bool,
     /// Whether the layer has running statistics; the default is `true`. Without them, it uses those of the
@@ -87,16 +86,9 @@ setters! { BatchNormBuilder {
     track_running_stats: bool,
     /// The dtype of the parameters and the running statistics; the default is the default dtype.
     dtype: DType,
-} }
+}
 
 impl BatchNormBuilder {
-    /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
-    /// average of all batches.
-    pub fn momentum(mut self, momentum: impl Into<Option<f64>>) -> BatchNormBuilder {
-        self.momentum = momentum.into();
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

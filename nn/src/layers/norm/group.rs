@@ -9,6 +9,7 @@ use crate::layers::within;
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Dims, Error, ErrorKind, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
@@ -56,24 +57,22 @@ pub struct GroupNorm {
 parameters! { GroupNorm }
 
 /// A builder for [`GroupNorm`]; see [`GroupNorm::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct GroupNormBuilder {
+    #[setters(skip)]
     num_groups: usize,
+    #[setters(skip)]
     dim: Result<Named>,
+    #[setters(skip)]
     dims: Dims,
-    eps: f64,
-    affine: bool,
-    dtype: DType,
-}
-
-setters! { GroupNormBuilder {
     /// What is added to the variance; the default is `1e-5`.
     eps: f64,
     /// Whether the layer has a weight and a bias; the default is `true`.
     affine: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
-} }
+}
 
 impl GroupNormBuilder {
     /// Builds the layer.

@@ -13,6 +13,7 @@ use namegrad_autograd::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{DType, Dims, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// Instance normalization: `(x - mean) / √(var + eps) weight + bias` for each channel of each instance, with
@@ -66,18 +67,13 @@ pub struct InstanceNorm {
 parameters! { InstanceNorm }
 
 /// A builder for [`InstanceNorm`]; see [`InstanceNorm::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct InstanceNormBuilder {
+    #[setters(skip)]
     dim: Result<Named>,
+    #[setters(skip)]
     dims: Dims,
-    eps: f64,
-    momentum: f64,
-    affine: bool,
-    track_running_stats: bool,
-    dtype: DType,
-}
-
-setters! { InstanceNormBuilder {
     /// What is added to the variance; the default is `1e-5`.
     eps: f64,
     /// The share of a batch in the running statistics; the default is `0.1`.
@@ -88,7 +84,7 @@ setters! { InstanceNormBuilder {
     track_running_stats: bool,
     /// The dtype of the parameters and the running statistics; the default is the default dtype.
     dtype: DType,
-} }
+}
 
 impl InstanceNormBuilder {
     /// Builds the layer.

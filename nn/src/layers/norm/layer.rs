@@ -8,6 +8,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
 use namegrad_core::{DType, Dims, Error, ErrorKind, IntoShape, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// The dims that a layer normalizes over.
@@ -77,16 +78,11 @@ pub struct LayerNorm {
 parameters! { LayerNorm }
 
 /// A builder for [`LayerNorm`]; see [`LayerNorm::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct LayerNormBuilder {
+    #[setters(skip)]
     dims: Result<Vec<Named>>,
-    eps: f64,
-    elementwise_affine: bool,
-    bias: bool,
-    dtype: DType,
-}
-
-setters! { LayerNormBuilder {
     /// What is added to the variance; the default is `1e-5`.
     eps: f64,
     /// Whether the layer has parameters; the default is `true`.
@@ -95,7 +91,7 @@ setters! { LayerNormBuilder {
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
-} }
+}
 
 impl LayerNormBuilder {
     /// Builds the layer.
@@ -200,29 +196,22 @@ pub struct RmsNorm {
 }
 
 /// A builder for [`RmsNorm`]; see [`RmsNorm::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct RmsNormBuilder {
+    #[setters(skip)]
     dims: Result<Vec<Named>>,
+    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of
+    /// the dtype.
+    #[setters(into)]
     eps: Option<f64>,
-    elementwise_affine: bool,
-    dtype: DType,
-}
-
-setters! { RmsNormBuilder {
     /// Whether the layer has a weight; the default is `true`.
     elementwise_affine: bool,
     /// The dtype of the weight; the default is the default dtype.
     dtype: DType,
-} }
+}
 
 impl RmsNormBuilder {
-    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of
-    /// the dtype.
-    pub fn eps(mut self, eps: impl Into<Option<f64>>) -> RmsNormBuilder {
-        self.eps = eps.into();
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

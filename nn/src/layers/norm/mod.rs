@@ -138,21 +138,6 @@ macro_rules! parameters {
     };
 }
 
-/// Setters of a builder.
-macro_rules! setters {
-    ($builder:ident { $($(#[$doc:meta])* $field:ident: $ty:ty,)* }) => {
-        impl $builder {
-            $(
-                $(#[$doc])*
-                pub fn $field(mut self, $field: $ty) -> $builder {
-                    self.$field = $field;
-                    self
-                }
-            )*
-        }
-    };
-}
-
 mod batch;
 mod group;
 mod instance;

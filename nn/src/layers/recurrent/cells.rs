@@ -5,6 +5,7 @@ use super::stack::{Nonlinearity, Settings, Step};
 use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Cell, DType, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 
 /// One step of [`Rnn`](super::Rnn): `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`.
 ///
@@ -95,27 +96,20 @@ pub struct GruCell {
 macro_rules! cells {
     ($($layer:ident $builder:ident $cell:ident;)*) => {$(
         #[doc = concat!("A builder for [`", stringify!($layer), "`]; see [`", stringify!($layer), "::builder`].")]
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Setters)]
+        #[setters(builder)]
         pub struct $builder {
+            #[setters(skip)]
             dims: Result<[Named; 2]>,
+            #[setters(skip)]
             cell: Cell,
+            /// Whether there are biases; the default is `true`.
             bias: bool,
+            /// The dtype of the parameters; the default is the default dtype.
             dtype: DType,
         }
 
         impl $builder {
-            /// Whether there are biases; the default is `true`.
-            pub fn bias(mut self, bias: bool) -> $builder {
-                self.bias = bias;
-                self
-            }
-
-            /// The dtype of the parameters; the default is the default dtype.
-            pub fn dtype(mut self, dtype: DType) -> $builder {
-                self.dtype = dtype;
-                self
-            }
-
             /// Builds the cell.
             ///
             /// # Errors

@@ -9,6 +9,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
 use namegrad_core::names::Name;
 use namegrad_core::{Cell, DType, Dim, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 
 /// An Elman network: `h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at every step, for one or several layers, each
 /// of which takes the states of the one below.
@@ -193,73 +194,65 @@ pub struct LstmOutput<S = Tensor> {
     pub cn: Tensor,
 }
 
-/// A struct of options: `RnnOptions { field; }` has the optional tensors `field`.
-macro_rules! options {
-    ($($(#[$doc:meta])* $options:ident { $($(#[$of_field:meta])* $field:ident;)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default)]
-        pub struct $options {
-            $($(#[$of_field])* pub $field: Option<Tensor>,)*
-        }
-
-        impl $options {
-            /// The defaults.
-            pub fn new() -> $options {
-                $options::default()
-            }
-
-            $(
-                $(#[$of_field])*
-                pub fn $field(mut self, $field: &Tensor) -> $options {
-                    self.$field = Some($field.clone());
-                    self
-                }
-            )*
-        }
-    )*};
+/// The options of [`Rnn::forward_with`].
+#[derive(Clone, Debug, Default, Setters)]
+pub struct RnnOptions {
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
+    /// it has one element.
+    #[setters(some, cloned)]
+    pub h0: Option<Tensor>,
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
+    /// 0, and its last state is that at its end.
+    #[setters(some, cloned)]
+    pub lengths: Option<Tensor>,
 }
-options! {
-    /// The options of [`Rnn::forward_with`].
-    RnnOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
-        /// left out if it has one element.
-        h0;
-        /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
-        /// output 0, and its last state is that at its end.
-        lengths;
-    }
-    /// The options of [`Gru::forward_with`].
-    GruOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
-        /// left out if it has one element.
-        h0;
-        /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
-        /// output 0, and its last state is that at its end.
-        lengths;
-    }
-    /// The options of [`Lstm::forward_with`].
-    LstmOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
-        /// left out if it has one element.
-        h0;
-        /// The first cells, like `cn`. They are given together with `h0`.
-        c0;
-        /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
-        /// output 0, and its last state is that at its end.
-        lengths;
-    }
+
+/// The options of [`Gru::forward_with`].
+#[derive(Clone, Debug, Default, Setters)]
+pub struct GruOptions {
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
+    /// it has one element.
+    #[setters(some, cloned)]
+    pub h0: Option<Tensor>,
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
+    /// 0, and its last state is that at its end.
+    #[setters(some, cloned)]
+    pub lengths: Option<Tensor>,
+}
+
+/// The options of [`Lstm::forward_with`].
+#[derive(Clone, Debug, Default, Setters)]
+pub struct LstmOptions {
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
+    /// it has one element.
+    #[setters(some, cloned)]
+    pub h0: Option<Tensor>,
+    /// The first cells, like `cn`. They are given together with `h0`.
+    #[setters(some, cloned)]
+    pub c0: Option<Tensor>,
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
+    /// 0, and its last state is that at its end.
+    #[setters(some, cloned)]
+    pub lengths: Option<Tensor>,
 }
 
 /// What all builders hold.
-#[derive(Clone, Debug)]
-struct Building {
-    /// The dims of features and states, or the error in one of them.
+#[derive(Clone, Debug, Setters)]
+#[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building)]
+pub(super) struct Building {
+    #[setters(skip)]
     dims: Result<[Named; 2]>,
-    layers: Layers,
-    /// Given by the caller, instead of `layer`.
+    #[setters(skip)]
+    pub(super) layers: Layers,
+    /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the hidden
+    /// dim has none.
+    #[setters(some, into)]
     layer_dim: Option<NewName>,
+    /// Whether there are biases; the default is `true`.
     bias: bool,
+    #[setters(skip)]
     proj_size: usize,
+    /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
 }
 
@@ -288,7 +281,7 @@ impl Building {
 ///
 /// ```ignore
 /// impl Rnn { new, builder, forward, forward_with, forward_packed, forward_packed_with, text }
-/// impl RnnBuilder { layers, bidirectional, dropout, bias, dtype, layer_dim }
+/// impl RnnBuilder { build }
 /// impl Layer<Tensor, RecurrentOutput> for Rnn
 /// impl Layer<PackedSequence, RecurrentOutput<PackedSequence>> for Rnn
 /// ```
@@ -297,48 +290,11 @@ macro_rules! layers {
         #[doc = concat!("A builder for [`", stringify!($layer), "`]; see [`", stringify!($layer), "::builder`].")]
         #[derive(Clone, Debug)]
         pub struct $builder {
-            building: Building,
+            pub(super) building: Building,
             cell: Cell,
         }
 
         impl $builder {
-            /// The number of layers on top of each other; the default is 1.
-            pub fn layers(mut self, layers: usize) -> $builder {
-                self.building.layers.layers = layers;
-                self
-            }
-
-            /// Whether each layer also steps from the last step to the first; the default is `false`.
-            pub fn bidirectional(mut self, bidirectional: bool) -> $builder {
-                self.building.layers.bidirectional = bidirectional;
-                self
-            }
-
-            /// The probability to drop an element between two layers in training; the default is 0.
-            pub fn dropout(mut self, p: f64) -> $builder {
-                self.building.layers.dropout = p;
-                self
-            }
-
-            /// Whether there are biases; the default is `true`.
-            pub fn bias(mut self, bias: bool) -> $builder {
-                self.building.bias = bias;
-                self
-            }
-
-            /// The dtype of the parameters; the default is the default dtype.
-            pub fn dtype(mut self, dtype: DType) -> $builder {
-                self.building.dtype = dtype;
-                self
-            }
-
-            /// The name of the dim of layers and directions in states; the default is `layer`, or no name if
-            /// the hidden dim has none.
-            pub fn layer_dim(mut self, name: impl Into<NewName>) -> $builder {
-                self.building.layer_dim = Some(name.into());
-                self
-            }
-
             /// Builds the layer.
             ///
             /// # Errors

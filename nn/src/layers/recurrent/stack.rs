@@ -1,5 +1,6 @@
 //! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
 
+use super::layers::{GruBuilder, LstmBuilder, RnnBuilder};
 use super::place::{Named, Of, dim_text};
 use super::places::Places;
 use super::within;
@@ -11,6 +12,7 @@ use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::names::Name;
 use namegrad_core::options::RecurrentOptions;
 use namegrad_core::{Cell, DType, Dim, Error, ErrorKind, Result, Shape};
+use namegrad_macros::Setters;
 use std::borrow::Cow;
 
 /// The function that a [`Rnn`](super::Rnn) or a [`RnnCell`](super::RnnCell) applies.
@@ -203,13 +205,19 @@ pub(super) struct Stack {
 }
 
 /// How many layers and directions there are, and along which dim they step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building.layers)]
 pub(super) struct Layers {
+    #[setters(skip)]
     pub(super) time: Dim,
+    /// The number of layers on top of each other; the default is 1.
     pub(super) layers: usize,
+    /// Whether each layer also steps from the last step to the first; the default is `false`.
     pub(super) bidirectional: bool,
+    /// The probability to drop an element between two layers in training; the default is 0.
     pub(super) dropout: f64,
     /// The name of the dim of layers and directions.
+    #[setters(skip)]
     pub(super) layer_dim: Option<Name>,
 }
 

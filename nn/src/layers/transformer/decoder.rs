@@ -1,14 +1,14 @@
 //! The decoder.
 
 use super::encoder::masked;
-use super::{Config, FeedForward, residual};
+use super::{Config, FeedForward, named, residual};
 use crate::Dropout;
 use crate::Module;
 use crate::layers::attention::dims::Seq;
-use crate::layers::attention::setters;
 use crate::layers::{LayerNorm, MultiheadAttention};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
+use namegrad_macros::Setters;
 
 /// A layer of a [`TransformerDecoder`]: self-attention, attention to the `memory`, which is the output of an
 /// encoder, and two linear maps with an activation between them, each with a residual connection and a layer
@@ -65,6 +65,14 @@ pub struct TransformerDecoderLayerBuilder {
 }
 
 impl TransformerDecoderLayerBuilder {
+    /// The features between the two linear maps, a size with or without a name; the default is
+    /// `("feedforward", 2048)`.
+    #[track_caller]
+    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerDecoderLayerBuilder {
+        self.config.dim_feedforward = named(self.config.layer, dim);
+        self
+    }
+
     /// Whether an element of the sequence sees only those up to itself, and the whole memory; the default is
     /// `false`.
     #[must_use]
@@ -107,39 +115,29 @@ impl TransformerDecoderLayerBuilder {
 }
 
 /// The masks of a [`TransformerDecoder`] or of a layer of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Setters)]
 pub struct TransformerDecoderOptions<'a> {
-    tgt_mask: Option<&'a Tensor>,
-    memory_mask: Option<&'a Tensor>,
-    tgt_key_padding_mask: Option<&'a Tensor>,
-    memory_key_padding_mask: Option<&'a Tensor>,
-    tgt_is_causal: Option<bool>,
-    memory_is_causal: Option<bool>,
-}
-
-impl TransformerDecoderOptions<'_> {
-    /// Without masks.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! { TransformerDecoderOptions<'a> {
     /// Which elements of the target are hidden from which, as in
     /// [`MultiheadAttentionOptions::attn_mask`](crate::MultiheadAttentionOptions::attn_mask).
-    tgt_mask: &'a Tensor as Some,
+    #[setters(some)]
+    tgt_mask: Option<&'a Tensor>,
     /// Which elements of the memory are hidden from which of the target.
-    memory_mask: &'a Tensor as Some,
+    #[setters(some)]
+    memory_mask: Option<&'a Tensor>,
     /// Which elements of the target are hidden from all, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`](crate::MultiheadAttentionOptions::key_padding_mask).
-    tgt_key_padding_mask: &'a Tensor as Some,
+    #[setters(some)]
+    tgt_key_padding_mask: Option<&'a Tensor>,
     /// Which elements of the memory are hidden from all.
-    memory_key_padding_mask: &'a Tensor as Some,
+    #[setters(some)]
+    memory_key_padding_mask: Option<&'a Tensor>,
     /// Whether an element of the target sees only those up to itself; by default as the layer was built.
-    tgt_is_causal: bool as Some,
+    #[setters(some)]
+    tgt_is_causal: Option<bool>,
     /// Whether an element of the target sees only the memory up to its own position; the default is `false`.
-    memory_is_causal: bool as Some,
-} }
+    #[setters(some)]
+    memory_is_causal: Option<bool>,
+}
 
 impl TransformerDecoderLayer {
     /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the

@@ -1,12 +1,12 @@
 //! The encoder.
 
-use super::{Config, FeedForward, residual};
+use super::{Config, FeedForward, named, residual};
 use crate::Dropout;
 use crate::Module;
-use crate::layers::attention::setters;
 use crate::layers::{LayerNorm, MultiheadAttention, MultiheadAttentionOptions};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
+use namegrad_macros::Setters;
 
 /// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them,
 /// each with a residual connection and a layer norm.
@@ -62,6 +62,14 @@ pub struct TransformerEncoderLayerBuilder {
 }
 
 impl TransformerEncoderLayerBuilder {
+    /// The features between the two linear maps, a size with or without a name; the default is
+    /// `("feedforward", 2048)`.
+    #[track_caller]
+    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerEncoderLayerBuilder {
+        self.config.dim_feedforward = named(self.config.layer, dim);
+        self
+    }
+
     /// Whether an element of the sequence sees only those up to itself; the default is `false`.
     #[must_use]
     pub fn causal(mut self, causal: bool) -> TransformerEncoderLayerBuilder {
@@ -89,29 +97,19 @@ impl TransformerEncoderLayerBuilder {
 }
 
 /// The masks of a [`TransformerEncoder`] or of a layer of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Setters)]
 pub struct TransformerEncoderOptions<'a> {
-    src_mask: Option<&'a Tensor>,
-    src_key_padding_mask: Option<&'a Tensor>,
-    is_causal: Option<bool>,
-}
-
-impl TransformerEncoderOptions<'_> {
-    /// Without masks.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-setters! { TransformerEncoderOptions<'a> {
     /// Which elements are hidden from which, as in [`MultiheadAttentionOptions::attn_mask`].
-    src_mask: &'a Tensor as Some,
+    #[setters(some)]
+    src_mask: Option<&'a Tensor>,
     /// Which elements are hidden from all, for example because they pad a sequence, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`].
-    src_key_padding_mask: &'a Tensor as Some,
+    #[setters(some)]
+    src_key_padding_mask: Option<&'a Tensor>,
     /// Whether an element sees only those up to itself; by default as the layer was built.
-    is_causal: bool as Some,
-} }
+    #[setters(some)]
+    is_causal: Option<bool>,
+}
 
 /// The options of an attention with these masks.
 pub(super) fn masked<'a>(

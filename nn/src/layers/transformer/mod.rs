@@ -20,26 +20,42 @@ use crate::Dropout;
 use crate::{Field, Visitor};
 use namegrad_autograd::{Tensor, called_here};
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};
+use namegrad_macros::Setters;
 use std::panic::Location;
 
 /// A function by element.
 type Activation = fn(&Tensor) -> Result<Tensor>;
 
 /// What the layers of an encoder and a decoder are made for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(of(TransformerEncoderLayerBuilder, TransformerDecoderLayerBuilder, TransformerBuilder), at = config)]
 struct Config {
+    #[setters(skip)]
     layer: &'static str,
+    #[setters(skip)]
     dims: Result<[Named; 2]>,
+    #[setters(skip)]
     seq: Result<Seq>,
+    #[setters(skip)]
     memory_seq: Option<Result<Seq>>,
+    #[setters(skip)]
     dim_feedforward: Result<Named>,
+    /// The probability to drop an element, and a weight of the attention, in training; the default is 0.1.
     dropout: f64,
+    /// The function between the two linear maps, such as `Tensor::gelu`; the default is `Tensor::relu`.
     activation: Activation,
+    /// What the norms add to the variance; the default is `1e-5`.
     layer_norm_eps: f64,
+    /// Whether the input of attention and linear maps is normalized, and not their sum with it; the default is
+    /// `false`.
     norm_first: bool,
+    /// Whether linear maps, attention and norms have biases; the default is `true`.
     bias: bool,
+    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in PyTorch.
     batch_first: bool,
+    #[setters(skip)]
     causal: bool,
+    /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
 }
 
@@ -160,74 +176,3 @@ fn residual(
         false => norm.forward(&x.add(&f(x)?)?),
     }
 }
-
-/// The setters that the builders share.
-macro_rules! setters {
-    ($($builder:ident)*) => {$(
-        impl $builder {
-            /// The features between the two linear maps, a size with or without a name; the default is
-            /// `("feedforward", 2048)`.
-            #[track_caller]
-            #[must_use]
-            pub fn dim_feedforward(mut self, dim: impl NewDim) -> $builder {
-                self.config.dim_feedforward = named(self.config.layer, dim);
-                self
-            }
-
-            /// The probability to drop an element, and a weight of the attention, in training; the default is
-            /// 0.1.
-            #[must_use]
-            pub fn dropout(mut self, p: f64) -> $builder {
-                self.config.dropout = p;
-                self
-            }
-
-            /// The function between the two linear maps, such as `Tensor::gelu`; the default is
-            /// `Tensor::relu`.
-            #[must_use]
-            pub fn activation(mut self, activation: fn(&Tensor) -> Result<Tensor>) -> $builder {
-                self.config.activation = activation;
-                self
-            }
-
-            /// What the norms add to the variance; the default is `1e-5`.
-            #[must_use]
-            pub fn layer_norm_eps(mut self, eps: f64) -> $builder {
-                self.config.layer_norm_eps = eps;
-                self
-            }
-
-            /// Whether the input of attention and linear maps is normalized, and not their sum with it; the
-            /// default is `false`.
-            #[must_use]
-            pub fn norm_first(mut self, norm_first: bool) -> $builder {
-                self.config.norm_first = norm_first;
-                self
-            }
-
-            /// Whether linear maps, attention and norms have biases; the default is `true`.
-            #[must_use]
-            pub fn bias(mut self, bias: bool) -> $builder {
-                self.config.bias = bias;
-                self
-            }
-
-            /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as
-            /// in PyTorch.
-            #[must_use]
-            pub fn batch_first(mut self, batch_first: bool) -> $builder {
-                self.config.batch_first = batch_first;
-                self
-            }
-
-            /// The dtype of the parameters; the default is the default dtype.
-            #[must_use]
-            pub fn dtype(mut self, dtype: DType) -> $builder {
-                self.config.dtype = dtype;
-                self
-            }
-        }
-    )*};
-}
-
-setters! { TransformerEncoderLayerBuilder TransformerDecoderLayerBuilder TransformerBuilder }

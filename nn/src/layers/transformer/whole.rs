@@ -2,7 +2,7 @@
 
 use super::{
     Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
-    TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions,
+    TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions, named,
 };
 
 use crate::layers::attention::dims::Seq;
@@ -65,6 +65,14 @@ pub struct TransformerBuilder {
 }
 
 impl TransformerBuilder {
+    /// The features between the two linear maps, a size with or without a name; the default is
+    /// `("feedforward", 2048)`.
+    #[track_caller]
+    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerBuilder {
+        self.config.dim_feedforward = named(self.config.layer, dim);
+        self
+    }
+
     /// The number of layers of the encoder; the default is 6.
     #[must_use]
     pub fn num_encoder_layers(mut self, layers: usize) -> TransformerBuilder {
