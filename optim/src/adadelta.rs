@@ -1,8 +1,8 @@
 //! Adadelta, which needs no learning rate.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -39,48 +39,38 @@ optimizer! {
     Adadelta
     AdadeltaOptions {
         /// A factor of each step.
-        lr: f64 = 1.0,
+        lr: f64 = 1.0 in 0.0.. => "learning rate",
         /// How much of the averages is kept from step to step.
-        rho: f64 = 0.9,
+        rho: f64 = 0.9 in 0.0..=1.0,
         /// Added under both roots.
-        eps: f64 = 1e-6,
+        eps: f64 = 1e-6 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for AdadeltaOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.not_negative("learning rate", self.lr)?;
-        checks.require((0.0..=1.0).contains(&self.rho), || {
-            format!("Invalid rho value: {:?}; it must be at least 0 and at most 1", self.rho)
-        })?;
-        checks.none_negative(&[("epsilon value", self.eps), ("weight_decay value", self.weight_decay)])
-    }
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["square_avg", "acc_delta"]
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["square_avg", "acc_delta"]
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let direction = Direction::coupled(self.maximize, self.weight_decay);
-        turn.run(&Step { direction, lr: self.lr, rho: self.rho, eps: self.eps })
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let direction = Direction::coupled(self.maximize, self.weight_decay);
+            step.run(&AdadeltaUpdate { direction, lr: self.lr, rho: self.rho, eps: self.eps })
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct AdadeltaUpdate {
     direction: Direction<f64>,
     lr: f64,
     rho: f64,
     eps: f64,
 }
 
-impl Update<2> for Step {
+impl Update<2> for AdadeltaUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, acc_delta]: [&mut [T]; 2]) {
         let direction = self.direction.to::<T>();
@@ -91,34 +81,6 @@ impl Update<2> for Step {
             let step = (*delta + eps).sqrt() / (*square + eps).sqrt() * d;
             *delta = *delta * rho + step * step * take;
             *p -= lr * step;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, square_avg, acc_delta]` of one element after a step, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &AdadeltaOptions, [p, square, delta]: [f64; 3], g: f64) -> [f64; 3] {
-        let (rho, eps) = (method.rho, method.eps);
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        let square = rho * square + (1.0 - rho) * g * g;
-        let step = (delta + eps).sqrt() / (square + eps).sqrt() * g;
-        [p - method.lr * step, square, rho * delta + (1.0 - rho) * step * step]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (weight_decay, maximize) in [(0.0, false), (0.01, true)] {
-                let method = AdadeltaOptions::new().lr(0.1).rho(0.8).eps(1e-4);
-                let method = method.weight_decay(weight_decay).maximize(maximize);
-                let after = |_, state, g| by_hand(&method, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn, sweep_tensors};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use crate::sums::{WIDTH, total};
+use crate::update::sweep_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, NamedTensor, Result, keep};
@@ -48,76 +49,63 @@ optimizer! {
     Adafactor
     AdafactorOptions {
         /// The largest relative step size.
-        lr: f64 = 1e-2,
+        lr: f64 = 1e-2 in 0.0.. => "Learning rate should be >= 0 but is: {}",
         /// The power of the step with which new gradients enter the averages.
-        beta2_decay: f64 = -0.8,
+        beta2_decay: f64 = (-0.8) in ..=0.0 => "beta2_decay should be <= 0 but is: {}",
         /// The smallest root in the denominator, `None` for the precision of the dtype, and the smallest
         /// `rms` of a parameter.
-        eps: (Option<f64>, f64) = (None, 1e-3),
+        eps: (Option<f64>, f64) = (None, 1e-3) in 0.0.. => "epsilon1 should be >= 0 but is: {}|epsilon2 should be >= 0 but is: {}",
         /// The `rms` from which `u` is scaled down.
-        d: f64 = 1.0,
+        d: f64 = 1.0 in 1.0.. => "Clipping threshold d should be >= 1 but is: {}",
         /// How much the parameter shrinks in each step, times `lr`.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0.. => "weight_decay should be >= 0 but is: {}",
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for AdafactorOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.at_least("Learning rate", 0.0, self.lr)?;
-        checks.require(self.beta2_decay <= 0.0, || {
-            format!("beta2_decay should be <= 0 but is: {:?}", self.beta2_decay)
-        })?;
-        checks.at_least("epsilon1", 0.0, self.eps.0.unwrap_or(0.0))?;
-        checks.at_least("epsilon2", 0.0, self.eps.1)?;
-        checks.at_least("Clipping threshold d", 1.0, self.d)?;
-        checks.at_least("weight_decay", 0.0, self.weight_decay)
-    }
-
-    fn tensors(&self, sizes: &[usize]) -> &'static [&'static str] {
-        if sizes.len() > 1 { &["row_var", "col_var"] } else { &["variance"] }
-    }
-
-    fn tensor_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
-        let mut sizes = sizes.to_vec();
-        let dims = sizes.len();
-        match slot {
-            "row_var" if dims > 1 => sizes[dims - 1] = 1,
-            "col_var" if dims > 1 => sizes[dims - 2] = 1,
-            _ => {}
+    impl Method {
+        fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
+            if sizes.len() > 1 { &["row_var", "col_var"] } else { &["variance"] }
         }
-        sizes
-    }
 
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let Turn { number: t, param, grad, slots, .. } = turn;
-        if param.numel() == 0 {
-            return Ok(());
+        fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+            let mut sizes = sizes.to_vec();
+            let dims = sizes.len();
+            match slot {
+                "row_var" if dims > 1 => sizes[dims - 1] = 1,
+                "col_var" if dims > 1 => sizes[dims - 2] = 1,
+                _ => {}
+            }
+            sizes
         }
-        let precision = if param.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-        let step = Step {
-            options: self,
-            t: t as f64,
-            take: (t as f64).powf(self.beta2_decay),
-            floor: self.eps.0.unwrap_or(precision),
-        };
-        if param.ndim() > 1 {
-            let [row_var, col_var] = slots.take()?;
-            step.matrix(param, grad, row_var, col_var)
-        } else {
-            let [variance] = slots.take()?;
-            let sums = sweep_tensors(&Averaged { step: &step }, param, grad, [&mut *variance])?;
-            let along = Along { v: Own, ends: step.ends(param.numel(), sums) };
-            sweep_tensors(&along, param, grad, [variance]).map(drop)
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let ParameterStep { number: t, param, grad, slots, .. } = step;
+            if param.numel() == 0 {
+                return Ok(());
+            }
+            let precision = if param.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+            let scales = Scales {
+                options: self,
+                t: t as f64,
+                take: (t as f64).powf(self.beta2_decay),
+                floor: self.eps.0.unwrap_or(precision),
+            };
+            if param.ndim() > 1 {
+                let [row_var, col_var] = slots.take()?;
+                scales.matrix(param, grad, row_var, col_var)
+            } else {
+                let [variance] = slots.take()?;
+                let sums = sweep_tensors(&Averaged { scales: &scales }, param, grad, [&mut *variance])?;
+                let along = Along { v: Own, ends: scales.ends(param.numel(), sums) };
+                sweep_tensors(&along, param, grad, [variance]).map(drop)
+            }
         }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step<'a> {
+struct Scales<'a> {
     options: &'a AdafactorOptions,
     t: f64,
     /// How much of the new squares enters the averages.
@@ -136,7 +124,7 @@ struct Ends {
     size: f64,
 }
 
-impl Step<'_> {
+impl Scales<'_> {
     /// Those of a parameter of `n` elements, from the sums of the squares of `u` and of the parameter.
     fn ends(&self, n: usize, [steps, params]: [f64; 2]) -> Ends {
         let rms = |squares: f64| squares.sqrt() / (n as f64).sqrt();
@@ -273,14 +261,14 @@ impl Sweep<0, 0> for Along<&Product<'_>> {
 /// Updates the average of the square of a vector. The sums are those of the squares of `u` and of the
 /// parameter.
 struct Averaged<'a> {
-    step: &'a Step<'a>,
+    scales: &'a Scales<'a>,
 }
 
 impl Averaged<'_> {
     /// A part of at most [`WIDTH`] elements.
     #[inline(always)]
     fn part<T: Real>(&self, param: &[T], grad: &[T], variance: &mut [T], lanes: &mut [[T; WIDTH]; 2]) {
-        let Step { take, floor, .. } = *self.step;
+        let Scales { take, floor, .. } = *self.scales;
         let [keep, take, floor] = [1.0 - take, take, floor].map(T::from_f64);
         for i in 0..WIDTH.min(param.len()).min(grad.len()).min(variance.len()) {
             let g = grad[i];
@@ -318,81 +306,5 @@ impl Sweep<1, 0> for Along<Own> {
             *p = direction.shrunk(*p) - size * direction.of(*p, *g) / v.maximum(floor_sq).sqrt();
         }
         []
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, Stepped, assert_close, gradient, parameters, tensor};
-
-    /// The parameter after step `t`, by `torch.optim`'s loop in `f64`. `v` is the average of the square in
-    /// the form of the parameter.
-    fn by_hand(method: &AdafactorOptions, t: u64, params: &mut [f64], grads: &[f64], v: &[f64]) {
-        let n = params.len() as f64;
-        let floor = method.eps.0.unwrap();
-        let rms = |x: &[f64]| (x.iter().map(|x| x * x).sum::<f64>() / n).sqrt();
-        let alpha = method.eps.1.max(rms(params)) * method.lr.min(1.0 / (t as f64).sqrt());
-        let sign = if method.maximize { -1.0 } else { 1.0 };
-        let along = grads.iter().zip(v).map(|(g, v)| sign * g / v.max(floor * floor).sqrt());
-        let along: Vec<f64> = along.collect();
-        let scale = alpha / f64::max(1.0, rms(&along) / method.d);
-        for (p, u) in params.iter_mut().zip(along) {
-            *p = *p * (1.0 - method.lr * method.weight_decay) - scale * u;
-        }
-    }
-
-    fn check(sizes: &[usize], method: &AdafactorOptions, mut square: impl FnMut(f64, &[f64]) -> Vec<f64>) {
-        let n = sizes.iter().product();
-        let mut params: Vec<f64> = parameters(n).collect();
-        let mut wide = Stepped::new::<f64>(method, tensor::<f64>(parameters(n), sizes));
-        let mut single = Stepped::new::<f32>(method, tensor::<f32>(parameters(n), sizes));
-        for t in 1..=3 {
-            let grads: Vec<f64> = gradient(n, t).collect();
-            let v = square((t as f64).powf(method.beta2_decay), &grads);
-            by_hand(method, t, &mut params, &grads, &v);
-            wide.step(&tensor::<f64>(gradient(n, t), sizes));
-            single.step(&tensor::<f32>(gradient(n, t), sizes));
-            assert_close(wide.param.as_slice::<f64>().unwrap(), params.iter().copied(), "f64");
-            assert_close(single.param.as_slice::<f32>().unwrap(), params.iter().copied(), "f32");
-        }
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for (weight_decay, maximize, d) in [(0.0, false, 1.0), (0.1, true, 2.0)] {
-            let method = AdafactorOptions::new().lr(0.1).eps((Some(1e-3), 1e-3)).d(d);
-            let method = method.weight_decay(weight_decay).maximize(maximize);
-            for n in LENGTHS {
-                let mut v = vec![0.0; n];
-                check(&[n], &method, |take, grads| {
-                    v.iter_mut().zip(grads).for_each(|(v, g)| *v += (g * g - *v) * take);
-                    v.clone()
-                });
-            }
-            for [batch, rows, cols] in [[1, 3, 5], [2, 5, 37], [1, 300, 257]] {
-                let (mut row_var, mut col_var) = (vec![0.0; batch * rows], vec![0.0; batch * cols]);
-                check(&[batch, rows, cols], &method, |take, grads| {
-                    let square = |b: usize, r: usize, c: usize| grads[(b * rows + r) * cols + c].powi(2);
-                    for b in 0..batch {
-                        for r in 0..rows {
-                            let mean = (0..cols).map(|c| square(b, r, c)).sum::<f64>() / cols as f64;
-                            row_var[b * rows + r] += (mean - row_var[b * rows + r]) * take;
-                        }
-                        for c in 0..cols {
-                            let mean = (0..rows).map(|r| square(b, r, c)).sum::<f64>() / rows as f64;
-                            col_var[b * cols + c] += (mean - col_var[b * cols + c]) * take;
-                        }
-                    }
-                    let product = |i: usize| {
-                        let (b, r, c) = (i / cols / rows, i / cols, i % cols);
-                        let own = &row_var[b * rows..][..rows];
-                        let mean = own.iter().sum::<f64>() / rows as f64;
-                        row_var[r] * col_var[b * cols + c] / mean.max(1e-3)
-                    };
-                    (0..grads.len()).map(product).collect()
-                });
-            }
-        }
     }
 }

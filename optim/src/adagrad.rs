@@ -1,8 +1,8 @@
 //! Adagrad, gradient descent with a learning rate for each element that falls with the gradients seen.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -38,55 +38,44 @@ optimizer! {
     Adagrad
     AdagradOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-2,
+        lr: f64 = 1e-2 in 0.0.. => "learning rate",
         /// How fast the learning rate falls.
-        lr_decay: f64 = 0.0,
+        lr_decay: f64 = 0.0 in 0.0..,
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// What the sums start with.
-        initial_accumulator_value: f64 = 0.0,
+        initial_accumulator_value: f64 = 0.0 in 0.0..,
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-10,
+        eps: f64 = 1e-10 in 0.0.. => "epsilon value",
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for AdagradOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).none_negative(&[
-            ("learning rate", self.lr),
-            ("lr_decay value", self.lr_decay),
-            ("weight_decay value", self.weight_decay),
-            ("initial_accumulator_value value", self.initial_accumulator_value),
-            ("epsilon value", self.eps),
-        ])
-    }
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["sum"]
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["sum"]
-    }
+        fn slot_start(&self, _slot: &str) -> f64 {
+            self.initial_accumulator_value
+        }
 
-    fn tensor_start(&self, _slot: &str) -> f64 {
-        self.initial_accumulator_value
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let direction = Direction::coupled(self.maximize, self.weight_decay);
-        let lr = self.lr / (1.0 + (turn.number - 1) as f64 * self.lr_decay);
-        turn.run(&Step { direction, lr, eps: self.eps })
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let direction = Direction::coupled(self.maximize, self.weight_decay);
+            let lr = self.lr / (1.0 + (step.number - 1) as f64 * self.lr_decay);
+            step.run(&AdagradUpdate { direction, lr, eps: self.eps })
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct AdagradUpdate {
     direction: Direction<f64>,
     lr: f64,
     eps: f64,
 }
 
-impl Update<1> for Step {
+impl Update<1> for AdagradUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [sum]: [&mut [T]; 1]) {
         let (direction, [lr, eps]) = (self.direction.to::<T>(), [self.lr, self.eps].map(T::from_f64));
@@ -94,33 +83,6 @@ impl Update<1> for Step {
             let d = direction.of(*p, *g);
             *sum += d * d;
             *p -= lr * d / (sum.sqrt() + eps);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, sum]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &AdagradOptions, t: u64, [p, sum]: [f64; 2], g: f64) -> [f64; 2] {
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        let lr = method.lr / (1.0 + (t as f64 - 1.0) * method.lr_decay);
-        let sum = sum + g * g;
-        [p - lr * g / (sum.sqrt() + method.eps), sum]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (weight_decay, maximize) in [(0.0, false), (0.01, true)] {
-                let method = AdagradOptions::new().lr(0.1).lr_decay(0.1).initial_accumulator_value(0.5);
-                let method = method.weight_decay(weight_decay).maximize(maximize);
-                let after = |t, state, g| by_hand(&method, t, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
         }
     }
 }

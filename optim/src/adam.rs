@@ -1,9 +1,9 @@
 //! Adam, and AdamW, which has decoupled weight decay.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
 use crate::moments::{self, Moments, correction};
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -43,19 +43,30 @@ optimizer! {
     Adam(betas.0)
     AdamOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-3,
+        lr: f64 = 1e-3 in 0.0.. => "learning rate",
         /// How much of the averages of the gradient and of its square is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether the denominator never shrinks.
         amsgrad: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
         /// Whether `weight_decay` is that of [`AdamW`].
         decoupled_weight_decay: bool = false,
+    }
+
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
+        }
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let update = AdamUpdate::new(self, step.number);
+            if self.amsgrad { step.run::<3>(&update) } else { step.run::<2>(&update) }
+        }
     }
 }
 
@@ -95,38 +106,32 @@ optimizer! {
     AdamW(betas.0)
     AdamWOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-3,
+        lr: f64 = 1e-3 in 0.0.. => "learning rate",
         /// How much of the averages of the gradient and of its square is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// How much the parameter shrinks in each step, times `lr`.
-        weight_decay: f64 = 1e-2,
+        weight_decay: f64 = 1e-2 in 0.0..,
         /// Whether the denominator never shrinks.
         amsgrad: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
     }
+
+    impl Method {
+        fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
+            self.adam().slots(sizes)
+        }
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            self.adam().update(step)
+        }
+    }
 }
 
 /// The tensors that both optimizers keep for each parameter. The last one is only for `amsgrad`.
 const SLOTS: [&str; 3] = [moments::SLOTS[0], moments::SLOTS[1], "max_exp_avg_sq"];
-
-impl Formula for AdamOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let step = Step::new(self, turn.number);
-        if self.amsgrad { turn.run::<3>(&step) } else { turn.run::<2>(&step) }
-    }
-}
 
 impl AdamWOptions {
     /// The options of an [`Adam`] that takes the same steps.
@@ -136,23 +141,8 @@ impl AdamWOptions {
     }
 }
 
-impl Formula for AdamWOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        self.adam().check_as(name)
-    }
-
-    fn tensors(&self, sizes: &[usize]) -> &'static [&'static str] {
-        self.adam().tensors(sizes)
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        self.adam().advance(turn)
-    }
-}
-
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct AdamUpdate {
     moments: Moments<f64>,
     /// `lr / (1 - β₁ᵗ)`.
     size: f64,
@@ -161,15 +151,15 @@ struct Step {
     eps: f64,
 }
 
-impl Step {
-    /// Step number `t`, from 1.
-    fn new(options: &AdamOptions, t: u64) -> Step {
+impl AdamUpdate {
+    /// AdamUpdate number `t`, from 1.
+    fn new(options: &AdamOptions, t: u64) -> AdamUpdate {
         let AdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *options;
         let direction = match decoupled_weight_decay {
             true => Direction::decoupled(maximize, lr, weight_decay),
             false => Direction::coupled(maximize, weight_decay),
         };
-        Step {
+        AdamUpdate {
             moments: Moments::new(direction, betas),
             size: lr / correction(betas.0, t),
             root_scale: correction(betas.1, t).sqrt().recip(),
@@ -185,7 +175,7 @@ impl Step {
 }
 
 /// Adam.
-impl Update<2> for Step {
+impl Update<2> for AdamUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
         let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
@@ -197,7 +187,7 @@ impl Update<2> for Step {
 }
 
 /// AMSGrad, with the largest `exp_avg_sq` so far.
-impl Update<3> for Step {
+impl Update<3> for AdamUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq, max]: [&mut [T]; 3]) {
         let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
@@ -205,54 +195,6 @@ impl Update<3> for Step {
             let (decayed, _) = moments.average(*p, *g, m, v);
             *max = max.maximum(*v);
             *p = decayed - size * *m / (max.sqrt() * root_scale + eps);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, exp_avg, exp_avg_sq, max_exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop
-    /// in `f64`.
-    fn by_hand(method: &AdamOptions, t: u64, [mut p, m, v, max]: [f64; 4], g: f64) -> [f64; 4] {
-        let mut g = if method.maximize { -g } else { g };
-        if method.decoupled_weight_decay {
-            p *= 1.0 - method.lr * method.weight_decay;
-        } else {
-            g += method.weight_decay * p;
-        }
-        let m = method.betas.0 * m + (1.0 - method.betas.0) * g;
-        let v = method.betas.1 * v + (1.0 - method.betas.1) * g * g;
-        let max = if method.amsgrad { f64::max(max, v) } else { v };
-        let corrections = [method.betas.0, method.betas.1].map(|beta| 1.0 - beta.powf(t as f64));
-        let denom = max.sqrt() / corrections[1].sqrt() + method.eps;
-        [p - method.lr / corrections[0] * m / denom, m, v, max]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (decoupled_weight_decay, amsgrad) in
-                [(false, false), (true, false), (false, true), (true, true)]
-            {
-                for maximize in [false, true] {
-                    let (lr, betas, eps, weight_decay) = (0.1, (0.9, 0.99), 1e-8, 0.01);
-                    let method = AdamOptions {
-                        lr,
-                        betas,
-                        eps,
-                        weight_decay,
-                        amsgrad,
-                        maximize,
-                        decoupled_weight_decay,
-                    };
-                    let after = |t, state, g| by_hand(&method, t, state, g);
-                    check_steps::<f32, _, _>(n, &method, after);
-                    check_steps::<f64, _, _>(n, &method, after);
-                }
-            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Adamax, Adam with a maximum in place of the average of the square.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
 use crate::moments::correction;
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -39,37 +39,32 @@ optimizer! {
     Adamax(betas.0)
     AdamaxOptions {
         /// The learning rate, per step.
-        lr: f64 = 2e-3,
+        lr: f64 = 2e-3 in 0.0.. => "learning rate",
         /// How much of the average of the gradient and of the maximum is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the magnitude of the gradient, so that the denominator is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for AdamaxOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
-    }
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["exp_avg", "exp_inf"]
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["exp_avg", "exp_inf"]
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let AdamaxOptions { lr, betas, eps, weight_decay, maximize } = *self;
-        let (direction, t) = (Direction::coupled(maximize, weight_decay), turn.number);
-        turn.run(&Step { direction, betas, eps, size: lr / correction(betas.0, t) })
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let AdamaxOptions { lr, betas, eps, weight_decay, maximize } = *self;
+            let (direction, t) = (Direction::coupled(maximize, weight_decay), step.number);
+            step.run(&AdamaxUpdate { direction, betas, eps, size: lr / correction(betas.0, t) })
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct AdamaxUpdate {
     direction: Direction<f64>,
     betas: (f64, f64),
     eps: f64,
@@ -77,7 +72,7 @@ struct Step {
     size: f64,
 }
 
-impl Update<2> for Step {
+impl Update<2> for AdamaxUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_inf]: [&mut [T]; 2]) {
         let direction = self.direction.to::<T>();
@@ -89,33 +84,6 @@ impl Update<2> for Step {
             *m = *m * keep + d * take;
             *u = (*u * keep_inf).maximum(d.abs() + eps);
             *p -= size * *m / *u;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, exp_avg, exp_inf]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &AdamaxOptions, t: u64, [p, m, u]: [f64; 3], g: f64) -> [f64; 3] {
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        let m = method.betas.0 * m + (1.0 - method.betas.0) * g;
-        let u = f64::max(method.betas.1 * u, g.abs() + method.eps);
-        [p - method.lr / (1.0 - method.betas.0.powf(t as f64)) * m / u, m, u]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (weight_decay, maximize) in [(0.0, false), (0.01, true)] {
-                let method = AdamaxOptions::new().lr(0.1).betas((0.8, 0.9)).eps(1e-4);
-                let method = method.weight_decay(weight_decay).maximize(maximize);
-                let after = |t, state, g| by_hand(&method, t, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
         }
     }
 }

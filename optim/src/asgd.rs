@@ -1,8 +1,9 @@
 //! ASGD, gradient descent that averages the parameters.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn, set_single, single, update_tensors};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
+use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -45,71 +46,59 @@ optimizer! {
     Asgd
     AsgdOptions {
         /// The learning rate of the first step.
-        lr: f64 = 1e-2,
+        lr: f64 = 1e-2 in 0.0.. => "learning rate",
         /// How fast the learning rate falls, and how much the parameter shrinks, times the learning rate.
-        lambd: f64 = 1e-4,
+        lambd: f64 = 1e-4 in 0.0..,
         /// The power with which the learning rate falls.
-        alpha: f64 = 0.75,
+        alpha: f64 = 0.75 in 0.0..,
         /// The step after which parameters are averaged.
-        t0: f64 = 1e6,
+        t0: f64 = 1e6 in ..,
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for AsgdOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.none_negative(&[
-            ("learning rate", self.lr),
-            ("lambd value", self.lambd),
-            ("alpha value", self.alpha),
-            ("weight_decay value", self.weight_decay),
-        ])?;
-        checks.not_nan("t0 value", self.t0)
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["ax", "eta", "mu"]
-    }
-
-    fn tensor_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
-        if slot == "ax" { sizes.to_vec() } else { vec![] }
-    }
-
-    fn tensor_start(&self, slot: &str) -> f64 {
-        match slot {
-            "eta" => self.lr,
-            "mu" => 1.0,
-            _ => 0.0,
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["ax", "eta", "mu"]
         }
-    }
 
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let AsgdOptions { lr, lambd, alpha, t0, weight_decay, maximize } = *self;
-        let Turn { number: t, param, grad, slots, .. } = turn;
-        let [ax, eta, mu] = slots.take()?;
-        let direction = Direction::coupled(maximize, weight_decay);
-        let step = Step { direction, lambd, eta: single(eta)?.into(), mu: single(mu)?.into() };
-        update_tensors(&step, param, grad, [ax])?;
-        let t = t as f64;
-        set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
-        set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)
+        fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+            if slot == "ax" { sizes.to_vec() } else { vec![] }
+        }
+
+        fn slot_start(&self, slot: &str) -> f64 {
+            match slot {
+                "eta" => self.lr,
+                "mu" => 1.0,
+                _ => 0.0,
+            }
+        }
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let AsgdOptions { lr, lambd, alpha, t0, weight_decay, maximize } = *self;
+            let ParameterStep { number: t, param, grad, slots, .. } = step;
+            let [ax, eta, mu] = slots.take()?;
+            let direction = Direction::coupled(maximize, weight_decay);
+            let update = AsgdUpdate { direction, lambd, eta: single(eta)?.into(), mu: single(mu)?.into() };
+            update_tensors(&update, param, grad, [ax])?;
+            let t = t as f64;
+            set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
+            set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct AsgdUpdate {
     direction: Direction<f64>,
     lambd: f64,
     eta: f64,
     mu: f64,
 }
 
-impl Update<1> for Step {
+impl Update<1> for AsgdUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [ax]: [&mut [T]; 1]) {
         let direction = self.direction.to::<T>();
@@ -119,36 +108,6 @@ impl Update<1> for Step {
             *p = *p * shrink - eta * d;
             // exactly the parameter before averaging begins
             *ax = if mu == T::ONE { *p } else { *ax + (*p - *ax) * mu };
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, ax]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &AsgdOptions, t: u64, [p, ax]: [f64; 2], g: f64) -> [f64; 2] {
-        let before = t as f64 - 1.0;
-        let eta = method.lr / (1.0 + method.lambd * method.lr * before).powf(method.alpha);
-        let mu = 1.0 / f64::max(1.0, before - method.t0);
-        let [eta, mu] = [eta, mu].map(|number| f64::from(number as f32));
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        let p = p * (1.0 - method.lambd * eta) - eta * g;
-        [p, ax + (p - ax) * mu]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (t0, maximize) in [(1e6, false), (0.0, true)] {
-                let method = AsgdOptions::new().lr(0.1).lambd(0.1).weight_decay(0.01);
-                let method = method.t0(t0).maximize(maximize);
-                let after = |t, state, g| by_hand(&method, t, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
         }
     }
 }

@@ -2,10 +2,11 @@
 //! value.
 
 use crate::norm::{norm_of, norm_of_norms};
+use crate::update::update_alone;
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Sweep, Update, WithoutSums, sweep_alone};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::cpu::update::Update;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -179,7 +180,7 @@ pub fn clip_grad_value_(
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
     let caller = Location::caller();
-    let clamp = |gradient: &mut NamedTensor| change(gradient, &Clamp(clip_value));
+    let clamp = |gradient: &mut NamedTensor| update_alone(gradient, &Clamp(clip_value));
     let mut parameters = distinct(parameters).into_iter();
     parameters
         .try_for_each(|parameter| parameter.update_grad(clamp).map(drop))
@@ -323,33 +324,10 @@ fn scale(parameters: &[Parameter], factor: impl Fn(usize) -> f64) -> Result<()> 
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factor(number);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| change(gradient, &Scale(factor)))?;
+            parameter.update_grad(|gradient| update_alone(gradient, &Scale(factor)))?;
         }
     }
     Ok(())
-}
-
-/// Changes the numbers of a tensor in its buffer.
-fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
-    sweep_tensor(tensor, &WithoutSums(by)).map(drop)
-}
-
-/// Changes the numbers of a tensor in its buffer, and returns the sums. A half type is changed in `f32` and
-/// rounded.
-pub(crate) fn sweep_tensor<const SUMS: usize>(
-    tensor: &mut NamedTensor,
-    sweep: &impl Sweep<0, SUMS>,
-) -> Result<[f64; SUMS]> {
-    Ok(match tensor.dtype() {
-        DType::F64 => sweep_alone(sweep, tensor.as_mut_slice::<f64>()?),
-        DType::F32 => sweep_alone(sweep, tensor.as_mut_slice::<f32>()?),
-        dtype => {
-            let mut wide = tensor.to(DType::F32)?;
-            let sums = sweep_alone(sweep, wide.as_mut_slice::<f32>()?);
-            *tensor = wide.to(dtype)?;
-            sums
-        }
-    })
 }
 
 /// `x *= factor`.

@@ -1,30 +1,20 @@
-//! [`Descent`], the common part of all optimizers: parameter groups, which `builder` makes, and the state of
-//! each parameter, in `member`. A step is a [`Pass`] over them. `fit` loads states.
+//! [`Descent`], the optimizer of a [`Method`]: an [`Engine`] that knows the type of its hyperparameters.
 
-mod builder;
-mod fit;
-mod member;
-mod pass;
-
-pub use builder::Builder;
-pub use pass::Pass;
-
+use crate::builder::Builder;
+use crate::engine::Engine;
 use crate::listed::{Listed, merged};
-use crate::method::{Checks, Method};
-use crate::optimizer::{Loss, Optimizer, evaluate};
-use crate::state::{GroupState, OptimizerState};
-use member::Member;
-use namegrad_autograd::{Parameter, Tensor, span};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::TensorFile;
-use pass::{Closure, needs_loss};
-use std::collections::{BTreeMap, HashMap};
+use crate::method::Method;
+use crate::optimizer::{Loss, Optimizer};
+use crate::state::OptimizerState;
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::any::Any;
 use std::fmt;
-use std::panic::Location;
+use std::marker::PhantomData;
 
 /// The optimizer of a [`Method`]: parameter groups with their hyperparameters, and the state of each
-/// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam) and all others, and your own optimizers, are built
-/// on it.
+/// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam) and all others are names of it, and so can your own
+/// optimizers be.
 ///
 /// An elementwise step makes one pass over each parameter, its gradient and its state, and allocates nothing.
 ///
@@ -33,240 +23,139 @@ use std::panic::Location;
 /// steps the half type itself, in which they are lost.) The master is a part of the saved state. Where the
 /// parameter was changed by something else, such as loading a model, the master follows it.
 pub struct Descent<M> {
-    /// One set of hyperparameters for each group.
-    groups: Vec<M>,
-    members: Vec<Vec<Member>>,
-    /// The tensors that the method keeps for all parameters together.
-    shared: Shared,
+    /// Its groups are a `Vec<M>`.
+    engine: Engine,
+    method: PhantomData<fn() -> M>,
 }
 
-type Shared = BTreeMap<String, NamedTensor>;
+impl<M: Method + Default> Descent<M> {
+    /// An optimizer for these parameters with the default hyperparameters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a parameter is given twice, or there are no parameters.
+    #[track_caller]
+    pub fn new(parameters: impl IntoIterator<Item = Parameter>) -> Result<Descent<M>> {
+        Descent::builder(parameters).build()
+    }
+
+    /// A builder for an optimizer with these parameters.
+    pub fn builder(parameters: impl IntoIterator<Item = Parameter>) -> Builder<M> {
+        Builder::new(parameters, M::default())
+    }
+
+    /// A builder for an optimizer with these parameters, `model.named_parameters()`. Saved states have their
+    /// paths, and you can [choose groups by pattern](Builder::group_matching), except for
+    /// [`Lbfgs`](crate::Lbfgs), which has one group.
+    pub fn builder_named(parameters: impl IntoIterator<Item = (String, Parameter)>) -> Builder<M> {
+        Builder::named(parameters, M::default())
+    }
+}
 
 impl<M: Method> Descent<M> {
+    /// An optimizer without groups.
+    pub(crate) fn empty() -> Descent<M> {
+        Descent { engine: Engine::new(Box::new(Vec::<M>::new())), method: PhantomData }
+    }
+
     /// The hyperparameters of each group.
     pub fn groups(&self) -> &[M] {
-        &self.groups
+        let groups: &dyn Any = &*self.engine.groups;
+        groups.downcast_ref::<Vec<M>>().expect("the type that `empty` has made")
     }
 
     /// The hyperparameters of each group, which you can change between steps.
     pub fn groups_mut(&mut self) -> &mut [M] {
-        &mut self.groups
+        self.methods()
+    }
+
+    fn methods(&mut self) -> &mut Vec<M> {
+        let groups: &mut dyn Any = &mut *self.engine.groups;
+        groups.downcast_mut().expect("the type that `empty` has made")
     }
 
     /// The parameters of a group; empty if there is no such group.
     pub fn group_parameters(&self, group: usize) -> Vec<Parameter> {
-        self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
+        self.engine.group_parameters(group)
     }
 
     /// Adds a group during training, for example layers that were frozen at first. `change` sets what differs
     /// from the first group.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a hyperparameter is out of range or the optimizer already has a parameter.
+    /// [`ErrorKind::Value`] if a hyperparameter is out of range, the optimizer already has a parameter, or it
+    /// is [`Lbfgs`](crate::Lbfgs), which has one group.
     #[track_caller]
     pub fn add_group(
         &mut self,
         parameters: impl IntoIterator<Item = impl Into<Listed>>,
         change: impl FnOnce(&mut M),
     ) -> Result<()> {
-        let mut method = self.groups[0].clone(); // `build` makes at least one
+        let mut method = self.groups()[0].clone(); // `build` makes at least one
         change(&mut method);
         self.push_group(merged(parameters), method)
     }
 
     #[track_caller]
-    fn push_group(&mut self, parameters: Vec<Listed>, method: M) -> Result<()> {
-        method.check()?;
-        // A state that cannot be saved or loaded is an error now, and not after hours of training.
-        let saved = hyperparameters(&method)?;
-        if let Err(error) = M::deserialize(saved) {
-            let message = format!("hyperparameters cannot be read back from JSON: {error}");
-            return Err(Error::new(ErrorKind::Value, M::NAME, message));
-        }
-        let members = self.members.iter().flatten().map(|member| (member.parameter.id(), &member.paths));
-        let mut seen: HashMap<usize, &Vec<String>> = members.collect();
-        for Listed { parameter, paths } in &parameters {
-            if let Some(before) = seen.insert(parameter.id(), paths) {
-                let mut message = "some parameters appear more than once in the parameter groups".to_string();
-                if let Some(path) = before.first().or(paths.first()) {
-                    message += &format!(": '{path}'");
-                }
-                return Err(Error::new(ErrorKind::Value, M::NAME, message)
-                    .with_repair("model.parameters() has each parameter once, also where layers share it"));
-            }
-            method.check_parameter(&parameter.shape())?;
-        }
-        self.groups.push(method);
-        if let Err(error) = M::check_groups(&self.groups) {
-            self.groups.pop();
-            return Err(error);
-        }
-        let member = |Listed { parameter, paths }| Member {
-            parameter,
-            paths,
-            steps: 0,
-            counted: false,
-            master: None,
-            slots: Vec::new(),
-        };
-        self.members.push(parameters.into_iter().map(member).collect());
-        Ok(())
+    pub(crate) fn push_group(&mut self, parameters: Vec<Listed>, method: M) -> Result<()> {
+        self.methods().push(method);
+        self.engine.fill_group(parameters)
     }
 
-    /// Checks the hyperparameters, which may have been changed since the groups were made.
+    /// This optimizer, or an error if it has no parameters.
     #[track_caller]
-    fn check_groups(&self) -> Result<()> {
-        for (method, members) in self.groups.iter().zip(&self.members) {
-            let (lr, checks) = (method.lr(), Checks(M::NAME)); // also for methods without a check
-            checks.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
-            // Steps are computed in `f32`, except those of `f64` parameters.
-            let steps_in_f32 = |member: &Member| member.parameter.dtype() != DType::F64;
-            checks.require((lr as f32).is_finite() || !members.iter().any(steps_in_f32), || {
-                format!(
-                    "Invalid learning rate: {lr:?}; parameters that are not f64 take at most {:?}",
-                    f32::MAX
-                )
-            })?;
-            method.check()?;
+    pub(crate) fn checked(self) -> Result<Descent<M>> {
+        if self.engine.counts().iter().any(|count| *count > 0) {
+            return Ok(self);
         }
-        Ok(())
+        Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list")
+            .with_repair(format!("{}::builder(model.parameters())", M::NAME)))
     }
-
-    /// Makes a step. Errors of the closure keep their line, others are at `caller`.
-    fn pass<'a>(
-        &'a mut self,
-        closure: Option<Closure<'a>>,
-        caller: &'static Location<'static>,
-    ) -> Result<()> {
-        let located = |error: Error| error.at(caller);
-        for member in self.members.iter_mut().flatten() {
-            member.counted = false;
-            member.check::<M>().map_err(located)?;
-        }
-        let mut pass = Pass {
-            groups: &self.groups,
-            members: &mut self.members,
-            shared: &mut self.shared,
-            closure,
-            failed: false,
-        };
-        let result = M::step(&mut pass);
-        if pass.failed { result } else { result.map_err(located) }
-    }
-
-    #[track_caller]
-    fn check_values(&self, what: &str, values: &[f64]) -> Result<()> {
-        let checks = Checks(M::NAME);
-        checks.require(values.len() == self.groups.len(), || {
-            format!("{} values of {what} for {} groups", values.len(), self.groups.len())
-        })?;
-        for value in values {
-            checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}; it must be finite"))?;
-        }
-        Ok(())
-    }
-}
-
-/// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
-#[track_caller]
-fn hyperparameters<M: Method>(method: &M) -> Result<serde_json::Value> {
-    let caller = Location::caller();
-    let refused = |message: String| Error::new(ErrorKind::Value, M::NAME, message).at(caller);
-    TensorFile::of_json("hyperparameters", method).map_err(|error| {
-        refused(format!("hyperparameters: {}", error.message()))
-            .with_repair("a large number in place of f64::INFINITY")
-    })?;
-    serde_json::to_value(method).map_err(|error| refused(format!("hyperparameters: {error}")))
 }
 
 impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
-        self.check_groups()?;
-        if M::needs_loss() {
-            return Err(needs_loss::<M>());
-        }
-        let caller = Location::caller();
-        span(M::NAME, || self.pass(None, caller))
+        self.engine.step()
     }
-
     #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
-        self.check_groups()?;
-        let caller = Location::caller();
-        let first = evaluate(&self.parameters(), loss, caller)?;
-        span(M::NAME, || self.pass(Some(Closure { loss, first: first.clone(), caller }), caller))?;
-        Ok(first)
+        self.engine.step_with(loss)
     }
-
     fn needs_loss(&self) -> bool {
-        M::needs_loss()
+        self.engine.needs_loss()
     }
-
     fn parameters(&self) -> Vec<Parameter> {
-        self.members.iter().flatten().map(|member| member.parameter.clone()).collect()
+        self.engine.parameters()
     }
-
     fn lrs(&self) -> Vec<f64> {
-        self.groups.iter().map(Method::lr).collect()
+        self.engine.lrs()
     }
-
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
-        self.check_values("learning rate", lrs)?;
-        let mut groups = self.groups.clone();
-        for (method, lr) in groups.iter_mut().zip(lrs) {
-            method.set_lr(*lr);
-            method.check()?;
-        }
-        self.groups = groups;
-        Ok(())
+        self.engine.set_lrs(lrs)
     }
-
     fn momentums(&self) -> Option<Vec<f64>> {
-        self.groups.iter().map(Method::momentum).collect()
+        self.engine.momentums()
     }
-
     #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
-        self.check_values("momentum value", momentums)?;
-        Checks(M::NAME).require(self.momentums().is_some(), || format!("{} has no momentum", M::NAME))?;
-        let mut groups = self.groups.clone();
-        for (method, momentum) in groups.iter_mut().zip(momentums) {
-            method.set_momentum(*momentum);
-            method.check()?;
-        }
-        self.groups = groups;
-        Ok(())
+        self.engine.set_momentums(momentums)
     }
-
     fn zero_grad(&self) {
-        self.members.iter().flatten().for_each(|member| member.parameter.zero_grad());
+        self.engine.zero_grad();
     }
-
     fn state_dict(&self) -> OptimizerState {
-        let groups = self.groups.iter().zip(&self.members);
-        let groups = groups.map(|(method, members)| GroupState {
-            // Those that were changed through `groups_mut` may have no JSON form. The reason is in their place
-            // then, and is the error of saving or loading the state.
-            hyperparameters: hyperparameters(method).unwrap_or_else(|error| error.message().into()),
-            parameters: members.iter().map(Member::state).collect(),
-        });
-        OptimizerState { method: M::NAME.into(), groups: groups.collect(), shared: self.shared.clone() }
+        self.engine.state_dict()
     }
-
     #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
-        let caller = Location::caller();
-        (self.groups, self.members) = self.fitted(state).map_err(|error| error.at(caller))?;
-        self.shared = state.shared.clone();
-        Ok(())
+        self.engine.load_state_dict(state)
     }
 }
 
 impl<M: Method> fmt::Debug for Descent<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.groups.iter().zip(self.members.iter().map(Vec::len));
+        let counts = self.groups().iter().zip(self.engine.counts());
         f.debug_struct(M::NAME).field("groups", &counts.collect::<Vec<_>>()).finish()
     }
 }

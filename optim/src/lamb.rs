@@ -1,10 +1,11 @@
 //! LAMB, Adam whose step is as long as the parameter for large batches.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn, sweep_tensors, update_tensors};
+use crate::method::ParameterStep;
 use crate::moments::{self, Moments, correction};
+use crate::rows::optimizer;
 use crate::sums::{WIDTH, total};
+use crate::update::{sweep_tensors, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::{Sweep, Update};
@@ -47,43 +48,38 @@ optimizer! {
     Lamb(betas.0)
     LambOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-3,
+        lr: f64 = 1e-3 in 0.0.. => "learning rate",
         /// How much of the averages of the gradient and of its square is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-6,
+        eps: f64 = 1e-6 in 0.0.. => "epsilon value",
         /// How much of the parameter is in the direction.
-        weight_decay: f64 = 1e-2,
+        weight_decay: f64 = 1e-2 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for LambOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
-    }
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &moments::SLOTS
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &moments::SLOTS
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let LambOptions { lr, betas, eps, weight_decay, maximize } = *self;
-        let Turn { number: t, param, grad, slots, .. } = turn;
-        let [exp_avg, exp_avg_sq] = slots.take()?;
-        let along = Along {
-            average_scale: correction(betas.0, t).recip(),
-            root_scale: correction(betas.1, t).sqrt().recip(),
-            eps,
-            weight_decay,
-        };
-        let averages = Averages { moments: Moments::new(Direction::coupled(maximize, 0.0), betas), along };
-        let squares = sweep_tensors(&averages, param, grad, [&mut *exp_avg, &mut *exp_avg_sq])?;
-        let [param_norm, step_norm] = squares.map(f64::sqrt);
-        let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
-        update_tensors(&Step { along, size: lr * ratio }, param, grad, [exp_avg, exp_avg_sq])
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let LambOptions { lr, betas, eps, weight_decay, maximize } = *self;
+            let ParameterStep { number: t, param, grad, slots, .. } = step;
+            let [exp_avg, exp_avg_sq] = slots.take()?;
+            let along = Along {
+                average_scale: correction(betas.0, t).recip(),
+                root_scale: correction(betas.1, t).sqrt().recip(),
+                eps,
+                weight_decay,
+            };
+            let averages = Averages { moments: Moments::new(Direction::coupled(maximize, 0.0), betas), along };
+            let squares = sweep_tensors(&averages, param, grad, [&mut *exp_avg, &mut *exp_avg_sq])?;
+            let [param_norm, step_norm] = squares.map(f64::sqrt);
+            let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
+            update_tensors(&LambUpdate { along, size: lr * ratio }, param, grad, [exp_avg, exp_avg_sq])
+        }
     }
 }
 
@@ -165,70 +161,17 @@ impl Sweep<2, 2> for Averages {
 }
 
 /// A step of `size` along `u`.
-struct Step {
+struct LambUpdate {
     along: Along<f64>,
     size: f64,
 }
 
-impl Update<2> for Step {
+impl Update<2> for LambUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], _grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
         let (along, size) = (self.along.to::<T>(), T::from_f64(self.size));
         for ((p, m), v) in param.iter_mut().zip(exp_avg).zip(exp_avg_sq) {
             *p -= size * along.of(*p, *m, *v);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, Stepped, assert_close, gradient, parameters, tensor};
-
-    /// The parameter and the averages after step `t`, by algorithm 2 of the paper in `f64`.
-    fn by_hand(method: &LambOptions, t: u64, state: &mut [[f64; 3]], grads: impl Iterator<Item = f64>) {
-        let (beta1, beta2) = method.betas;
-        let mut directions = Vec::new();
-        for ([p, m, v], g) in state.iter_mut().zip(grads) {
-            let g = if method.maximize { -g } else { g };
-            *m = beta1 * *m + (1.0 - beta1) * g;
-            *v = beta2 * *v + (1.0 - beta2) * g * g;
-            let [m, v] = [*m / (1.0 - beta1.powf(t as f64)), *v / (1.0 - beta2.powf(t as f64))];
-            directions.push(m / (v.sqrt() + method.eps) + method.weight_decay * *p);
-        }
-        let norm = |squares: f64| squares.sqrt();
-        let params = norm(state.iter().map(|[p, ..]| p * p).sum());
-        let steps = norm(directions.iter().map(|u| u * u).sum());
-        for ([p, ..], u) in state.iter_mut().zip(directions) {
-            *p -= method.lr * params / steps * u;
-        }
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for maximize in [false, true] {
-                let method = LambOptions::new().lr(0.1).maximize(maximize);
-                let mut state: Vec<[f64; 3]> = parameters(n).map(|p| [p, 0.0, 0.0]).collect();
-                let mut wide = Stepped::new::<f64>(&method, tensor::<f64>(parameters(n), &[n]));
-                let mut single = Stepped::new::<f32>(&method, tensor::<f32>(parameters(n), &[n]));
-                for t in 1..=3 {
-                    by_hand(&method, t, &mut state, gradient(n, t));
-                    wide.step(&tensor::<f64>(gradient(n, t), &[n]));
-                    single.step(&tensor::<f32>(gradient(n, t), &[n]));
-                    let expected = || state.iter().map(|[p, ..]| *p);
-                    assert_close(wide.param.as_slice::<f64>().unwrap(), expected(), "f64");
-                    assert_close(single.param.as_slice::<f32>().unwrap(), expected(), "f32");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_parameter_of_zeros_moves() {
-        let method = LambOptions::new().lr(0.5).eps(0.0);
-        let mut stepped = Stepped::new::<f64>(&method, tensor::<f64>([0.0, 0.0].into_iter(), &[2]));
-        stepped.step(&tensor::<f64>([1.0, -1.0].into_iter(), &[2]));
-        assert!(stepped.param.as_slice::<f64>().unwrap()[0] < -0.49);
     }
 }

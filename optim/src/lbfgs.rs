@@ -1,9 +1,10 @@
 //! L-BFGS, which steps along an estimate of Newton's direction, and the line search that it uses.
 
-use crate::descent::Pass;
-use crate::hyperparameters::{Formula, optimizer};
+use crate::engine::OptimizerStep;
 use crate::line_search::{Point, Search};
-use crate::method::{Checks, Turn, number};
+use crate::method::ParameterStep;
+use crate::rows::{Choice, optimizer};
+use crate::update::number;
 use namegrad_autograd::Tensor;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::vectors;
@@ -65,21 +66,62 @@ optimizer! {
     Lbfgs
     LbfgsOptions {
         /// The length of a step, in units of the direction.
-        lr: f64 = 1.0,
+        lr: f64 = 1.0 in 0.0.. => "learning rate",
         /// The most iterations in a step.
         max_iter: usize = 20,
         /// The most evaluations of the loss in a step; `None` for `max_iter * 5 / 4`.
         max_eval: Option<usize> = None,
         /// A step ends when no element of the gradient is larger.
-        tolerance_grad: f64 = 1e-7,
+        tolerance_grad: f64 = 1e-7 in ..,
         /// A step ends when the loss or all parameters change by less.
-        tolerance_change: f64 = 1e-9,
+        tolerance_change: f64 = 1e-9 in ..,
         /// The number of differences that are kept.
         history_size: usize = 100,
         /// How the length of a step is found; `None` for `lr`.
         line_search_fn: Option<LineSearch> = None,
         /// Whether to ascend.
         maximize: bool = false,
+    }
+
+    impl Method {
+        #[track_caller]
+        fn check_groups(groups: &[LbfgsOptions]) -> Result<()> {
+            if groups.len() == 1 {
+                return Ok(());
+            }
+            let message = "LBFGS doesn't support per-parameter options (parameter groups)";
+            Err(Error::new(ErrorKind::Value, "Lbfgs", message).with_repair(
+                "Lbfgs::builder(model.parameters()), without group, group_matching and add_group",
+            ))
+        }
+
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &[]
+        }
+
+        fn check_shared(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
+            check_history(shared, numel)
+        }
+
+        fn needs_loss() -> bool {
+            true
+        }
+
+        fn update(&self, _step: ParameterStep<'_>) -> Result<()> {
+            Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))
+        }
+
+        fn step(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<()> {
+            let Some(options) = step.groups().first().cloned() else { return Ok(()) };
+            let first = step.loss()?;
+            let before = values(step)?;
+            let mut run = Run { step, options };
+            let result = run.iterate(&first);
+            if result.is_err() {
+                run.set(&before)?;
+            }
+            result
+        }
     }
 }
 
@@ -92,6 +134,8 @@ pub enum LineSearch {
     StrongWolfe,
 }
 
+impl Choice for Option<LineSearch> {}
+
 /// The names of the tensors that are kept for all parameters together, besides those of the pairs.
 const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
 const NUMBERS: [&str; 2] = ["t", "H_diag"];
@@ -102,86 +146,40 @@ const PRODUCTS: &str = "products";
 /// The names of the tensors of pair `i` are these, a dot and `i`.
 const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
-impl Formula for LbfgsOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.not_negative("learning rate", self.lr)?;
-        // A negative tolerance never ends a step.
-        checks.not_nan("tolerance_grad value", self.tolerance_grad)?;
-        checks.not_nan("tolerance_change value", self.tolerance_change)
+/// Checks that a saved history is one of parameters with `numel` elements.
+fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
+    let pairs = (0..).take_while(|i| shared.contains_key(&format!("{}.{i}", PAIRS[0]))).count();
+    let of_pairs = |i: usize| PAIRS.map(|name| format!("{name}.{i}"));
+    let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
+    let expected = vectors.map(|name| (name, vec![numel]));
+    let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
+    let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
+    // PyTorch has no products; they are computed then.
+    let products = shared.contains_key(PRODUCTS).then(|| (PRODUCTS.into(), vec![pairs, 2 * pairs]));
+    let expected: BTreeMap<String, Vec<usize>> = expected.chain(products).collect();
+    let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
+    if shared.is_empty() {
+        return Ok(());
     }
-
-    #[track_caller]
-    fn check_all(groups: &[LbfgsOptions]) -> Result<()> {
-        let check = Checks("Lbfgs").require(groups.len() == 1, || {
-            "LBFGS doesn't support per-parameter options (parameter groups)".into()
-        });
-        check.map_err(|error| {
-            error.with_repair(
-                "Lbfgs::builder(model.parameters()), without group, group_matching and add_group",
-            )
-        })
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn check_common(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
-        let pairs = (0..).take_while(|i| shared.contains_key(&format!("{}.{i}", PAIRS[0]))).count();
-        let of_pairs = |i: usize| PAIRS.map(|name| format!("{name}.{i}"));
-        let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
-        let expected = vectors.map(|name| (name, vec![numel]));
-        let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
-        let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
-        // PyTorch has no products; they are computed then.
-        let products = shared.contains_key(PRODUCTS).then(|| (PRODUCTS.into(), vec![pairs, 2 * pairs]));
-        let expected: BTreeMap<String, Vec<usize>> = expected.chain(products).collect();
-        let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
-        if shared.is_empty() {
-            return Ok(());
-        }
-        for (name, sizes) in &expected {
-            match shared.get(name) {
-                None => return wrong(format!("{name} is missing in the state")),
-                Some(value) if value.sizes() != sizes || !value.dtype().is_floating_point() => {
-                    return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
-                }
-                Some(_) => {}
+    for (name, sizes) in &expected {
+        match shared.get(name) {
+            None => return wrong(format!("{name} is missing in the state")),
+            Some(value) if value.sizes() != sizes || !value.dtype().is_floating_point() => {
+                return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
             }
-        }
-        match shared.keys().find(|name| !expected.contains_key(*name)) {
-            Some(name) => wrong(format!("{name} in the state is not of Lbfgs")),
-            None => Ok(()),
+            Some(_) => {}
         }
     }
-
-    fn evaluates_loss() -> bool {
-        true
-    }
-
-    fn advance(&self, _turn: Turn<'_>) -> Result<()> {
-        Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))
-    }
-
-    fn advance_all(pass: &mut Pass<'_, LbfgsOptions>) -> Result<()> {
-        let Some(options) = pass.groups().first().cloned() else { return Ok(()) };
-        let first = pass.loss()?;
-        let before = values(pass)?;
-        let mut run = Run { pass, options };
-        let result = run.iterate(&first);
-        if result.is_err() {
-            run.set(&before)?;
-        }
-        result
+    match shared.keys().find(|name| !expected.contains_key(*name)) {
+        Some(name) => wrong(format!("{name} in the state is not of Lbfgs")),
+        None => Ok(()),
     }
 }
 
 /// Handles of the values of all parameters.
-fn values(pass: &mut Pass<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
+fn values(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
     let mut values = Vec::new();
-    pass.each_value(|value| {
+    step.each_value(|value| {
         values.push(value.clone());
         Ok(())
     })?;
@@ -370,7 +368,7 @@ fn products<const N: usize>(vectors: &[&NamedTensor], with: [&NamedTensor; N]) -
 
 /// A step.
 struct Run<'r, 'a> {
-    pass: &'r mut Pass<'a, LbfgsOptions>,
+    step: &'r mut OptimizerStep<'a, LbfgsOptions>,
     options: LbfgsOptions,
 }
 
@@ -387,7 +385,7 @@ impl Run<'_, '_> {
         if steepest <= tolerance_grad || !is_good(loss, steepest) {
             return Ok(());
         }
-        let mut history = History::load(self.pass.shared(), grad.dtype())?;
+        let mut history = History::load(self.step.shared(), grad.dtype())?;
         if history.as_ref().is_some_and(|history| history.d.sizes() != grad.sizes()) {
             let message = "the sizes of parameters have changed since the last step";
             return Err(Error::new(ErrorKind::Shape, "Lbfgs", message)
@@ -413,7 +411,7 @@ impl Run<'_, '_> {
                 history = Some(now);
                 break;
             }
-            let x = values(self.pass)?;
+            let x = values(self.step)?;
             if self.options.line_search_fn.is_some() {
                 let search = Search {
                     start: Point { t: 0.0, loss, grad, slope },
@@ -441,7 +439,7 @@ impl Run<'_, '_> {
                 }
             }
             if !is_good(loss, steepest) {
-                self.pass.shared().clear();
+                self.step.shared().clear();
                 return self.set(&x);
             }
             let moved = reach * now.t.abs();
@@ -452,7 +450,7 @@ impl Run<'_, '_> {
             }
         }
         match history {
-            Some(history) => history.save(self.pass.shared()),
+            Some(history) => history.save(self.step.shared()),
             None => Ok(()),
         }
     }
@@ -465,19 +463,19 @@ impl Run<'_, '_> {
 
     /// The gradient of all parameters.
     fn gradient(&self) -> Result<NamedTensor> {
-        let grad = self.pass.flat_gradient()?;
+        let grad = self.step.flat_gradient()?;
         if self.options.maximize { grad.neg() } else { Ok(grad) }
     }
 
     fn evaluate(&mut self) -> Result<(f64, NamedTensor)> {
-        let loss = self.pass.evaluate()?;
+        let loss = self.step.evaluate()?;
         Ok((self.number(&loss)?, self.gradient()?))
     }
 
     /// Sets all parameters to `x`.
     fn set(&mut self, x: &[NamedTensor]) -> Result<()> {
         let mut x = x.iter();
-        self.pass.each_value(|value| {
+        self.step.each_value(|value| {
             if let Some(x) = x.next() {
                 *value = x.clone();
             }
@@ -488,7 +486,7 @@ impl Run<'_, '_> {
     /// Sets all parameters to `x + t d`.
     fn set_along(&mut self, x: &[NamedTensor], t: f64, d: &NamedTensor) -> Result<()> {
         let (mut x, mut offset) = (x.iter(), 0);
-        self.pass.each_value(|value| {
+        self.step.each_value(|value| {
             let Some(x) = x.next() else { return Ok(()) };
             let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
             offset += x.numel();

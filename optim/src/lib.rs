@@ -50,10 +50,13 @@ mod adamax;
 mod asgd;
 mod average;
 mod batch_norm;
+mod builder;
 mod clip;
 mod descent;
 mod direction;
-mod hyperparameters;
+mod engine;
+#[doc(hidden)]
+pub mod interval;
 mod lamb;
 mod lbfgs;
 mod line_search;
@@ -68,12 +71,15 @@ mod norm;
 mod optimizer;
 mod radam;
 mod rmsprop;
+#[doc(hidden)]
+pub mod rows;
 mod rprop;
 mod scaler;
 pub mod schedule;
 mod sgd;
 mod state;
 mod sums;
+mod update;
 
 pub use adadelta::{Adadelta, AdadeltaOptions};
 pub use adafactor::{Adafactor, AdafactorOptions};
@@ -83,16 +89,18 @@ pub use adamax::{Adamax, AdamaxOptions};
 pub use asgd::{Asgd, AsgdOptions};
 pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder};
 pub use batch_norm::update_batch_norm;
+pub use builder::Builder;
 pub use clip::{
     ClipGradNormOptions, clip_each_grad_norm_, clip_each_grad_norm_with_, clip_grad_norm_,
     clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,
 };
-pub use descent::{Builder, Descent, Pass};
+pub use descent::Descent;
+pub use engine::OptimizerStep;
 pub use lamb::{Lamb, LambOptions};
 pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
 pub use lion::{Lion, LionOptions};
 pub use listed::Listed;
-pub use method::{Method, Slots, Turn, sweep_tensors, update_tensors};
+pub use method::{Method, ParameterStep, Slots};
 pub use muon::{AdjustLr, Muon, MuonOptions};
 pub use nadam::{NAdam, NAdamOptions};
 pub use namegrad_core::cpu::math::Real;
@@ -104,3 +112,4 @@ pub use rprop::{Rprop, RpropOptions};
 pub use scaler::{GradScaler, GradScalerBuilder, GradScalerState};
 pub use sgd::{Sgd, SgdOptions};
 pub use state::{GroupState, OptimizerState, ParameterState};
+pub use update::{sweep_tensors, update_tensors};

@@ -1,8 +1,8 @@
 //! Lion, which steps along the sign of its momentum.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use crate::rprop::sign;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
@@ -40,40 +40,35 @@ optimizer! {
     Lion(betas.0)
     LionOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-4,
+        lr: f64 = 1e-4 in 0.0.. => "learning rate",
         /// How much of the momentum is in the step, and how much is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.99),
+        betas: (f64, f64) = (0.9, 0.99) in 0.0..1.0 => "beta parameter at index {index}",
         /// How much the parameter shrinks in each step, times `lr`.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for LionOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).moments(self.lr, self.betas, 0.0, self.weight_decay)
-    }
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["exp_avg"]
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["exp_avg"]
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let direction = Direction::decoupled(self.maximize, self.lr, self.weight_decay);
-        turn.run(&Step { direction, lr: self.lr, betas: self.betas })
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let direction = Direction::decoupled(self.maximize, self.lr, self.weight_decay);
+            step.run(&LionUpdate { direction, lr: self.lr, betas: self.betas })
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct LionUpdate {
     direction: Direction<f64>,
     lr: f64,
     betas: (f64, f64),
 }
 
-impl Update<1> for Step {
+impl Update<1> for LionUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg]: [&mut [T]; 1]) {
         let direction = self.direction.to::<T>();
@@ -84,34 +79,5 @@ impl Update<1> for Step {
             *p = direction.shrunk(*p) - lr * sign(*m * mix + d * mix_in);
             *m = *m * keep + d * take;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, exp_avg]` of one element after a step, by algorithm 2 of the paper in `f64`.
-    fn by_hand(method: &LionOptions, [p, m]: [f64; 2], g: f64) -> [f64; 2] {
-        let (beta1, beta2) = method.betas;
-        let g = if method.maximize { -g } else { g };
-        let c = beta1 * m + (1.0 - beta1) * g;
-        let sign = if c == 0.0 { 0.0 } else { c.signum() };
-        [p - method.lr * (sign + method.weight_decay * p), beta2 * m + (1.0 - beta2) * g]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (weight_decay, maximize) in [(0.0, false), (0.1, true)] {
-                let method = LionOptions::new().lr(0.1).weight_decay(weight_decay).maximize(maximize);
-                let after = |_, state, g| by_hand(&method, state, g);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
-        }
-        // In f32, rounding decides some signs of a long parameter.
-        let method = LionOptions::new().lr(0.1).weight_decay(0.1);
-        check_steps::<f32, _, _>(LENGTHS[0], &method, |_, state, g| by_hand(&method, state, g));
     }
 }

@@ -1,9 +1,10 @@
 //! NAdam, Adam with Nesterov's momentum.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn, set_single, single, update_tensors};
+use crate::method::ParameterStep;
 use crate::moments::{self, Moments, correction};
+use crate::rows::optimizer;
+use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -45,19 +46,55 @@ optimizer! {
     NAdam(betas.0)
     NAdamOptions {
         /// The learning rate, per step.
-        lr: f64 = 2e-3,
+        lr: f64 = 2e-3 in 0.0.. => "learning rate",
         /// How much of the averages of the gradient and of its square is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// How fast the momentum approaches `β₁`.
-        momentum_decay: f64 = 4e-3,
+        momentum_decay: f64 = 4e-3 in 0.0..,
         /// Whether `weight_decay` is that of [`AdamW`](crate::AdamW).
         decoupled_weight_decay: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
+    }
+
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            const { &[moments::SLOTS[0], moments::SLOTS[1], "mu_product"] }
+        }
+
+        fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+            if slot == "mu_product" { vec![] } else { sizes.to_vec() }
+        }
+
+        fn slot_start(&self, slot: &str) -> f64 {
+            if slot == "mu_product" { 1.0 } else { 0.0 }
+        }
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let NAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *self;
+            let ParameterStep { number: t, param, grad, slots, .. } = step;
+            let [exp_avg, exp_avg_sq, mu_product] = slots.take()?;
+            let (mu, next) = (self.momentum_of(t), self.momentum_of(t + 1));
+            let product = single(mu_product)? * mu as f32;
+            set_single(mu_product, product)?;
+            let product = f64::from(product);
+            let direction = match decoupled_weight_decay {
+                true => Direction::decoupled(maximize, lr, weight_decay),
+                false => Direction::coupled(maximize, weight_decay),
+            };
+            let update = NAdamUpdate {
+                moments: Moments::new(direction, betas),
+                along_gradient: lr * (1.0 - mu) / (1.0 - product),
+                along_average: lr * next / (1.0 - product * next),
+                root_scale: correction(betas.1, t).recip(),
+                eps,
+            };
+            update_tensors(&update, param, grad, [exp_avg, exp_avg_sq])
+        }
     }
 }
 
@@ -68,51 +105,8 @@ impl NAdamOptions {
     }
 }
 
-impl Formula for NAdamOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.moments(self.lr, self.betas, self.eps, self.weight_decay)?;
-        checks.not_negative("momentum_decay value", self.momentum_decay)
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        const { &[moments::SLOTS[0], moments::SLOTS[1], "mu_product"] }
-    }
-
-    fn tensor_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
-        if slot == "mu_product" { vec![] } else { sizes.to_vec() }
-    }
-
-    fn tensor_start(&self, slot: &str) -> f64 {
-        if slot == "mu_product" { 1.0 } else { 0.0 }
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let NAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *self;
-        let Turn { number: t, param, grad, slots, .. } = turn;
-        let [exp_avg, exp_avg_sq, mu_product] = slots.take()?;
-        let (mu, next) = (self.momentum_of(t), self.momentum_of(t + 1));
-        let product = single(mu_product)? * mu as f32;
-        set_single(mu_product, product)?;
-        let product = f64::from(product);
-        let direction = match decoupled_weight_decay {
-            true => Direction::decoupled(maximize, lr, weight_decay),
-            false => Direction::coupled(maximize, weight_decay),
-        };
-        let step = Step {
-            moments: Moments::new(direction, betas),
-            along_gradient: lr * (1.0 - mu) / (1.0 - product),
-            along_average: lr * next / (1.0 - product * next),
-            root_scale: correction(betas.1, t).recip(),
-            eps,
-        };
-        update_tensors(&step, param, grad, [exp_avg, exp_avg_sq])
-    }
-}
-
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct NAdamUpdate {
     moments: Moments<f64>,
     /// `lr · (1 - μₜ) / (1 - μ₁ ⋯ μₜ)`.
     along_gradient: f64,
@@ -123,7 +117,7 @@ struct Step {
     eps: f64,
 }
 
-impl Update<2> for Step {
+impl Update<2> for NAdamUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
         let moments = self.moments.to::<T>();
@@ -132,43 +126,6 @@ impl Update<2> for Step {
         for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
             let (decayed, d) = moments.average(*p, *g, m, v);
             *p = decayed - (along_gradient * d + along_average * *m) / ((*v * root_scale).sqrt() + eps);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, exp_avg, exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &NAdamOptions, t: u64, [mut p, m, v]: [f64; 3], g: f64) -> [f64; 3] {
-        let mut g = if method.maximize { -g } else { g };
-        if method.decoupled_weight_decay {
-            p *= 1.0 - method.lr * method.weight_decay;
-        } else {
-            g += method.weight_decay * p;
-        }
-        let mu = |t: u64| method.betas.0 * (1.0 - 0.5 * 0.96_f64.powf(t as f64 * method.momentum_decay));
-        let product = f64::from((1..=t).map(|t| mu(t) as f32).product::<f32>());
-        let m = m + (g - m) * (1.0 - method.betas.0);
-        let v = v * method.betas.1 + (1.0 - method.betas.1) * g * g;
-        let denom = (v / (1.0 - method.betas.1.powf(t as f64))).sqrt() + method.eps;
-        p -= method.lr * (1.0 - mu(t)) / (1.0 - product) * g / denom;
-        p -= method.lr * mu(t + 1) / (1.0 - product * mu(t + 1)) * m / denom;
-        [p, m, v]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (decoupled_weight_decay, maximize) in [(false, false), (true, true)] {
-                let method = NAdamOptions::new().lr(0.1).weight_decay(0.01).momentum_decay(0.1);
-                let method = method.decoupled_weight_decay(decoupled_weight_decay).maximize(maximize);
-                let after = |t, state, g| by_hand(&method, t, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
         }
     }
 }

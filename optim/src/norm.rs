@@ -1,8 +1,9 @@
 //! Norms of tensors, in one pass and in `f64`.
 
 use crate::sums::{WIDTH, total};
+use crate::update::sums_of;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Sweep, sums};
+use namegrad_core::cpu::update::Sweep;
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, NamedTensor, Result};
 
@@ -13,10 +14,7 @@ pub(crate) fn norm_of(tensor: &NamedTensor, order: f64) -> Result<f64> {
     }
     if order == 2.0 && tensor.dtype().is_floating_point() {
         let tensor = tensor.to(tensor.dtype().compute())?.contiguous()?;
-        let [squares] = match tensor.dtype() {
-            DType::F64 => sums(&Squares, tensor.as_slice::<f64>()?),
-            _ => sums(&Squares, tensor.as_slice::<f32>()?),
-        };
+        let [squares] = sums_of(&tensor, &Squares)?;
         return Ok(squares.sqrt());
     }
     // In f64, so that no power overflows. The largest magnitude needs none.

@@ -1,9 +1,9 @@
 //! RAdam, Adam whose first steps are rectified.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
 use crate::moments::{self, Moments, correction};
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -47,17 +47,39 @@ optimizer! {
     RAdam(betas.0)
     RAdamOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-3,
+        lr: f64 = 1e-3 in 0.0.. => "learning rate",
         /// How much of the averages of the gradient and of its square is kept from step to step.
-        betas: (f64, f64) = (0.9, 0.999),
+        betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether `weight_decay` is that of [`AdamW`](crate::AdamW).
         decoupled_weight_decay: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
+    }
+
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &moments::SLOTS
+        }
+
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let RAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize } = *self;
+            let direction = match decoupled_weight_decay {
+                true => Direction::decoupled(maximize, lr, weight_decay),
+                false => Direction::coupled(maximize, weight_decay),
+            };
+            let (moments, size) = (Moments::new(direction, betas), lr / correction(betas.0, step.number));
+            match self.rectification(step.number) {
+                Some(r) => {
+                    let size = size * r * correction(betas.1, step.number).sqrt();
+                    step.run(&Rectified { moments, size, eps })
+                }
+                None => step.run(&Plain { moments, size }),
+            }
+        }
     }
 }
 
@@ -69,33 +91,6 @@ impl RAdamOptions {
         let now = whole - 2.0 * t as f64 * keep.powf(t as f64) / correction(keep, t);
         (now > 5.0)
             .then(|| ((now - 4.0) * (now - 2.0) * whole / ((whole - 4.0) * (whole - 2.0) * now)).sqrt())
-    }
-}
-
-impl Formula for RAdamOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &moments::SLOTS
-    }
-
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let RAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize } = *self;
-        let direction = match decoupled_weight_decay {
-            true => Direction::decoupled(maximize, lr, weight_decay),
-            false => Direction::coupled(maximize, weight_decay),
-        };
-        let (moments, size) = (Moments::new(direction, betas), lr / correction(betas.0, turn.number));
-        match self.rectification(turn.number) {
-            Some(r) => {
-                let size = size * r * correction(betas.1, turn.number).sqrt();
-                turn.run(&Rectified { moments, size, eps })
-            }
-            None => turn.run(&Plain { moments, size }),
-        }
     }
 }
 
@@ -130,65 +125,6 @@ impl Update<2> for Plain {
         for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
             let (decayed, _) = moments.average(*p, *g, m, v);
             *p = decayed - size * *m;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, exp_avg, exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &RAdamOptions, t: u64, [mut p, m, v]: [f64; 3], g: f64) -> [f64; 3] {
-        let (beta1, beta2) = method.betas;
-        let mut g = if method.maximize { -g } else { g };
-        if method.decoupled_weight_decay {
-            p *= 1.0 - method.lr * method.weight_decay;
-        } else {
-            g += method.weight_decay * p;
-        }
-        let m = m + (g - m) * (1.0 - beta1);
-        let v = v * beta2 + (1.0 - beta2) * g * g;
-        let [bias1, bias2] = [beta1, beta2].map(|beta| 1.0 - beta.powf(t as f64));
-        let infinite = 2.0 / (1.0 - beta2) - 1.0;
-        let rho = infinite - 2.0 * t as f64 * beta2.powf(t as f64) / bias2;
-        let mut step = m / bias1 * method.lr;
-        if rho > 5.0 {
-            let length = (rho - 4.0) * (rho - 2.0) * infinite;
-            step *= bias2.sqrt() / (v.sqrt() + method.eps);
-            step *= (length / ((infinite - 4.0) * (infinite - 2.0) * rho)).sqrt();
-        }
-        [p - step, m, v]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (decoupled_weight_decay, maximize) in [(false, false), (true, true)] {
-                let method = RAdamOptions::new().lr(0.1).weight_decay(0.01).maximize(maximize);
-                let mut method = method.decoupled_weight_decay(decoupled_weight_decay);
-                check_steps::<f32, _, _>(n, &method, |t, state, g| by_hand(&method, t, state, g));
-                check_steps::<f64, _, _>(n, &method, |t, state, g| by_hand(&method, t, state, g));
-                method.betas.1 = 0.9;
-                assert!(method.rectification(5).is_none() && method.rectification(7).is_some());
-            }
-        }
-    }
-
-    /// From the first step on the formula of the rectified step, as if many steps had been made.
-    #[test]
-    fn rectified_steps_follow_the_formula() {
-        let method = RAdamOptions::new().lr(0.1);
-        let late = 100;
-        let r = method.rectification(late).unwrap();
-        let size = 0.1 / correction(0.9, late) * r * correction(0.999, late).sqrt();
-        let moments = Moments::new(Direction::coupled(false, 0.0), method.betas);
-        let (mut p, mut m, mut v) = ([0.5], [0.25], [0.75]);
-        Rectified { moments, size, eps: 1e-8 }.run::<f64>(&mut p, &[-0.3], [&mut m, &mut v]);
-        let expected = by_hand(&method, late, [0.5, 0.25, 0.75], -0.3);
-        for (found, expected) in [p[0], m[0], v[0]].into_iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-15);
         }
     }
 }

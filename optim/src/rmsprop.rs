@@ -1,8 +1,8 @@
 //! RMSprop, optionally centered and with momentum.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -47,58 +47,46 @@ optimizer! {
     RmsProp(momentum)
     RmsPropOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-2,
+        lr: f64 = 1e-2 in 0.0.. => "learning rate",
         /// How much of the averages is kept from step to step.
-        alpha: f64 = 0.99,
+        alpha: f64 = 0.99 in 0.0..,
         /// Added to the denominator, so that it is not 0.
-        eps: f64 = 1e-8,
+        eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
-        momentum: f64 = 0.0,
+        momentum: f64 = 0.0 in 0.0..,
         /// Whether to divide by the standard deviation of the gradient.
         centered: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for RmsPropOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.none_negative(&[
-            ("learning rate", self.lr),
-            ("epsilon value", self.eps),
-            ("momentum value", self.momentum),
-            ("weight_decay value", self.weight_decay),
-            ("alpha value", self.alpha),
-        ])
-    }
-
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        match (self.momentum > 0.0, self.centered) {
-            (false, false) => &["square_avg"],
-            (true, false) => &["square_avg", "momentum_buffer"],
-            (false, true) => &["square_avg", "grad_avg"],
-            (true, true) => &["square_avg", "grad_avg", "momentum_buffer"],
+    impl Method {
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            match (self.momentum > 0.0, self.centered) {
+                (false, false) => &["square_avg"],
+                (true, false) => &["square_avg", "momentum_buffer"],
+                (false, true) => &["square_avg", "grad_avg"],
+                (true, true) => &["square_avg", "grad_avg", "momentum_buffer"],
+            }
         }
-    }
 
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let RmsPropOptions { lr, alpha, eps, weight_decay, momentum, centered, maximize } = *self;
-        let direction = Direction::coupled(maximize, weight_decay);
-        let step = Step { direction, lr, alpha, eps, momentum, centered };
-        match (momentum > 0.0, centered) {
-            (false, false) => turn.run::<1>(&step),
-            (true, true) => turn.run::<3>(&step),
-            _ => turn.run::<2>(&step),
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let RmsPropOptions { lr, alpha, eps, weight_decay, momentum, centered, maximize } = *self;
+            let direction = Direction::coupled(maximize, weight_decay);
+            let update = RmsPropUpdate { direction, lr, alpha, eps, momentum, centered };
+            match (momentum > 0.0, centered) {
+                (false, false) => step.run::<1>(&update),
+                (true, true) => step.run::<3>(&update),
+                _ => step.run::<2>(&update),
+            }
         }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct RmsPropUpdate {
     direction: Direction<f64>,
     lr: f64,
     alpha: f64,
@@ -118,7 +106,7 @@ struct Numbers<T> {
     momentum: T,
 }
 
-impl Step {
+impl RmsPropUpdate {
     #[inline(always)]
     fn numbers<T: Real>(&self) -> Numbers<T> {
         let [lr, keep, take, eps, momentum] =
@@ -160,7 +148,7 @@ impl<T: Real> Numbers<T> {
 }
 
 /// Without momentum, not centered.
-impl Update<1> for Step {
+impl Update<1> for RmsPropUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg]: [&mut [T]; 1]) {
         let numbers = self.numbers::<T>();
@@ -171,7 +159,7 @@ impl Update<1> for Step {
 }
 
 /// With momentum, or centered.
-impl Update<2> for Step {
+impl Update<2> for RmsPropUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, other]: [&mut [T]; 2]) {
         let numbers = self.numbers::<T>();
@@ -188,52 +176,13 @@ impl Update<2> for Step {
 }
 
 /// With momentum, centered.
-impl Update<3> for Step {
+impl Update<3> for RmsPropUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, grad_avg, buffer]: [&mut [T]; 3]) {
         let numbers = self.numbers::<T>();
         let averages = square_avg.iter_mut().zip(grad_avg);
         for (((p, g), (square, mean)), b) in param.iter_mut().zip(grad).zip(averages).zip(buffer) {
             *p = numbers.along(*p, numbers.standardized(*p, *g, square, mean), b);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, square_avg, grad_avg, momentum_buffer]` of one element after a step, by `torch.optim`'s loop
-    /// in `f64`.
-    fn by_hand(method: &RmsPropOptions, [p, square, mean, buffer]: [f64; 4], g: f64) -> [f64; 4] {
-        let alpha = method.alpha;
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        let square = alpha * square + (1.0 - alpha) * g * g;
-        let mean = alpha * mean + (1.0 - alpha) * g;
-        let variance = if method.centered { square - mean * mean } else { square };
-        let step = g / (variance.sqrt() + method.eps);
-        let buffer = method.momentum * buffer + step;
-        [p - method.lr * if method.momentum > 0.0 { buffer } else { step }, square, mean, buffer]
-    }
-
-    /// The numbers of [`by_hand`] that there are with these hyperparameters, in the order of the slots.
-    fn kept(method: &RmsPropOptions, [p, square, mean, buffer]: [f64; 4]) -> [f64; 4] {
-        if method.centered { [p, square, mean, buffer] } else { [p, square, buffer, mean] }
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (momentum, centered) in [(0.0, false), (0.9, false), (0.0, true), (0.9, true)] {
-                for maximize in [false, true] {
-                    let method = RmsPropOptions::new().lr(0.01).alpha(0.9).eps(1e-2).weight_decay(0.01);
-                    let method = method.momentum(momentum).centered(centered).maximize(maximize);
-                    let after = |_, state, g| kept(&method, by_hand(&method, kept(&method, state), g));
-                    check_steps::<f32, _, _>(n, &method, after);
-                    check_steps::<f64, _, _>(n, &method, after);
-                }
-            }
         }
     }
 }

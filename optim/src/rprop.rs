@@ -1,11 +1,11 @@
 //! Rprop, which looks at the signs of gradients alone.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
-use namegrad_core::Result;
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
+use namegrad_core::{Error, ErrorKind, Result};
 
 optimizer! {
     /// Rprop, resilient backpropagation: each element has its own step size, which grows while the gradient
@@ -41,51 +41,50 @@ optimizer! {
     Rprop
     RpropOptions {
         /// The first step size.
-        lr: f64 = 1e-2,
+        lr: f64 = 1e-2 in 0.0.. => "learning rate",
         /// By how much a step size shrinks, `η₋`, and grows, `η₊`.
         etas: (f64, f64) = (0.5, 1.2),
         /// The smallest and the largest step size.
-        step_sizes: (f64, f64) = (1e-6, 50.0),
+        step_sizes: (f64, f64) = (1e-6, 50.0) in .. => "smallest step size|largest step size",
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for RpropOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.not_negative("learning rate", self.lr)?;
-        let (shrink, grow) = self.etas;
-        checks.require(0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite(), || {
-            format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊")
-        })?;
-        checks.not_nan("smallest step size", self.step_sizes.0)?;
-        checks.not_nan("largest step size", self.step_sizes.1)
-    }
+    impl Method {
+        #[track_caller]
+        fn check(&self) -> Result<()> {
+            let (shrink, grow) = self.etas;
+            if 0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite() {
+                return Ok(());
+            }
+            let message =
+                format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊");
+            Err(Error::new(ErrorKind::Value, Self::NAME, message))
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        &["prev", "step_size"]
-    }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            &["prev", "step_size"]
+        }
 
-    fn tensor_start(&self, slot: &str) -> f64 {
-        if slot == "step_size" { self.lr } else { 0.0 }
-    }
+        fn slot_start(&self, slot: &str) -> f64 {
+            if slot == "step_size" { self.lr } else { 0.0 }
+        }
 
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let direction = Direction::coupled(self.maximize, 0.0);
-        turn.run(&Step { direction, etas: self.etas, step_sizes: self.step_sizes })
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let direction = Direction::coupled(self.maximize, 0.0);
+            step.run(&RpropUpdate { direction, etas: self.etas, step_sizes: self.step_sizes })
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct RpropUpdate {
     direction: Direction<f64>,
     etas: (f64, f64),
     step_sizes: (f64, f64),
 }
 
-impl Update<2> for Step {
+impl Update<2> for RpropUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [prev, step_size]: [&mut [T]; 2]) {
         let direction = self.direction.to::<T>();
@@ -109,42 +108,4 @@ impl Update<2> for Step {
 pub(crate) fn sign<T: Real>(x: T) -> T {
     let negative = if x < T::ZERO { -T::ONE } else { x };
     if x > T::ZERO { T::ONE } else { negative }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, prev, step_size]` of one element after a step, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &RpropOptions, [p, prev, size]: [f64; 3], g: f64) -> [f64; 3] {
-        let mut g = if method.maximize { -g } else { g };
-        let factor = match g * prev {
-            same if same > 0.0 => method.etas.1,
-            same if same < 0.0 => method.etas.0,
-            _ => 1.0,
-        };
-        let size = f64::clamp(size * factor, method.step_sizes.0, method.step_sizes.1);
-        if factor < 1.0 {
-            g = 0.0;
-        }
-        let sign = if g == 0.0 { 0.0 } else { g.signum() };
-        [p - sign * size, g, size]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (step_sizes, maximize) in [((1e-6, 50.0), false), ((0.06, 0.11), true)] {
-                let method = RpropOptions::new().lr(0.1).step_sizes(step_sizes).maximize(maximize);
-                let after = |_, state, g| by_hand(&method, state, g);
-                check_steps::<f32, _, _>(n, &method, after);
-                check_steps::<f64, _, _>(n, &method, after);
-            }
-        }
-        for (x, want) in [(-2.0, -1.0), (0.0, 0.0), (3.0, 1.0)] {
-            assert_eq!(sign(x), want);
-        }
-        assert!(sign(f32::NAN).is_nan());
-    }
 }

@@ -5,8 +5,8 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
-use crate::clip::sweep_tensor;
 use crate::sums::{WIDTH, total};
+use crate::update::sweep_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
@@ -446,7 +446,7 @@ fn wrong_order(op: &'static str, message: &str) -> Error {
 
 /// Multiplies a gradient in its buffer. Returns whether the result is finite.
 fn unscaled(gradient: &mut NamedTensor, inverse: f64) -> Result<bool> {
-    let [sum] = sweep_tensor(gradient, &Unscale(inverse))?;
+    let [sum] = sweep_alone(gradient, &Unscale(inverse))?;
     Ok(!sum.is_nan())
 }
 

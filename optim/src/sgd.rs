@@ -1,11 +1,11 @@
 //! Stochastic gradient descent with momentum.
 
 use crate::direction::Direction;
-use crate::hyperparameters::{Formula, optimizer};
-use crate::method::{Checks, Turn};
-use namegrad_core::Result;
+use crate::method::ParameterStep;
+use crate::rows::optimizer;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
+use namegrad_core::{Error, ErrorKind, Result};
 
 optimizer! {
     /// Stochastic gradient descent, optionally with momentum.
@@ -40,49 +40,42 @@ optimizer! {
     Sgd(momentum)
     SgdOptions {
         /// The learning rate, per step.
-        lr: f64 = 1e-3,
+        lr: f64 = 1e-3 in 0.0.. => "learning rate",
         /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
-        momentum: f64 = 0.0,
+        momentum: f64 = 0.0 in 0.0..,
         /// How much of the gradient does not enter the momentum buffer.
-        dampening: f64 = 0.0,
+        dampening: f64 = 0.0 in f64::MIN..=f64::MAX,
         /// Added to the gradient, times the parameter: an L2 penalty.
-        weight_decay: f64 = 0.0,
+        weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to use Nesterov's form, which looks ahead along the momentum.
         nesterov: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
     }
-}
 
-impl Formula for SgdOptions {
-    #[track_caller]
-    fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.none_negative(&[
-            ("learning rate", self.lr),
-            ("momentum value", self.momentum),
-            ("weight_decay value", self.weight_decay),
-        ])?;
-        let ahead = self.momentum > 0.0 && self.dampening == 0.0;
-        checks.require(ahead || !self.nesterov, || {
-            "Nesterov momentum requires a momentum and zero dampening".into()
-        })?;
-        checks
-            .require(self.dampening.is_finite(), || format!("Invalid dampening value: {:?}", self.dampening))
-    }
+    impl Method {
+        #[track_caller]
+        fn check(&self) -> Result<()> {
+            if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
+                let message = "Nesterov momentum requires a momentum and zero dampening";
+                return Err(Error::new(ErrorKind::Value, Self::NAME, message));
+            }
+            Ok(())
+        }
 
-    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
-        if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
-    }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+            if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
+        }
 
-    fn advance(&self, turn: Turn<'_>) -> Result<()> {
-        let step = Step::new(self, turn.fresh);
-        if self.momentum == 0.0 { turn.run::<0>(&step) } else { turn.run::<1>(&step) }
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+            let update = SgdUpdate::new(self, step.fresh);
+            if self.momentum == 0.0 { step.run::<0>(&update) } else { step.run::<1>(&update) }
+        }
     }
 }
 
 /// The numbers of a step that are the same for all elements.
-struct Step {
+struct SgdUpdate {
     direction: Direction<f64>,
     lr: f64,
     /// How much of the momentum buffer is kept.
@@ -93,18 +86,18 @@ struct Step {
     ahead: Option<f64>,
 }
 
-impl Step {
+impl SgdUpdate {
     /// In the first step the momentum buffer becomes the gradient itself, undampened.
-    fn new(options: &SgdOptions, first: bool) -> Step {
+    fn new(options: &SgdOptions, first: bool) -> SgdUpdate {
         let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *options;
         let (keep, take) = if first { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
         let direction = Direction::coupled(maximize, weight_decay);
-        Step { direction, lr, keep, take, ahead: nesterov.then_some(momentum) }
+        SgdUpdate { direction, lr, keep, take, ahead: nesterov.then_some(momentum) }
     }
 }
 
 /// Without momentum.
-impl Update<0> for Step {
+impl Update<0> for SgdUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
         let (direction, lr) = (self.direction.to::<T>(), T::from_f64(self.lr));
@@ -115,7 +108,7 @@ impl Update<0> for Step {
 }
 
 /// With momentum.
-impl Update<1> for Step {
+impl Update<1> for SgdUpdate {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [momentum_buffer]: [&mut [T]; 1]) {
         let direction = self.direction.to::<T>();
@@ -128,40 +121,6 @@ impl Update<1> for Step {
                     Some(momentum) => d + *b * T::from_f64(momentum),
                     None => *b,
                 };
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::method::testing::{LENGTHS, check_steps};
-
-    /// `[param, momentum_buffer]` of one element after a step, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &SgdOptions, first: bool, [p, b]: [f64; 2], g: f64) -> [f64; 2] {
-        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
-        if method.momentum == 0.0 {
-            return [p - method.lr * g, b];
-        }
-        let b = if first { g } else { method.momentum * b + (1.0 - method.dampening) * g };
-        let d = if method.nesterov { g + method.momentum * b } else { b };
-        [p - method.lr * d, b]
-    }
-
-    #[test]
-    fn steps_follow_the_formula() {
-        for n in LENGTHS {
-            for (momentum, dampening, nesterov) in
-                [(0.0, 0.0, false), (0.9, 0.0, false), (0.9, 0.1, false), (0.9, 0.0, true)]
-            {
-                for maximize in [false, true] {
-                    let (lr, weight_decay) = (0.1, 0.01);
-                    let method = SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize };
-                    let after = |t, state, g| by_hand(&method, t == 1, state, g);
-                    check_steps::<f32, _, _>(n, &method, after);
-                    check_steps::<f64, _, _>(n, &method, after);
-                }
-            }
         }
     }
 }

@@ -4,8 +4,8 @@ use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
 use namegrad_optim::{
-    Adam, AdamW, Builder, ClipGradNormOptions, Descent, Method, Optimizer, OptimizerState, Pass, Sgd, Turn,
-    clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,
+    Adam, AdamW, Builder, ClipGradNormOptions, Method, Optimizer, OptimizerState, OptimizerStep,
+    ParameterStep, Sgd, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -337,7 +337,6 @@ struct Forgetful;
 
 impl Method for Forgetful {
     const NAME: &'static str = "Forgetful";
-    type Optimizer = Descent<Forgetful>;
 
     fn lr(&self) -> f64 {
         1.0
@@ -345,8 +344,8 @@ impl Method for Forgetful {
 
     fn set_lr(&mut self, _: f64) {}
 
-    fn update(&self, turn: Turn<'_>) -> Result<()> {
-        let [_momentum] = turn.slots.take()?;
+    fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+        let [_momentum] = step.slots.take()?;
         Ok(())
     }
 }
@@ -368,7 +367,6 @@ struct Orthogonal(f64);
 
 impl Method for Orthogonal {
     const NAME: &'static str = "Orthogonal";
-    type Optimizer = Descent<Orthogonal>;
     fn lr(&self) -> f64 {
         self.0
     }
@@ -378,8 +376,8 @@ impl Method for Orthogonal {
     fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
         &["momentum_buffer"]
     }
-    fn update(&self, turn: Turn<'_>) -> Result<()> {
-        let Turn { param, grad, slots, .. } = turn;
+    fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+        let ParameterStep { param, grad, slots, .. } = step;
         let [momentum] = slots.take()?;
         momentum.add_(grad)?;
         let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
@@ -416,19 +414,18 @@ struct Normalized(f64);
 
 impl Method for Normalized {
     const NAME: &'static str = "Normalized";
-    type Optimizer = Descent<Normalized>;
     fn lr(&self) -> f64 {
         self.0
     }
     fn set_lr(&mut self, lr: f64) {
         self.0 = lr;
     }
-    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+    fn step(step: &mut OptimizerStep<'_, Self>) -> Result<()> {
         let mut square = 0.0;
-        for (_, gradient) in pass.gradients() {
+        for (_, gradient) in step.gradients() {
             square += gradient.square()?.sum(..)?.item::<f64>()?;
         }
-        pass.each(|method, turn| turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop))
+        step.each(|method, own| own.param.sub_(&own.grad.mul(method.0 / square.sqrt())?).map(drop))
     }
 }
 
@@ -453,20 +450,19 @@ struct Secant(f64);
 
 impl Method for Secant {
     const NAME: &'static str = "Secant";
-    type Optimizer = Descent<Secant>;
     fn lr(&self) -> f64 {
         self.0
     }
     fn set_lr(&mut self, lr: f64) {
         self.0 = lr;
     }
-    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-        assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
-        let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-        pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
-        pass.evaluate()?;
-        let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-        pass.each(|method, turn| turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop))
+    fn step(step: &mut OptimizerStep<'_, Self>) -> Result<()> {
+        assert!(step.loss()?.to_vec::<f32>()?[0] > 0.0);
+        let before = step.gradients().remove(0).1.to_vec::<f32>()?[0];
+        step.each(|method, own| own.param.add_(method.0).map(drop))?;
+        step.evaluate()?;
+        let after = step.gradients().remove(0).1.to_vec::<f32>()?[0];
+        step.each(|method, own| own.param.sub_(f64::from(after / (after - before)) * method.0).map(drop))
     }
 }
 
@@ -511,7 +507,6 @@ fn a_method_without_a_formula_is_refused() -> Result<()> {
     struct Idle(f64);
     impl Method for Idle {
         const NAME: &'static str = "Idle";
-        type Optimizer = Descent<Idle>;
         fn lr(&self) -> f64 {
             self.0
         }

@@ -2,11 +2,13 @@
 //! over all numbers, several [`Sweep`]s.
 //!
 //! [`update`] and [`sweep`] run such loops with the widest vectors of the CPU and on all threads. They work
-//! on slices, so the caller needs no `unsafe`.
+//! on slices, so the caller needs no `unsafe`. A sweep is compiled for each type and set of instructions;
+//! [`sweep_any`], which divides the slices between threads, only for each type.
 
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, each, parallel};
+use smallvec::SmallVec;
 
 /// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
 pub const PARALLEL: usize = 1 << 16;
@@ -60,9 +62,9 @@ pub fn update<T: Real, const STATES: usize>(
     update: &impl Update<STATES>,
     x: &mut [T],
     g: &[T],
-    states: [&mut [T]; STATES],
+    mut states: [&mut [T]; STATES],
 ) {
-    sweep::<T, STATES, 0>(&WithoutSums(update), x, g, states);
+    sweep_any(&Compiled(&WithoutSums(update)), x, g, &mut states, &mut []);
 }
 
 /// Runs `f` for each number below `tasks` on all threads, such as an update for each of several slices. A
@@ -125,23 +127,45 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
     sweep: &impl Sweep<STATES, SUMS>,
     x: &mut [T],
     g: &[T],
-    states: [&mut [T]; STATES],
+    mut states: [&mut [T]; STATES],
 ) -> [f64; SUMS] {
-    let n = x.len();
-    assert!(
-        g.len() == n && states.iter().all(|state| state.len() == n),
-        "update: {n} numbers with slices of {} and {:?}",
-        g.len(),
-        states.each_ref().map(|state| state.len())
-    );
-    swept(sweep, x, g, states)
+    let mut sums = [0.0; SUMS];
+    sweep_any(&Compiled(sweep), x, g, &mut states, &mut sums);
+    sums
 }
 
-/// Runs a [`Sweep`] that only reads: all of its slices but `g` are empty. Returns the sums.
+/// The loop of any [`Sweep`] over numbers of type `T`: [`Compiled`] makes it. Code that takes a
+/// `&dyn Loop<T>` is compiled once for all sweeps.
+pub trait Loop<T>: Sync {
+    /// Runs the loop over the numbers from position `start`, on this thread, and sets the sums.
+    fn run(&self, start: usize, x: &mut [T], g: &[T], states: &mut [&mut [T]], sums: &mut [f64]);
+}
+
+/// A [`Loop`] over both types of numbers in which parameters are updated.
+pub trait Loops: Loop<f32> + Loop<f64> {}
+
+impl<L: Loop<f32> + Loop<f64>> Loops for L {}
+
+/// A [`Sweep`] as a [`Loop`], compiled for each set of instructions.
+pub struct Compiled<'a, S, const STATES: usize, const SUMS: usize>(pub &'a S);
+
+impl<T: Real, S: Sweep<STATES, SUMS>, const STATES: usize, const SUMS: usize> Loop<T>
+    for Compiled<'_, S, STATES, SUMS>
+{
+    fn run(&self, start: usize, x: &mut [T], g: &[T], states: &mut [&mut [T]], sums: &mut [f64]) {
+        let (Ok(states), Ok(sums)) = (states.try_into(), sums.try_into()) else {
+            unreachable!("a loop gets its number of states and of sums")
+        };
+        vectorize(Part { sweep: self.0, start, g, states }, (x, sums));
+    }
+}
+
+/// Runs a loop on all threads if the slices are long. `x` or `g` can be empty, for a loop that only reads or
+/// that changes numbers without others. The sums are the same for any number of threads.
 ///
 /// ```
 /// use namegrad_core::cpu::math::Real;
-/// use namegrad_core::cpu::update::{Sweep, sums};
+/// use namegrad_core::cpu::update::{Compiled, Sweep, sweep_any};
 ///
 /// /// `Σ g`.
 /// struct Sum;
@@ -157,86 +181,71 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
 ///     }
 /// }
 ///
-/// assert_eq!(sums(&Sum, &[1.0_f32, 2.0]), [3.0]);
+/// let mut sums = [0.0];
+/// sweep_any(&Compiled(&Sum), &mut [], &[1.0_f32, 2.0], &mut [], &mut sums);
+/// assert_eq!(sums, [3.0]);
 /// ```
-pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) -> [f64; SUMS] {
-    swept(sweep, &mut [], g, [])
-}
-
-/// Runs a [`Sweep`] of numbers with nothing else: its `g` is empty. Returns the sums.
 ///
-/// ```
-/// use namegrad_core::cpu::math::Real;
-/// use namegrad_core::cpu::update::{Update, WithoutSums, sweep_alone};
-///
-/// /// `x *= 2`.
-/// struct Double;
-///
-/// impl Update<0> for Double {
-///     #[inline(always)]
-///     fn run<T: Real>(&self, x: &mut [T], _g: &[T], []: [&mut [T]; 0]) {
-///         for x in x {
-///             *x += *x;
-///         }
-///     }
-/// }
-///
-/// let mut x = [1.0_f32, 2.0];
-/// sweep_alone(&WithoutSums(&Double), &mut x);
-/// assert_eq!(x, [2.0, 4.0]);
-/// ```
-pub fn sweep_alone<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, x: &mut [T]) -> [f64; SUMS] {
-    swept(sweep, x, &[], [])
-}
-
-/// A sweep over slices of one length, of which `x` or `g` can also be empty.
-fn swept<T: Real, const STATES: usize, const SUMS: usize>(
-    sweep: &impl Sweep<STATES, SUMS>,
+/// # Panics
+/// If slices that are not empty differ in length, or the loop has another number of states or sums.
+pub fn sweep_any<T: Real>(
+    sweep: &dyn Loop<T>,
     x: &mut [T],
     g: &[T],
-    states: [&mut [T]; STATES],
-) -> [f64; SUMS] {
+    states: &mut [&mut [T]],
+    sums: &mut [f64],
+) {
     let (n, has_x, has_g) = (x.len().max(g.len()), !x.is_empty(), !g.is_empty());
-    let mut total = [0.0; SUMS];
-    if n < PARALLEL {
-        vectorize(Part { sweep, start: 0, g, states }, (x, &mut total));
-        return total;
+    let lengths = [x.len(), g.len()].into_iter().filter(|length| *length > 0);
+    for length in lengths.chain(states.iter().map(|state| state.len())) {
+        assert!(length == n, "update: slices of {length} and {n} numbers");
     }
-    let mut sums = vec![[0.0; SUMS]; n.div_ceil(TASK)];
-    let (x, states, parts) = (Parts::new(x), states.map(Parts::new), Parts::new(&mut sums));
+    if n < PARALLEL {
+        return sweep.run(0, x, g, states, sums);
+    }
+    let mut parts = vec![0.0; n.div_ceil(TASK) * sums.len()];
+    let (x, all_sums) = (Parts::new(x), Parts::new(&mut parts));
+    let states: SmallVec<[Parts<'_, T>; 4]> = states.iter_mut().map(|state| Parts::new(state)).collect();
+    let count = sums.len();
     parallel(n, TASK, |range| {
         let (start, task) = (range.start, range.start / TASK);
-        // SAFETY: ranges do not overlap.
-        let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
+        let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+        for state in &states {
+            // SAFETY: ranges do not overlap.
+            slices.push(unsafe { state.part(range.clone()) });
+        }
         // SAFETY: as above, and of no elements if there are none.
         let x = unsafe { x.part(if has_x { range.clone() } else { 0..0 }) };
         // SAFETY: each range belongs to one task.
-        let sums = unsafe { parts.part(task..task + 1) };
-        let g = if has_g { &g[range] } else { &[] };
-        vectorize(Part { sweep, start, g, states }, (x, &mut sums[0]));
+        let sums = unsafe { all_sums.part(task * count..(task + 1) * count) };
+        let g = if has_g { &g[range.clone()] } else { &[] };
+        sweep.run(start, x, g, &mut slices, sums);
     });
-    for part in sums {
-        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+    sums.fill(0.0);
+    for (place, part) in parts.into_iter().enumerate() {
+        sums[place % count] += part;
     }
-    total
 }
 
 /// A sweep over a part of the numbers, on this thread.
-struct Part<'a, S, T, const STATES: usize, const SUMS: usize> {
+struct Part<'a, 's, S, T, const STATES: usize, const SUMS: usize> {
     sweep: &'a S,
     start: usize,
     g: &'a [T],
-    states: [&'a mut [T]; STATES],
+    states: &'a mut [&'s mut [T]; STATES],
 }
 
 impl<L: Sweep<STATES, SUMS>, T: Real, const STATES: usize, const SUMS: usize> Vectorized
-    for Part<'_, L, T, STATES, SUMS>
+    for Part<'_, '_, L, T, STATES, SUMS>
 {
     type Out<'a> = (&'a mut [T], &'a mut [f64; SUMS]);
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (x, sums): (&mut [T], &mut [f64; SUMS])) {
-        let states = self.states.map(|state| simd.numbers_mut(state));
+        let states = std::ptr::from_mut(self.states).cast::<[&mut [S::Number<T>]; STATES]>();
+        // SAFETY: the numbers have the layout of `T`, and nothing else uses the slices until the sweep ends.
+        // They are cast together, since a closure for each would be compiled for each sweep.
+        let states = unsafe { states.read() };
         *sums = self.sweep.run(self.start, simd.numbers_mut(x), simd.numbers(self.g), states);
     }
 }
@@ -295,7 +304,7 @@ mod tests {
     fn numbers_are_updated_alone() {
         for n in [0, 37, PARALLEL - 1, PARALLEL + TASK + 5] {
             let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
-            sweep_alone(&WithoutSums(&Next), &mut x);
+            sweep_any(&Compiled(&WithoutSums(&Next)), &mut x, &[], &mut [], &mut []);
             assert!(x.iter().enumerate().all(|(i, x)| *x == i as f32 + 1.0), "{n}");
         }
     }
@@ -340,12 +349,14 @@ mod tests {
             let positions = (n * n.saturating_sub(1) / 2) as f64;
             assert_eq!(sums, [2.0 * n as f64, positions], "{n}");
             assert!(x.iter().all(|x| *x == 1.0));
-            assert_eq!(super::sums(&Read, &g), [2.0 * n as f64, positions], "{n}, only read");
+            let mut sums = [f64::NAN; 2];
+            sweep_any(&Compiled(&Read), &mut [], &g, &mut [], &mut sums);
+            assert_eq!(sums, [2.0 * n as f64, positions], "{n}, only read");
         }
     }
 
     #[test]
-    #[should_panic(expected = "update: 2 numbers with slices of 2 and [2, 3]")]
+    #[should_panic(expected = "update: slices of 3 and 2 numbers")]
     fn slices_must_have_one_length() {
         update(&Sums, &mut [0.0; 2], &[0.0; 2], [&mut [0.0; 2], &mut [0.0; 3]]);
     }

@@ -1,7 +1,7 @@
 //! [`Rule`], the formula of an average.
 
 use super::state::Averaged;
-use crate::method::update_tensors;
+use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};

@@ -1,10 +1,10 @@
 //! [`Builder`]: which parameters an optimizer has, in which groups.
 
-use super::{Descent, Shared};
+use crate::descent::Descent;
 use crate::listed::{Listed, merged, take_matching};
 use crate::method::Method;
 use namegrad_autograd::Parameter;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::Result;
 use std::fmt;
 
 /// A builder for an optimizer, with parameter groups and their hyperparameters.
@@ -80,10 +80,10 @@ impl<M: Method> Builder<M> {
     /// Builds the optimizer. Parameters that were given no group are group 0, if there are any.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a hyperparameter is out of range, a parameter is given twice, a pattern
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range, a parameter is given twice, a pattern
     /// matches no parameter, or there are no parameters.
     #[track_caller]
-    pub fn build(self) -> Result<M::Optimizer> {
+    pub fn build(self) -> Result<Descent<M>> {
         let Builder { method, parameters: mut left, groups } = self;
         let mut chosen = Vec::with_capacity(groups.len());
         for (members, change) in groups {
@@ -95,18 +95,14 @@ impl<M: Method> Builder<M> {
             change(&mut method);
             chosen.push((members, method));
         }
-        let mut optimizer = Descent { groups: Vec::new(), members: Vec::new(), shared: Shared::new() };
+        let mut optimizer = Descent::empty();
         if !left.is_empty() || chosen.is_empty() {
             optimizer.push_group(left, method)?;
         }
         for (members, method) in chosen {
             optimizer.push_group(members, method)?;
         }
-        if optimizer.members.iter().all(Vec::is_empty) {
-            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list")
-                .with_repair(format!("{}::builder(model.parameters())", M::NAME)));
-        }
-        Ok(optimizer.into())
+        optimizer.checked()
     }
 }
 

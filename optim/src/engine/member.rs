@@ -1,7 +1,9 @@
 //! A parameter of an optimizer with its state: the tensors that a method keeps for it, and its step.
 
+use super::groups::Groups;
+use crate::listed::Listed;
 use crate::master::{self, Master};
-use crate::method::{Method, Slots, Turn};
+use crate::method::{ParameterStep, Slots};
 use crate::state::ParameterState;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
@@ -20,65 +22,48 @@ pub(super) struct Member {
     pub(super) slots: Vec<(String, NamedTensor)>,
 }
 
-/// The part of a [`Method`] that the state of a parameter depends on. Code that needs only this is compiled
-/// once for all methods.
-pub(super) trait Stateful {
-    fn name(&self) -> &'static str;
-    fn slots(&self, sizes: &[usize]) -> &'static [&'static str];
-    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize>;
-    fn slot_start(&self, slot: &str) -> f64;
-}
-
-impl<M: Method> Stateful for M {
-    fn name(&self) -> &'static str {
-        M::NAME
-    }
-    fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
-        Method::slots(self, sizes)
-    }
-    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
-        Method::slot_sizes(self, slot, sizes)
-    }
-    fn slot_start(&self, slot: &str) -> f64 {
-        Method::slot_start(self, slot)
-    }
-}
-
 impl Member {
-    /// Checks that the next step is possible.
-    pub(super) fn check<M: Method>(&self) -> Result<()> {
+    /// A parameter before its first step.
+    pub(super) fn new(Listed { parameter, paths }: Listed) -> Member {
+        Member { parameter, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
+    }
+
+    /// Checks that the next step of the optimizer `name` is possible.
+    pub(super) fn check(&self, name: &'static str) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let own = self.parameter.shape();
-        check_gradient(M::NAME, grad.sizes(), &own.sizes, self.parameter.dtype())?;
-        check_names(M::NAME, &grad, own).map_err(|error| match self.paths.first() {
+        check_gradient(name, grad.sizes(), &own.sizes, self.parameter.dtype())?;
+        check_names(name, &grad, own).map_err(|error| match self.paths.first() {
             Some(path) => error.context(format!("parameter '{path}': ")),
             None => error,
         })
     }
 
-    /// Calls `f` with the parameter, if it has a gradient.
+    /// Calls `f` with the parameter of a group, if it has a gradient.
     pub(super) fn step(
         &mut self,
-        method: &dyn Stateful,
-        f: &mut dyn FnMut(Turn<'_>) -> Result<()>,
+        groups: &dyn Groups,
+        group: usize,
+        f: &mut dyn FnMut(ParameterStep<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, steps, counted, master, slots, .. } = self;
+        let name = groups.name();
         let number = if *counted { *steps } else { steps.saturating_add(1) };
         parameter.update_in_buffer(|value| {
             let dtype = value.dtype();
-            check_gradient(method.name(), grad.sizes(), value.sizes(), dtype)?;
-            let fresh = make_slots(method, slots, value)?;
+            check_gradient(name, grad.sizes(), value.sizes(), dtype)?;
+            let fresh = make_slots(groups, group, slots, value)?;
             let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
             let shape = value.shape();
-            let named = slots.len() - method.slots(value.sizes()).len();
+            let named = slots.len() - groups.slots(group, value.sizes()).len();
             master::change(master, value, &mut |param| {
-                let slots = Slots { method: method.name(), slots: &mut slots[named..] };
-                f(Turn { number, fresh, param, grad: &grad, slots })
+                let slots = Slots { method: name, slots: &mut slots[named..] };
+                f(ParameterStep { number, fresh, param, grad: &grad, slots })
             })?;
             if value.sizes() != &shape.sizes[..] {
                 let message = format!("a step changed a parameter of {shape} to {}", value.shape());
-                return Err(Error::new(ErrorKind::Shape, method.name(), message));
+                return Err(Error::new(ErrorKind::Shape, name, message));
             }
             Ok(())
         })?;
@@ -138,17 +123,18 @@ fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
     ))
 }
 
-/// Creates the missing slots of `method`. Returns whether all of its slots are new.
+/// Creates the missing slots of a parameter of a group. Returns whether all of its slots are new.
 fn make_slots(
-    method: &dyn Stateful,
+    groups: &dyn Groups,
+    group: usize,
     slots: &mut Vec<(String, NamedTensor)>,
     value: &NamedTensor,
 ) -> Result<bool> {
     let dtype = value.dtype().compute();
     let mut made = 0;
-    let named = method.slots(value.sizes());
+    let named = groups.slots(group, value.sizes());
     for &slot in named {
-        let sizes = method.slot_sizes(slot, value.sizes());
+        let sizes = groups.slot_sizes(group, slot, value.sizes());
         match slots.iter_mut().find(|(name, _)| name == slot) {
             Some((_, kept)) if kept.sizes() != sizes => {
                 let message = format!(
@@ -156,7 +142,7 @@ fn make_slots(
                     kept.sizes(),
                     value.sizes()
                 );
-                return Err(Error::new(ErrorKind::Shape, method.name(), message)
+                return Err(Error::new(ErrorKind::Shape, groups.name(), message)
                     .with_repair("build a new optimizer after changing the sizes of a parameter"));
             }
             Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
@@ -164,8 +150,8 @@ fn make_slots(
             None => {
                 let names = slot_names(&sizes, value);
                 let shape = Shape { sizes: sizes.into(), names };
-                let start = Scalar::Float(method.slot_start(slot));
-                slots.push((slot.into(), NamedTensor::full_as(method.name(), shape, start, dtype)?));
+                let start = Scalar::Float(groups.slot_start(group, slot));
+                slots.push((slot.into(), NamedTensor::full_as(groups.name(), shape, start, dtype)?));
                 made += 1;
             }
         }

@@ -1,44 +1,44 @@
 //! Loading a state: which parameters it fits, and what differs if it does not.
 
-use super::Descent;
-use super::member::{Member, Stateful, slot_names, sort_slots};
+use super::Engine;
+use super::groups::Groups;
+use super::member::{Member, slot_names, sort_slots};
 use crate::master::Master;
-use crate::method::Method;
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
-use std::fmt;
 
-impl<M: Method> Descent<M> {
-    /// The groups of this optimizer, with the given state.
-    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<(Vec<M>, Vec<Vec<Member>>)> {
-        if state.method != M::NAME {
-            return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
+impl Engine {
+    /// The groups of this optimizer and their parameters, with the given state.
+    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<(Box<dyn Groups>, Vec<Vec<Member>>)> {
+        let name = self.groups.name();
+        if state.method != name {
+            return Err(misfit(format!("the state is of {}, the optimizer is {name}", state.method)));
         }
-        let (theirs, own) = (state.groups.len(), self.groups.len());
+        let (theirs, own) = (state.groups.len(), self.members.len());
         if theirs != own {
             return Err(misfit(format!("the state has {theirs} groups, the optimizer {own}")));
         }
         let numel = self.members.iter().flatten().map(|member| member.parameter.numel()).sum();
-        M::check_shared(&state.shared, numel).map_err(|error| misfit(error.message().into()))?;
-        let groups = state.groups.iter().zip(&self.members).enumerate();
-        groups.map(|(number, (group, members))| fitted_group(number, group, members)).collect()
+        self.groups.check_shared(&state.shared, numel).map_err(|error| misfit(error.message().into()))?;
+        let wrong =
+            |number: usize, error: &str| misfit(format!("hyperparameters of group {number}: {error}"));
+        let mut given = Vec::with_capacity(own);
+        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
+            check_count(number, group, members)?;
+            if !group.hyperparameters.is_object() {
+                let message = format!("expected them by name, got {}", group.hyperparameters);
+                return Err(wrong(number, &message));
+            }
+            given.push(&group.hyperparameters);
+        }
+        let groups = self.groups.of_json(&given).map_err(|(number, error)| wrong(number, &error))?;
+        let mut fitted = Vec::with_capacity(own);
+        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
+            groups.check(number).map_err(|error| wrong(number, error.message()))?;
+            fitted.push(fitted_members(&*groups, number, group, members)?);
+        }
+        Ok((groups, fitted))
     }
-}
-
-fn fitted_group<M: Method>(
-    number: usize,
-    state: &GroupState,
-    members: &[Member],
-) -> Result<(M, Vec<Member>)> {
-    check_count(number, state, members)?;
-    let wrong = |error: &dyn fmt::Display| misfit(format!("hyperparameters of group {number}: {error}"));
-    if !state.hyperparameters.is_object() {
-        return Err(wrong(&format_args!("expected them by name, got {}", state.hyperparameters)));
-    }
-    let method = M::deserialize(&state.hyperparameters).map_err(|error| wrong(&error))?;
-    method.check().map_err(|error| wrong(&error.message()))?;
-    let fitted = fitted_members(number, &method, state, members)?;
-    Ok((method, fitted))
 }
 
 fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<()> {
@@ -72,8 +72,8 @@ fn listed(all: Vec<String>, separator: &str) -> String {
 }
 
 fn fitted_members(
+    groups: &dyn Groups,
     number: usize,
-    method: &dyn Stateful,
     state: &GroupState,
     members: &[Member],
 ) -> Result<Vec<Member>> {
@@ -82,7 +82,7 @@ fn fitted_members(
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let path = member.paths.first().map(|path| format!(", '{path}'")).unwrap_or_default();
         let place = |error: Error| error.context(format!("parameter {index} of group {number}{path}: "));
-        match member.fitted(method, parameter) {
+        match member.fitted(groups, number, parameter) {
             Ok(member) => fitted.push(member),
             Err(error) => errors.push(place(error)),
         }
@@ -96,7 +96,7 @@ fn fitted_members(
 
 impl Member {
     /// The same parameter with the given state.
-    fn fitted(&self, method: &dyn Stateful, state: &ParameterState) -> Result<Member> {
+    fn fitted(&self, groups: &dyn Groups, group: usize, state: &ParameterState) -> Result<Member> {
         let own = self.parameter.tensor();
         let theirs = Shape { sizes: state.sizes.as_slice().into(), names: state.names.clone() };
         if let Some(path) = &state.path
@@ -125,7 +125,7 @@ impl Member {
         }
         let mut slots = Vec::new();
         for (name, value) in &state.slots {
-            let sizes = method.slot_sizes(name, own.sizes());
+            let sizes = groups.slot_sizes(group, name, own.sizes());
             if value.sizes() != sizes || !value.dtype().is_floating_point() {
                 let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
                 return Err(misfit(message));
@@ -133,14 +133,15 @@ impl Member {
             let names = slot_names(&sizes, own.value());
             slots.push((name.clone(), value.to(own.dtype().compute())?.with_names(names)));
         }
+        let named = groups.slots(group, own.sizes());
         let missing = |name: &&&str| !state.slots.contains_key(**name);
-        if let Some(name) = method.slots(own.sizes()).iter().find(missing).filter(|_| state.steps > 0) {
+        if let Some(name) = named.iter().find(missing).filter(|_| state.steps > 0) {
             return Err(misfit(format!(
                 "{name} is missing in the state, which has made {} steps",
                 state.steps
             )));
         }
-        sort_slots(method.slots(own.sizes()), &mut slots);
+        sort_slots(named, &mut slots);
         let (parameter, paths) = (self.parameter.clone(), self.paths.clone());
         let master = match &state.master {
             Some(master) if master.sizes() != own.sizes() || !master.dtype().is_floating_point() => {

@@ -1,0 +1,237 @@
+//! [`Engine`], the optimizer of any method: parameter groups and the state of each parameter, in `member`. A
+//! step is in `step`, loading a state in `fit`. The hyperparameters have no type here, so that all methods
+//! share one engine.
+
+mod fit;
+mod groups;
+mod member;
+mod step;
+
+pub(crate) use groups::Groups;
+pub use step::OptimizerStep;
+
+use crate::listed::Listed;
+use crate::optimizer::{Loss, Optimizer, evaluate};
+use crate::state::{GroupState, OptimizerState};
+use member::Member;
+use namegrad_autograd::{Parameter, Tensor, span};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::Location;
+use step::{AnyStep, Closure, needs_loss};
+
+/// Tensors that a method keeps for all parameters together.
+type Shared = BTreeMap<String, NamedTensor>;
+
+/// An optimizer of any method.
+pub(crate) struct Engine {
+    /// One set of hyperparameters for each group.
+    pub(crate) groups: Box<dyn Groups>,
+    members: Vec<Vec<Member>>,
+    shared: Shared,
+}
+
+impl Engine {
+    /// An optimizer without parameters, for groups that are empty.
+    pub(crate) fn new(groups: Box<dyn Groups>) -> Engine {
+        Engine { groups, members: Vec::new(), shared: Shared::new() }
+    }
+
+    /// The parameters of a group; empty if there is no such group.
+    pub(crate) fn group_parameters(&self, group: usize) -> Vec<Parameter> {
+        self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
+    }
+
+    /// The number of parameters in each group.
+    pub(crate) fn counts(&self) -> Vec<usize> {
+        self.members.iter().map(Vec::len).collect()
+    }
+
+    /// Gives the last of the groups its parameters, or removes it if it cannot have them.
+    #[track_caller]
+    pub(crate) fn fill_group(&mut self, parameters: Vec<Listed>) -> Result<()> {
+        if let Err(error) = self.check_group(&parameters) {
+            self.groups.remove_last();
+            return Err(error);
+        }
+        self.members.push(parameters.into_iter().map(Member::new).collect());
+        Ok(())
+    }
+
+    #[track_caller]
+    fn check_group(&self, parameters: &[Listed]) -> Result<()> {
+        let (group, name) = (self.members.len(), self.groups.name());
+        self.groups.check(group)?;
+        // A state that cannot be saved or loaded is an error now, and not after hours of training.
+        let saved = self.groups.to_json(group)?;
+        if let Err((_, error)) = self.groups.of_json(&[&saved]) {
+            let message = format!("hyperparameters cannot be read back from JSON: {error}");
+            return Err(Error::new(ErrorKind::Value, name, message));
+        }
+        let members = self.members.iter().flatten().map(|member| (member.parameter.id(), &member.paths));
+        let mut seen: HashMap<usize, &Vec<String>> = members.collect();
+        for Listed { parameter, paths } in parameters {
+            if let Some(before) = seen.insert(parameter.id(), paths) {
+                let mut message = "some parameters appear more than once in the parameter groups".to_string();
+                if let Some(path) = before.first().or(paths.first()) {
+                    message += &format!(": '{path}'");
+                }
+                return Err(Error::new(ErrorKind::Value, name, message)
+                    .with_repair("model.parameters() has each parameter once, also where layers share it"));
+            }
+            self.groups.check_parameter(group, &parameter.shape())?;
+        }
+        self.groups.check_together()
+    }
+
+    /// Checks the hyperparameters, which may have been changed since the groups were made.
+    #[track_caller]
+    fn check_groups(&self) -> Result<()> {
+        for (group, members) in self.members.iter().enumerate() {
+            let lr = self.groups.lr(group); // also of methods without a check
+            self.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
+            // Steps are computed in `f32`, except those of `f64` parameters.
+            let steps_in_f32 = |member: &Member| member.parameter.dtype() != DType::F64;
+            self.require((lr as f32).is_finite() || !members.iter().any(steps_in_f32), || {
+                format!(
+                    "Invalid learning rate: {lr:?}; parameters that are not f64 take at most {:?}",
+                    f32::MAX
+                )
+            })?;
+            self.groups.check(group)?;
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn require(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+        if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, self.groups.name(), message())) }
+    }
+
+    /// Makes a step. Errors of the closure keep their line, others are at `caller`.
+    fn step_at<'a>(
+        &'a mut self,
+        closure: Option<Closure<'a>>,
+        caller: &'static Location<'static>,
+    ) -> Result<()> {
+        let name = self.groups.name();
+        span(name, || {
+            for member in self.members.iter_mut().flatten() {
+                member.counted = false;
+                member.check(name).map_err(|error| error.at(caller))?;
+            }
+            let Engine { groups, members, shared } = self;
+            let groups: &dyn Groups = &**groups;
+            let (result, failed) = groups.step(AnyStep { groups, members, shared, closure, failed: false });
+            if failed { result } else { result.map_err(|error| error.at(caller)) }
+        })
+    }
+
+    #[track_caller]
+    fn check_values(&self, what: &str, values: &[f64]) -> Result<()> {
+        let groups = self.groups.count();
+        self.require(values.len() == groups, || {
+            format!("{} values of {what} for {groups} groups", values.len())
+        })?;
+        let wrong = values.iter().find(|value| !value.is_finite());
+        self.require(wrong.is_none(), || {
+            format!("Invalid {what}: {:?}; it must be finite", wrong.unwrap_or(&f64::NAN))
+        })
+    }
+
+    /// Changes a number of each group, or of none if a new one is out of range.
+    #[track_caller]
+    fn change(
+        &mut self,
+        before: Vec<f64>,
+        values: &[f64],
+        set: fn(&mut dyn Groups, usize, f64),
+    ) -> Result<()> {
+        let mut result = Ok(());
+        for (group, value) in values.iter().enumerate() {
+            set(&mut *self.groups, group, *value);
+            result = result.and(self.groups.check(group));
+        }
+        if result.is_err() {
+            for (group, value) in before.into_iter().enumerate() {
+                set(&mut *self.groups, group, value);
+            }
+        }
+        result
+    }
+}
+
+impl Optimizer for Engine {
+    #[track_caller]
+    fn step(&mut self) -> Result<()> {
+        self.check_groups()?;
+        if self.groups.needs_loss() {
+            return Err(needs_loss(self.groups.name()));
+        }
+        self.step_at(None, Location::caller())
+    }
+
+    #[track_caller]
+    fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
+        self.check_groups()?;
+        let caller = Location::caller();
+        let first = evaluate(&self.parameters(), loss, caller)?;
+        self.step_at(Some(Closure { loss, first: first.clone(), caller }), caller)?;
+        Ok(first)
+    }
+
+    fn needs_loss(&self) -> bool {
+        self.groups.needs_loss()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.members.iter().flatten().map(|member| member.parameter.clone()).collect()
+    }
+
+    fn lrs(&self) -> Vec<f64> {
+        (0..self.groups.count()).map(|group| self.groups.lr(group)).collect()
+    }
+
+    #[track_caller]
+    fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
+        self.check_values("learning rate", lrs)?;
+        self.change(self.lrs(), lrs, |groups, group, lr| groups.set_lr(group, lr))
+    }
+
+    fn momentums(&self) -> Option<Vec<f64>> {
+        (0..self.groups.count()).map(|group| self.groups.momentum(group)).collect()
+    }
+
+    #[track_caller]
+    fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
+        self.check_values("momentum value", momentums)?;
+        let Some(before) = self.momentums() else {
+            let name = self.groups.name();
+            return Err(Error::new(ErrorKind::Value, name, format!("{name} has no momentum")));
+        };
+        self.change(before, momentums, |groups, group, momentum| groups.set_momentum(group, momentum))
+    }
+
+    fn zero_grad(&self) {
+        self.members.iter().flatten().for_each(|member| member.parameter.zero_grad());
+    }
+
+    fn state_dict(&self) -> OptimizerState {
+        let groups = self.members.iter().enumerate().map(|(group, members)| GroupState {
+            // Those that were changed through `groups_mut` may have no JSON form. The reason is in their place
+            // then, and is the error of saving or loading the state.
+            hyperparameters: self.groups.to_json(group).unwrap_or_else(|error| error.message().into()),
+            parameters: members.iter().map(Member::state).collect(),
+        });
+        let method = self.groups.name().into();
+        OptimizerState { method, groups: groups.collect(), shared: self.shared.clone() }
+    }
+
+    #[track_caller]
+    fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
+        let caller = Location::caller();
+        (self.groups, self.members) = self.fitted(state).map_err(|error| error.at(caller))?;
+        self.shared = state.shared.clone();
+        Ok(())
+    }
+}

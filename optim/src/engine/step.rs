@@ -1,0 +1,206 @@
+//! [`OptimizerStep`], a step of all parameters as a method sees it.
+
+use super::Shared;
+use super::groups::Groups;
+use super::member::Member;
+use crate::master;
+use crate::method::{Method, ParameterStep};
+use crate::optimizer::{Loss, evaluate};
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::cpu::update::{PARALLEL, at_once};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Mutex, PoisonError};
+
+/// A step of all parameters of an optimizer, the argument of [`Method::step`].
+pub struct OptimizerStep<'a, M> {
+    pub(super) groups: &'a [M],
+    pub(super) step: AnyStep<'a>,
+}
+
+/// A step of any method.
+pub(crate) struct AnyStep<'a> {
+    pub(super) groups: &'a dyn Groups,
+    pub(super) members: &'a mut [Vec<Member>],
+    pub(super) shared: &'a mut Shared,
+    pub(super) closure: Option<Closure<'a>>,
+    /// Whether the closure has failed.
+    pub(super) failed: bool,
+}
+
+/// The argument of [`Optimizer::step_with`](crate::Optimizer::step_with).
+pub(super) struct Closure<'a> {
+    pub(super) loss: Loss<'a>,
+    /// The loss at the start of the step.
+    pub(super) first: Tensor,
+    pub(super) caller: &'static Location<'static>,
+}
+
+impl<'a, M: Method> OptimizerStep<'a, M> {
+    /// The hyperparameters of each group.
+    pub fn groups(&self) -> &'a [M] {
+        self.groups
+    }
+
+    /// The tensors that the method keeps for all parameters together, by name. They are a part of the saved
+    /// state.
+    pub fn shared(&mut self) -> &mut BTreeMap<String, NamedTensor> {
+        self.step.shared
+    }
+
+    /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the hyperparameters
+    /// of its group. If `f` fails, earlier parameters remain changed.
+    ///
+    /// # Errors
+    /// The errors of `f`; [`ErrorKind::Shape`] if the sizes of a parameter have changed in `f` or since the
+    /// last step.
+    pub fn each(&mut self, mut f: impl FnMut(&M, ParameterStep<'_>) -> Result<()>) -> Result<()> {
+        let methods = self.groups;
+        self.step.each(&mut |group, own| f(&methods[group], own))
+    }
+
+    /// Like [`each`](Self::each), for updates that do not depend on each other: several parameters are updated
+    /// at the same time, and long ones by several threads. Use `each` for updates of large products, which use
+    /// all threads themselves. If `f` fails, other parameters are changed.
+    ///
+    /// # Errors
+    /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
+    pub fn each_at_once(&mut self, f: impl Fn(&M, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
+        let methods = self.groups;
+        self.step.each_at_once(&|group, own| f(&methods[group], own))
+    }
+
+    /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
+    /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
+    pub fn gradients(&self) -> Vec<(&'a M, NamedTensor)> {
+        let methods = self.groups;
+        self.step.gradients().into_iter().map(|(group, gradient)| (&methods[group], gradient)).collect()
+    }
+
+    /// The gradients of all parameters, one after the other in a vector of `f32`, or `f64` if a parameter is
+    /// that. A parameter without a gradient has zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    pub fn flat_gradient(&self) -> Result<NamedTensor> {
+        self.step.flat_gradient()
+    }
+
+    /// Calls `f` with the value of each parameter, to be changed in place, in the order of
+    /// [`flat_gradient`](Self::flat_gradient). Unlike [`each`](Self::each), it visits parameters without a
+    /// gradient too and does not count a step. A parameter of a half type is given as `f32`.
+    ///
+    /// # Errors
+    /// The errors of `f`.
+    pub fn each_value(&mut self, mut f: impl FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
+        self.step.each_value(&mut f)
+    }
+
+    /// The loss at the start of the step.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if the step was not made with
+    /// [`Optimizer::step_with`](crate::Optimizer::step_with).
+    pub fn loss(&self) -> Result<Tensor> {
+        self.step.closure.as_ref().map(|closure| closure.first.clone()).ok_or_else(|| needs_loss(M::NAME))
+    }
+
+    /// Computes the loss and all gradients again, with the current parameters.
+    ///
+    /// # Errors
+    /// The errors of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
+    /// [`Optimizer::step_with`](crate::Optimizer::step_with).
+    pub fn evaluate(&mut self) -> Result<Tensor> {
+        self.step.evaluate()
+    }
+}
+
+impl AnyStep<'_> {
+    fn each(&mut self, f: &mut dyn FnMut(usize, ParameterStep<'_>) -> Result<()>) -> Result<()> {
+        for (group, members) in self.members.iter_mut().enumerate() {
+            for member in members {
+                member.step(self.groups, group, &mut |own| f(group, own))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn each_at_once(&mut self, f: &(dyn Fn(usize, ParameterStep<'_>) -> Result<()> + Sync)) -> Result<()> {
+        let all = self.members.iter().flatten().map(|member| member.parameter.numel()).sum::<usize>();
+        if all < PARALLEL {
+            return self.each(&mut |group, own| f(group, own));
+        }
+        let mut tasks = Vec::new();
+        for (group, members) in self.members.iter_mut().enumerate() {
+            tasks.extend(members.iter_mut().map(|member| Mutex::new((group, member, Ok(())))));
+        }
+        let groups = self.groups;
+        at_once(tasks.len(), &|task| {
+            let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+            let (group, member, result) = &mut *task;
+            *result = member.step(groups, *group, &mut |own| f(*group, own));
+        });
+        tasks.into_iter().try_for_each(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+    }
+
+    /// The gradients of all parameters that have one, with the numbers of their groups.
+    fn gradients(&self) -> Vec<(usize, NamedTensor)> {
+        let mut gradients = Vec::new();
+        for (group, members) in self.members.iter().enumerate() {
+            let own = members.iter().filter_map(|member| member.parameter.grad());
+            gradients.extend(own.map(|gradient| (group, gradient.into_value().unnamed())));
+        }
+        gradients
+    }
+
+    fn flat_gradient(&self) -> Result<NamedTensor> {
+        let parameters = || self.members.iter().flatten().map(|member| &member.parameter);
+        let wide = parameters().any(|parameter| parameter.dtype() == DType::F64);
+        let dtype = if wide { DType::F64 } else { DType::F32 };
+        let mut flat = Vec::new();
+        for parameter in parameters() {
+            let count = parameter.numel();
+            flat.push(match parameter.grad() {
+                Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
+                None => NamedTensor::zeros([count])?.to(dtype)?,
+            });
+        }
+        let flat: Vec<&NamedTensor> = flat.iter().collect();
+        NamedTensor::cat(&flat, 0)
+    }
+
+    fn each_value(&mut self, f: &mut dyn FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
+        for member in self.members.iter_mut().flatten() {
+            let Member { parameter, master, .. } = member;
+            parameter.update_in_buffer(|value| master::change(master, value, f))?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<Tensor> {
+        let name = self.groups.name();
+        let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(|| needs_loss(name))?;
+        let parameters: Vec<Parameter> =
+            self.members.iter().flatten().map(|member| member.parameter.clone()).collect();
+        let loss = evaluate(&parameters, &mut **loss, caller);
+        self.failed = loss.is_err();
+        loss
+    }
+}
+
+#[cold]
+#[track_caller]
+pub(super) fn needs_loss(name: &'static str) -> Error {
+    let message = format!("{name} computes the loss itself, and step() does not give it");
+    Error::new(ErrorKind::Autograd, name, message)
+        .with_repair("optimizer.step_with(&mut || ..), with a closure that returns the loss")
+}
+
+impl<M> fmt::Debug for OptimizerStep<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes = self.step.members.iter().map(Vec::len).collect::<Vec<_>>();
+        f.debug_struct("OptimizerStep").field("groups", &sizes).finish_non_exhaustive()
+    }
+}

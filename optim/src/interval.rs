@@ -1,0 +1,131 @@
+//! [`Interval`], the range of an option: `0.0..`, `0.0..1.0`, `1..`.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// A range of numbers. NaN is in none, and infinity in none that has no end.
+pub trait Interval: Send + Sync {
+    /// The ends.
+    fn bounds(&self) -> [Bound<f64>; 2];
+    /// Whether the numbers are integers.
+    fn is_of_integers(&self) -> bool {
+        false
+    }
+}
+
+impl dyn Interval {
+    /// Whether a number is in the range.
+    pub fn contains(&self, number: f64) -> bool {
+        let [low, high] = self.bounds();
+        let above = match low {
+            Bound::Included(low) => number >= low,
+            Bound::Excluded(low) => number > low,
+            Bound::Unbounded => !number.is_nan(),
+        };
+        let below = match high {
+            Bound::Included(high) => number <= high,
+            Bound::Excluded(high) => number < high,
+            Bound::Unbounded => low == Bound::Unbounded || number < f64::INFINITY,
+        };
+        above && below
+    }
+
+    /// The numbers outside of the range that are closest to it, infinity and NaN.
+    pub fn outside(&self) -> Vec<f64> {
+        let step =
+            |number: f64, by: f64| if self.is_of_integers() { number + by } else { number + by * 1e-9 };
+        let [low, high] = self.bounds();
+        let mut numbers = Vec::new();
+        match low {
+            Bound::Included(low) => numbers.push(step(low, -1.0)),
+            Bound::Excluded(low) => numbers.push(low),
+            Bound::Unbounded => {}
+        }
+        match high {
+            Bound::Included(high) => numbers.push(step(high, 1.0)),
+            Bound::Excluded(high) => numbers.push(high),
+            Bound::Unbounded => {}
+        }
+        if !self.is_of_integers() {
+            numbers.extend([f64::NEG_INFINITY, f64::INFINITY, f64::NAN]);
+        }
+        numbers.retain(|number| !self.contains(*number) && (!self.is_of_integers() || *number >= 0.0));
+        numbers
+    }
+
+    /// What a number must be to be in the range.
+    pub fn words(&self) -> String {
+        match self.bounds() {
+            [Bound::Included(f64::MIN), Bound::Included(f64::MAX)] => "finite".into(),
+            [Bound::Included(0.0), Bound::Unbounded] => "finite and not negative".into(),
+            [Bound::Unbounded, Bound::Unbounded] => "a number".into(),
+            [low, high] => {
+                let low = match low {
+                    Bound::Included(low) => Some(format!("at least {low}")),
+                    Bound::Excluded(low) => Some(format!("more than {low}")),
+                    Bound::Unbounded => None,
+                };
+                let high = match high {
+                    Bound::Included(high) => Some(format!("at most {high}")),
+                    Bound::Excluded(high) => Some(format!("less than {high}")),
+                    Bound::Unbounded => Some("finite".into()),
+                };
+                low.into_iter().chain(high).collect::<Vec<_>>().join(" and ")
+            }
+        }
+    }
+}
+
+impl Interval for RangeFull {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Unbounded; 2]
+    }
+}
+
+impl Interval for Range<f64> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Included(self.start), Bound::Excluded(self.end)]
+    }
+}
+
+impl Interval for RangeFrom<f64> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Included(self.start), Bound::Unbounded]
+    }
+}
+
+impl Interval for RangeInclusive<f64> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Included(*self.start()), Bound::Included(*self.end())]
+    }
+}
+
+impl Interval for RangeToInclusive<f64> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Unbounded, Bound::Included(self.end)]
+    }
+}
+
+/// A range whose ends are not in it, such as `(Bound::Excluded(0.0), Bound::Excluded(1.0))`.
+impl Interval for (Bound<f64>, Bound<f64>) {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [self.0, self.1]
+    }
+}
+
+impl Interval for RangeFrom<i32> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Included(self.start.into()), Bound::Unbounded]
+    }
+    fn is_of_integers(&self) -> bool {
+        true
+    }
+}
+
+impl Interval for RangeTo<i32> {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Unbounded, Bound::Excluded(self.end.into())]
+    }
+    fn is_of_integers(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,418 @@
+//! Tables of options: [`optimizer!`], which makes an optimizer from a table of its hyperparameters and its
+//! formula, and [`Rows`], such a table at run time. Schedules have the same rows.
+
+use crate::interval::Interval;
+use namegrad_core::{Error, ErrorKind, Result};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value as Json;
+
+/// A row of a table: an option with its default and its range.
+pub struct Row {
+    /// The name of the option.
+    pub name: &'static str,
+    /// Its default as it is written.
+    pub default: &'static str,
+    /// The range of its numbers, if they have one.
+    pub range: Option<&'static dyn Interval>,
+    /// What is wrong with a number outside of the range: a message with `{}` in the place of the number, or
+    /// what to call it in the message "Invalid ..". For a tuple, `{index}` is the position, or there is a text
+    /// for each position, with `|` between them. If it is empty, the number is called by the name of the
+    /// option.
+    pub words: &'static str,
+}
+
+/// A table of options, and their values.
+pub trait Rows: Send + Sync {
+    /// The rows.
+    fn rows(&self) -> &'static [Row];
+    /// The value of a row.
+    fn value(&self, row: usize) -> &dyn Setting;
+    /// The value of a row, to be changed.
+    fn value_mut(&mut self, row: usize) -> &mut dyn Setting;
+}
+
+impl dyn Rows + '_ {
+    /// Checks that all numbers are in their ranges. Errors have the name of the optimizer.
+    #[track_caller]
+    pub fn check(&self, name: &'static str) -> Result<()> {
+        match self.wrong() {
+            Some((row, index, number)) => {
+                Err(Error::new(ErrorKind::Value, name, self.rows()[row].refusal(index, number)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first number outside of its range: its row, its position in the row, and its value.
+    pub(crate) fn wrong(&self) -> Option<(usize, usize, f64)> {
+        for (row, Row { range, .. }) in self.rows().iter().enumerate() {
+            let Some(range) = range else { continue };
+            let value = self.value(row);
+            for index in 0..value.count() {
+                if let Some(number) = value.number(index).filter(|number| !range.contains(*number)) {
+                    return Some((row, index, number));
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes the options that are given by name. The others stay as they are.
+    ///
+    /// # Errors
+    /// What is wrong with a name or a value.
+    pub fn read(&mut self, json: &Json) -> std::result::Result<(), String> {
+        let Some(given) = json.as_object() else { return Err(format!("expected options, got {json}")) };
+        for (name, json) in given {
+            let Some(row) = self.rows().iter().position(|row| row.name == name) else {
+                let known: Vec<String> = self.rows().iter().map(|row| format!("`{}`", row.name)).collect();
+                return Err(format!("unknown field `{name}`, expected one of {}", known.join(", ")));
+            };
+            self.value_mut(row).read(json).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for dyn Rows + '_ {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Options", self.rows().len())?;
+        for (number, row) in self.rows().iter().enumerate() {
+            fields.serialize_field(row.name, &self.value(number).value())?;
+        }
+        fields.end()
+    }
+}
+
+impl Row {
+    /// What is wrong with the number at a position of the option.
+    fn refusal(&self, index: usize, number: f64) -> String {
+        let words = self.words.split('|').nth(index).unwrap_or(self.words);
+        if words.contains("{}") {
+            return self.message(words, index, number);
+        }
+        let what = if words.is_empty() { "{name} value" } else { words };
+        let range = self.range.map(|range| range.words()).unwrap_or_default();
+        self.message(&format!("Invalid {what}: {{}}; it must be {range}"), index, number)
+    }
+
+    /// These words about the number at a position of the option.
+    pub(crate) fn message(&self, words: &str, index: usize, number: f64) -> String {
+        let is_integer = self.range.is_some_and(|range| range.is_of_integers());
+        let number = if is_integer { format!("{number}") } else { format!("{number:?}") };
+        words.replace("{name}", self.name).replace("{index}", &index.to_string()).replace("{}", &number)
+    }
+}
+
+/// A type of options.
+pub trait Setting: Send + Sync {
+    /// The value as it is saved.
+    fn value(&self) -> Value;
+    /// Takes a saved value.
+    ///
+    /// # Errors
+    /// The error of serde if it is of another type.
+    fn read(&mut self, json: &Json) -> serde_json::Result<()>;
+    /// How many numbers the value has that can be checked.
+    fn count(&self) -> usize {
+        0
+    }
+    /// One of these numbers, unless it is `None`.
+    fn number(&self, _index: usize) -> Option<f64> {
+        None
+    }
+    /// Changes one of these numbers.
+    fn set_number(&mut self, _index: usize, _number: f64) {}
+}
+
+/// The value of an option, which can be NaN or infinite, unlike JSON's.
+#[derive(Debug)]
+pub enum Value {
+    /// A float.
+    Float(f64),
+    /// The values in a tuple.
+    List(Vec<Value>),
+    /// Anything else.
+    Json(Json),
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::List(values) => values.serialize(serializer),
+            Value::Json(json) => json.serialize(serializer),
+        }
+    }
+}
+
+impl Setting for f64 {
+    fn value(&self) -> Value {
+        Value::Float(*self)
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = f64::deserialize(json)?;
+        Ok(())
+    }
+    fn count(&self) -> usize {
+        1
+    }
+    fn number(&self, _: usize) -> Option<f64> {
+        Some(*self)
+    }
+    fn set_number(&mut self, _: usize, number: f64) {
+        *self = number;
+    }
+}
+
+impl Setting for usize {
+    fn value(&self) -> Value {
+        Value::Json((*self).into())
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = usize::deserialize(json)?;
+        Ok(())
+    }
+    fn count(&self) -> usize {
+        1
+    }
+    fn number(&self, _: usize) -> Option<f64> {
+        Some(*self as f64)
+    }
+    fn set_number(&mut self, _: usize, number: f64) {
+        *self = number as usize;
+    }
+}
+
+impl Setting for u64 {
+    fn value(&self) -> Value {
+        Value::Json((*self).into())
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = u64::deserialize(json)?;
+        Ok(())
+    }
+    fn count(&self) -> usize {
+        1
+    }
+    fn number(&self, _: usize) -> Option<f64> {
+        Some(*self as f64)
+    }
+    fn set_number(&mut self, _: usize, number: f64) {
+        *self = number as u64;
+    }
+}
+
+impl Setting for (f64, f64) {
+    fn value(&self) -> Value {
+        Value::List(vec![Value::Float(self.0), Value::Float(self.1)])
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = Deserialize::deserialize(json)?;
+        Ok(())
+    }
+    fn count(&self) -> usize {
+        2
+    }
+    fn number(&self, index: usize) -> Option<f64> {
+        Some(if index == 0 { self.0 } else { self.1 })
+    }
+    fn set_number(&mut self, index: usize, number: f64) {
+        *(if index == 0 { &mut self.0 } else { &mut self.1 }) = number;
+    }
+}
+
+impl Setting for (Option<f64>, f64) {
+    fn value(&self) -> Value {
+        let first = self.0.map_or(Value::Json(Json::Null), Value::Float);
+        Value::List(vec![first, Value::Float(self.1)])
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = Deserialize::deserialize(json)?;
+        Ok(())
+    }
+    fn count(&self) -> usize {
+        2
+    }
+    fn number(&self, index: usize) -> Option<f64> {
+        if index == 0 { self.0 } else { Some(self.1) }
+    }
+    fn set_number(&mut self, index: usize, number: f64) {
+        match index {
+            0 => self.0 = Some(number),
+            _ => self.1 = number,
+        }
+    }
+}
+
+impl Setting for (f64, f64, f64) {
+    fn value(&self) -> Value {
+        Value::List([self.0, self.1, self.2].into_iter().map(Value::Float).collect())
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = Deserialize::deserialize(json)?;
+        Ok(())
+    }
+}
+
+/// A type of options without numbers: a choice, or an optional count.
+pub(crate) trait Choice: Serialize + for<'de> Deserialize<'de> + Send + Sync {}
+
+impl Choice for bool {}
+impl Choice for Option<usize> {}
+impl Choice for Option<u64> {}
+
+impl<C: Choice> Setting for C {
+    fn value(&self) -> Value {
+        Value::Json(serde_json::to_value(self).unwrap_or_default())
+    }
+    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
+        *self = C::deserialize(json)?;
+        Ok(())
+    }
+}
+
+/// Makes an optimizer from a table of its hyperparameters and its formula. A row has the doc, the name, the
+/// type and the default of a hyperparameter, and the range of its numbers if they have one:
+///
+/// ```ignore
+/// optimizer! {
+///     /// Stochastic gradient descent, optionally with momentum.
+///     Sgd(momentum)
+///     SgdOptions {
+///         /// The learning rate, per step.
+///         lr: f64 = 1e-3 in 0.0.. => "learning rate",
+///         /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
+///         momentum: f64 = 0.0 in 0.0..,
+///         ..
+///     }
+///     impl Method { .. }
+/// }
+/// ```
+///
+/// becomes `type Sgd = Descent<SgdOptions>`; the struct `SgdOptions` with `Default` and a setter for each
+/// row; the same setters for `Builder<SgdOptions>`; and `impl Method for SgdOptions`, with the functions in
+/// the last braces. The expression in parentheses is the momentum, if there is one. A number outside of its
+/// range is refused with "Invalid learning rate: -1.0; it must be finite and not negative"; [`Row::words`]
+/// says what can stand behind `=>`. Numbers with a sign, and paths, stand in parentheses.
+macro_rules! optimizer {
+    (
+        $(#[$doc:meta])+
+        $Optimizer:ident $(($($momentum:tt)+))?
+        $Options:ident { $(
+            $(#[doc = $row_doc:literal])+
+            $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?
+        ),* $(,)? }
+        impl Method { $($formula:tt)* }
+    ) => {
+        $(#[$doc])+
+        pub type $Optimizer = $crate::Descent<$Options>;
+
+        #[doc = concat!("The hyperparameters of [`", stringify!($Optimizer), "`], one value for each group of parameters.")]
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $Options {$(
+            $(#[doc = $row_doc])+
+            #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+            pub $row: $ty,
+        )*}
+
+        impl Default for $Options {
+            fn default() -> $Options {
+                $Options { $($row: $default,)* }
+            }
+        }
+
+        impl $Options {
+            /// The defaults.
+            pub fn new() -> $Options {
+                $Options::default()
+            }
+            $(
+                $(#[doc = $row_doc])+
+                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+                pub fn $row(mut self, $row: $ty) -> Self {
+                    self.$row = $row;
+                    self
+                }
+            )*
+        }
+
+        impl $crate::Builder<$Options> {$(
+            $(#[doc = $row_doc])+
+            #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+            pub fn $row(mut self, $row: $ty) -> Self {
+                self.method.$row = $row;
+                self
+            }
+        )*}
+
+        impl $crate::rows::Rows for $Options {
+            fn rows(&self) -> &'static [$crate::rows::Row] {
+                const ROWS: &[$crate::rows::Row] = &[$($crate::rows::Row {
+                    name: stringify!($row),
+                    default: stringify!($default),
+                    range: $crate::rows::first([$(Some(&($range)),)? None]),
+                    words: concat!($($($words)?)?),
+                }),*];
+                ROWS
+            }
+            fn value(&self, row: usize) -> &dyn $crate::rows::Setting {
+                let values: &[&dyn $crate::rows::Setting] = &[$(&self.$row),*];
+                values[row]
+            }
+            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::rows::Setting {
+                let names = [$(stringify!($row)),*];
+                match names[row] {
+                    $(stringify!($row) => &mut self.$row,)*
+                    _ => unreachable!("a row of the table"),
+                }
+            }
+        }
+
+        impl serde::Serialize for $Options {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                (self as &dyn $crate::rows::Rows).serialize(serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Options {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<$Options, D::Error> {
+                let json = serde_json::Value::deserialize(deserializer)?;
+                let mut options = $Options::default();
+                (&mut options as &mut dyn $crate::rows::Rows).read(&json).map_err(serde::de::Error::custom)?;
+                Ok(options)
+            }
+        }
+
+        impl $crate::Method for $Options {
+            const NAME: &'static str = stringify!($Optimizer);
+            fn lr(&self) -> f64 {
+                self.lr
+            }
+            fn set_lr(&mut self, lr: f64) {
+                self.lr = lr;
+            }
+            $(
+                fn momentum(&self) -> Option<f64> {
+                    Some(self.$($momentum)+)
+                }
+                fn set_momentum(&mut self, momentum: f64) {
+                    self.$($momentum)+ = momentum;
+                }
+            )?
+            fn rows(&self) -> Option<&dyn $crate::rows::Rows> {
+                Some(self)
+            }
+            $($formula)*
+        }
+    };
+}
+pub(crate) use optimizer;
+
+/// The first of some intervals, for rows that may have none.
+pub(crate) const fn first<const N: usize>(
+    intervals: [Option<&'static dyn Interval>; N],
+) -> Option<&'static dyn Interval> {
+    intervals[0]
+}

@@ -1,0 +1,141 @@
+//! Elementwise updates of tensors in place: [`update_tensors`] and [`sweep_tensors`] of a parameter with its
+//! gradient and its slots, [`sweep_alone`] of one tensor, [`sums_of`] of a tensor that is only read.
+//!
+//! The loops of an update are compiled for each type of numbers and each set of instructions. Everything
+//! around them takes a `&dyn Loops` and is compiled once.
+
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::{Compiled, Loop, Loops, Sweep, Update, WithoutSums, sweep_any};
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
+use smallvec::SmallVec;
+
+/// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on
+/// all threads. [`ParameterStep::run`](crate::ParameterStep::run) does this with all slots.
+///
+/// # Errors
+/// [`ErrorKind::Shape`] if the tensors differ in sizes, [`ErrorKind::DType`] if they differ in dtype.
+#[track_caller]
+pub fn update_tensors<const N: usize>(
+    step: &impl Update<N>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    mut slots: [&mut NamedTensor; N],
+) -> Result<()> {
+    run(&Compiled::<_, N, 0>(&WithoutSums(step)), param, grad, &mut slots, &mut [])
+}
+
+/// Like [`update_tensors`], with a loop that returns sums over all elements.
+///
+/// # Errors
+/// Same as [`update_tensors`].
+#[track_caller]
+pub fn sweep_tensors<const N: usize, const SUMS: usize>(
+    step: &impl Sweep<N, SUMS>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    mut slots: [&mut NamedTensor; N],
+) -> Result<[f64; SUMS]> {
+    let mut sums = [0.0; SUMS];
+    run(&Compiled::<_, N, SUMS>(step), param, grad, &mut slots, &mut sums)?;
+    Ok(sums)
+}
+
+/// Runs a loop over a parameter, its gradient and its slots.
+#[track_caller]
+pub(crate) fn run(
+    step: &dyn Loops,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: &mut [&mut NamedTensor],
+    sums: &mut [f64],
+) -> Result<()> {
+    for other in [grad].into_iter().chain(slots.iter().map(|slot| &**slot)) {
+        if other.sizes() != param.sizes() {
+            let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
+            return Err(Error::new(ErrorKind::Shape, "update_tensors", message)
+                .with_repair("update slots of other sizes as tensors: step.slots.take()"));
+        }
+    }
+    match param.dtype() {
+        DType::F64 => run_as::<f64>(step, param, grad, slots, sums),
+        _ => run_as::<f32>(step, param, grad, slots, sums),
+    }
+}
+
+#[track_caller]
+fn run_as<T: Real + Element>(
+    step: &dyn Loop<T>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: &mut [&mut NamedTensor],
+    sums: &mut [f64],
+) -> Result<()> {
+    let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+    for slot in slots {
+        slices.push(slot.as_mut_slice()?);
+    }
+    sweep_any(step, param.as_mut_slice()?, grad.as_slice()?, &mut slices, sums);
+    Ok(())
+}
+
+/// Changes the numbers of one tensor in its buffer, and returns the sums. A half type is changed in `f32` and
+/// rounded.
+pub(crate) fn sweep_alone<const SUMS: usize>(
+    tensor: &mut NamedTensor,
+    sweep: &impl Sweep<0, SUMS>,
+) -> Result<[f64; SUMS]> {
+    let mut sums = [0.0; SUMS];
+    run_alone(tensor, &Compiled::<_, 0, SUMS>(sweep), &mut sums)?;
+    Ok(sums)
+}
+
+/// [`sweep_alone`] for a loop without sums.
+pub(crate) fn update_alone(tensor: &mut NamedTensor, update: &impl Update<0>) -> Result<()> {
+    run_alone(tensor, &Compiled::<_, 0, 0>(&WithoutSums(update)), &mut [])
+}
+
+fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut [f64]) -> Result<()> {
+    match tensor.dtype() {
+        DType::F64 => sweep_any::<f64>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),
+        DType::F32 => sweep_any::<f32>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),
+        dtype => {
+            let mut wide = tensor.to(DType::F32)?;
+            sweep_any::<f32>(sweep, wide.as_mut_slice()?, &[], &mut [], sums);
+            *tensor = wide.to(dtype)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sums over the numbers of a contiguous tensor of `f32` or `f64`.
+pub(crate) fn sums_of<const SUMS: usize>(
+    tensor: &NamedTensor,
+    sweep: &impl Sweep<0, SUMS>,
+) -> Result<[f64; SUMS]> {
+    let (sweep, mut sums) = (Compiled::<_, 0, SUMS>(sweep), [0.0; SUMS]);
+    match tensor.dtype() {
+        DType::F64 => sweep_any::<f64>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut sums),
+        _ => sweep_any::<f32>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut sums),
+    }
+    Ok(sums)
+}
+
+/// The number in a tensor with one element.
+pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
+    Ok(tensor.to_vec::<f64>()?[0])
+}
+
+/// The number in a slot of sizes `[]`, in single precision: PyTorch keeps such numbers as `f32` for
+/// parameters of any dtype.
+pub(crate) fn single(slot: &NamedTensor) -> Result<f32> {
+    Ok(number(slot)? as f32)
+}
+
+/// Sets the number in a slot of sizes `[]`.
+pub(crate) fn set_single(slot: &mut NamedTensor, number: f32) -> Result<()> {
+    match slot.dtype() {
+        DType::F64 => slot.as_mut_slice::<f64>()?[0] = number.into(),
+        _ => slot.as_mut_slice::<f32>()?[0] = number,
+    }
+    Ok(())
+}
