@@ -19,7 +19,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(anomalies()?)
 }
 
-/// How a loss was computed: the values that take part in the backward pass, and the ops between them.
+/// A drawing of the computation of a loss: the values that take part in the backward pass, and the ops
+/// between them.
 fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let hidden = Linear::new(("pixels", 8), ("hidden", 4))?;
     let out = Linear::new(("hidden", 4), ("classes", 3))?;

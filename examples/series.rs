@@ -72,7 +72,7 @@ fn naive(x: &Tensor) -> namegrad::Result<Tensor> {
     x.unsqueeze_with(-1, UnsqueezeOptions::new().name("ahead"))
 }
 
-/// What the forecasts in the months `start..start + length` are about, `[time, ahead]`.
+/// The values that the forecasts in the months `start..start + length` should give, `[time, ahead]`.
 fn targets(series: &Tensor, start: usize, length: usize) -> namegrad::Result<Tensor> {
     let shifted = |lead| series.narrow("time", (start + lead) as isize, length);
     let leads = (1..=AHEAD).map(shifted).collect::<namegrad::Result<Vec<Tensor>>>()?;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-/// Where draws start: another place in each run, unless the variable `NAMEGRAD_SEED` says where.
+/// The seed of the draws: a new one in each run, unless the variable `NAMEGRAD_SEED` gives one.
 pub static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
     Ok(seed) => seed.parse().expect("NAMEGRAD_SEED is an integer"),
     Err(_) => u64::from(SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").subsec_nanos()),
@@ -173,7 +173,7 @@ impl Draw {
         (self.state >> 33) as usize % end
     }
 
-    /// One of the floats, by its place among them.
+    /// The index of one of the floats.
     fn float(&mut self) -> usize {
         loop {
             let drawn = self.below(2 * ZERO + 1);
@@ -417,7 +417,7 @@ impl Draw {
         }
     }
 
-    /// One or two indices, one of which may be a range, an ellipsis or a new dim.
+    /// A list of one or two indices, one of which may be a range, an ellipsis or a new dim.
     fn indices(&mut self) -> Value {
         let other = match self.below(4) {
             0 => Value::List(vec![self.below(3).into(), Value::None]),

@@ -1,4 +1,4 @@
-//! What several test programs use: the folder of the repository, a process for tests that need one for
+//! Code that several test programs use: the folder of the repository, a process for tests that need one for
 //! themselves, and random calls of ops.
 
 pub mod draw;

@@ -67,7 +67,7 @@ use std::panic::Location;
 #[track_caller]
 pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
     let at = Location::caller();
-    let mode = (dtype != DType::F32).then_some(Mode { dtype, at });
+    let mode = (dtype != DType::F32).then_some(CastMode { dtype, at });
     let _scope = Scope::enter(mode);
     f()
 }
@@ -164,22 +164,22 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
 
 /// A scope that casts, and where it was opened.
 #[derive(Clone, Copy)]
-pub(crate) struct Mode {
+pub(crate) struct CastMode {
     dtype: DType,
     at: &'static Location<'static>,
 }
 
 thread_local! {
-    static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
+    static MODE: Cell<Option<CastMode>> = const { Cell::new(None) };
     static SCOPES: Cell<usize> = const { Cell::new(0) };
-    static CASTS: RefCell<HashMap<Key, Kept>> = RefCell::default();
+    static CASTS: RefCell<HashMap<Key, KeptCast>> = RefCell::default();
 }
 
 /// A leaf by its number on the tape, the dtype that it was cast to, and whether the cast was recorded.
 type Key = (u64, DType, bool);
 
 /// The cast of a leaf.
-struct Kept {
+struct KeptCast {
     /// The value that was cast, which keeps its buffer from being reused for another.
     of: NamedTensor,
     cast: Tensor,
@@ -200,13 +200,13 @@ pub fn fits(input: DType, parameters: DType) -> bool {
 }
 
 /// The scope of this thread, for a computation that is repeated later.
-pub(crate) fn mode() -> Option<Mode> {
+pub(crate) fn mode() -> Option<CastMode> {
     MODE.get()
 }
 
 /// Runs `f` in a new scope, which keeps nothing of the one around it.
-pub(crate) fn in_mode<R>(mode: Option<Mode>, f: impl FnOnce() -> R) -> R {
-    struct Restore(HashMap<Key, Kept>);
+pub(crate) fn in_mode<R>(mode: Option<CastMode>, f: impl FnOnce() -> R) -> R {
+    struct Restore(HashMap<Key, KeptCast>);
     impl Drop for Restore {
         fn drop(&mut self) {
             drop(CASTS.replace(std::mem::take(&mut self.0)));
@@ -218,10 +218,10 @@ pub(crate) fn in_mode<R>(mode: Option<Mode>, f: impl FnOnce() -> R) -> R {
 }
 
 /// A scope, until it is dropped.
-struct Scope(Option<Mode>);
+struct Scope(Option<CastMode>);
 
 impl Scope {
-    fn enter(mode: Option<Mode>) -> Scope {
+    fn enter(mode: Option<CastMode>) -> Scope {
         SCOPES.set(SCOPES.get() + 1);
         Scope(MODE.replace(mode))
     }
@@ -240,7 +240,7 @@ impl Drop for Scope {
 /// No casts until it is dropped: inside of an op that has cast its inputs, and in a backward pass.
 #[doc(hidden)]
 #[must_use]
-pub struct Off(Option<Mode>);
+pub struct Off(Option<CastMode>);
 
 impl Off {
     #[doc(hidden)]
@@ -262,7 +262,7 @@ impl Drop for Off {
 pub struct Cast {
     class: Class,
     to: DType,
-    mode: Option<Mode>,
+    mode: Option<CastMode>,
 }
 
 impl Cast {
@@ -271,7 +271,7 @@ impl Cast {
     #[track_caller]
     pub fn new(op: &'static str, class: Option<Class>) -> Result<Cast> {
         let mode = MODE.get();
-        let (Some(class), Some(Mode { dtype, at })) = (class, mode) else {
+        let (Some(class), Some(CastMode { dtype, at })) = (class, mode) else {
             return Ok(Cast { class: Class::Full, to: DType::F32, mode: None });
         };
         if !matches!(dtype, DType::BF16 | DType::F16) {
@@ -315,7 +315,7 @@ impl Cast {
     #[cold]
     pub fn explain(&self, error: Error) -> Error {
         match self.mode {
-            Some(Mode { dtype, at }) if error.kind() == ErrorKind::DType => {
+            Some(CastMode { dtype, at }) if error.kind() == ErrorKind::DType => {
                 let message = error.message();
                 let message = format!(
                     "{message}; autocast to {dtype} (at {at}) casts only float32, float16 and bfloat16"
@@ -342,8 +342,8 @@ fn kept(key: Key, x: &Tensor) -> Result<Tensor> {
         return Ok(cast.with_names_of(x));
     }
     let cast = x.to(key.1)?;
-    let before =
-        CASTS.with_borrow_mut(|casts| casts.insert(key, Kept { of: x.value().clone(), cast: cast.clone() }));
+    let before = CASTS
+        .with_borrow_mut(|casts| casts.insert(key, KeptCast { of: x.value().clone(), cast: cast.clone() }));
     drop(before); // outside of the borrow
     Ok(cast)
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: values that are computed a second time instead of being saved.
 
 use crate::autocast;
-use crate::tape::{Again, Meta, Origin, Way, forgetting, is_grad_enabled};
+use crate::tape::{Again, Meta, Origin, Route, forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::random::Draws;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -55,9 +55,9 @@ pub fn checkpoint(
         }
         Ok(y)
     };
-    let way = Way::Again(Arc::new(Again { compute: Box::new(compute), uses }));
+    let route = Route::Again(Arc::new(Again { compute: Box::new(compute), uses }));
     let value = y.into_value();
-    let meta = Meta::new(&value, Some(origin), Some(way));
+    let meta = Meta::new(&value, Some(origin), Some(route));
     Ok(Tensor::from_parts(value, Some(meta)))
 }
 
@@ -70,8 +70,8 @@ fn older_than(first: u64, made: &Arc<Meta>) -> Vec<Arc<Meta>> {
             older.push(meta);
             continue;
         }
-        let way = meta.way();
-        let into = way.iter().flat_map(Way::leads_to).filter(|into| seen.insert(into.id));
+        let route = meta.route();
+        let into = route.iter().flat_map(Route::leads_to).filter(|into| seen.insert(into.id));
         todo.extend(into.cloned().collect::<Vec<_>>());
     }
     older

@@ -1,6 +1,6 @@
 //! Drawing the tape.
 
-use crate::tape::{ById, Meta, Way};
+use crate::tape::{ById, Meta, Route};
 use crate::tensor::Tensor;
 use namegrad_core::DType;
 use std::fmt;
@@ -58,8 +58,8 @@ impl Graph {
         }
         while let Some(meta) = todo.pop() {
             if found.insert(meta.id, meta.clone()).is_none() {
-                let way = meta.way();
-                todo.extend(way.iter().flat_map(Way::leads_to).cloned());
+                let route = meta.route();
+                todo.extend(route.iter().flat_map(Route::leads_to).cloned());
             }
         }
         // In order of creation, every value comes after the values that it was computed from.
@@ -76,8 +76,8 @@ impl Graph {
         };
         let mut edges = Vec::new();
         for (at, meta) in metas.iter().enumerate() {
-            let way = meta.way();
-            edges.extend(way.iter().flat_map(Way::leads_to).map(|into| (place(into.id), at)));
+            let route = meta.route();
+            edges.extend(route.iter().flat_map(Route::leads_to).map(|into| (place(into.id), at)));
         }
         Graph { nodes: metas.iter().map(node).collect(), edges }
     }

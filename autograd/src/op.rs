@@ -2,7 +2,7 @@
 
 use crate::observe;
 use crate::tape::{
-    Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Way,
+    Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Route,
     is_anomaly_enabled, is_forgetting, is_grad_enabled, is_looking, is_observed, nan,
 };
 use crate::tensor::Tensor;
@@ -160,7 +160,7 @@ impl Op {
         Joined { op: self, joint: Some(joint) }
     }
 
-    /// What a joint derivative knows of the inputs, if one requires a gradient.
+    /// The facts about the inputs for a joint derivative, if one requires a gradient.
     fn tracked(&self, inputs: &[Option<&Tensor>]) -> Option<JointInputs> {
         if is_anomaly_enabled() {
             inputs.iter().flatten().for_each(|x| nan::carry(x.value(), &self.value));
@@ -208,12 +208,12 @@ impl Op {
         if is_forgetting() {
             edges.iter_mut().for_each(Edge::forget);
         }
-        let meta = Meta::new(&value, Some(origin), Some(Way::Edges(edges)));
+        let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
         Tensor::from_parts(value, Some(meta))
     }
 }
 
-/// What a joint derivative knows of the inputs.
+/// The facts about the inputs for a joint derivative.
 fn joint_inputs(inputs: &[Option<&Tensor>]) -> JointInputs {
     inputs.iter().map(|x| JointInput::new(*x)).collect()
 }
@@ -235,7 +235,7 @@ impl Joined {
     pub fn output(self) -> Tensor {
         let Some(joint) = self.joint else { return self.op.output() };
         let Op { value, origin, .. } = self.op;
-        let meta = Meta::new(&value, Some(origin), Some(Way::Joint(joint)));
+        let meta = Meta::new(&value, Some(origin), Some(Route::Joint(joint)));
         Tensor::from_parts(value, Some(meta))
     }
 }
@@ -295,13 +295,13 @@ impl Outputs {
                 OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
                 OutputGradients::One(_) => Ok(Vec::new()),
             });
-            meeting.set_way(Way::Joint(joint));
+            meeting.set_route(Route::Joint(joint));
         }
         outputs
     }
 
-    /// The outputs; if an input requires a gradient, also the meta where their gradients meet, whose way is
-    /// still open, with what the way needs. It does not depend on the type of the derivative.
+    /// The outputs; if an input requires a gradient, also the meta where their gradients meet, whose route is
+    /// still open, with what the route needs. It does not depend on the type of the derivative.
     fn placed(self, inputs: &[Option<&Tensor>]) -> (Vec<Tensor>, Option<Meeting>) {
         let Outputs { values, origin } = self;
         if is_anomaly_enabled() {
@@ -322,9 +322,9 @@ impl Outputs {
         let (mut results, mut places) = (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
         let outputs = values.len();
         for (number, value) in values.into_iter().enumerate() {
-            let way = || Way::Part { of: meeting.clone(), number, outputs };
+            let route = || Route::Part { of: meeting.clone(), number, outputs };
             let is_float = value.dtype().is_floating_point();
-            let meta = is_float.then(|| Meta::new(&value, Some(origin), Some(way())));
+            let meta = is_float.then(|| Meta::new(&value, Some(origin), Some(route())));
             places.push(JointOutput::new(&value, meta.as_ref()));
             results.push(Tensor::from_parts(value, meta));
         }
@@ -343,7 +343,8 @@ fn look(origin: Origin, output: &NamedTensor) {
     }
 }
 
-/// Where the gradients of several outputs meet, with what their derivative knows of inputs and outputs.
+/// The record at which the gradients of several outputs meet, with the inputs and outputs of their
+/// derivative.
 type Meeting = (Arc<Meta>, JointInputs, Vec<JointOutput>);
 
 /// A tensor saved for the backward pass, without names.

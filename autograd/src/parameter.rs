@@ -21,7 +21,7 @@ use std::thread::{self, ThreadId};
 /// assert_eq!(tied.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0, 1.0]);
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Parameter(Arc<Shared>);
+pub struct Parameter(Arc<ParameterCell>);
 
 /// A computation of a [`Parameter`] from other parameters, such as of a weight from its direction and length.
 /// `namegrad::nn::parametrize` is made of this.
@@ -36,7 +36,7 @@ pub trait Computed: Any + Send + Sync {
     fn copied(&self) -> Arc<dyn Computed>;
 }
 
-struct Shared {
+struct ParameterCell {
     tensor: RwLock<Tensor>,
     /// Whether `computed` is `Some`: all that a parameter that is not computed looks at.
     is_computed: AtomicBool,
@@ -47,16 +47,16 @@ struct Shared {
 }
 
 /// The exclusive right to update a parameter, until it is dropped.
-struct Turn<'a>(&'a Shared);
+struct UpdateGuard<'a>(&'a ParameterCell);
 
-impl Drop for Turn<'_> {
+impl Drop for UpdateGuard<'_> {
     fn drop(&mut self) {
         *self.0.updating.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.0.updated.notify_one();
     }
 }
 
-impl Shared {
+impl ParameterCell {
     fn read(&self) -> RwLockReadGuard<'_, Tensor> {
         self.tensor.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +67,7 @@ impl Shared {
 
     /// Waits until no other thread is updating the parameter.
     #[track_caller]
-    fn turn(&self) -> Result<Turn<'_>> {
+    fn begin_update(&self) -> Result<UpdateGuard<'_>> {
         self.check_own("Parameter::update")?;
         let own = thread::current().id();
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl Shared {
             updating = self.updated.wait(updating).unwrap_or_else(PoisonError::into_inner);
         }
         *updating = Some(own);
-        Ok(Turn(self))
+        Ok(UpdateGuard(self))
     }
 
     fn computed(&self) -> Option<Arc<dyn Computed>> {
@@ -129,7 +129,7 @@ impl Parameter {
     }
 
     fn of(tensor: Tensor) -> Parameter {
-        Parameter(Arc::new(Shared {
+        Parameter(Arc::new(ParameterCell {
             tensor: RwLock::new(tensor),
             is_computed: AtomicBool::new(false),
             computed: RwLock::new(None),
@@ -328,7 +328,7 @@ impl Parameter {
     /// The errors of `f`; [`ErrorKind::Autograd`] if `f` itself updates this parameter.
     #[track_caller]
     pub fn update<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        let _turn = self.0.turn()?;
+        let _turn = self.0.begin_update()?;
         let mut value = self.0.read().value().clone();
         let result = f(&mut value)?;
         self.0.write().update(|own| {
@@ -346,7 +346,7 @@ impl Parameter {
     #[doc(hidden)]
     #[track_caller]
     pub fn update_in_buffer<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        let _turn = self.0.turn()?;
+        let _turn = self.0.begin_update()?;
         self.0.write().update(f)
     }
 

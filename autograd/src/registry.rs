@@ -29,7 +29,7 @@ pub use crate::rules::refuse;
 pub struct Op {
     /// The facts in its row.
     pub info: &'static OpInfo,
-    /// How gradients flow through the op.
+    /// The flow of gradients through the op.
     pub gradients: Gradients,
     #[doc(hidden)]
     pub call: Caller,
@@ -55,7 +55,7 @@ pub enum InPlace {
     Any(fn(&mut Tensor, &Call<'_>) -> Result<()>),
 }
 
-/// How gradients flow through an op.
+/// The flow of gradients through an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Gradients {
     /// The inputs and their gradients as formulas, with the names in the op's row.
@@ -212,7 +212,7 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
     crate::rules::OPS.iter().chain(crate::composed::OPS.iter()).flat_map(|table| table.iter().copied())
 }
 
-/// What was passed for a tensor of the row.
+/// The argument that was passed for a tensor of the row.
 #[derive(Clone)]
 enum Slot<'a> {
     Given(&'a Tensor),
@@ -223,7 +223,7 @@ enum Slot<'a> {
     Nothing,
 }
 
-/// What was passed for an argument.
+/// The value that was passed for an argument.
 enum Passed<'c> {
     Nothing,
     Value(&'c Value),
@@ -385,8 +385,8 @@ impl<'a> Call<'a> {
         self.args.iter().find(|(given, _)| *given == name).map(|(_, value)| *value)
     }
 
-    /// What was passed for an argument. It does not depend on the type of the argument, so that it is
-    /// compiled once.
+    /// The value that was passed for an argument. It does not depend on the type of the argument, so that it
+    /// is compiled once.
     fn passed(&self, name: &str) -> Result<Passed<'_>> {
         let keepdim = match self.value("keepdim") {
             Some(Given::Value(Value::Bool(keepdim))) => *keepdim,

@@ -37,7 +37,7 @@ use super::Result;
 /// The flags of every training run.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub struct TrainFlags {
-    /// How many times to go through the training data
+    /// The number of passes over the training data
     #[arg(long, value_name = "N", default_value_t = 20, allow_hyphen_values = true, value_parser = within(1..=100_000usize))]
     pub epochs: usize,
 

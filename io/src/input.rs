@@ -11,6 +11,11 @@ pub(crate) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
 
+/// Appends at most `most` bytes to `bytes`. The reader is a trait object, so that this is compiled once.
+pub(crate) fn read_up_to(most: u64, from: &mut dyn Read, bytes: &mut Vec<u8>) -> io::Result<()> {
+    from.take(most).read_to_end(bytes).map(drop)
+}
+
 /// A file or bytes that are read.
 #[derive(Debug)]
 pub(crate) struct Input {

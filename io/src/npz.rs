@@ -4,11 +4,11 @@
 //! NumPy, `numpy.savez` and `numpy.load`.
 
 use crate::TensorFile;
-use crate::input::Input;
+use crate::input::{Input, read_up_to};
 use crate::npy;
 use crate::zip::{Archive, Writer};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 const SUFFIX: &str = ".npy";
 /// The longest name of an entry in a zip archive, in bytes.
@@ -63,14 +63,14 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>) -> Result<TensorFil
         let mut content = archive.open(&entry).map_err(failed)?;
         // The header first: a small file can claim to be a large one, and contain many zeros.
         let mut bytes = Vec::new();
-        content.by_ref().take(LONGEST_HEADER).read_to_end(&mut bytes).map_err(failed)?;
+        read_up_to(LONGEST_HEADER, &mut content, &mut bytes).map_err(failed)?;
         let length =
             npy::length(&bytes, usize::try_from(entry.size).unwrap_or(usize::MAX)).map_err(malformed)?;
         let rest = entry.size - length as u64;
         if rest > 0 {
             return Err(malformed(format!("{rest} bytes follow its elements")));
         }
-        content.read_to_end(&mut bytes).map_err(failed)?;
+        read_up_to(u64::MAX, &mut content, &mut bytes).map_err(failed)?;
         let x = npy::parse(input.op, bytes, &malformed)?;
         file.tensors.insert(name.to_string(), x);
     }

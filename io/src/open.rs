@@ -97,7 +97,8 @@ impl OpenFile {
     fn new(path: &Path, elements: impl FnOnce(File) -> io::Result<Backing>) -> Result<OpenFile> {
         let (input, mut file): (Input, BufReader<File>) = Input::file("open", path)?;
         let Contents { metadata, tensors } = safetensors::contents(&input, &mut file)?;
-        let names = tensors.iter().enumerate().map(|(at, stored)| (stored.name.clone(), at)).collect();
+        let mut names = BTreeMap::new();
+        names.extend(tensors.iter().enumerate().map(|(at, stored)| (stored.name.clone(), at)));
         let elements = elements(file.into_inner()).map_err(|error| input.failed(&error))?;
         Ok(OpenFile { input: Input { op: "tensor", ..input }, metadata, tensors, names, elements })
     }

@@ -1,11 +1,11 @@
 //! [`TensorFile`]: the content of a file with any number of tensors.
 
-use crate::input::{Input, ReadSeek};
+use crate::input::{Input, ReadSeek, read_up_to};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
 use flate2::Crc;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::BTreeMap;
-use std::io::{self, Cursor, Read, SeekFrom, Write};
+use std::io::{self, Cursor, SeekFrom, Write};
 use std::panic::Location;
 use std::path::Path;
 
@@ -202,9 +202,9 @@ impl Write for Checksum {
 
 /// Reads a file of any format.
 fn read(input: &Input, from: &mut dyn ReadSeek) -> Result<TensorFile> {
-    let mut start = Vec::new();
     let failed = |error: std::io::Error| input.failed(&error);
-    (&mut *from).take(8).read_to_end(&mut start).map_err(failed)?;
+    let mut start = Vec::new();
+    read_up_to(8, from, &mut start).map_err(failed)?;
     from.seek(SeekFrom::Start(0)).map_err(failed)?;
     if start.starts_with(zip::ENTRY) || start.starts_with(zip::END) {
         let mut archive = zip::Archive::new(from, input.length).map_err(failed)?;

@@ -8,7 +8,7 @@
 //! # Source
 //! PKWARE, *APPNOTE.TXT*, .ZIP File Format Specification, version 6.3.10. RFC 1951 for deflate.
 
-use crate::input::ReadSeek;
+use crate::input::{ReadSeek, read_up_to};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ impl<'a> Archive<'a> {
         }
         self.from.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
-        (&mut *self.from).take(count).read_to_end(&mut bytes)?;
+        read_up_to(count, self.from, &mut bytes)?;
         if (bytes.len() as u64) < count {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -274,7 +274,7 @@ impl EntryReader<'_> {
     /// All of the content.
     pub(crate) fn into_vec(mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.read_to_end(&mut bytes)?;
+        read_up_to(u64::MAX, &mut self, &mut bytes)?;
         Ok(bytes)
     }
 }
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
         name: &str,
         content: &dyn Fn(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut sum = Checksum { crc: Crc::new(), size: 0 };
+        let mut sum = CrcAndSize { crc: Crc::new(), size: 0 };
         content(&mut sum)?;
         let (crc, size) = (sum.crc.sum(), sum.size);
         let name_length = u16::try_from(name.len()).map_err(|_| {
@@ -408,12 +408,12 @@ impl<'a> Writer<'a> {
 }
 
 /// Counts and sums what is written.
-struct Checksum {
+struct CrcAndSize {
     crc: Crc,
     size: u64,
 }
 
-impl Write for Checksum {
+impl Write for CrcAndSize {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.crc.update(bytes);
         self.size += bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! What every optimizer refuses, each before any parameter or state changes, and the names that it keeps.
+//! Input that every optimizer refuses before any parameter or state changes, and the names that it keeps.
 
 use namegrad::prelude::*;
 use namegrad_optim::{
@@ -9,7 +9,7 @@ use namegrad_optim::{
 type Made = Result<Box<dyn Optimizer>>;
 type Named = Vec<(String, Parameter)>;
 
-/// How the table below calls an optimizer.
+/// The calls of an optimizer in the table below.
 struct Row {
     name: &'static str,
     build: fn(Named) -> Made,

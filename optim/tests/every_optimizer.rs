@@ -1,4 +1,4 @@
-//! What holds for every optimizer: resuming, half types, ascending, refused hyperparameters.
+//! Tests for every optimizer: resuming, half types, ascending, refused hyperparameters.
 
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};

@@ -16,7 +16,7 @@ pub(crate) enum Value {
     Plain(Json),
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 pub(crate) enum Stop {
     /// The library returned an error.
     Error(Error),
@@ -44,7 +44,7 @@ pub(crate) fn unwritable<T>(why: &'static str) -> Answer<T> {
     Err(Stop::Unwritable(why))
 }
 
-/// What a row can return: one tensor, several, or a plain value.
+/// A result of a row: one tensor, several, or a plain value.
 pub(crate) trait IntoOutputs {
     fn outputs(self) -> Vec<Value>;
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use std::io::Read;
 use std::path::Path;
 
-/// One call and its expected result.
+/// A call and its expected result.
 #[derive(Deserialize)]
 pub(crate) struct Case {
     pub(crate) id: String,
@@ -55,7 +55,7 @@ pub(crate) struct ExpectedError {
 pub(crate) struct Checkpoint {
     pub(crate) step: usize,
     pub(crate) params: Vec<TensorSpec>,
-    /// What the step returns, if the optimizer evaluates the loss.
+    /// The loss that the step returns, if the optimizer evaluates it.
     pub(crate) loss: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! How each op of the fixtures is called.
+//! The calls of the ops of the fixtures.
 //!
 //! Ops are called by name through the registry, with PyTorch's names of arguments (`by_name`), so a new op
 //! needs no line here. The tables below are for methods that are not ops and for calls that differ in
@@ -17,7 +17,7 @@ use namegrad::core::{Argument, Dim, Name, NameArg, Scalar};
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
 
-/// How one op is called.
+/// The call of an op.
 pub(crate) type Row = fn(&mut Call<'_>) -> Answer<Vec<Value>>;
 
 /// PyTorch's other names for methods that are not ops or that have an entry below.
@@ -501,7 +501,7 @@ fn pooled(c: &mut Call<'_>, name: &str) -> Answer<Vec<Value>> {
     Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
 }
 
-/// One number for each dim.
+/// A number for each dim.
 fn each(extents: Extents, dims: usize) -> Extents {
     match extents.over("conformance", "kernel_size", dims) {
         Ok(numbers) => Extents::from(&numbers[..]),

@@ -81,7 +81,7 @@ fn parameters(case: &Case) -> Answer<Vec<Parameter>> {
     case.inputs.iter().map(|input| Ok(Parameter::new(input.tensor()?)?)).collect()
 }
 
-/// What differs after a step.
+/// The difference after a step, if there is any.
 fn differs(case: &Case, step: usize, parameters: &[Parameter], loss: Option<f64>) -> Option<String> {
     for checkpoint in case.expect.trajectory.iter().filter(|checkpoint| checkpoint.step == step) {
         for (k, want) in checkpoint.params.iter().enumerate() {
@@ -166,7 +166,7 @@ fn clip_value(case: &Case) -> Answer<Option<String>> {
     Ok(all_differ(case, gradients(&parameters)))
 }
 
-/// What differs from the expected outputs, which are tensors.
+/// The difference from the expected outputs, which are tensors, if there is any.
 fn all_differ(case: &Case, got: impl Iterator<Item = NamedTensor>) -> Option<String> {
     let pairs = got.zip(&case.expect.outputs).enumerate();
     pairs.into_iter().find_map(|(number, (got, want))| match want {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a case ended.
+/// The end of a case.
 pub(crate) enum Verdict {
     Passed,
     /// Works here, but PyTorch contradicts its own documentation or does not support the form, so no values

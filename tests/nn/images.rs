@@ -346,7 +346,7 @@ fn bad_padding() -> Result<()> {
 
 // Sampling.
 
-/// How an image is sampled.
+/// The options of sampling an image.
 #[derive(Clone, Copy, Debug)]
 struct How {
     mode: SampleMode,
@@ -467,7 +467,7 @@ fn cubic_sampling_of_volumes() -> Result<()> {
     Ok(())
 }
 
-/// What is outside has no part in the result, not even infinity times 0, and positions may be anything.
+/// Elements outside have no part in the result, not even infinity times 0, and positions may be anything.
 #[test]
 fn positions_far_away() -> Result<()> {
     let x = Tensor::new([[[[f64::INFINITY, 1.0], [2.0, 3.0]]]])?;

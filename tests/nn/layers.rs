@@ -29,11 +29,11 @@ struct Row {
     plain: Made,
     /// A deep copy of another layer made with names.
     copy: Made,
-    /// What is known of a further dim.
+    /// The use that a layer makes of further dims.
     further: Further,
 }
 
-/// What a further dim does.
+/// The use that a layer makes of further dims.
 #[derive(Clone, Copy, PartialEq)]
 enum Further {
     /// The result for each index is that for the slice; for a result without the dim, the mean of those.

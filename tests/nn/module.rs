@@ -1,4 +1,4 @@
-//! What is done with whole models: freezing by pattern, copies, calls with other parameters, checks of
+//! Tests of whole models: freezing by pattern, copies, calls with other parameters, checks of
 //! gradients, and parametrizations.
 
 use namegrad::autograd::{gradcheck_parameters, observe};

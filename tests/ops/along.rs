@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// A row of the table.
 struct Along {
     op: &'static str,
-    /// Which output, if there are several.
+    /// The name of the output, if there are several.
     output: &'static str,
     /// The arguments other than the dim, for `n` elements along it.
     args: fn(usize) -> Args,
@@ -36,14 +36,14 @@ pub(crate) fn with_dim(args: fn(usize) -> Args, from: &str, dim: usize) -> Args 
     args(n).into_iter().chain([("dim", dim.into())]).collect()
 }
 
-/// What happens to the dim that an op runs along.
+/// The fate of the dim that an op runs along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It is kept, with as many elements as the reference returns.
+    /// The dim is kept, with as many elements as the reference returns.
     Stays,
-    /// It has size one.
+    /// The dim has size one.
     One,
-    /// It is removed.
+    /// The dim is removed.
     Removed,
 }
 

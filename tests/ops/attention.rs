@@ -56,7 +56,7 @@ cases! {
     }
 }
 
-/// What [`Tensor::scaled_dot_product_attention_with`] computes, with all scores at once.
+/// The result of [`Tensor::scaled_dot_product_attention_with`], computed with all scores at once.
 fn at_once(inputs: &[Tensor], mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
     let [q, k, v] = inputs else { unreachable!("query, key and value") };
     let mut scores = q.matmul(k.mt()?)?.div((q.sizes()[q.ndim() - 1] as f64).sqrt())?;

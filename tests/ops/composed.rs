@@ -514,7 +514,7 @@ const CASTS: [&str; 10] =
 /// An op that creates or fills a tensor, and a check of its elements.
 type Fill = (&'static str, fn(f64) -> bool);
 
-/// Where the op takes a value, it is 7.
+/// The fills; if an op takes a value, it is 7.
 const FILLS: [Fill; 11] = [
     ("zeros_like", |x| x == 0.0),
     ("ones_like", |x| x == 1.0),

@@ -11,7 +11,7 @@ use namegrad::prelude::*;
 /// A row of the table.
 struct Reduction {
     op: &'static str,
-    /// Which output, if there are several.
+    /// The name of the output, if there are several.
     output: &'static str,
     /// The arguments other than the dims.
     args: fn(usize) -> Args,
@@ -21,7 +21,7 @@ struct Reduction {
     order: Order,
 }
 
-/// What an op does if there are no elements.
+/// The result of an op without elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nothing {
     Answers,

@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Select(usize, usize),
 }
 
-/// How a tensor is made from a dense tensor by a sequence of views.
+/// A sequence of views that makes a tensor from a dense one.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) sizes: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What gradcheck and anomaly mode find, and how they report it.
+//! Errors that gradcheck and anomaly mode find, and their reports.
 
 use namegrad::autograd::{
     GradCheckOptions, Kept, Op, detect_anomaly, gradcheck, gradcheck_parameters, gradcheck_with,

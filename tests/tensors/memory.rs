@@ -73,7 +73,7 @@ fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64>
     Ok(bytes as f64 / block as f64)
 }
 
-/// What the brackets of derivatives save, in bytes.
+/// The bytes that derivatives save are those of the tensors in their brackets.
 fn what_ops_keep() -> Result<()> {
     type Ternary = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
     let expected: [(&str, usize, Ternary); 38] = [

@@ -123,7 +123,7 @@ fn a_graph_made_by_one_thread_is_walked_and_dropped_by_others() -> Result<()> {
     Ok(())
 }
 
-/// What `docs/performance.md` says about the number of threads: ops run on the pool in which they are called.
+/// Ops run on the pool in which they are called, as `docs/performance.md` says.
 #[test]
 fn ops_run_on_the_pool_around_them() -> Result<()> {
     let x = Tensor::ones([1 << 21])?;

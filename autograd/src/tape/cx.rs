@@ -2,13 +2,13 @@
 
 use super::joint::{JointInput, JointOutput};
 use super::walk::Useful;
-use super::{Edge, Edges, Meta, Origin, Way, is_grad_enabled};
+use super::{Edge, Edges, Meta, Origin, Route, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
-/// What a derivative can ask for besides its saved values: the sizes and dtypes of the inputs, which of them
-/// need a gradient, and the gradients of the outputs.
+/// The facts that a derivative can ask for besides its saved values: the sizes and dtypes of the inputs,
+/// which of them need a gradient, and the gradients of the outputs.
 ///
 /// The derivative of one input, given to [`Op::input`](crate::Op::input), uses [`sizes`](Self::sizes) and
 /// [`dtype`](Self::dtype). A joint derivative, given to [`Op::inputs`](crate::Op::inputs) or
@@ -50,17 +50,17 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Cx<'a> {
-    pub(super) inputs: Inputs<'a>,
+    pub(super) inputs: NodeInputs<'a>,
     pub(crate) outputs: OutputGradients<'a>,
-    /// Where the gradients of the outputs arrive; for a single output, at the output itself.
+    /// The record at which the gradients of the outputs arrive; for a single output, its own.
     pub(super) node: &'a Arc<Meta>,
     pub(super) origin: Origin,
-    /// The metas on the way to the inputs of [`grad`](crate::grad); `None` if the walk goes to all leaves.
+    /// The metas on the route to the inputs of [`grad`](crate::grad); `None` if the walk goes to all leaves.
     pub(super) useful: Option<&'a Useful>,
 }
 
 /// The inputs that a derivative is for.
-pub(super) enum Inputs<'a> {
+pub(super) enum NodeInputs<'a> {
     One(&'a Meta),
     Joint(&'a [JointInput]),
 }
@@ -89,9 +89,9 @@ impl Cx<'_> {
     #[inline]
     pub fn sizes_of(&self, number: usize) -> &[usize] {
         match self.inputs {
-            Inputs::One(input) if number == 0 => &input.sizes,
-            Inputs::One(_) => &[],
-            Inputs::Joint(inputs) => inputs.get(number).map_or(&[], JointInput::sizes),
+            NodeInputs::One(input) if number == 0 => &input.sizes,
+            NodeInputs::One(_) => &[],
+            NodeInputs::Joint(inputs) => inputs.get(number).map_or(&[], JointInput::sizes),
         }
     }
 
@@ -100,9 +100,9 @@ impl Cx<'_> {
     #[inline]
     pub fn dtype_of(&self, number: usize) -> DType {
         match self.inputs {
-            Inputs::One(input) if number == 0 => input.dtype,
-            Inputs::One(_) => DType::F32,
-            Inputs::Joint(inputs) => inputs.get(number).map_or(DType::F32, JointInput::dtype),
+            NodeInputs::One(input) if number == 0 => input.dtype,
+            NodeInputs::One(_) => DType::F32,
+            NodeInputs::Joint(inputs) => inputs.get(number).map_or(DType::F32, JointInput::dtype),
         }
     }
 
@@ -114,8 +114,8 @@ impl Cx<'_> {
     #[inline]
     pub fn wants(&self, number: usize) -> bool {
         let tracked = match self.inputs {
-            Inputs::One(input) => (number == 0).then_some(input),
-            Inputs::Joint(inputs) => inputs.get(number).and_then(JointInput::tracked).map(|meta| &**meta),
+            NodeInputs::One(input) => (number == 0).then_some(input),
+            NodeInputs::Joint(inputs) => inputs.get(number).and_then(JointInput::tracked).map(|meta| &**meta),
         };
         tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
     }
@@ -149,7 +149,7 @@ impl Cx<'_> {
     /// Whether the input is a column-major matrix. A gradient in the same order needs no copy on its way
     /// back.
     pub(crate) fn is_column_major(&self) -> bool {
-        matches!(self.inputs, Inputs::One(input) if input.column_major)
+        matches!(self.inputs, NodeInputs::One(input) if input.column_major)
     }
 
     /// Output `number`, whose `value` was saved, as a tensor on the tape.
@@ -173,8 +173,8 @@ impl Cx<'_> {
         };
         let is_recorded = is_grad_enabled() && output.dtype.is_floating_point();
         let meta = output.meta.upgrade().or_else(|| {
-            let way = || Way::Part { of: self.node.clone(), number, outputs: outputs.len() };
-            is_recorded.then(|| Meta::new(value, Some(self.origin), Some(way())))
+            let route = || Route::Part { of: self.node.clone(), number, outputs: outputs.len() };
+            is_recorded.then(|| Meta::new(value, Some(self.origin), Some(route())))
         });
         Tensor::from_parts(value.clone(), meta)
     }
@@ -191,7 +191,7 @@ impl Cx<'_> {
             Err(Error::new(ErrorKind::Autograd, op, message).at(at))
         };
         let edges = Edges::from_iter([Edge::new(self.node, refused)]);
-        let meta = Meta::new(value, Some(self.origin), Some(Way::Edges(edges)));
+        let meta = Meta::new(value, Some(self.origin), Some(Route::Edges(edges)));
         Tensor::from_parts(value.clone(), Some(meta))
     }
 

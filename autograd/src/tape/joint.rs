@@ -7,11 +7,11 @@ use namegrad_core::{DType, NamedTensor, Result, Sizes};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
-/// One derivative for several inputs.
+/// A derivative for several inputs.
 ///
-/// In an op with one output, it is the way from that output to the inputs. An op with several outputs has an
-/// extra meta, where their gradients meet, and this is the way from there.
-pub(crate) struct Joint<F: ?Sized = Gradients> {
+/// In an op with one output, it is the route from that output to the inputs. An op with several outputs has
+/// an extra meta, where their gradients meet, and this is the route from there.
+pub(crate) struct Joint<F: ?Sized = JointGradients> {
     pub(crate) inputs: JointInputs,
     /// Other inputs of the op, each with its own derivative. Only an op with one output has such inputs.
     pub(crate) edges: Vec<Edge>,
@@ -23,7 +23,7 @@ pub(crate) struct Joint<F: ?Sized = Gradients> {
 }
 
 /// The gradients of all inputs, in their order.
-pub(crate) type Gradients = dyn Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+pub(crate) type JointGradients = dyn Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
 impl Joint {
     pub(crate) fn new<F>(
@@ -54,13 +54,13 @@ impl<F: ?Sized> Joint<F> {
 
 pub(crate) type JointInputs = SmallVec<[JointInput; 3]>;
 
-/// What a joint derivative knows about an input.
+/// An input of a joint derivative.
 pub(crate) enum JointInput {
     /// The op was called without it.
     Absent,
-    /// It requires no gradient. Boxed because few inputs are like this, and there are many ops.
+    /// An input that requires no gradient. Boxed because few inputs are like this, and there are many ops.
     Constant(Box<(Sizes, DType)>),
-    /// It requires a gradient.
+    /// An input that requires a gradient.
     Tracked(Arc<Meta>),
 }
 
@@ -99,7 +99,7 @@ impl JointInput {
     }
 }
 
-/// What a joint derivative knows about one of several outputs.
+/// One of several outputs of a joint derivative.
 pub(crate) struct JointOutput {
     pub(super) sizes: Sizes,
     pub(super) dtype: DType,

@@ -2,7 +2,7 @@
 //! recorded.
 //!
 //! Each tensor that requires a gradient has a [`Meta`]. The meta of a tensor that was made by an op also
-//! holds the [`Way`] to the inputs. Metas are numbered in the order of their creation, and the walk takes
+//! holds the [`Route`] to the inputs. Metas are numbered in the order of their creation, and the walk takes
 //! them from a heap, latest first. When a meta is taken, every op that used it has been processed, so its
 //! gradient is complete. Neither the walk nor `Drop` uses recursion, so a graph can be as deep as memory
 //! allows.
@@ -36,7 +36,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
-/// What the tape knows about one value that requires a gradient, without the value itself.
+/// The record of a value that requires a gradient, without the value itself.
 pub(crate) struct Meta {
     pub(crate) id: u64,
     pub(crate) sizes: Sizes,
@@ -69,8 +69,8 @@ impl Origin {
 /// The part that changes while a graph is used.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The way to the inputs. A backward pass uses it up, unless it has no saved values.
-    way: Option<Way>,
+    /// The route to the inputs. A backward pass uses it up, unless it has no saved values.
+    route: Option<Route>,
     pub(crate) grad: Option<Tensor>,
     pub(crate) grad_names: GradNames,
     pub(crate) retain_grad: bool,
@@ -82,48 +82,48 @@ pub(crate) struct State {
 pub(crate) enum GradNames {
     #[default]
     None,
-    /// Those of its tensor: it is from a backward pass with named gradients.
+    /// The names of its tensor: the gradient is from a backward pass with named gradients.
     OfTensor,
-    /// Those that somebody has set it with.
+    /// The names of the gradient that a program has set.
     Given(Names),
 }
 
-/// The way from a value to the values that it was computed from.
+/// The route of a gradient from a value to the inputs of its op.
 #[derive(Clone)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// An op with one output: a gradient for each input.
     Edges(Edges),
-    /// One of several outputs of an op; their gradients meet at an extra meta.
+    /// The op has several outputs; their gradients meet at an extra meta.
     Part { of: Arc<Meta>, number: usize, outputs: usize },
-    /// One derivative for several inputs.
+    /// A derivative for several inputs.
     Joint(Arc<Joint>),
     /// A value that is recomputed when its gradient is needed.
     Again(Arc<Again>),
 }
 
-impl Way {
+impl Route {
     /// The metas that it leads to.
     pub(crate) fn leads_to(&self) -> SmallVec<[&Arc<Meta>; 2]> {
         match self {
-            Way::Edges(edges) => edges.iter().map(|edge| &edge.into).collect(),
-            Way::Part { of, .. } => SmallVec::from_iter([of]),
-            Way::Joint(joint) => joint.leads_to().collect(),
-            Way::Again(again) => again.uses.iter().collect(),
+            Route::Edges(edges) => edges.iter().map(|edge| &edge.into).collect(),
+            Route::Part { of, .. } => SmallVec::from_iter([of]),
+            Route::Joint(joint) => joint.leads_to().collect(),
+            Route::Again(again) => again.uses.iter().collect(),
         }
     }
 
     /// Whether it holds tensors, which are freed after their use.
     fn keeps(&self) -> bool {
         match self {
-            Way::Edges(edges) => edges.iter().any(|edge| edge.keeps),
-            Way::Part { .. } => false,
-            Way::Joint(joint) => joint.keeps,
-            Way::Again(_) => true,
+            Route::Edges(edges) => edges.iter().any(|edge| edge.keeps),
+            Route::Part { .. } => false,
+            Route::Joint(joint) => joint.keeps,
+            Route::Again(_) => true,
         }
     }
 }
 
-/// How a value is recomputed, with recording.
+/// The recomputation of a value, with recording.
 pub(crate) struct Again {
     pub(crate) compute: Box<dyn Fn() -> Result<Tensor> + Send + Sync>,
     /// The inputs of the computation.
@@ -132,7 +132,7 @@ pub(crate) struct Again {
 
 pub(crate) type Edges = SmallVec<[Edge; 2]>;
 
-/// The way from a value to one of the inputs that it was computed from.
+/// The route of a gradient from a value to one input of its op.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
@@ -151,7 +151,7 @@ impl Edge {
         Edge { into: into.clone(), gradient: Arc::new(gradient), keeps: std::mem::needs_drop::<F>() }
     }
 
-    /// Drops the gradient with its saved values. Only the existence of the way matters.
+    /// Drops the gradient with its saved values. Only the existence of the route matters.
     pub(crate) fn forget(&mut self) {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
@@ -249,17 +249,17 @@ impl Meta {
         Meta::new(value, None, None)
     }
 
-    pub(crate) fn new(value: &NamedTensor, origin: Option<Origin>, way: Option<Way>) -> Arc<Meta> {
+    pub(crate) fn new(value: &NamedTensor, origin: Option<Origin>, route: Option<Route>) -> Arc<Meta> {
         let (sizes, dtype) = (Sizes::from_slice(value.sizes()), value.dtype());
         let column_major =
             matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let is_nan = is_anomaly_enabled() && nan::enters(id, value, origin);
-        let state = Mutex::new(State { way, ..State::default() });
+        let state = Mutex::new(State { route, ..State::default() });
         Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, state })
     }
 
-    /// The meta at which the gradients of several outputs meet. It has no value. Its way is set after the
+    /// The meta at which the gradients of several outputs meet. It has no value. Its route is set after the
     /// outputs are made, which are later on the tape.
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
@@ -268,8 +268,8 @@ impl Meta {
         Arc::new(Meta { id, sizes, dtype, column_major, is_nan: false, origin, state })
     }
 
-    pub(crate) fn set_way(&self, way: Way) {
-        self.state().way = Some(way);
+    pub(crate) fn set_route(&self, route: Route) {
+        self.state().route = Some(route);
     }
 
     /// The number of the next meta.
@@ -277,9 +277,9 @@ impl Meta {
         BIRTHS.load(Ordering::Relaxed)
     }
 
-    /// The way to the inputs, unless it is used up.
-    pub(crate) fn way(&self) -> Option<Way> {
-        self.state().way.clone()
+    /// The route to the inputs, unless it is used up.
+    pub(crate) fn route(&self) -> Option<Route> {
+        self.state().route.clone()
     }
 
     /// A panic of a user's hook cannot poison the state: hooks run without the lock.
@@ -296,18 +296,18 @@ impl Meta {
 thread_local! {
     /// Ways without an owner, which the loop below drops. Nothing destroys the list, so that it can be used
     /// while the thread ends; it holds memory only while the loop runs.
-    static DROPPED: ManuallyDrop<RefCell<Vec<Way>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static DROPPED: ManuallyDrop<RefCell<Vec<Route>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
     static DROPPING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Drop for Meta {
-    /// A way may own the last reference to other metas, and so on. A loop drops them, as recursion could
+    /// A route may own the last reference to other metas, and so on. A loop drops them, as recursion could
     /// overflow the stack.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(way) = state.way.take() else { return };
+        let Some(route) = state.route.take() else { return };
         if DROPPING.replace(true) {
-            return DROPPED.with(|queue| queue.borrow_mut().push(way));
+            return DROPPED.with(|queue| queue.borrow_mut().push(route));
         }
         /// A value in a user's gradient may panic in its `drop`. The rest is then dropped with the next meta.
         struct Done;
@@ -317,9 +317,9 @@ impl Drop for Meta {
             }
         }
         let _done = Done;
-        let mut next = Some(way);
-        while let Some(way) = next {
-            drop(way);
+        let mut next = Some(route);
+        while let Some(route) = next {
+            drop(route);
             next = DROPPED.with(|queue| queue.borrow_mut().pop());
         }
         DROPPED.with(|queue| queue.take());

@@ -3,20 +3,20 @@
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-/// What an op records on the tape.
+/// The extent to which ops are recorded on the tape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recording {
     /// Nothing.
     Off,
-    /// The ways to its inputs, with the values that their gradients need.
+    /// The routes to its inputs, with the values that their gradients need.
     On,
-    /// Only the ways, which show what a value depends on.
+    /// Only the routes, which show what a value depends on.
     Forgetting,
 }
 
 thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    /// Who looks at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`].
+    /// The lookers at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`].
     static LOOKING: Cell<u8> = const { Cell::new(0) };
 }
 

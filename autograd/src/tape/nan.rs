@@ -1,4 +1,4 @@
-//! Where a NaN was born: what anomaly mode remembers of the values that ops make, whether they require a
+//! The origin of a NaN: anomaly mode remembers facts about the values that ops make, whether they require a
 //! gradient or not.
 //!
 //! A value is known by the address of its first element. The list holds the values themselves, so that no
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
 
-/// How a value came to be NaN.
+/// The way in which a value became NaN.
 #[derive(Clone)]
 enum Birth {
     /// The op made it of inputs that were not, which are at these addresses.
@@ -128,12 +128,12 @@ pub(crate) fn in_forward(op: &'static str, id: u64, origin: Option<Origin>) -> E
     Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
 }
 
-/// What an anomaly is, for messages.
+/// The name of an anomaly, for messages.
 pub(crate) fn what() -> &'static str {
     if is_infinite_checked() { "nan or infinite" } else { "nan" }
 }
 
-/// What the error of an anomaly is about, as data: the op, its line, and what it leads to or was made of.
+/// The content of the error of an anomaly, as data: the op, its line, and what it leads to or was made of.
 #[derive(Clone, Debug)]
 pub struct Anomaly {
     /// The op.

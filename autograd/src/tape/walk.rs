@@ -10,7 +10,9 @@ pub(super) use search::Useful;
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_observed, set_grad_enabled};
 use super::nan::{self, Anomaly};
-use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
+use super::{
+    Cx, Edge, Joint, Meta, Origin, OutputGradients, Route, State, is_anomalous, is_infinite_checked,
+};
 use crate::line::line_of;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
@@ -24,7 +26,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// How a backward pass treats the graph.
+/// The options of a backward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct BackwardOptions {
     /// Keep the saved values of the ops, so that the graph can be walked again. A graph without saved values
@@ -69,7 +71,7 @@ pub(crate) enum Goal<'a> {
     Inputs(&'a [Arc<Meta>]),
 }
 
-/// Where a walk starts: the record of an output, its gradient, and whether the output has a NaN, which only
+/// The start of a walk: the record of an output, its gradient, and whether the output has a NaN, which only
 /// anomaly mode checks.
 pub(crate) type Root = (Arc<Meta>, Tensor, bool);
 
@@ -187,10 +189,10 @@ impl Walk<'_> {
             Arrived::Parts(parts) => return self.pass_parts(&meta, &parts),
         };
         let goes_on = meta.origin.is_some() && self.goes_on(&meta);
-        let (hooks, retain_grad, way) = {
+        let (hooks, retain_grad, route) = {
             let mut state = meta.state();
             let hooks = state.hooks.as_ref().map(|hooks| hooks.on_gradient());
-            (hooks, state.retain_grad, if goes_on { self.take_way(&mut state) } else { None })
+            (hooks, state.retain_grad, if goes_on { self.take_route(&mut state) } else { None })
         };
         if let Some(hooks) = hooks {
             grad = run_hooks(hooks, grad, self.at)?;
@@ -213,42 +215,44 @@ impl Walk<'_> {
         if !goes_on {
             return Ok(());
         }
-        let way = way.ok_or_else(|| self.used_up())?;
+        let route = route.ok_or_else(|| self.used_up())?;
         match self.observed {
-            false => self.pass_way(way, grad, &meta, origin),
-            true => self.pass_observed(way, grad, &meta, origin),
+            false => self.pass_route(route, grad, &meta, origin),
+            true => self.pass_observed(route, grad, &meta, origin),
         }
     }
 
     /// Goes on to the inputs of an op, as a section that the observer sees.
     #[cold]
-    fn pass_observed(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
-        let kind = match way {
+    fn pass_observed(&mut self, route: Route, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        let kind = match route {
             // The derivative comes when the gradients of all outputs are there.
-            Way::Part { .. } => return self.pass_way(way, grad, meta, origin),
+            Route::Part { .. } => return self.pass_route(route, grad, meta, origin),
             // The ops of a checkpoint run again.
-            Way::Again(_) => SectionKind::Span,
-            Way::Edges(_) | Way::Joint(_) => SectionKind::Derivative,
+            Route::Again(_) => SectionKind::Span,
+            Route::Edges(_) | Route::Joint(_) => SectionKind::Derivative,
         };
-        section(Section { kind, name: origin.op, at: origin.at }, || self.pass_way(way, grad, meta, origin))
+        section(Section { kind, name: origin.op, at: origin.at }, || {
+            self.pass_route(route, grad, meta, origin)
+        })
     }
 
     /// Goes on to the inputs of an op. Inlined, since most walks spend their time here.
     #[inline(always)]
-    fn pass_way(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
-        match way {
-            Way::Edges(edges) => {
+    fn pass_route(&mut self, route: Route, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        match route {
+            Route::Edges(edges) => {
                 for (number, edge) in edges.into_iter().enumerate() {
                     self.pass_edge(edge, number, &grad, meta, origin)?;
                 }
             }
-            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), meta, origin)?,
-            Way::Part { of, number, outputs } => {
+            Route::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), meta, origin)?,
+            Route::Part { of, number, outputs } => {
                 if self.is_useful(&of) {
                     self.pending.add_part(of, number, outputs, grad)?;
                 }
             }
-            Way::Again(again) => {
+            Route::Again(again) => {
                 let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
                 self.enter(meta, y, grad)?;
             }
@@ -304,8 +308,10 @@ impl Walk<'_> {
 
     /// Goes on from the place where the gradients of several outputs meet.
     fn pass_parts(&mut self, meta: &Arc<Meta>, gradients: &[Option<Tensor>]) -> Result<()> {
-        let way = self.take_way(&mut meta.state());
-        let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
+        let route = self.take_route(&mut meta.state());
+        let (Some(Route::Joint(joint)), Some(origin)) = (route, meta.origin) else {
+            return Err(self.used_up());
+        };
         let outputs = OutputGradients::Several { gradients, outputs: &joint.outputs };
         if !self.observed {
             return self.pass_joint(&joint, outputs, meta, origin);
@@ -349,16 +355,17 @@ impl Walk<'_> {
         self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
     }
 
-    /// Whether the walk continues past a meta. If an input of the goal is the end of the walk, the way from
+    /// Whether the walk continues past a meta. If an input of the goal is the end of the walk, the route from
     /// it is neither needed nor used up.
     fn goes_on(&self, meta: &Meta) -> bool {
         self.useful.as_ref().is_none_or(|useful| useful.get(&meta.id) == Some(&true))
     }
 
-    /// The way from a value to its inputs. The saved values are taken with it, unless the graph is retained.
-    fn take_way(&self, state: &mut State) -> Option<Way> {
-        let keeps = state.way.as_ref().is_some_and(Way::keeps);
-        if self.retain || !keeps { state.way.clone() } else { state.way.take() }
+    /// The route from a value to its inputs. The saved values are taken with it, unless the graph is
+    /// retained.
+    fn take_route(&self, state: &mut State) -> Option<Route> {
+        let keeps = state.route.as_ref().is_some_and(Route::keeps);
+        if self.retain || !keeps { state.route.clone() } else { state.route.take() }
     }
 
     #[cold]

@@ -9,7 +9,7 @@ use namegrad::autograd::{BackwardOptions, GradCheckOptions, grad_with, gradcheck
 use namegrad::ops::{self, Gradients};
 use namegrad::prelude::*;
 
-/// How an op is differentiated.
+/// The derivative of an op, for the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Derivative {
     /// By a row, by a function, or by the ops that it is composed of.
@@ -20,7 +20,7 @@ enum Derivative {
     Refused,
 }
 
-/// How gradients flow through an op, according to the registry. Ops that are not in it are composed of ops
+/// The derivative of an op, according to the registry. Ops that are not in it are composed of ops
 /// that are.
 fn derivative(op: &str) -> Derivative {
     match ops::find(op).map(|op| op.gradients) {

@@ -11,11 +11,11 @@ pub(crate) struct Input {
     pub(super) floats: Vec<f64>,
     pub(super) ints: Vec<f64>,
     pub(super) role: Role,
-    /// How the numbers were drawn, unless they were given.
+    /// The draw of the numbers, unless they were given.
     pub(super) drawn: Option<Drawn>,
 }
 
-/// How numbers were drawn: the seed, and how those between -3 and 3 became the floats.
+/// A draw of numbers: the seed, and the map from numbers between -3 and 3 to the floats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     seed: u64,
@@ -24,13 +24,13 @@ pub(crate) struct Drawn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It has the dtype that is checked.
+    /// An input of the dtype that is checked.
     Value,
-    /// It has the dtype that is checked; the result does not depend on the numbers.
+    /// An input of the dtype that is checked, on whose numbers the result does not depend.
     Beside,
-    /// It is always `i64`.
+    /// An input that is always `i64`.
     Index,
-    /// It is always `bool`.
+    /// An input that is always `bool`.
     Mask,
 }
 

@@ -11,6 +11,7 @@ use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 const HEADER: &str = "checkpoint";
@@ -18,7 +19,7 @@ const CHECKSUM: &str = "checksum";
 const VERSION: u32 = 1;
 
 /// The content of a checkpoint besides the parts.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 pub(super) struct CheckpointHeader {
     version: u32,
     pub(super) step: u64,
@@ -27,11 +28,10 @@ pub(super) struct CheckpointHeader {
     pub(super) parts: Vec<String>,
     random: GeneratorState,
     /// Whether the file has a checksum. Files of earlier versions have none.
-    #[serde(default)]
     has_checksum: bool,
     /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no
     /// such order, and the rounding of some products depends on it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     orders: BTreeMap<String, Vec<usize>>,
 }
 
@@ -39,16 +39,51 @@ impl CheckpointHeader {
     /// The header in the metadata of a file, or what is wrong with it.
     pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
         let text = metadata.get(HEADER).ok_or("it is not a checkpoint")?;
-        let header: CheckpointHeader = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        match header.version {
-            VERSION => Ok(header),
-            other => Err(format!("it has version {other} of the format, only {VERSION} can be read")),
+        let header: Value = text.parse().map_err(|error: serde_json::Error| error.to_string())?;
+        let damaged = |field: &str| format!("'{field}' of its header is missing or damaged");
+        let number = |field: &str| header[field].as_u64().ok_or_else(|| damaged(field));
+        let version = number("version")?;
+        if version != u64::from(VERSION) {
+            return Err(format!("it has version {version} of the format, only {VERSION} can be read"));
         }
+        let random = GeneratorState::deserialize(&header["random"]).map_err(|error| error.to_string())?;
+        let has_checksum = header["has_checksum"] == Value::Bool(true);
+        let (metrics, orders) = (BTreeMap::new(), BTreeMap::new());
+        let step = number("step")?;
+        let mut read = CheckpointHeader {
+            version: VERSION,
+            step,
+            metrics,
+            parts: Vec::new(),
+            random,
+            has_checksum,
+            orders,
+        };
+        for part in header["parts"].as_array().ok_or_else(|| damaged("parts"))? {
+            read.parts.push(part.as_str().ok_or_else(|| damaged("parts"))?.to_string());
+        }
+        for (name, metric) in header["metrics"].as_object().ok_or_else(|| damaged("metrics"))? {
+            let metric = metric.as_str().ok_or_else(|| damaged("metrics"))?;
+            read.metrics.insert(name.clone(), metric.to_string());
+        }
+        for (name, dims) in header["orders"].as_object().into_iter().flatten() {
+            let mut order = Vec::new();
+            for dim in dims.as_array().ok_or_else(|| damaged("orders"))? {
+                order.push(dim.as_u64().ok_or_else(|| damaged("orders"))? as usize);
+            }
+            read.orders.insert(name.clone(), order);
+        }
+        Ok(read)
     }
 
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
-        let parsed = |(name, value): (&String, &String)| Some((name.clone(), value.parse().ok()?));
-        self.metrics.iter().filter_map(parsed).collect()
+        let mut metrics = BTreeMap::new();
+        for (name, text) in &self.metrics {
+            if let Ok(value) = text.parse() {
+                metrics.insert(name.clone(), value);
+            }
+        }
+        metrics
     }
 }
 
@@ -57,12 +92,15 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
     let mut header = CheckpointHeader {
         version: VERSION,
         step,
-        metrics: metrics.iter().map(|(name, value)| (name.clone(), format!("{value:?}"))).collect(),
+        metrics: BTreeMap::new(),
         parts: parts.names().map(String::from).collect(),
         random: random_state(),
         has_checksum: true,
         orders: BTreeMap::new(),
     };
+    for (name, value) in metrics {
+        header.metrics.insert(name.clone(), format!("{value:?}"));
+    }
     let mut file = TensorFile::default();
     for (name, part) in &parts.parts {
         let state = part.state().map_err(|error| error.context(format_args!("part '{name}': ")))?;
@@ -70,8 +108,11 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
         file.tensors.extend(tensors);
         file.metadata.extend(state.metadata.into_iter().map(|(key, text)| (format!("{name}.{key}"), text)));
     }
-    header.orders =
-        file.tensors.iter().filter_map(|(name, tensor)| Some((name.clone(), order_of(tensor)?))).collect();
+    for (name, tensor) in &file.tensors {
+        if let Some(order) = order_of(tensor) {
+            header.orders.insert(name.clone(), order);
+        }
+    }
     file.insert_json(HEADER, &header)?;
     let checksum = file.checksum()?;
     file.metadata.insert(CHECKSUM.into(), checksum_text(checksum));

@@ -276,8 +276,9 @@ impl Checkpoints {
         metrics: impl IntoIterator<Item = (&'m str, f64)>,
     ) -> Result<Checkpoint> {
         let caller = Location::caller();
-        let metrics = metrics.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-        self.write(step, &parts, metrics, caller).map_err(|error| error.at(caller))
+        let mut named = BTreeMap::new();
+        named.extend(metrics.into_iter().map(|(name, value)| (name.to_string(), value)));
+        self.write(step, &parts, named, caller).map_err(|error| error.at(caller))
     }
 
     fn write(

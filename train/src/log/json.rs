@@ -5,55 +5,126 @@
 
 use super::value::{Content, Hparam, Record};
 use super::{Histogram, csv};
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The name of hyperparameters in a record.
 pub(super) const HPARAMS: &str = "hparams";
 
-#[derive(Serialize, Deserialize)]
-struct JsonLine<'a> {
-    step: u64,
-    name: Cow<'a, str>,
-    #[serde(flatten)]
-    content: JsonContent<'a>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum JsonContent<'a> {
-    Value(#[serde(with = "number")] f64),
-    Histogram(Cow<'a, Histogram>),
-    Text(Cow<'a, str>),
-    Hparams(Cow<'a, BTreeMap<String, Hparam>>),
-}
-
 /// The line of a record; none for an image.
 pub(super) fn line(record: &Record) -> Option<String> {
-    let content = match &record.content {
-        Content::Scalar(value) => JsonContent::Value(*value),
-        Content::Histogram(histogram) => JsonContent::Histogram(Cow::Borrowed(histogram)),
-        Content::Text(text) => JsonContent::Text(Cow::Borrowed(text)),
-        Content::Hparams(values) => JsonContent::Hparams(Cow::Borrowed(values)),
+    let (kind, content) = match &record.content {
+        Content::Scalar(value) => ("value", of_number(*value)),
+        Content::Histogram(histogram) => ("histogram", of_histogram(histogram)),
+        Content::Text(text) => ("text", of_text(text)),
+        Content::Hparams(values) => ("hparams", of_hparams(values)),
         Content::Image(_) => return None,
     };
-    let line = JsonLine { step: record.step, name: Cow::Borrowed(&record.name), content };
-    let mut line = serde_json::to_string(&line).ok()?;
-    line.push('\n');
-    Some(line)
+    let (step, name) = (record.step, of_text(&record.name));
+    Some(format!("{{\"step\":{step},\"name\":{name},\"{kind}\":{content}}}\n"))
+}
+
+fn of_text(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn of_number(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "\"NaN\"".into(),
+        f64::INFINITY => "\"Infinity\"".into(),
+        f64::NEG_INFINITY => "\"-Infinity\"".into(),
+        _ => Value::from(value).to_string(),
+    }
+}
+
+fn of_histogram(histogram: &Histogram) -> String {
+    let Histogram { min, max, sum, sum_squares, not_finite, limits, counts } = histogram;
+    let [min, max, sum, sum_squares] = [min, max, sum, sum_squares].map(|value| of_number(*value));
+    let limits: Vec<String> = limits.iter().map(|limit| of_number(*limit)).collect();
+    let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+    format!(
+        "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
+         \"limits\":[{}],\"counts\":[{}]}}",
+        limits.join(","),
+        counts.join(",")
+    )
+}
+
+/// Hyperparameters as a JSON object.
+pub(super) fn of_hparams(values: &BTreeMap<String, Hparam>) -> String {
+    let mut fields = Vec::new();
+    for (name, value) in values {
+        let value = match value {
+            Hparam::Bool(value) => value.to_string(),
+            Hparam::Number(value) => of_number(*value),
+            Hparam::Text(text) => of_text(text),
+        };
+        fields.push(format!("{}:{value}", of_text(name)));
+    }
+    format!("{{{}}}", fields.join(","))
 }
 
 /// The record of a line, or what is wrong with it.
 pub(super) fn record(line: &str) -> Result<Record, String> {
-    let JsonLine { step, name, content } = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let content = match content {
-        JsonContent::Value(value) => Content::Scalar(value),
-        JsonContent::Histogram(histogram) => Content::Histogram(histogram.into_owned()),
-        JsonContent::Text(text) => Content::Text(text.into_owned()),
-        JsonContent::Hparams(values) => Content::Hparams(values.into_owned()),
+    let object: Value = line.parse().map_err(|error: serde_json::Error| error.to_string())?;
+    let step = object["step"].as_u64().ok_or("'step' is missing or not a whole number")?;
+    let name = object["name"].as_str().ok_or("'name' is missing or not a text")?.to_string();
+    let content = if let Some(value) = object.get("value") {
+        Content::Scalar(number_of(value)?)
+    } else if let Some(histogram) = object.get("histogram") {
+        Content::Histogram(histogram_of(histogram)?)
+    } else if let Some(text) = object.get("text") {
+        Content::Text(text.as_str().ok_or("'text' is not a text")?.to_string())
+    } else if let Some(values) = object.get("hparams") {
+        Content::Hparams(hparams_of(values)?)
+    } else {
+        return Err("it has neither a value, a histogram, a text nor hyperparameters".into());
     };
-    Ok(Record { step, name: name.into_owned(), content })
+    Ok(Record { step, name, content })
+}
+
+fn number_of(value: &Value) -> Result<f64, String> {
+    if let Some(number) = value.as_f64() {
+        return Ok(number);
+    }
+    let number = value.as_str().and_then(csv::number).filter(|number| !number.is_finite());
+    number.ok_or_else(|| format!("{value} is not a number"))
+}
+
+fn histogram_of(object: &Value) -> Result<Histogram, String> {
+    let number =
+        |field: &str| number_of(&object[field]).map_err(|error| format!("'{field}' of a histogram: {error}"));
+    let list =
+        |field: &str| object[field].as_array().ok_or_else(|| format!("a histogram has no list '{field}'"));
+    let mut limits = Vec::new();
+    for limit in list("limits")? {
+        limits.push(number_of(limit)?);
+    }
+    let mut counts = Vec::new();
+    for count in list("counts")? {
+        counts.push(count.as_u64().ok_or_else(|| format!("{count} is not a count"))?);
+    }
+    let (min, max) = (number("min")?, number("max")?);
+    let (sum, sum_squares) = (number("sum")?, number("sum_squares")?);
+    let not_finite = match object.get("not_finite") {
+        None => 0, // in files of earlier versions
+        Some(count) => count.as_u64().ok_or_else(|| format!("{count} is not a count"))?,
+    };
+    Ok(Histogram { min, max, sum, sum_squares, not_finite, limits, counts })
+}
+
+fn hparams_of(object: &Value) -> Result<BTreeMap<String, Hparam>, String> {
+    let mut values = BTreeMap::new();
+    for (name, value) in object.as_object().ok_or("'hparams' is not an object")? {
+        let hparam = match (value, number_of(value)) {
+            (_, Ok(number)) => Hparam::Number(number),
+            (Value::Bool(value), _) => Hparam::Bool(*value),
+            (Value::String(text), _) => Hparam::Text(text.clone()),
+            _ => return Err(format!("'{name}' is neither a number, a text nor a bool")),
+        };
+        values.insert(name.clone(), hparam);
+    }
+    Ok(values)
 }
 
 /// Numbers that can be NaN or infinite.

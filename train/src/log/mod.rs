@@ -235,11 +235,15 @@ impl Log {
     #[doc(alias = "add_hparams")]
     #[track_caller]
     pub fn hparams<N: Into<String>>(&mut self, values: impl IntoIterator<Item = (N, Hparam)>) -> Result<()> {
-        let values: BTreeMap<String, Hparam> =
-            values.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        // As the file has them: NaN is not equal to itself.
-        let text = |values: &BTreeMap<String, Hparam>| serde_json::to_string(values).ok();
-        if text(&values).is_some_and(|values| Some(values) == text(&self.hparams)) {
+        let mut named = BTreeMap::new();
+        named.extend(values.into_iter().map(|(name, value)| (name.into(), value)));
+        self.write_hparams(named)
+    }
+
+    #[track_caller]
+    fn write_hparams(&mut self, values: BTreeMap<String, Hparam>) -> Result<()> {
+        // As texts, because NaN is not equal to itself.
+        if json::of_hparams(&values) == json::of_hparams(&self.hparams) {
             return Ok(());
         }
         for name in values.keys() {

@@ -1,6 +1,6 @@
 //! Targets in the order of predictions.
 
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Result};
 use std::panic::Location;
 
 /// The target with the dims of `x` in the same order. It must have the same names where both have any,
@@ -10,12 +10,9 @@ pub(super) fn in_order_of(x: &NamedTensor, target: &NamedTensor) -> Result<Named
     const OP: &str = "update";
     let caller = Location::caller();
     let about = |error: Error| error.of(OP).with_operands([x.shape(), target.shape()]).at(caller);
-    let names = |x: &NamedTensor| {
-        let mut names: Vec<_> = x.names().iter(x.ndim()).collect();
-        names.sort();
-        names
-    };
-    let target = match names(x) == names(target) && !names(x).contains(&None) {
+    let has = |name: Option<Name>| name.is_some_and(|name| target.names().position(name).is_some());
+    let has_same_names = x.ndim() == target.ndim() && x.names().iter(x.ndim()).all(has);
+    let target = match has_same_names {
         true => target.align_as(x).map_err(about)?,
         false => target.clone(),
     };

@@ -1,4 +1,4 @@
-//! What has arrived at values that the walk has not taken yet.
+//! The gradients that have arrived at values that the walk has not taken yet.
 
 use super::ById;
 use super::gradient::{add_to, plain};
@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// What has arrived at a meta that is still in the heap.
+/// The gradient that has arrived at a meta that is still in the heap.
 pub(super) enum Arrived {
     /// The gradient of a value, summed so far.
     Gradient(Tensor),

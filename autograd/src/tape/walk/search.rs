@@ -2,7 +2,7 @@
 //! lead to chosen inputs.
 
 use super::ById;
-use crate::tape::{Meta, Way};
+use crate::tape::{Meta, Route};
 use std::sync::Arc;
 
 /// The metas that lead to the inputs of a goal, including the inputs themselves, and whether each leads to a
@@ -17,7 +17,7 @@ pub(super) fn leaves_of(meta: &Meta) -> Vec<u64> {
     let mut visit = |meta: &Meta, todo: &mut Vec<Arc<Meta>>| {
         if seen.insert(meta.id, ()).is_none() {
             leaves.extend(meta.is_leaf().then_some(meta.id));
-            todo.extend(meta.way().iter().flat_map(Way::leads_to).cloned());
+            todo.extend(meta.route().iter().flat_map(Route::leads_to).cloned());
         }
     };
     visit(meta, &mut todo);
@@ -36,8 +36,8 @@ pub(super) fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Me
         if seen.insert(meta.id, ()).is_some() {
             continue;
         }
-        let way = meta.way();
-        todo.extend(way.iter().flat_map(Way::leads_to).cloned());
+        let route = meta.route();
+        todo.extend(route.iter().flat_map(Route::leads_to).cloned());
         if meta.is_nan && first.as_ref().is_none_or(|first| meta.id < first.id) {
             first = Some(meta);
         }
@@ -55,8 +55,8 @@ pub(super) fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<M
             continue;
         }
         let state = meta.state();
-        let into = state.way.as_ref().map(Way::leads_to).unwrap_or_default();
-        let is_freed = state.way.is_none() && meta.origin.is_some();
+        let into = state.route.as_ref().map(Route::leads_to).unwrap_or_default();
+        let is_freed = state.route.is_none() && meta.origin.is_some();
         todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
         seen.insert(meta.id, (!is_freed).then(|| into.iter().map(|into| into.id).collect()));
     }
