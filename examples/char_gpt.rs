@@ -87,7 +87,7 @@ impl CharGpt {
             blocks: TransformerEncoder::new(block, LAYERS)?.with_norm(norm),
         };
         for (path, weight) in model.named_parameters().iter().filter(|(_, parameter)| parameter.ndim() == 2) {
-            // What is added to the residual stream in each layer is small, so that its sum is not large.
+            // Each layer adds small numbers to the residual stream, so that their sum is not large.
             let is_added = path.ends_with("out_proj.weight") || path.ends_with("linear2.weight");
             let std = if is_added { 0.02 / (2.0 * LAYERS as f64).sqrt() } else { 0.02 };
             init::normal_(weight, 0.0, std)?;

@@ -13,7 +13,7 @@ use std::panic::Location;
 ///
 /// | ops | run in |
 /// | --- | --- |
-/// | products of matrices, `contract`, `einsum`; linear and recurrent layers, convolutions, attention | `dtype` |
+/// | matrix products, `contract`, `einsum`; linear and recurrent layers, convolutions, attention | `dtype` |
 /// | `exp`, `log`, `pow`, `sum`, `prod`, `cumsum`, `softmax`, `interpolate`; normalizations, losses | `f32` |
 /// | `cat`, `stack`, `dot`, `cross`, `scatter` and others that take one dtype alone | their widest dtype |
 /// | all others | the dtypes that they are given, with the usual promotion |

@@ -94,8 +94,8 @@ pub fn vjp(
     Ok((finished(y, create), gradients))
 }
 
-/// `f(inputs)`, and its derivative `∂f/∂x · v` in the direction `v`, which has a tensor for each input: the
-/// Jacobian-vector product.
+/// `f(inputs)`, and its derivative `∂f/∂x · v` in the direction `v`, which has a tensor for each input:
+/// the Jacobian-vector product.
 ///
 /// It is computed with two backward passes. The first gives the gradient as a linear function of the gradient
 /// of the output, and the second differentiates that function (Townsend, *A new trick for calculating

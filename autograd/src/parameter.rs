@@ -212,7 +212,7 @@ impl Parameter {
                 format!("a parameter of sizes {:?} cannot be computed as {}", own.sizes, value.shape());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([own, value.shape()]));
         }
-        // Of the own tensor only the dims stay, which take no memory.
+        // Only the dims of the own tensor are kept, which take no memory.
         let nothing = NamedTensor::zeros(())?.to(value.dtype())?.expand(own.sizes.as_slice())?;
         self.set_computed(Some(computed));
         *self.0.write() = Tensor::constant(nothing.with_names(own.names));

@@ -109,7 +109,7 @@ impl Standardize {
         if x.numel() == 0 {
             return Err(refused(&x, "there are no values").with_repair("check the samples to fit to"));
         }
-        let count = total(&x, &over, |x| x.isnan()?.logical_not()?.sum(&over)?.to(DType::F64))?;
+        let count = total(&x, &over, &|x| x.isnan()?.logical_not()?.sum(&over)?.to(DType::F64))?;
         let is_empty = count.eq(0.0)?.squeeze(Dims::from(&*over))?;
         if is_empty.any(..)?.item::<bool>()? {
             return Err(refused(&x, &only_missing(&is_empty)?).with_repair(
@@ -121,8 +121,8 @@ impl Standardize {
             return Err(refused(&x, "a value is infinite")
                 .with_repair("make it missing: x.masked_fill(&x.isinf()?, f64::NAN)?"));
         }
-        let mean = total(&x, &over, |x| x.nansum(&over))?.div(&count)?;
-        let variance = total(&x, &over, |x| x.sub(&mean)?.square()?.nansum(&over))?.div(&count)?;
+        let mean = total(&x, &over, &|x| x.nansum(&over))?.div(&count)?;
+        let variance = total(&x, &over, &|x| x.sub(&mean)?.square()?.nansum(&over))?.div(&count)?;
         // Rounding errors of the mean make the variance of a constant feature small, but not 0.
         let rounding = count.mul(&mean)?.mul(f64::EPSILON)?.square()?;
         let bound = count.mul(&variance)?.mul(f64::EPSILON)?.add(&rounding)?;
@@ -150,7 +150,7 @@ impl Standardize {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Result<Tensor> {
         let caller = Location::caller();
-        self.apply(x, |x, mean, std| x.sub(mean)?.div(std)).map_err(|error| error.at(caller))
+        self.apply(x, &|x, mean, std| x.sub(mean)?.div(std)).map_err(|error| error.at(caller))
     }
 
     /// `x std + mean`, the inverse of [`transform`](Self::transform): predictions in the units of the data.
@@ -160,10 +160,10 @@ impl Standardize {
     #[track_caller]
     pub fn inverse(&self, x: &Tensor) -> Result<Tensor> {
         let caller = Location::caller();
-        self.apply(x, |x, mean, std| x.mul(std)?.add(mean)).map_err(|error| error.at(caller))
+        self.apply(x, &|x, mean, std| x.mul(std)?.add(mean)).map_err(|error| error.at(caller))
     }
 
-    fn apply(&self, x: &Tensor, f: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    fn apply(&self, x: &Tensor, f: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let own = self.mean.shape();
         let names: Option<Vec<Name>> = (0..own.sizes.len()).map(|dim| self.mean.name(dim)).collect();
         let names = names.filter(|names| !names.is_empty());
@@ -253,7 +253,7 @@ fn refused(x: &Tensor, what: &str) -> Error {
 const PART: usize = 1 << 20;
 
 /// The sum of `f` over parts of `x` along the first of the dims, in `f64`. `x` has elements.
-fn total(x: &Tensor, over: &Over, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+fn total(x: &Tensor, over: &Over, f: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let Some(dim) = over.first().copied() else { return f(&x.to(DType::F64)?) };
     let size = x.sizes()[dim];
     let len = (PART / (x.numel() / size)).max(1);

@@ -2,8 +2,8 @@
 //!
 //! A snapshot shows the line of the call, which is found through the location in the error, and the text
 //! below it. So each case also checks that the error points to the line of its caller.
-//! `INSTA_UPDATE=always cargo test --test tensors messages` rewrites the snapshots; read the difference before you
-//! commit it.
+//! `INSTA_UPDATE=always cargo test --test tensors messages` rewrites the snapshots; read the difference before
+//! you commit it.
 
 use namegrad::autograd::{Op, Parameter, detect_anomaly, functional, grad, gradcheck};
 use namegrad::core::{Reduce, Triangle};

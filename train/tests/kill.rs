@@ -1,8 +1,8 @@
 //! A training program that is killed at random moments, and resumed until it is through, ends with the same
 //! bits as one that ran in one go. A disk that is full while saving loses nothing.
 //!
-//! The program is a test of this file, which runs in a new process with [`FOLDER`] set. `NAMEGRAD_KILLS` sets how often it
-//! is killed in all, 10 times by default.
+//! The program is a test of this file, which runs in a new process with [`FOLDER`] set. `NAMEGRAD_KILLS` sets
+//! how often it is killed in all, 10 times by default.
 
 use namegrad::core::random::Generator;
 use namegrad::data::{Loader, TensorDataset};

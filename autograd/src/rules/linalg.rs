@@ -30,7 +30,8 @@ fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Ten
     Tensor::cat(&[&square, &q.matmul(&g_rest)?], -1)
 }
 
-/// With `m = g_r rᵀ - qᵀ g_q`: `(g_q + q s) r⁻ᵀ`, where `s` is symmetric and has the upper triangle of `m`.
+/// With `m = g_r rᵀ - qᵀ g_q`: `(g_q + q s) r⁻ᵀ`, where the symmetric
+/// `s` has the upper triangle of `m`.
 fn square_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Tensor> {
     let m = g_r.matmul(&r.mt()?)?.sub(&q.mt()?.matmul(g_q)?)?;
     let above = m.triu_with(namegrad_core::options::TriuOptions::new().diagonal(1))?;

@@ -7,7 +7,7 @@ mod search;
 
 pub(super) use search::Useful;
 
-use super::cx::Inputs;
+use super::cx::NodeInputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_observed, set_grad_enabled};
 use super::nan::{self, Anomaly};
 use super::{
@@ -287,7 +287,7 @@ impl Walk<'_> {
         output: &Arc<Meta>,
         origin: Origin,
     ) -> Result<Tensor> {
-        let (inputs, outputs) = (Inputs::One(&edge.into), OutputGradients::One(grad));
+        let (inputs, outputs) = (NodeInputs::One(&edge.into), OutputGradients::One(grad));
         let cx = Cx { inputs, outputs, node: output, origin, useful: None };
         match (edge.gradient)(grad, &cx) {
             Ok(gradient) => self.fitted(gradient, &edge.into, number, origin),
@@ -334,8 +334,13 @@ impl Walk<'_> {
                 self.pass_edge(edge.clone(), number, grad, node, origin)?;
             }
         }
-        let cx =
-            Cx { inputs: Inputs::Joint(&joint.inputs), outputs, node, origin, useful: self.useful.as_ref() };
+        let cx = Cx {
+            inputs: NodeInputs::Joint(&joint.inputs),
+            outputs,
+            node,
+            origin,
+            useful: self.useful.as_ref(),
+        };
         if !(0..joint.inputs.len()).any(|number| cx.wants(number)) {
             return Ok(()); // only an input with its own derivative is needed
         }

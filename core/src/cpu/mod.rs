@@ -1,15 +1,17 @@
-//! The kernels for the CPU. A second device would be added beside this folder.
+//! The kernels for the CPU. A second device would be a folder beside this one.
 //!
-//! Nothing here knows about names, errors or ops: this folder imports only dtypes and lists of sizes from the
-//! rest of the crate, which a test checks. The loops get slices,
-//! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
-//! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
-//! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `resample`
-//! and `sample` interpolate, `fold` reduces, `scan` has cumulative sums, `order` compares, `count` counts and
-//! searches, `softmax` has softmax and functions of the same sums, `norm` and `standardize` normalize,
-//! `attention` and `recurrent` have layers of those names, `linalg` decomposes matrices, [`update`] runs the
-//! steps of optimizers, and [`vectors`] has sums of many vectors. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
-//! to be written, `row`, the sums of a row, and the functions of one number in [`math`] and `integer`.
+//! A kernel is a plain function on slices, and on sizes for which the slices have room. It knows nothing about
+//! names, errors or ops: this folder imports only dtypes and lists of sizes from the rest of the crate, which a
+//! test checks.
+//!
+//! * Elements: `pointwise` (loops of elementwise rows), `convert` (casts), `copy` (dense copies of strided
+//!   views), `fill` (elements from their positions), `join`, `index` (moved elements), `random`.
+//! * Reductions: `fold`, `scan` (cumulative sums), `order` (sorting), `count` (counting and searching),
+//!   [`vectors`] (sums of many vectors), `row` (the sums of one row).
+//! * Layers: `matmul`, `conv`, `pool`, `softmax`, `norm`, `standardize`, `attention`, `recurrent`; `resample`
+//!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] for the steps of optimizers.
+//! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`,
+//!   and functions of one number in [`math`] and `integer`.
 
 pub(crate) mod attention;
 pub(crate) mod conv;

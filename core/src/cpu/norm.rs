@@ -51,7 +51,7 @@ pub(crate) fn layer_norm<'a, T: Real>(
         vectorize(Forward { x: &x[elements], norm }, out);
     });
     if n == 0 {
-        // Over nothing there is no moment.
+        // An empty row has no mean and no variance.
         return [fill(y, T::NAN), fill(mean, T::NAN), fill(rstd, T::NAN)];
     }
     // SAFETY: the loop writes all elements of a range, and the ranges make up all rows.

@@ -241,7 +241,7 @@ impl<const N: usize> Kernel<N> {
             (None, Some(_)) => format!("x.to(DType::{:?})?", DType::I64),
             (None, None) => "x.ne(0)?".to_string(),
         };
-        // The one that is of a dtype which the op does not take.
+        // Casts the input whose dtype the op does not take.
         let taken = |x: &NamedTensor| self.has(x.dtype());
         let cast = match inputs[..] {
             [x, y] if taken(x) && !y.is_number() => cast.replacen('x', "y", 1),

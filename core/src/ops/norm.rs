@@ -34,8 +34,8 @@ ops! { norm;
     /// # Ok::<(), Error>(())
     /// ```
     layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names "keeps input names";
-    /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1 to
-    /// the next number of the dtype, or of `f32` for half types.
+    /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1
+    /// to the next number of the dtype, or of `f32` for half types.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dims`

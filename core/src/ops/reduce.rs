@@ -64,8 +64,8 @@ ops! { reduce;
     /// The Euclidean norm over `dim`: `√Σ x²`. For norms of other orders, see
     /// [`vector_norm`](Self::vector_norm).
     norm (x; dim: Reduced = ..) on floats names "removes dimensions";
-    /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, and the
-    /// number of nonzero elements for 0.
+    /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, and
+    /// the number of nonzero elements for 0.
     vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats names "removes dimensions";
     /// The sum over `dim` of the elements that are not NaN; integers and `bool` give `i64`. The sum of no
     /// elements is 0. `dtype` works as in [`sum`](Self::sum).

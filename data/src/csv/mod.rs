@@ -296,7 +296,7 @@ impl RowReader {
         let mut found = BTreeMap::new();
         loop {
             Missing::count(&mut found, &schema, &record);
-            // What is wrong with a later row is an error of the next try.
+            // An error in a later row is the error of the next call.
             if !self.read(&mut record).unwrap_or(false) {
                 let found: Vec<(usize, Missing)> = found.into_iter().collect();
                 return Some(schema.missing(&found));

@@ -39,7 +39,7 @@ const BUCKETS: usize = 64;
 /// | | file | scalars | histograms | images | texts, hyperparameters |
 /// | --- | --- | --- | --- | --- | --- |
 /// | by default | `log.jsonl`, a JSON object in each line | yes | yes | no | yes |
-/// | [`csv(true)`](LogBuilder::csv) | `log.csv`, with the columns `step`, `name`, `value` | yes | no | no | no |
+/// | [`csv(true)`](LogBuilder::csv) | `log.csv`: columns `step`, `name`, `value` | yes | no | no | no |
 /// | `tensorboard(true)` | an event file for TensorBoard | in `f32` | yes | yes | yes |
 ///
 /// `tensorboard` needs the feature `tensorboard` of the crate.

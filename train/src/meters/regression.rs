@@ -45,9 +45,9 @@ pub struct RegressionScores {
     pub mse: f64,
     /// The root of the mean squared error.
     pub rmse: f64,
-    /// The coefficient of determination: `1 - Σ (p - y)² / Σ (y - mean y)²`. If all targets are equal, it is
-    /// 1 if all predictions are right and 0 otherwise; for fewer than two elements, it is NaN. Both are as in
-    /// scikit-learn.
+    /// The coefficient of determination: `1 - Σ (p - y)² / Σ (y - mean y)²`. If all targets are equal, it
+    /// is 1 if all predictions are right and 0 otherwise; for fewer than two elements, it is NaN. Both are
+    /// as in scikit-learn.
     pub r2: f64,
 }
 

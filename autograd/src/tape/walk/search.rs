@@ -47,7 +47,7 @@ pub(super) fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Me
 
 /// The values from which a path leads to one of `inputs`, with `inputs` themselves.
 pub(super) fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
-    // What each value leads to. Where a graph was freed nobody knows: `None`.
+    // The values to which each value leads; `None` where a graph was freed, because they are unknown.
     let mut seen: ById<Option<Vec<u64>>> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
     while let Some(meta) = todo.pop() {

@@ -61,8 +61,9 @@ pub(super) fn polygamma(n: u32, x: f64) -> f64 {
     sign * libm::tgamma(f64::from(n) + 1.0) * zeta(f64::from(n) + 1.0, x)
 }
 
-/// `ζ(s, q) = Σ (q + k)⁻ˢ`: infinite at `s = 1` and at the poles `q = 0, -1, ...`; NaN for `s < 1`, and for
-/// negative `q` unless `s` is an integer. By the formula of Euler and Maclaurin (*NIST Handbook*, 25.11.5 and
+/// `ζ(s, q) = Σ (q + k)⁻ˢ`: infinite at `s = 1` and at the poles `q = 0, -1, ...`; NaN for `s < 1`, and
+/// for negative `q` unless `s` is an integer. By the formula of Euler and Maclaurin (*NIST Handbook*,
+/// 25.11.5 and
 /// 2.10.1).
 pub(super) fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {

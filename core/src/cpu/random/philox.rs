@@ -132,7 +132,8 @@ fn join(low: u64, high: u64) -> u64 {
 
 /// A generator for a single element, for samplers that need an unknown number of words.
 ///
-/// Two elements never share a word, so rejections for one element do not affect the others. It has 2³⁴ words.
+/// Two elements never share a word, so rejections for one element do not affect the others. It has 2³⁴
+/// words.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementStream {
     seed: u64,
