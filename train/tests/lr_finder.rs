@@ -4,10 +4,6 @@ use crate::common::Model;
 use namegrad::optim::Adam;
 use namegrad::prelude::*;
 use namegrad::train::lr_finder::{LrCurve, LrFinder};
-use std::sync::Mutex;
-
-/// The default random generator belongs to one test at a time.
-static RANDOM: Mutex<()> = Mutex::new(());
 
 /// Losses of some steps, with a test of learning rates between them or not.
 fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
@@ -34,9 +30,15 @@ fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
     Ok((losses, running.collect::<Result<Vec<_>>>()?.concat()))
 }
 
+/// The other tests of this program draw from the same default generator.
 #[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("lr_finder::");
+}
+
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn the_model_the_optimizer_and_the_random_numbers_are_as_before() -> Result<()> {
-    let _turn = RANDOM.lock().unwrap();
     assert_eq!(losses(true)?, losses(false)?);
     Ok(())
 }
@@ -74,8 +76,8 @@ fn noisy_curve(seed: u64) -> Result<LrCurve> {
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn the_noise_of_the_first_batches_is_not_a_slope() -> Result<()> {
-    let _turn = RANDOM.lock().unwrap();
     for seed in 0..10 {
         let curve = noisy_curve(seed)?;
         let (steepest, minimum) = (curve.steepest().unwrap(), curve.tenth_of_minimum().unwrap());

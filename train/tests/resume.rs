@@ -11,10 +11,6 @@ use namegrad::optim::{
 use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
 use std::path::PathBuf;
-use std::sync::Mutex;
-
-/// The default random generator belongs to one run at a time.
-static RANDOM: Mutex<()> = Mutex::new(());
 
 /// A model with a weight in another order in memory than the file.
 fn model() -> Result<Model> {
@@ -150,9 +146,15 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// The other tests of this program draw from the same default generator.
 #[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("resume::");
+}
+
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn a_resumed_run_has_the_same_bits() -> Result<()> {
-    let _turn = RANDOM.lock().unwrap();
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         for (name, build) in every() {
             let whole = run(dtype, build, None, 11)?;
@@ -171,8 +173,8 @@ fn a_resumed_run_has_the_same_bits() -> Result<()> {
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn a_resume_that_fails_leaves_the_random_state() -> Result<()> {
-    let _turn = RANDOM.lock().unwrap();
     manual_seed(5);
     let folder = folder("refused");
     let checkpoints = Checkpoints::new(&folder)?;
@@ -187,8 +189,8 @@ fn a_resume_that_fails_leaves_the_random_state() -> Result<()> {
 }
 
 #[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn some_parts_continue_with_the_random_numbers() -> Result<()> {
-    let _turn = RANDOM.lock().unwrap();
     let folder = folder("some");
     let (model, mut extra) = (Linear::new(("in", 3), ("out", 2))?, 1);
     let checkpoints = Checkpoints::new(&folder)?;
