@@ -48,6 +48,7 @@
 //! ```toml
 //! [profile.dev.package."*"]
 //! opt-level = 3
+//! debug = false
 //! debug-assertions = false
 //! overflow-checks = false
 //! codegen-units = 16

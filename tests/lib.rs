@@ -3,8 +3,10 @@
 
 pub mod draw;
 
+use namegrad::ops::{self, Op};
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// The root of the repository.
 pub fn root() -> &'static Path {
@@ -25,4 +27,21 @@ pub fn run_alone(prefix: &str) {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!text.contains("running 0 tests"), "no ignored test starts with {prefix}");
+}
+
+static CHOSEN: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("NAMEGRAD_OP").ok());
+
+/// The op, function or layer to which the variable `NAMEGRAD_OP` limits the tests, if it is set.
+pub fn chosen() -> Option<&'static str> {
+    CHOSEN.as_deref()
+}
+
+/// Whether the op, function or layer of this name is to be tested. The chosen name can leave out `nn.`.
+pub fn is_chosen(name: &str) -> bool {
+    chosen().is_none_or(|chosen| chosen == name || name.strip_prefix("nn.") == Some(chosen))
+}
+
+/// The ops to be tested: all of the registry, or the chosen one.
+pub fn ops() -> impl Iterator<Item = &'static Op> {
+    ops::all().filter(|op| is_chosen(op.info.name))
 }

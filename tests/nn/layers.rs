@@ -128,8 +128,20 @@ fn eval<M: Module>(layer: M) -> M {
     layer
 }
 
-/// Every layer.
+/// The layers to be tested: all, or the chosen one.
 fn rows() -> Result<Vec<Row>> {
+    let mut rows = every_row()?;
+    if let Some(chosen) = namegrad_tests::chosen() {
+        let closest = namegrad::core::names::closest(chosen, rows.iter().map(|row| row.name));
+        let closest = closest.map_or(String::new(), |name| format!("; did you mean {name}?"));
+        rows.retain(|row| row.name == chosen);
+        assert!(!rows.is_empty(), "no layer {chosen} has a row in tests/nn/layers.rs{closest}");
+    }
+    Ok(rows)
+}
+
+/// Every layer.
+fn every_row() -> Result<Vec<Row>> {
     manual_seed(0);
     let class = [("N", 3), ("class", 4)];
     let x = Tensor::randn(class)?;
@@ -503,9 +515,9 @@ fn ops_count_for_the_line_of_the_call() -> Result<()> {
 /// Every type of layer in the sources has a row.
 #[test]
 fn every_layer_is_in_the_table() -> Result<()> {
-    let rows: BTreeSet<&str> = rows()?.iter().map(|row| row.name).collect();
+    let rows: BTreeSet<&str> = every_row()?.iter().map(|row| row.name).collect();
     let mut missing = Vec::new();
-    for path in sources() {
+    for path in sources(&["layers", "functional"]) {
         let text = std::fs::read_to_string(&path).unwrap();
         for layer in layers_of(&text) {
             if !rows.contains(layer.as_str()) && !CONTAINERS.contains(&layer.as_str()) {
@@ -517,9 +529,10 @@ fn every_layer_is_in_the_table() -> Result<()> {
     Ok(())
 }
 
-/// The files of `nn/src/layers`.
-fn sources() -> Vec<std::path::PathBuf> {
-    let mut folders = vec![namegrad_tests::root().join("nn/src/layers")];
+/// The files in these folders of `nn/src`.
+fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
+    let nn = namegrad_tests::root().join("nn/src");
+    let mut folders: Vec<_> = folders.iter().map(|folder| nn.join(folder)).collect();
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -530,16 +543,12 @@ fn sources() -> Vec<std::path::PathBuf> {
     files
 }
 
-/// The layers in a source file: public structs that derive `Module`, and rows of the tables of layers.
+/// The layers in a source file: public structs that derive `Module`, and rows of functions with `layer Relu`.
 fn layers_of(text: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let mut found = Vec::new();
     let mut derives = false;
-    for line in text.lines() {
-        let code = line.trim_start();
-        if code.starts_with("//") {
-            continue;
-        }
+    for code in text.lines().map(str::trim_start).filter(|code| !code.starts_with("//")) {
         if let Some(name) = code.strip_prefix("pub struct ").map(word) {
             if derives && !name.is_empty() {
                 found.push(name);
@@ -547,16 +556,9 @@ fn layers_of(text: &str) -> Vec<String> {
             derives = false;
         } else if code.starts_with("#[derive(") {
             derives = code.contains("Module)") || code.contains("Module,");
-        } else if line.starts_with("    ") && code.len() + 4 == line.len() {
-            // `Elu EluBuilder ..`, `Relu relu "..`, `Dropout1d dropout1d_with ..`
-            let mut words = code.split_whitespace();
-            let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let is_name = first.starts_with(char::is_uppercase) && word(first) == first;
-            let lower: String = first.to_lowercase();
-            let of_function = second.replace('_', "").starts_with(&lower);
-            if is_name && (second == format!("{first}Builder") || of_function) {
-                found.push(first.into());
-            }
+        } else {
+            let layers = code.split(" layer ").skip(1).map(word);
+            found.extend(layers.filter(|layer| layer.starts_with(char::is_uppercase)));
         }
     }
     found
@@ -566,7 +568,7 @@ fn layers_of(text: &str) -> Vec<String> {
 #[test]
 fn every_layer_is_documented() {
     let mut missing = Vec::new();
-    for path in sources() {
+    for path in sources(&["layers"]) {
         let text = std::fs::read_to_string(&path).unwrap();
         for layer in layers_of(&text) {
             let mut doc: Vec<&str> = Vec::new();
@@ -581,14 +583,8 @@ fn every_layer_is_documented() {
                     doc.clear();
                 }
             }
-            // Those of elementwise functions come from the macro of their table.
-            let of_table = path.ends_with("activation.rs") && doc.len() < 3;
             for section in ["/// # Shapes", "/// # Parameters", "/// # Examples"] {
-                if !of_table
-                    && !CONTAINERS.contains(&layer.as_str())
-                    && !doc.contains(&section)
-                    && layer != "Hooked"
-                {
+                if !CONTAINERS.contains(&layer.as_str()) && !doc.contains(&section) && layer != "Hooked" {
                     missing.push(format!("{layer}: {section}"));
                 }
             }
@@ -599,8 +595,9 @@ fn every_layer_is_documented() {
 
 #[test]
 fn the_sources_are_read() {
-    let found: BTreeSet<String> =
-        sources().iter().flat_map(|path| layers_of(&std::fs::read_to_string(path).unwrap())).collect();
+    let sources = sources(&["layers", "functional"]);
+    let texts = sources.iter().map(|path| std::fs::read_to_string(path).unwrap());
+    let found: BTreeSet<String> = texts.flat_map(|text| layers_of(&text)).collect();
     for layer in
         ["Relu", "Elu", "Conv", "MaxPool", "LpPool", "Dropout1d", "PixelShuffle", "CtcLoss", "Linear"]
     {

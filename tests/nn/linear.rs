@@ -133,7 +133,7 @@ fn linear_refuses_what_is_not_its_input() -> Result<()> {
     assert_eq!(error.repair(), Some("x.rename([(\"chanel\", \"channel\")])?"));
     let error = layer.forward(&Tensor::rand([("N", 2), ("chanel", 4)])?).unwrap_err();
     assert_eq!(error.repair(), Some("did you mean 'chanel'?"));
-    assert!(error.location().file().ends_with("nn.rs"), "{error}");
+    assert!(error.location().file().ends_with("linear.rs"), "{error}");
     let error = layer.forward(&Tensor::rand([("N", 2), ("channel", 4)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(
@@ -149,7 +149,7 @@ fn linear_refuses_what_is_not_its_input() -> Result<()> {
 /// The text of the error of a call.
 fn text(result: Result<Tensor>) -> String {
     let error = result.unwrap_err();
-    assert!(error.location().file().ends_with("nn.rs"), "{error}");
+    assert!(error.location().file().ends_with("linear.rs"), "{error}");
     let text = error.to_string();
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     format!("{}\n{rest}", first.split(" (at ").next().unwrap())
@@ -510,7 +510,7 @@ fn errors_of_functions_are_about_what_was_given() -> Result<()> {
     let (x, weight) = (ones(&[("N", 5), ("in", 3)])?, ones(&[("out", 2), ("in", 3)])?);
     let said = |result: Result<Tensor>| {
         let error = result.unwrap_err();
-        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+        assert!(error.location().file().ends_with("linear.rs"), "{error}");
         (error.kind(), error.op(), error.repair().map(str::to_string))
     };
     let repair = |text: &str| Some(text.to_string());
@@ -565,7 +565,7 @@ fn errors_of_functions_are_about_what_was_given() -> Result<()> {
     for error in
         [init::uniform_(&weight, 1.0, 0.0).unwrap_err(), init::normal_(&weight, 0.0, -1.0).unwrap_err()]
     {
-        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+        assert!(error.location().file().ends_with("linear.rs"), "{error}");
     }
     Ok(())
 }

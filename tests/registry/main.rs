@@ -2,6 +2,7 @@
 //! no line here, unless it takes a new kind of argument.
 
 mod by_name;
+mod chosen;
 mod contributing;
 mod gradients;
 mod operators;

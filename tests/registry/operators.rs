@@ -1,6 +1,5 @@
 //! `docs/operators.md`: every op, with the calls, the name rule, the dtypes and the derivative from its row,
-//! and PyTorch's names for it. `operators/calls.rs` also has every call on the page. It is compiled by
-//! `calls.rs`, not here, so that `NAMEGRAD_BLESS=1 cargo test --test registry` can always rewrite both.
+//! and PyTorch's names for it. `tests/calls` compiles every call on the page.
 
 use namegrad::ops::{self, ArgInfo, Gradients, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
@@ -72,15 +71,8 @@ const ASKED: &str = "none: not an op";
 const NEW: &str = "none: a new tensor";
 const RANDOM: &str = "none: random numbers";
 
-/// A call on the page: the name and the parameters of a function that contains it, and the call.
-struct Shown {
-    name: String,
-    parameters: Vec<(&'static str, String)>,
-    call: String,
-}
-
-/// The calls of an op: the method, the form with options, and the in-place form.
-fn shown(info: &'static OpInfo) -> Vec<Shown> {
+/// The calls of an op on the page: the method, the form with options, and the in-place form.
+fn shown(info: &'static OpInfo) -> Vec<String> {
     let function = info.name.strip_prefix("nn.");
     let name = function.unwrap_or(info.name);
     let method = function.is_none()
@@ -90,126 +82,45 @@ fn shown(info: &'static OpInfo) -> Vec<Shown> {
         (None, true) => format!("{}.", info.tensors[0].name),
         (None, false) => "Tensor::".to_string(),
     };
-    let tensors =
-        info.tensors.iter().skip(usize::from(method)).filter(|tensor| tensor.kind != TensorKind::Optional);
-    let tensors = tensors.map(|tensor| {
-        let list = tensor.kind == TensorKind::List;
-        (tensor.name, if list { "&[&Tensor]".into() } else { "&Tensor".into() })
-    });
-    let said = |leads: bool| {
-        info.args
-            .iter()
-            .filter(move |arg| !arg.option && arg.leads == leads)
-            .map(|arg| (arg.name, parameter(arg)))
+    let tensors = |optional: bool| {
+        let tensors = info.tensors.iter().skip(usize::from(method && !optional));
+        tensors.filter(move |x| (x.kind == TensorKind::Optional) == optional).map(|x| x.name)
     };
-    let given: Vec<(&str, String)> = said(true).chain(tensors).chain(said(false)).collect();
-    let optional = info.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Optional);
-    let optional = optional.map(|tensor| (tensor.name, "&Tensor".to_string()));
-    let options: Vec<(&str, String)> = optional
-        .chain(info.args.iter().filter(|arg| arg.option).map(|arg| (arg.name, parameter(arg))))
-        .collect();
-    let make = |called: &str, x: &str, extra: Option<String>| {
-        let own = method.then(|| (info.tensors[0].name, x.to_string()));
-        let more = if extra.is_some() { &options[..] } else { &[] };
-        let parameters = own.into_iter().chain(given.iter().cloned()).chain(more.iter().cloned());
-        let passed: Vec<String> = given.iter().map(|(name, _)| name.to_string()).chain(extra).collect();
-        let prefix = if function.is_some() { "nn_" } else { "" };
-        Shown {
-            name: format!("{prefix}{called}"),
-            parameters: parameters.collect(),
-            call: format!("{receiver}{called}({})?", passed.join(", ")),
-        }
+    let args = |option: bool, leads: bool| {
+        info.args.iter().filter(move |arg| arg.option == option && arg.leads == leads).map(|arg| arg.name)
     };
-    let writes = if name.ends_with('_') { "&mut Tensor" } else { "&Tensor" };
-    let mut all = vec![make(name, writes, None)];
-    if !options.is_empty() {
-        let setters: String = options.iter().map(|(name, _)| format!(".{name}({name})")).collect();
-        let made = format!("{}Options::new(){setters}", camel(name));
-        all.push(make(
-            &format!("{}_with{}", name.trim_end_matches('_'), if name.ends_with('_') { "_" } else { "" }),
-            writes,
-            Some(made),
-        ));
+    let given: Vec<&str> = args(false, true).chain(tensors(false)).chain(args(false, false)).collect();
+    let options = tensors(true).chain(info.args.iter().filter(|arg| arg.option).map(|arg| arg.name));
+    let setters: String = options.map(|name| format!(".{name}({name})")).collect();
+    let call = |called: &str, last: Option<String>| {
+        let passed: Vec<String> = given.iter().map(|name| name.to_string()).chain(last).collect();
+        format!("{receiver}{called}({})?", passed.join(", "))
+    };
+    let mut all = vec![call(name, None)];
+    if !setters.is_empty() {
+        let with =
+            format!("{}_with{}", name.trim_end_matches('_'), if name.ends_with('_') { "_" } else { "" });
+        all.push(call(&with, Some(format!("{}Options::new(){setters}", camel(name)))));
     }
-    all.extend(
-        info.in_place
-            .filter(|in_place| *in_place != name)
-            .map(|in_place| make(in_place, "&mut Tensor", None)),
-    );
+    all.extend(info.in_place.filter(|in_place| *in_place != name).map(|in_place| call(in_place, None)));
     all
+}
+
+/// The arguments of an op that are not tensors, and lists of tensors, with their types in the row.
+fn arguments(info: &OpInfo) -> String {
+    let lists = info.tensors.iter().filter(|x| x.kind == TensorKind::List);
+    let lists = lists.map(|x| format!("`{}: &[&Tensor]`", x.name));
+    lists.chain(info.args.iter().map(argument)).collect::<Vec<_>>().join(", ")
+}
+
+fn argument(arg: &ArgInfo) -> String {
+    format!("`{}: {}`", arg.name, arg.ty)
 }
 
 /// `scatter_add` as `ScatterAdd`.
 fn camel(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty());
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
-}
-
-/// The type of an argument in `operators/calls.rs`.
-fn parameter(arg: &ArgInfo) -> String {
-    match arg.ty {
-        "Reduced" => "Dims",
-        "Place" => "isize",
-        "Shape" => "&[isize]",
-        "NewName" => "&str",
-        "NewNames" => "&[&str]",
-        "Cast" => "DType",
-        "Indices" => "&[Index]",
-        "Equation" => "&str",
-        other => other,
-    }
-    .to_string()
-}
-
-/// The file with every call on the page, each in a function, and a table of the calls of ops, which
-/// `tests/calls/main.rs` uses.
-fn calls_file() -> String {
-    let mut file = String::from(CALLS_HEAD);
-    let mut table = String::new();
-    for op in ops::all() {
-        for Shown { name, parameters, call } in shown(op.info) {
-            let given: Vec<String> = parameters.iter().map(|(name, ty)| drawn(name, ty)).collect();
-            let parameters: Vec<String> =
-                parameters.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
-            let (parameters, given) = (parameters.join(", "), given.join(", "));
-            writeln!(file, "\n#[rustfmt::skip]\nfn call_{name}({parameters}) -> Result<()> {{\n    {call};\n    Ok(())\n}}").unwrap();
-            writeln!(table, "    (\"{}\", |given| Some(call_{name}({given}))),", op.info.name).unwrap();
-        }
-    }
-    for (name, call, ..) in OTHERS.iter().filter(|other| !other.1.is_empty()) {
-        writeln!(file, "\n#[rustfmt::skip]\nfn other_{name}(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {{\n    {call};\n    Ok(())\n}}").unwrap();
-    }
-    write!(file, "\n/// The calls, each after the name of the op.\n#[rustfmt::skip]\npub(crate) const CALLS: &[(&str, Call)] = &[\n{table}];\n").unwrap();
-    file
-}
-
-const CALLS_HEAD: &str = "\
-//! Every call that `docs/operators.md` shows. Generated by `tests/registry/operators.rs`.
-
-#![allow(dead_code, unused_imports, unused_must_use, unused_mut, unused_variables)]
-
-use crate::Given;
-use namegrad::autograd::*;
-use namegrad::core::args::*;
-use namegrad::nn::functional::*;
-use namegrad::prelude::*;
-
-/// Makes a call with the given values; `None` if a value that it needs is missing.
-pub(crate) type Call = fn(&Given<'_>) -> Option<Result<()>>;
-";
-
-/// The code that gets a parameter with this name and type from a `Given` of `tests/calls/main.rs`.
-fn drawn(name: &str, ty: &str) -> String {
-    match ty {
-        "&Tensor" => format!("given.tensor(\"{name}\")?"),
-        "&mut Tensor" => format!("&mut given.tensor(\"{name}\")?.clone()"),
-        "&[&Tensor]" => format!("&given.tensors(\"{name}\")?"),
-        "&[isize]" => format!("&given.sizes(\"{name}\")?"),
-        "&[Index]" => format!("&given.indices(\"{name}\")?"),
-        "&str" => format!("given.text(\"{name}\")?"),
-        "&[&str]" => format!("&given.texts(\"{name}\")?"),
-        _ => format!("given.arg(\"{name}\")?"),
-    }
 }
 
 /// PyTorch's table: the path of each operator, its short name, its name rule.
@@ -229,11 +140,12 @@ fn page() -> String {
     let table = pytorch();
     for op in ops::all() {
         let info = op.info;
-        let calls: Vec<String> = shown(info).into_iter().map(|shown| format!("`{}`", shown.call)).collect();
+        let calls: Vec<String> = shown(info).into_iter().map(|call| format!("`{call}`")).collect();
         let names = table.iter().filter(|(_, name, _)| *name == info.name || info.in_place == Some(name));
         let names: Vec<String> = names.map(|(api, ..)| format!("`{api}`")).collect();
         let (calls, names) = (calls.join("<br>"), names.join(", "));
-        writeln!(page, "| {calls} | {} | {} | {} | {names} |", info.rule, claimed(info), derivative(op))
+        let (arguments, dtypes, derivative) = (arguments(info), claimed(info), derivative(op));
+        writeln!(page, "| {calls} | {arguments} | {} | {dtypes} | {derivative} | {names} |", info.rule)
             .unwrap();
     }
     page.push_str(OTHERS_HEAD);
@@ -259,14 +171,16 @@ const HEAD: &str = "\
 This page lists every op with its calls, name rule and dtypes, the gradient of each input, and its entries in
 PyTorch's table of named tensors. `tests/registry/operators.rs` generates it from the rows of the ops.
 
+`tests/calls` compiles every call with values of the types in the second column.
+
 A dim is an index or a name. An op that takes several dims accepts a list of either, or `..` for all dims. In the
 gradients, `g` is the gradient of the output `y`, and `cx` is the context of the backward pass, which has the sizes
 of the inputs. If the result of an op is always a float, integers and `bool` are converted to the default float
 dtype first. To write a result to an existing tensor, as with PyTorch's `out=`, call
 `x.exp()?.write_to(&mut out)?`.
 
-| call | names | dtypes | derivative | PyTorch |
-| --- | --- | --- | --- | --- |
+| call | arguments | names | dtypes | derivative | PyTorch |
+| --- | --- | --- | --- | --- | --- |
 ";
 
 const OTHERS_HEAD: &str = "
@@ -337,7 +251,7 @@ fn ops_take_the_dtypes_that_their_rows_claim() {
         &[],
     ];
     let mut wrong = Vec::new();
-    for op in ops::all() {
+    for op in namegrad_tests::ops() {
         for dtype in DType::ALL {
             let works = (0..600).any(|seed| {
                 let x = Tensor::ones(shapes[seed % 6].to_vec()).unwrap().to(dtype).unwrap();
@@ -420,16 +334,15 @@ fn gradients_have_the_names_of_the_tensors() {
 }
 
 #[test]
-fn the_page_and_its_calls_are_those_of_the_rows() {
-    let folder = namegrad_tests::root();
-    for (file, text) in [("docs/operators.md", page()), ("tests/calls/calls.rs", calls_file())] {
-        let file = folder.join(file);
-        if std::env::var_os("NAMEGRAD_BLESS").is_some() {
-            std::fs::write(&file, &text).unwrap();
-        }
-        let written = std::fs::read_to_string(&file).unwrap_or_default();
-        let stale = text.lines().zip(written.lines()).find(|(now, then)| now != then);
-        let file = file.display();
-        assert!(written == text, "{file} is stale, first at {stale:?}; NAMEGRAD_BLESS=1 rewrites it");
+fn the_page_is_that_of_the_rows() {
+    let (file, text) = (namegrad_tests::root().join("docs/operators.md"), page());
+    if std::env::var_os("NAMEGRAD_BLESS").is_some() {
+        std::fs::write(&file, &text).unwrap();
     }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let stale = text.lines().zip(written.lines()).find(|(now, then)| now != then);
+    assert!(
+        written == text,
+        "docs/operators.md is stale, first at {stale:?}; NAMEGRAD_BLESS=1 cargo test --test registry rewrites it"
+    );
 }

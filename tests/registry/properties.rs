@@ -1,8 +1,8 @@
 //! Tests every op in the registry on tensors of random shapes, names, dtypes and memory orders. A new op
-//! needs no line here, unless it takes a new kind of argument, which is then drawn in `proptest/draw.rs`.
+//! needs no line here, unless it takes a new kind of argument, which is then drawn in `tests/draw.rs`.
 
 use crate::recipe::{Recipe, close, dense, identical, recipe, recipes};
-use namegrad::ops::{self, Op, Value};
+use namegrad::ops::{Op, Value};
 use namegrad::prelude::*;
 use namegrad_tests::draw::{Draw, Drawn, SEED};
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn check(
 fn ops_by_element() {
     play(400, (recipes(), any::<u64>()), |(recipes, seed), count| {
         let inputs = recipes.map(|recipe| recipe.tensor(true));
-        for op in ops::all().filter(|op| op.info.by_element) {
+        for op in namegrad_tests::ops().filter(|op| op.info.by_element) {
             check(op, &Drawn::of(op, &inputs, &mut Draw::new(seed)), &identical, count)?;
         }
         Ok(())
@@ -139,7 +139,7 @@ fn other_ops() {
         let x = recipe.tensor(false);
         let largest = x.sizes().iter().copied().max().unwrap_or(1).max(x.numel());
         let rounded = |a: &Tensor, b: &Tensor| close(a, b, 9.0 * largest as f64);
-        for op in ops::all().filter(|op| !op.info.by_element) {
+        for op in namegrad_tests::ops().filter(|op| !op.info.by_element) {
             let sums = SUMS.0.contains(&op.info.table) || SUMS.1.contains(&op.info.name);
             let same: &dyn Fn(&Tensor, &Tensor) -> bool = if sums { &rounded } else { &identical };
             check(op, &Drawn::of(op, std::slice::from_ref(&x), &mut Draw::new(seed)), same, count)?;
@@ -173,7 +173,7 @@ fn reductions_keep_dims() {
     let reduces = |op: &&Op| op.info.args.iter().any(|arg| arg.ty == "Reduced");
     play(300, (recipe(), any::<u64>()), |(recipe, seed), count| {
         let x = recipe.tensor(false);
-        for op in ops::all().filter(reduces) {
+        for op in namegrad_tests::ops().filter(reduces) {
             let mut call = Drawn::of(op, std::slice::from_ref(&x), &mut Draw::new(seed));
             call.args.retain(|(name, _)| *name != "keepdim");
             let gone = call.call(op);
@@ -232,12 +232,12 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 && (dtype == DType::F32 || dtype == DType::I64 && op.info.name.starts_with("bitwise"))
         };
         let few = inputs([300, 450]);
-        for op in ops::all().filter(once) {
+        for op in namegrad_tests::ops().filter(once) {
             let call = Drawn::of(op, &few, &mut Draw::new(3));
             same(op.info.name, &|| call.call(op));
         }
         let [plain, transposed, other] = inputs([701, 401]);
-        for op in ops::all().filter(|op| ["reduce", "along", "pick"].contains(&op.info.table)) {
+        for op in namegrad_tests::ops().filter(|op| ["reduce", "along", "pick"].contains(&op.info.table)) {
             for dim in [Value::from([0]), [1].into(), [0, 1].into()] {
                 let dim = match (op.info.args.iter().find(|arg| arg.name == "dim").map(|arg| arg.ty), &dim) {
                     (Some("Dim"), Value::List(dims)) => dims[0].clone(),
