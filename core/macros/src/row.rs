@@ -3,7 +3,7 @@
 //! ```text
 //! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
-//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | body)
+//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | [loops] body)
 //! tensors  = tensor ("," tensor)*
 //! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
 //!          | "value" ":" "Operand" ["of" "f64"]
@@ -14,8 +14,9 @@
 //! layer    = "layer" NAME ["(" setting ("," setting)* ")"]
 //! setting  = NAME ["=" value | "if" CHECK]
 //! class    = "floats" | "integers" | "bool"
+//! loops    = "wide" | "plain" | "scalar"
 //! body     = "{" entry ("," entry)* "}"
-//! entry    = ("float" | "int" | "boolean" | "dtypes" | "before" | "like") ":" expression
+//! entry    = ("float" | "int" | "boolean" | "any" | "dtypes" | "before" | "like") ":" expression
 //! ```
 //!
 //! A single name that ends in `_` is an op that has only an in-place form and writes to its `mut x`.
@@ -24,6 +25,13 @@
 //! An argument with `or default` is required in Rust; its default applies to calls by name. A number passed
 //! as an `Operand` gets its dtype from the first tensor; with `of f64`, it keeps all its digits. An op whose
 //! first tensor is an `Operand` is not a method: `Tensor::normal(0.0, &std)`.
+//!
+//! The word before a body says how its `float` formula is compiled, for `f32` and `f64` alike. `wide`, the
+//! default, is a loop for each set of vectors: for functions that programs wait for. `plain` is one loop, for
+//! the build target: for rare functions of a few instructions, such as `isnan`. `scalar` is one function of
+//! an `f64`, called for each element: for rare functions that call others, such as `lgamma`. Integers and
+//! `bool` have one loop each, and an `any` formula, which returns one of its inputs, one for each width of
+//! an element.
 //!
 //! `constant` and `refused` are for composed ops, which otherwise have the derivative of the ops that they
 //! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a
@@ -57,6 +65,8 @@ pub(crate) struct Row {
     pub(crate) gradient: Option<Ident>,
     /// The layers that call the op.
     pub(crate) layers: Vec<Layer>,
+    /// How the loops on floats are compiled: one of [`LOOPS`], or the first of them.
+    pub(crate) loops: Option<Ident>,
     pub(crate) body: Option<Body>,
 }
 
@@ -148,7 +158,9 @@ pub(crate) struct Body {
 }
 
 /// The words that can start an entry of a body.
-const ENTRIES: [&str; 6] = ["float", "int", "boolean", "dtypes", "before", "like"];
+const ENTRIES: [&str; 7] = ["float", "int", "boolean", "any", "dtypes", "before", "like"];
+/// The words for how loops on floats are compiled.
+const LOOPS: [&str; 3] = ["wide", "plain", "scalar"];
 const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
 
 /// Parses a row, and returns whether it was read to its end. If there is an error after the parentheses, the
@@ -191,6 +203,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         rule: None,
         gradient: None,
         layers: Vec::new(),
+        loops: None,
         body: None,
     };
     let has_body = skip_row(&input.fork());
@@ -226,6 +239,7 @@ fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
         false => word(input, "refused").then(|| Ident::new("refused", name.span())),
     };
     row.layers = parse_layers(input, row)?;
+    row.loops = parse_loops(input, &name)?;
     row.body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
     if input.parse::<Option<Token![;]>>()?.is_none() && row.body.is_none() {
         let message = format!(
@@ -349,8 +363,21 @@ impl Row {
                 return Err(self.error(rule.span(), message));
             }
             let like = body.entry("like").is_some();
-            if !like && ["float", "int", "boolean"].iter().all(|class| body.entry(class).is_none()) {
-                return fail(name, "expected a formula: `{ float: x.exp() }`, or `int:`, `boolean:`".into());
+            let mut formulas =
+                body.entries.iter().map(|(entry, _)| entry).filter(|entry| {
+                    ["float", "int", "boolean", "any"].iter().any(|formula| entry == formula)
+                });
+            if !like && formulas.clone().next().is_none() {
+                let message = "expected a formula: `{ float: x.exp() }`, or `int:`, `boolean:`, `any:`";
+                return fail(name, message.into());
+            }
+            if body.entry("any").is_some()
+                && let Some(other) = formulas.find(|entry| *entry != "any")
+            {
+                return fail(other, "`any` is the formula of all dtypes: there can be no other".into());
+            }
+            if let Some(loops) = self.loops.as_ref().filter(|_| body.entry("float").is_none()) {
+                return fail(loops, format!("`{loops}` is about a formula on floats, and there is none"));
             }
         }
         Ok(())
@@ -849,6 +876,19 @@ fn parse_setting(input: ParseStream<'_>, row: &Row, layer: &Ident) -> Result<(Id
         Setting::Required
     };
     Ok((name, setting))
+}
+
+/// The word before a body.
+fn parse_loops(input: ParseStream<'_>, op: &Ident) -> Result<Option<Ident>> {
+    if !(input.peek(syn::Ident) && input.peek2(token::Brace)) {
+        return Ok(None);
+    }
+    let loops: Ident = input.parse()?;
+    if LOOPS.iter().any(|known| loops == known) {
+        return Ok(Some(loops));
+    }
+    let near = nearest(&loops.to_string(), LOOPS.iter().map(ToString::to_string));
+    Err(Error::new(loops.span(), format!("`{op}`: `{loops}` is not a way to compile its loops{near}")))
 }
 
 fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {

@@ -147,6 +147,22 @@ fn a_body_without_a_formula() {
 }
 
 #[test]
+fn an_unknown_word_for_loops() {
+    let words = ["`lgamma`: `sclar` is not a way to compile its loops", "did you mean `scalar`?"];
+    refused("/// doc\nlgamma (x) sclar { float: x.lgamma() }", "sclar", &words);
+    let words = ["`fast` is not a way to compile its loops", "there is wide, plain, scalar"];
+    refused("/// doc\nlgamma (x) fast { float: x.lgamma() }", "fast", &words);
+    let words = ["`plain` is about a formula on floats, and there is none"];
+    refused("/// doc\nnot (x) plain { int: !x }", "plain", &words);
+}
+
+#[test]
+fn a_formula_beside_that_of_all_dtypes() {
+    let row = "/// doc\nsame (x) { any: x, float: x }";
+    refused(row, "float", &["`same`: `any` is the formula of all dtypes"]);
+}
+
+#[test]
 fn an_unknown_class_of_dtypes() {
     refused(
         "/// doc\nqr (x) on float names \"keeps\";",

@@ -110,6 +110,7 @@ fn element(row: &Row, body: &Body) -> TokenStream {
             kernel.float = #like.float;
             kernel.int = #like.int;
             kernel.boolean = #like.boolean;
+            kernel.any = #like.any;
             kernel.dtypes = #like.dtypes;
         });
     }
@@ -151,32 +152,60 @@ fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenS
         let name = &tensor.name;
         quote!(#name)
     });
-    let out = if truth { quote!(bool) } else { quote!(T) };
-    let (op, bound, make) = match class.to_string().as_str() {
-        "float" => (quote!(FloatOp), quote!(Real), quote!(float_loops)),
-        "int" => (quote!(IntOp), quote!(Integer), quote!(int_loops)),
+    let (pattern, formula) = (quote!([#(#inputs),*]), quote!({ #formula }));
+    let (row_type, make) = match class.to_string().as_str() {
+        "float" => {
+            let out = if truth { quote!(bool) } else { quote!(T) };
+            let code = quote! {
+                impl cpu::FloatOp<#n, #a> for Row {
+                    const MASK: usize = #at;
+                    type Out<T: Real> = #out;
+                    #[inline(always)]
+                    #[allow(unused_variables)] // a formula need not use every argument
+                    fn f<T: Real>(#pattern: [T; #n], #mask: bool, [#(#args),*]: [T; #a]) -> #out #formula
+                }
+            };
+            let how = row.loops.clone().unwrap_or_else(|| format_ident!("wide"));
+            (code, quote!(cpu::#how::<#n, #a, Row>(kernel.to_bool)))
+        }
+        "int" => {
+            let out = if truth { quote!(bool) } else { quote!(i64) };
+            let code = quote! {
+                impl cpu::IntOp<#n, #a> for Row {
+                    const MASK: usize = #at;
+                    type Out = #out;
+                    #[inline(always)]
+                    #[allow(unused_variables)]
+                    fn f(#pattern: [i64; #n], #mask: bool, [#(#args),*]: [i64; #a]) -> #out #formula
+                }
+            };
+            (code, quote!(cpu::integers::<#n, #a, Row>(kernel.to_bool)))
+        }
+        "any" => {
+            let code = quote! {
+                impl cpu::AnyOp<#n> for Row {
+                    const MASK: usize = #at;
+                    #[inline(always)]
+                    fn f<T: Copy>(#pattern: [T; #n], #mask: bool) -> T #formula
+                }
+            };
+            (code, quote!(cpu::moving::<#n, Row>()))
+        }
         _ => {
-            return quote! {{
-                struct Row;
+            let code = quote! {
                 impl cpu::BoolOp<#n> for Row {
                     const MASK: usize = #at;
                     #[inline(always)]
-                    fn f([#(#inputs),*]: [bool; #n], #mask: bool) -> bool { #formula }
+                    fn f(#pattern: [bool; #n], #mask: bool) -> bool #formula
                 }
-                cpu::bool_loop::<#n, Row>()
-            }};
+            };
+            (code, quote!(cpu::booleans::<#n, Row>()))
         }
     };
     quote! {{
         struct Row;
-        impl cpu::#op<#n, #a> for Row {
-            const MASK: usize = #at;
-            type Out<T: #bound> = #out;
-            #[inline(always)]
-            #[allow(unused_variables)] // a formula need not use every argument
-            fn f<T: #bound>([#(#inputs),*]: [T; #n], #mask: bool, [#(#args),*]: [T; #a]) -> #out { #formula }
-        }
-        cpu::#make::<#n, #a, Row>(kernel.to_bool)
+        #row_type
+        #make
     }}
 }
 
@@ -597,7 +626,7 @@ pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
 /// The classes of dtypes that a row takes.
 fn dtypes(row: &Row) -> Vec<Ident> {
     let has = |class: &str| match &row.body {
-        Some(body) => body.entry(class).is_some(),
+        Some(body) => body.entry(class).is_some() || body.entry("any").is_some(),
         None => {
             row.classes.is_empty()
                 || row.classes.iter().any(|own| match class {

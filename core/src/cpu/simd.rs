@@ -3,7 +3,11 @@
 //! A loop is a [`Vectorized`] value. [`vectorize`] compiles it three times, for the build target, for AVX2
 //! with FMA and for AVX-512, and runs the copy that suits the CPU. Nothing else in the crate enables
 //! instructions.
+//!
+//! An x86-64 without AVX2 is rare, so its copies are as small as possible: they call long functions instead of
+//! containing them ([`Real::call`]), and a loop may be another one there ([`Simd::IS_RARE`]).
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::math::Real;
@@ -52,8 +56,11 @@ pub(crate) trait Vectorized: Sized {
 /// Runs a loop with the widest vectors of this CPU.
 #[inline]
 pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
+    // Nothing that is dropped, since the code for that would be in each copy of this function.
+    let (job, out) = (ManuallyDrop::new(job), ManuallyDrop::new(out));
+    let copy = V::COPIES[isa() as usize];
     // SAFETY: this CPU has the instructions that `isa` found.
-    unsafe { vectorize_for(isa(), job, out) }
+    unsafe { copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
 }
 
 /// Runs a loop with the widest vectors of a CPU that has more than the build target guarantees. It is not
@@ -71,27 +78,37 @@ pub(crate) fn vectorize_wide<V: Vectorized>(job: V, out: V::Out<'_>) {
     }
 }
 
-/// Runs a loop with the given instructions.
-///
-/// # Safety
-/// This CPU has the instructions.
-#[inline(always)]
-pub(crate) unsafe fn vectorize_for<V: Vectorized>(isa: Isa, job: V, out: V::Out<'_>) {
-    // The caller guarantees the tokens. They are made without a call, since each copy of this function would
-    // have to drop the job if a call panicked.
-    match isa {
-        Isa::Baseline => Baseline.run(job, out),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => Avx2(()).run(job, out),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => Avx512(()).run(job, out),
+/// The copies of a loop, in the order of [`Isa`].
+trait Copies: Vectorized {
+    const COPIES: [CopyOf<Self>; Isa::COUNT];
+}
+
+/// A loop, compiled for the instructions of an [`Isa`], which the CPU must have.
+type CopyOf<V> = for<'a> unsafe fn(V, <V as Vectorized>::Out<'a>);
+
+impl<V: Vectorized> Copies for V {
+    #[cfg(not(target_arch = "x86_64"))]
+    const COPIES: [CopyOf<V>; Isa::COUNT] = [<V as OnBaseline>::compiled];
+    #[cfg(target_arch = "x86_64")]
+    const COPIES: [CopyOf<V>; Isa::COUNT] =
+        [<V as OnBaseline>::compiled, <V as OnAvx2>::compiled, <V as OnAvx512>::compiled];
+}
+
+/// Loops with a copy for the build target.
+trait OnBaseline: Vectorized {
+    unsafe fn compiled(self, out: Self::Out<'_>) {
+        self.run(Baseline, out);
     }
 }
+impl<V: Vectorized> OnBaseline for V {}
 
 /// A set of instructions, as a value that exists only where the CPU has them.
 pub(crate) trait Simd: Copy {
     /// The same as an [`Isa`].
     const ISA: Isa;
+    /// Whether few CPUs that run this build have no more than these instructions, so that small code counts
+    /// more than fast code.
+    const IS_RARE: bool;
     /// `T`, with fused multiply-add if there is one. It has the layout of `T`.
     type Number<T: Real>: Real;
     /// The vectors in which products of `T` are computed.
@@ -126,6 +143,7 @@ pub(crate) struct Baseline;
 
 impl Simd for Baseline {
     const ISA: Isa = Isa::Baseline;
+    const IS_RARE: bool = cfg!(target_arch = "x86_64");
     type Number<T: Real> = T;
     type Lanes<T: Accumulator> = T::Baseline;
 
@@ -150,9 +168,10 @@ impl Simd for Baseline {
     }
 }
 
-/// The instruction sets of x86-64. A row has the doc, the name and the CPU features of one.
+/// The instruction sets of x86-64. A row has the doc, the name, the trait with its copies of loops and the CPU
+/// features of one.
 ///
-/// The row `Avx2: "avx2", "fma", "f16c";` becomes
+/// The row `Avx2 OnAvx2: "avx2", "fma", "f16c";` becomes
 ///
 /// ```ignore
 /// pub(crate) struct Avx2(());
@@ -167,25 +186,24 @@ impl Simd for Baseline {
 ///     }
 /// }
 ///
+/// trait OnAvx2: Vectorized {
+///     #[target_feature(enable = "avx2", enable = "fma", enable = "f16c")]
+///     unsafe fn compiled(self, out: Self::Out<'_>) {
+///         self.run(Avx2(()), out);
+///     }
+/// }
+/// impl<V: Vectorized> OnAvx2 for V {}
+///
 /// impl Simd for Avx2 {
 ///     const ISA: Isa = Isa::Avx2;
 ///     type Number<T: Real> = T::Fused;
 ///     type Lanes<T: Accumulator> = T::Avx2;
 ///     ...
-///     fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
-///         trait Compiled: Vectorized {
-///             #[target_feature(enable = "avx2", enable = "fma", enable = "f16c")]
-///             unsafe fn compiled(self, simd: Avx2, out: Self::Out<'_>) {
-///                 self.run(simd, out);
-///             }
-///         }
-///         ...
-///     }
 /// }
 /// ```
 #[cfg(target_arch = "x86_64")]
 macro_rules! instructions {
-    ($($(#[$doc:meta])* $Name:ident: $($feature:tt),*;)*) => {$(
+    ($($(#[$doc:meta])* $Name:ident $OnName:ident: $($feature:tt),*;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(crate) struct $Name(());
@@ -204,8 +222,19 @@ macro_rules! instructions {
             }
         }
 
+        /// Loops with a copy for these instructions. It is a method of the loop, so that the compiler builds
+        /// each one with the module that has its type, and several modules at a time.
+        trait $OnName: Vectorized {
+            #[target_feature($(enable = $feature),*)]
+            unsafe fn compiled(self, out: Self::Out<'_>) {
+                self.run($Name(()), out);
+            }
+        }
+        impl<V: Vectorized> $OnName for V {}
+
         impl Simd for $Name {
             const ISA: Isa = Isa::$Name;
+            const IS_RARE: bool = false;
             type Number<T: Real> = T::Fused;
             type Lanes<T: Accumulator> = T::$Name;
 
@@ -216,17 +245,8 @@ macro_rules! instructions {
 
             #[inline(always)]
             fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
-                // A method of the loop, so that the compiler builds each one with the module that has its
-                // type, and several modules at a time.
-                trait Compiled: Vectorized {
-                    #[target_feature($(enable = $feature),*)]
-                    unsafe fn compiled(self, simd: $Name, out: Self::Out<'_>) {
-                        self.run(simd, out);
-                    }
-                }
-                impl<V: Vectorized> Compiled for V {}
                 // SAFETY: there is a token only where the CPU has these features.
-                unsafe { job.compiled(self, out) }
+                unsafe { $OnName::compiled(job, out) }
             }
 
             #[inline(always)]
@@ -245,9 +265,9 @@ macro_rules! instructions {
 #[cfg(target_arch = "x86_64")]
 instructions! {
     /// AVX2 with fused multiply-add and half-precision conversions.
-    Avx2: "avx2", "fma", "f16c";
+    Avx2 OnAvx2: "avx2", "fma", "f16c";
     /// AVX-512 F, BW, DQ and VL on top of that.
-    Avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c";
+    Avx512 OnAvx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c";
 }
 
 /// A set of instructions that loops are compiled for, from the narrowest to the widest.
@@ -259,6 +279,11 @@ pub(crate) enum Isa {
     Avx2 = 1,
     #[cfg(target_arch = "x86_64")]
     Avx512 = 2,
+}
+
+impl Isa {
+    /// The number of sets.
+    const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
 }
 
 /// The instruction set that loops run with: the widest of this CPU, unless [`VARIABLE`] names a narrower one.
@@ -320,6 +345,16 @@ fn widest() -> Isa {
         return Isa::Avx2;
     }
     Isa::Baseline
+}
+
+/// Runs a loop with the given instructions.
+///
+/// # Safety
+/// This CPU has the instructions.
+#[cfg(test)]
+pub(crate) unsafe fn vectorize_for<V: Vectorized>(isa: Isa, job: V, out: V::Out<'_>) {
+    // SAFETY: the caller's contract.
+    unsafe { V::COPIES[isa as usize](job, out) }
 }
 
 /// The instruction sets that this CPU has, the baseline first.

@@ -21,25 +21,25 @@ ops! { binary;
     /// `x / other`; dividing integers gives floats.
     div div_ (x, other) { float: x / other }
     /// `x / other` rounded down.
-    floor_divide floor_divide_ (x, other) { float: x.div_floor(other), int: x.div_floor(other), before: no_zero }
+    floor_divide floor_divide_ (x, other) scalar { float: x.div_floor(other), int: x.floor_div(other), before: no_zero }
     /// `x / other` rounded toward zero.
-    trunc_divide trunc_divide_ (x, other) { float: (x / other).trunc(), int: x.div_trunc(other), before: no_zero }
+    trunc_divide trunc_divide_ (x, other) plain { float: (x / other).trunc(), int: x.wrapping_div(other), before: no_zero }
     /// The remainder of `x / other` with the sign of `x`.
-    fmod fmod_ (x, other) { float: x % other, int: x.rem_trunc(other), before: no_zero }
+    fmod fmod_ (x, other) scalar { float: x % other, int: x.wrapping_rem(other), before: no_zero }
     /// The remainder of `x / other` with the sign of `other`.
-    remainder remainder_ (x, other) { float: x.remainder(other), int: x.rem_floor(other), before: no_zero }
+    remainder remainder_ (x, other) scalar { float: x.remainder(other), int: x.floor_rem(other), before: no_zero }
     /// `x^exponent`. For integers, a negative number as the exponent is an error; with a tensor of exponents,
     /// a negative power of anything but 1 and -1 is 0.
     pow pow_ (x, exponent) { float: x.powf(exponent), int: x.power(exponent), before: powers }
     /// The angle of the point with abscissa `other` and ordinate `x`: `atan(x / other)` in the right
     /// quadrant, in radians.
-    atan2 atan2_ (x, other) { float: x.atan2(other) }
+    atan2 atan2_ (x, other) scalar { float: x.atan2(other) }
     /// `√(x² + other²)` without overflow.
-    hypot hypot_ (x, other) { float: x.hypot(other), dtypes: Dtypes::Floats }
+    hypot hypot_ (x, other) scalar { float: x.hypot(other), dtypes: Dtypes::Floats }
     /// `ln(e^x + e^other)` without overflow.
-    logaddexp (x, other) { float: x.logaddexp(other) }
+    logaddexp (x, other) scalar { float: x.logaddexp(other) }
     /// `log2(2^x + 2^other)` without overflow.
-    logaddexp2 (x, other) { float: x.logaddexp2(other) }
+    logaddexp2 (x, other) scalar { float: x.logaddexp2(other) }
     /// `x ln other`, and 0 where `x` is 0.
     xlogy xlogy_ (x, other) { float: x.xlogy(other) }
     /// The cross entropy `-(other ln x + (1 - other) ln(1 - x))` of a probability `x` with the target
@@ -52,15 +52,15 @@ ops! { binary;
         dtypes: Dtypes::Floats
     }
     /// `|x|` with the sign of `other`.
-    copysign copysign_ (x, other) { float: x.copysign(other) }
+    copysign copysign_ (x, other) plain { float: x.copysign(other) }
     /// The larger of `x` and `other`; NaN if either is.
     maximum (x, other) { float: x.maximum(other), int: x.max(other), boolean: x | other, before: numbers_fit }
     /// The smaller of `x` and `other`; NaN if either is.
     minimum (x, other) { float: x.minimum(other), int: x.min(other), boolean: x & other, before: numbers_fit }
     /// The larger of `x` and `other`; if one is NaN, the other one.
-    fmax (x, other) { float: x.fmax(other), int: x.max(other), boolean: x | other, before: numbers_fit }
+    fmax (x, other) plain { float: x.fmax(other), int: x.max(other), boolean: x | other, before: numbers_fit }
     /// The smaller of `x` and `other`; if one is NaN, the other one.
-    fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other, before: numbers_fit }
+    fmin (x, other) plain { float: x.fmin(other), int: x.min(other), boolean: x & other, before: numbers_fit }
     /// The larger of `x` and the lower bound `min`. This is [`maximum`](Self::maximum), except that the
     /// gradient goes to `x` if both are equal.
     clamp_min clamp_min_ (x, min) { like: maximum, before: numbers_fit }
@@ -68,29 +68,29 @@ ops! { binary;
     /// gradient goes to `x` if both are equal.
     clamp_max clamp_max_ (x, max) { like: minimum, before: numbers_fit }
     /// The Heaviside step function: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
-    heaviside heaviside_ (x, values) {
+    heaviside heaviside_ (x, values) plain {
         float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
-        int: if x == T::ZERO { values } else { x.max(T::ZERO).sign() },
+        int: if x == 0 { values } else { x.max(0).signum() },
         boolean: x | values, before: numbers_fit
     }
     /// Whether `x = other`, for each element.
-    eq eq_ (x, other) -> bool { float: x == other, int: x == other, boolean: x == other }
+    eq eq_ (x, other) -> bool plain { float: x == other, int: x == other, boolean: x == other }
     /// Whether `x ≠ other`, for each element.
-    ne ne_ (x, other) -> bool { float: x != other, int: x != other, boolean: x != other }
+    ne ne_ (x, other) -> bool plain { float: x != other, int: x != other, boolean: x != other }
     /// Whether `x < other`, for each element.
-    lt lt_ (x, other) -> bool { float: x < other, int: x < other, boolean: !x & other }
+    lt lt_ (x, other) -> bool plain { float: x < other, int: x < other, boolean: !x & other }
     /// Whether `x ≤ other`, for each element.
-    le le_ (x, other) -> bool { float: x <= other, int: x <= other, boolean: x <= other }
+    le le_ (x, other) -> bool plain { float: x <= other, int: x <= other, boolean: x <= other }
     /// Whether `x > other`, for each element.
-    gt gt_ (x, other) -> bool { float: x > other, int: x > other, boolean: x & !other }
+    gt gt_ (x, other) -> bool plain { float: x > other, int: x > other, boolean: x & !other }
     /// Whether `x ≥ other`, for each element.
-    ge ge_ (x, other) -> bool { float: x >= other, int: x >= other, boolean: x >= other }
+    ge ge_ (x, other) -> bool plain { float: x >= other, int: x >= other, boolean: x >= other }
     /// Whether both elements are nonzero.
-    logical_and logical_and_ (x, other) -> bool { float: (x != T::ZERO) & (other != T::ZERO), int: (x != T::ZERO) & (other != T::ZERO), boolean: x & other }
+    logical_and logical_and_ (x, other) -> bool plain { float: (x != T::ZERO) & (other != T::ZERO), int: (x != 0) & (other != 0), boolean: x & other }
     /// Whether at least one of the elements is nonzero.
-    logical_or logical_or_ (x, other) -> bool { float: (x != T::ZERO) | (other != T::ZERO), int: (x != T::ZERO) | (other != T::ZERO), boolean: x | other }
+    logical_or logical_or_ (x, other) -> bool plain { float: (x != T::ZERO) | (other != T::ZERO), int: (x != 0) | (other != 0), boolean: x | other }
     /// Whether exactly one of the elements is nonzero.
-    logical_xor logical_xor_ (x, other) -> bool { float: (x != T::ZERO) ^ (other != T::ZERO), int: (x != T::ZERO) ^ (other != T::ZERO), boolean: x ^ other }
+    logical_xor logical_xor_ (x, other) -> bool plain { float: (x != T::ZERO) ^ (other != T::ZERO), int: (x != 0) ^ (other != 0), boolean: x ^ other }
     /// The bitwise "and".
     bitwise_and bitwise_and_ (x, other) { int: x & other, boolean: x & other }
     /// The bitwise "or".
@@ -128,8 +128,7 @@ ops! { binary;
     /// # Ok::<(), Error>(())
     /// ```
     choose (condition: bool, x, other) {
-        float: if condition { x } else { other }, int: if condition { x } else { other },
-        boolean: if condition { x } else { other }, before: numbers_fit
+        any: if condition { x } else { other }, before: numbers_fit
     }
     /// The tensor with `value`, a number or 0-d tensor, where `mask` is true. The mask broadcasts to the
     /// tensor.
@@ -141,8 +140,7 @@ ops! { binary;
     /// # Ok::<(), Error>(())
     /// ```
     masked_fill masked_fill_ (x, mask: bool, value) {
-        float: if mask { value } else { x }, int: if mask { value } else { x }, boolean: if mask { value } else { x },
-        dtypes: Dtypes::OfFirst, before: one_value
+        any: if mask { value } else { x }, dtypes: Dtypes::OfFirst, before: one_value
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ops::unify::unify;
 use crate::sizes::broadcast;
 use crate::tensor::range::beyond;
 use crate::tensor::{NamedTensor, Unwritten};
+use smallvec::SmallVec;
 use std::panic::Location;
 
 /// An elementwise op: a row of a table.
@@ -22,10 +23,12 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) name: &'static str,
     /// The loops on `f32` and `f64`.
     pub(crate) float: Option<[Loop<N>; 2]>,
-    /// The loops on `u8`, `i8`, `i16`, `i32`, `i64`.
-    pub(crate) int: Option<[Loop<N>; 5]>,
+    /// The loop on `i64`, for all integers.
+    pub(crate) int: Option<Loop<N>>,
     /// The loop on `bool`.
     pub(crate) boolean: Option<Loop<N>>,
+    /// The loops on elements of 1, 2, 4 and 8 bytes, if the op only moves elements.
+    pub(crate) any: Option<[Loop<N>; 4]>,
     /// Whether the result is `bool` for all inputs.
     pub(crate) to_bool: bool,
     /// The input that is a `bool` mask and does not affect the dtype of the result.
@@ -103,6 +106,25 @@ fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
     }
 }
 
+/// The arguments of an op on a narrow integer, limited to its range: for example, -1 as a bound for bytes
+/// becomes 0.
+#[inline]
+fn saturated(dtype: DType, args: &[Scalar]) -> SmallVec<[Scalar; 2]> {
+    let mut args = SmallVec::from_slice(args);
+    if dtype.category() == Category::Integer && dtype != DType::I64 {
+        let bits = 8 * dtype.itemsize() as u32 - u32::from(dtype.is_signed());
+        let (low, high) = (if dtype.is_signed() { -1 << bits } else { 0 }, (1 << bits) - 1);
+        for arg in &mut args {
+            let whole = match *arg {
+                Scalar::Float(value) => value as i64, // also saturates
+                value => value.to_i64(),
+            };
+            *arg = Scalar::Int(whole.clamp(low, high));
+        }
+    }
+    args
+}
+
 /// A tensor as the loops see it.
 #[inline]
 fn source(x: &NamedTensor) -> Source<'_> {
@@ -173,7 +195,8 @@ impl Kernel<3> {
 impl<const N: usize> Kernel<N> {
     /// A kernel without loops.
     pub(crate) const fn new(name: &'static str, to_bool: bool, mask: Option<usize>) -> Kernel<N> {
-        Kernel { name, float: None, int: None, boolean: None, to_bool, mask, before: None, dtypes: None }
+        let (before, dtypes) = (None, None);
+        Kernel { name, float: None, int: None, boolean: None, any: None, to_bool, mask, before, dtypes }
     }
 
     /// The dtype of the computation, before half types are widened; also the dtype of the result, unless that
@@ -269,17 +292,24 @@ impl<const N: usize> Kernel<N> {
 
     #[inline]
     fn loop_for(&self, dtype: DType) -> Loop<N> {
-        let found = match dtype.compute() {
-            DType::Bool => self.boolean,
-            DType::U8 => self.int.map(|loops| loops[0]),
-            DType::I8 => self.int.map(|loops| loops[1]),
-            DType::I16 => self.int.map(|loops| loops[2]),
-            DType::I32 => self.int.map(|loops| loops[3]),
-            DType::I64 => self.int.map(|loops| loops[4]),
-            DType::F64 => self.float.map(|loops| loops[1]),
-            _ => self.float.map(|loops| loops[0]),
+        let found = match (self.any, dtype) {
+            (Some(loops), _) => Some(loops[dtype.itemsize().trailing_zeros() as usize]),
+            (None, DType::Bool) => self.boolean,
+            (None, DType::F64) => self.float.map(|loops| loops[1]),
+            (None, _) if dtype.is_floating_point() => self.float.map(|loops| loops[0]),
+            _ => self.int,
         };
         found.expect("compute_dtype chose a dtype that the row has")
+    }
+
+    /// The dtype of the loop for `dtype`.
+    #[inline]
+    fn computes(&self, dtype: DType) -> DType {
+        match dtype {
+            _ if self.any.is_some() => dtype,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 => DType::I64,
+            _ => dtype.compute(),
+        }
     }
 
     /// Applies the op to `inputs` with the arguments of the row: dtypes promote, sizes broadcast, names
@@ -302,7 +332,7 @@ impl<const N: usize> Kernel<N> {
         };
         if alike
             && inputs.iter().all(|x| x.is_contiguous())
-            && first.dtype().compute() == first.dtype()
+            && self.computes(first.dtype()) == first.dtype()
             && self.has(first.dtype())
         {
             return self.apply_alike(inputs, args);
@@ -323,7 +353,7 @@ impl<const N: usize> Kernel<N> {
     /// The dtypes in which the loop for `dtype` reads its inputs.
     #[inline]
     fn reads(&self, dtype: DType) -> [DType; N] {
-        let mut reads = [dtype.compute(); N];
+        let mut reads = [self.computes(dtype); N];
         if let Some(at) = self.mask {
             reads[at] = DType::Bool;
         }
@@ -333,7 +363,7 @@ impl<const N: usize> Kernel<N> {
     /// The dtype of the result of the loop for `dtype`.
     #[inline]
     fn makes(&self, dtype: DType) -> DType {
-        if self.to_bool { DType::Bool } else { dtype.compute() }
+        if self.to_bool { DType::Bool } else { self.computes(dtype) }
     }
 
     /// The most common case: dense inputs of the same dtype, sizes and names.
@@ -354,11 +384,12 @@ impl<const N: usize> Kernel<N> {
     /// Whether there is a loop for this dtype.
     #[inline]
     fn has(&self, dtype: DType) -> bool {
-        match dtype.category() {
+        let own = match dtype.category() {
             Category::Float => self.float.is_some(),
             Category::Integer => self.int.is_some(),
             Category::Bool => self.boolean.is_some(),
-        }
+        };
+        own || self.any.is_some()
     }
 
     /// Applies the op with a given `dtype`, for ops in which an input does not take part in promotion.
@@ -369,16 +400,33 @@ impl<const N: usize> Kernel<N> {
         inputs: [&NamedTensor; N],
         args: &[Scalar],
     ) -> Result<NamedTensor> {
+        let (cast, args) = (self.narrowed(dtype, &inputs)?, saturated(dtype, args));
+        let inputs = if cast.is_empty() { inputs } else { std::array::from_fn(|k| &cast[k]) };
         let names = self.names(&inputs)?;
         let sizes = self.sizes(&inputs)?;
         let out_dtype = if self.to_bool { DType::Bool } else { dtype };
         let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
         let to = out.ptr_mut();
-        let job = self.job(dtype, inputs.map(source), args, out.sizes(), out_dtype);
+        let job = self.job(dtype, inputs.map(source), &args, out.sizes(), out_dtype);
         // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
         unsafe { drive(job, to, false) };
         // SAFETY: the loop writes each element.
         Ok(unsafe { out.written() })
+    }
+
+    /// The inputs cast to `dtype`, if the loop computes in a wider integer and one of them is beyond `dtype`:
+    /// a 0-d tensor, which does not take part in promotion. Otherwise an empty list.
+    #[inline]
+    #[track_caller]
+    fn narrowed(&self, dtype: DType, inputs: &[&NamedTensor]) -> Result<Vec<NamedTensor>> {
+        let beyond = |x: &&NamedTensor| dtype.promote(x.dtype()) != dtype;
+        match self.computes(dtype) == DType::I64 && dtype != DType::I64 && inputs.iter().any(beyond) {
+            true => inputs
+                .iter()
+                .map(|x| x.to(if x.dtype() == DType::Bool { DType::Bool } else { dtype }))
+                .collect(),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// The loop for `dtype` over these inputs.
@@ -418,6 +466,10 @@ impl<const N: usize> Kernel<N> {
             return kernel.apply_in_place(x, &[], &[]);
         }
         let dtype = self.compute_dtype(&inputs)?;
+        let (cast, args) = (self.narrowed(dtype, others)?, saturated(dtype, args));
+        let cast: SmallVec<[&NamedTensor; 2]> = cast.iter().collect();
+        let others = if cast.is_empty() { others } else { &cast };
+        inputs[1..].copy_from_slice(others);
         let names = self.names(&inputs)?;
         let sizes = self.sizes(&inputs)?;
         if sizes[..] != *x.sizes() {
@@ -446,14 +498,14 @@ impl<const N: usize> Kernel<N> {
             let to = x.ptr_mut();
             let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
             let sources = std::array::from_fn(|k| if k == 0 { own } else { source(others[k - 1]) });
-            let job = self.job(dtype, sources, args, &sizes, out_dtype);
+            let job = self.job(dtype, sources, &args, &sizes, out_dtype);
             // SAFETY: `x` is dense, has the broadcast sizes, and its buffer is not shared; with `aliased`,
             // each chunk is copied before it is overwritten.
             unsafe { drive(job, to, true) };
             x.set_names(names);
         } else {
             let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
-            let job = self.job(dtype, inputs.map(source), args, &sizes, out_dtype);
+            let job = self.job(dtype, inputs.map(source), &args, &sizes, out_dtype);
             // SAFETY: as in `apply_as`.
             unsafe { drive(job, out.ptr_mut(), false) };
             // SAFETY: the loop writes each element.

@@ -51,7 +51,7 @@ namegrad_macros::kernels! {
     /// `g / (1 + e^x)`.
     logsigmoid (x, g) { float: g * (-x).sigmoid() }
     /// `g e^(x / alpha)` for `x <= 0`, else `g`.
-    celu (x, g; alpha: f64) { float: if x <= T::ZERO { g * (x / alpha).exp() } else { g } }
+    celu (x, g; alpha: f64) scalar { float: if x <= T::ZERO { g * (x / alpha).exp() } else { g } }
 }
 
 /// The gradient along the middle dim of `[outer, n, inner]`, computed from the result and its gradient.

@@ -1,9 +1,10 @@
 //! Elementwise ops on one tensor. The result has the names of the input.
 //!
-//! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers,
-//! `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default float;
-//! otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and `before` a
-//! function that checks the inputs before the op runs.
+//! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers (as
+//! `i64`), `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default
+//! float; otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and `before` a
+//! function that checks the inputs before the op runs. `plain` and `scalar` are for rare functions, whose loops
+//! are not compiled for all sets of vectors.
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,9 +25,9 @@ ops! { unary;
     /// `-x` of each element.
     neg neg_ (x) { float: -x, int: x.wrapping_neg() }
     /// `x` itself: the unary plus operator.
-    positive (x) { float: x, int: x }
+    positive (x) plain { float: x, int: x }
     /// -1, 0 or 1: the sign of each element; NaN gives 0.
-    sign sign_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
+    sign sign_ (x) plain { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.signum(), boolean: x }
     /// The same as [`sign`](Self::sign); in PyTorch the two differ only for complex numbers.
     sgn sgn_ (x) { like: sign }
     /// The largest integer not greater than each element.
@@ -44,7 +45,7 @@ ops! { unary;
     /// assert_eq!(x.round_with(RoundOptions::new().decimals(-1))?.to_vec::<f32>()?, [10.0, -70.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    round round_ (x; decimals: isize = 0) {
+    round round_ (x; decimals: isize = 0) plain {
         float: {
             let power = T::from_f64(10f64.powi(decimals.to_f64().abs() as i32));
             if decimals > T::ZERO { (x * power).round() / power } else { (x / power).round() * power }
@@ -54,7 +55,7 @@ ops! { unary;
     /// Each element without its fractional part.
     trunc trunc_ (x) { float: x.trunc(), int: x }
     /// The fractional part of each element: `x - trunc(x)`.
-    frac frac_ (x) { float: x.frac(), dtypes: Dtypes::Floats }
+    frac frac_ (x) plain { float: x.frac(), dtypes: Dtypes::Floats }
     /// `x²` of each element; `bool` gives `i64`.
     square square_ (x) { float: x * x, int: x.wrapping_mul(x), dtypes: Dtypes::BoolAsInt }
     /// `√x` of each element; NaN below 0.
@@ -66,51 +67,51 @@ ops! { unary;
     /// `e^x` of each element.
     exp exp_ (x) { float: x.exp() }
     /// `2^x` of each element.
-    exp2 exp2_ (x) { float: x.exp2() }
+    exp2 exp2_ (x) scalar { float: x.exp2() }
     /// `e^x - 1` of each element, accurate for small `x`.
     expm1 expm1_ (x) { float: x.exp_m1() }
     /// The natural logarithm of each element; -inf at 0, NaN below.
     log log_ (x) { float: x.ln() }
     /// The logarithm to base 2 of each element.
-    log2 log2_ (x) { float: x.log2() }
+    log2 log2_ (x) scalar { float: x.log2() }
     /// The logarithm to base 10 of each element.
-    log10 log10_ (x) { float: x.log10() }
+    log10 log10_ (x) scalar { float: x.log10() }
     /// `ln(1 + x)` of each element, accurate for small `x`.
     log1p log1p_ (x) { float: x.ln_1p() }
     /// The sine of each element, in radians.
-    sin sin_ (x) { float: x.sin() }
+    sin sin_ (x) scalar { float: x.sin() }
     /// The cosine of each element, in radians.
-    cos cos_ (x) { float: x.cos() }
+    cos cos_ (x) scalar { float: x.cos() }
     /// The tangent of each element, in radians.
-    tan tan_ (x) { float: x.tan() }
+    tan tan_ (x) scalar { float: x.tan() }
     /// The arc sine of each element, in radians; NaN outside [-1, 1].
-    asin asin_ (x) { float: x.asin() }
+    asin asin_ (x) scalar { float: x.asin() }
     /// The arc cosine of each element, in radians; NaN outside [-1, 1].
-    acos acos_ (x) { float: x.acos() }
+    acos acos_ (x) scalar { float: x.acos() }
     /// The arc tangent of each element, in radians.
-    atan atan_ (x) { float: x.atan() }
+    atan atan_ (x) scalar { float: x.atan() }
     /// The hyperbolic sine of each element.
-    sinh sinh_ (x) { float: x.sinh() }
+    sinh sinh_ (x) scalar { float: x.sinh() }
     /// The hyperbolic cosine of each element.
-    cosh cosh_ (x) { float: x.cosh() }
+    cosh cosh_ (x) scalar { float: x.cosh() }
     /// The hyperbolic tangent of each element.
     tanh tanh_ (x) { float: x.tanh() }
     /// The inverse hyperbolic sine of each element.
-    asinh asinh_ (x) { float: x.asinh() }
+    asinh asinh_ (x) scalar { float: x.asinh() }
     /// The inverse hyperbolic cosine of each element; NaN below 1.
-    acosh acosh_ (x) { float: x.acosh() }
+    acosh acosh_ (x) scalar { float: x.acosh() }
     /// The inverse hyperbolic tangent of each element; NaN outside [-1, 1].
-    atanh atanh_ (x) { float: x.atanh() }
+    atanh atanh_ (x) scalar { float: x.atanh() }
     /// `sin(πx) / (πx)` of each element, 1 at 0; NaN at infinity.
-    sinc sinc_ (x) { float: x.sinc() }
+    sinc sinc_ (x) scalar { float: x.sinc() }
     /// Degrees to radians: `x π / 180`.
-    deg2rad deg2rad_ (x) { float: x.deg2rad() }
+    deg2rad deg2rad_ (x) plain { float: x.deg2rad() }
     /// Radians to degrees: `x 180 / π`.
-    rad2deg rad2deg_ (x) { float: x.rad2deg() }
+    rad2deg rad2deg_ (x) plain { float: x.rad2deg() }
     /// `1 / (1 + e^-x)` of each element.
     sigmoid sigmoid_ (x) { float: x.sigmoid() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
-    relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
+    relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(0) }
     /// `x Φ(x)` of each element, where `Φ` is the distribution function of the normal distribution:
     /// `x/2 (1 + erf(x/√2))`.
     gelu gelu_ (x) { float: x.gelu(), dtypes: Dtypes::Floats }
@@ -119,53 +120,53 @@ ops! { unary;
     /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
     erf erf_ (x) { float: x.erf() }
     /// `1 - erf(x)`, accurate for large `x`.
-    erfc erfc_ (x) { float: x.erfc() }
+    erfc erfc_ (x) scalar { float: x.erfc() }
     /// The inverse of [`erf`](Self::erf); infinite at ±1, NaN outside.
-    erfinv erfinv_ (x) { float: x.erfinv() }
+    erfinv erfinv_ (x) scalar { float: x.erfinv() }
     /// The logarithm of the absolute value of the gamma function.
-    lgamma lgamma_ (x) { float: x.lgamma() }
+    lgamma lgamma_ (x) scalar { float: x.lgamma() }
     /// The derivative of [`lgamma`](Self::lgamma).
-    digamma digamma_ (x) { float: x.digamma() }
+    digamma digamma_ (x) scalar { float: x.digamma() }
     /// The modified Bessel function of the first kind of order 0; NaN at infinity.
-    i0 i0_ (x) { float: x.i0() }
+    i0 i0_ (x) scalar { float: x.i0() }
     /// `e^-|x|` times [`i0`](Self::i0), without overflow.
-    i0e (x) { float: x.i0e() }
+    i0e (x) scalar { float: x.i0e() }
     /// The modified Bessel function of the first kind of order 1; NaN at infinity.
-    i1 (x) { float: x.i1() }
+    i1 (x) scalar { float: x.i1() }
     /// `e^-|x|` times [`i1`](Self::i1), without overflow.
-    i1e (x) { float: x.i1e() }
+    i1e (x) scalar { float: x.i1e() }
     /// `e^(x²) erfc(x)`, without overflow for large `x`.
-    erfcx (x) { float: x.erfcx() }
+    erfcx (x) scalar { float: x.erfcx() }
     /// The distribution function of the standard normal distribution: `erfc(-x/√2) / 2`.
-    ndtr (x) { float: x.ndtr() }
+    ndtr (x) scalar { float: x.ndtr() }
     /// The inverse of [`ndtr`](Self::ndtr); infinite at 0 and 1, NaN outside.
-    ndtri (x) { float: x.ndtri() }
+    ndtri (x) scalar { float: x.ndtri() }
     /// The logarithm of [`ndtr`](Self::ndtr), accurate for large negative `x`.
-    log_ndtr (x) { float: x.log_ndtr() }
+    log_ndtr (x) scalar { float: x.log_ndtr() }
     /// `-x ln x`, which is 0 at 0 and -inf below: the contribution of one outcome to the entropy.
-    entr (x) { float: x.entr() }
+    entr (x) scalar { float: x.entr() }
     /// The bitwise "not" of integers; the logical "not" of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
     /// Whether each element is zero or false.
-    logical_not logical_not_ (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
+    logical_not logical_not_ (x) -> bool plain { float: x == T::ZERO, int: x == 0, boolean: !x }
     /// Whether the sign bit of each element is set, which includes -0.
-    signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x < T::ZERO, boolean: x & !x }
+    signbit (x) -> bool plain { float: T::ONE.copysign(x) < T::ZERO, int: x < 0, boolean: x & !x }
     /// Whether each element is NaN.
-    isnan (x) -> bool { float: x.is_nan(), int: false, boolean: x & !x }
+    isnan (x) -> bool plain { float: x.is_nan(), int: false, boolean: x & !x }
     /// Whether each element is infinite.
-    isinf (x) -> bool { float: x.is_infinite(), int: false, boolean: x & !x }
+    isinf (x) -> bool plain { float: x.is_infinite(), int: false, boolean: x & !x }
     /// Whether each element is finite: neither infinite nor NaN.
-    isfinite (x) -> bool { float: x.is_finite(), int: true, boolean: x | !x }
+    isfinite (x) -> bool plain { float: x.is_finite(), int: true, boolean: x | !x }
     /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid). Outside [0, 1], the
     /// result and the derivative are NaN. If `eps` is 0 or more, `x` is first clamped to [`eps`, `1 - eps`],
     /// outside of which the derivative is 0.
-    logit logit_ (x; eps: f64 = -1.0) {
+    logit logit_ (x; eps: f64 = -1.0) scalar {
         float: x.maximum(if eps < T::ZERO { T::NEG_INFINITY } else { eps })
             .minimum(if eps < T::ZERO { T::INFINITY } else { T::ONE - eps }).logit()
     }
     /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over `k ≥ 0`;
     /// `digamma` itself for 0.
-    polygamma polygamma_ (x; n: usize) { float: x.polygamma(n.to_f64() as u32) }
+    polygamma polygamma_ (x; n: usize) scalar { float: x.polygamma(n.to_f64() as u32) }
     /// `x` for `x > 0`, else `alpha (e^x - 1)`.
     elu elu_ (x; alpha: f64 = 1.0) { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }
     /// `x` for `x > 0`, else `negative_slope x`.
@@ -183,12 +184,12 @@ ops! { unary;
         float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val), before: in_order
     }
     /// `x` for `x > threshold`, else `value`; NaN stays NaN. The derivative is 0 at the threshold.
-    threshold threshold_ (x; threshold: Scalar, value: Scalar) {
+    threshold threshold_ (x; threshold: Scalar, value: Scalar) plain {
         float: if x <= threshold { value } else { x }, int: if x <= threshold { value } else { x }
     }
     /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: an [`elu`](Self::elu) whose slope at 0 is 1 for
     /// every `alpha`.
-    celu celu_ (x; alpha: f64 = 1.0) {
+    celu celu_ (x; alpha: f64 = 1.0) scalar {
         float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats, before: no_zero_alpha
     }
     /// `scale x` for `x > 0`, else `scale alpha (e^x - 1)`: an [`elu`](Self::elu) whose constants keep the

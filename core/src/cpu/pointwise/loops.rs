@@ -1,6 +1,10 @@
 //! The loops of a row: its formula, compiled into a loop for each dtype that kernels compute in.
+//!
+//! Loops are the largest part of a build, so a row says how many of them its formula is worth: [`wide`] for
+//! functions that programs wait for, [`plain`] for rare ones of a few instructions, [`scalar`] for rare ones
+//! that call functions. Integers are computed in `i64` and narrowed by the driver; what an op only moves
+//! ([`moving`]) has a loop for each width of an element and not for each dtype.
 
-use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::Scalar;
@@ -21,15 +25,15 @@ pub(crate) trait FloatOp<const N: usize, const A: usize> {
     /// The index of the input that is a `bool` mask, whose value among the inputs is meaningless. If the
     /// index is too large, there is no mask.
     const MASK: usize;
-    type Out<T: Real>: Copy;
+    type Out<T: Real>: Made;
     fn f<T: Real>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
 }
 
 /// The formula of a row on integers.
 pub(crate) trait IntOp<const N: usize, const A: usize> {
     const MASK: usize;
-    type Out<T: Integer>: Copy;
-    fn f<T: Integer>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
+    type Out: Copy;
+    fn f(inputs: [i64; N], mask: bool, args: [i64; A]) -> Self::Out;
 }
 
 /// The formula of a row on `bool`.
@@ -38,151 +42,134 @@ pub(crate) trait BoolOp<const N: usize> {
     fn f(inputs: [bool; N], mask: bool) -> bool;
 }
 
-/// A formula on one type, from which a loop is made.
-trait Formula<const N: usize>: 'static {
+/// The formula of a row that only moves elements: it returns one of its inputs.
+pub(crate) trait AnyOp<const N: usize> {
     const MASK: usize;
-    type In: Copy;
-    type Out: Copy;
-    /// The arguments, converted to the type of the formula.
-    type Args: Copy;
-    fn args(args: &[Scalar]) -> Self::Args;
-    fn f(inputs: [Self::In; N], mask: bool, args: Self::Args) -> Self::Out;
+    fn f<T: Copy>(inputs: [T; N], mask: bool) -> T;
 }
 
-/// The arguments of an op as numbers of one type. It does not depend on the op, so that it is compiled once
-/// for each type and not for each loop.
+/// The result of a formula on floats: a number, or `bool`.
+pub(crate) trait Made: Copy {
+    /// Writes element `i` of the output of a loop on `T`.
+    ///
+    /// # Safety
+    /// The output has an element `i`, of `T` if this is a number.
+    unsafe fn write<T: Real>(self, out: *mut u8, i: usize);
+}
+
+impl<F: Real> Made for F {
+    #[inline(always)]
+    unsafe fn write<T: Real>(self, out: *mut u8, i: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { out.cast::<T>().add(i).write(T::from_f64(self.to_f64())) }
+    }
+}
+
+impl Made for bool {
+    #[inline(always)]
+    unsafe fn write<T: Real>(self, out: *mut u8, i: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { out.cast::<bool>().add(i).write(self) }
+    }
+}
+
+/// Element `i` of each input, and of the mask.
+///
+/// # Safety
+/// The inputs have an element `i` of type `T`, and the mask a `bool`.
+#[inline(always)]
+unsafe fn read<T: Copy, const N: usize>(inputs: &[*const u8; N], at_mask: usize, i: usize) -> ([T; N], bool) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        // A loop, since `array::map` costs the compiler more time than everything else here.
+        let mut x = [*inputs[0].cast::<T>().add(i); N];
+        let mut mask = false;
+        for k in 1..N {
+            if k == at_mask {
+                mask = *inputs[k].cast::<bool>().add(i);
+            } else {
+                x[k] = *inputs[k].cast::<T>().add(i);
+            }
+        }
+        (x, mask)
+    }
+}
+
+/// The arguments of an op as numbers of one type.
 #[inline]
-fn converted<T: Copy, const A: usize>(args: &[Scalar], zero: T, convert: fn(Scalar) -> T) -> [T; A] {
-    let mut numbers = [zero; A];
+fn converted<T: Real, const A: usize>(args: &[Scalar]) -> [T; A] {
+    let mut numbers = [T::ZERO; A];
     for (number, arg) in numbers.iter_mut().zip(args) {
-        *number = convert(*arg);
+        *number = T::from_f64(arg.to_f64());
     }
     numbers
 }
 
-/// Converts a number to a float type.
+/// The arguments of an op as integers. Floats saturate.
 #[inline]
-fn float<T: Real>(number: Scalar) -> T {
-    T::from_f64(number.to_f64())
+fn whole<const A: usize>(args: &[Scalar]) -> [i64; A] {
+    let mut numbers = [0; A];
+    for (number, arg) in numbers.iter_mut().zip(args) {
+        *number = match *arg {
+            Scalar::Bool(value) => value.into(),
+            Scalar::Int(value) => value,
+            Scalar::Float(value) => value as i64,
+        };
+    }
+    numbers
 }
 
-struct Float<K, T, const A: usize>(PhantomData<(K, T)>);
-impl<const N: usize, const A: usize, K: FloatOp<N, A> + 'static, T: Real> Formula<N> for Float<K, T, A> {
-    const MASK: usize = K::MASK;
-    type In = T;
-    type Out = K::Out<T>;
-    type Args = [T; A];
-    #[inline(always)]
-    fn args(args: &[Scalar]) -> [T; A] {
-        converted(args, T::ZERO, float)
-    }
-    #[inline(always)]
-    fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
-        K::f(inputs, mask, args)
-    }
-}
-
-struct Int<K, T, const A: usize>(PhantomData<(K, T)>);
-impl<const N: usize, const A: usize, K: IntOp<N, A> + 'static, T: Integer> Formula<N> for Int<K, T, A> {
-    const MASK: usize = K::MASK;
-    type In = T;
-    type Out = K::Out<T>;
-    type Args = [T; A];
-    #[inline(always)]
-    fn args(args: &[Scalar]) -> [T; A] {
-        converted(args, T::default(), saturated)
-    }
-    #[inline(always)]
-    fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
-        K::f(inputs, mask, args)
-    }
-}
-
-/// The nearest integer of a type: for example, -1 as a bound for bytes becomes 0.
-fn saturated<T: Integer>(number: Scalar) -> T {
-    let bits = 8 * size_of::<T>();
-    let signed = T::from_scalar(Scalar::Int(-1)) < T::ZERO;
-    let (low, high) = match signed {
-        true => (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)),
-        false => (0, i64::MAX >> (63 - bits)),
-    };
-    let whole = match number {
-        Scalar::Bool(value) => value.into(),
-        Scalar::Int(value) => value,
-        Scalar::Float(value) => value as i64, // also saturates
-    };
-    T::from_scalar(Scalar::Int(whole.clamp(low, high)))
-}
-
-struct Boolean<K>(PhantomData<K>);
-impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
-    const MASK: usize = K::MASK;
-    type In = bool;
-    type Out = bool;
-    type Args = ();
-    #[inline(always)]
-    fn args(_: &[Scalar]) {}
-    #[inline(always)]
-    fn f(inputs: [bool; N], mask: bool, _: ()) -> bool {
-        K::f(inputs, mask)
-    }
-}
-
-/// The loop that all elementwise ops share.
+/// A loop on floats, compiled as a part of its caller.
 ///
 /// # Safety
-/// The contract of [`Loop`], for the types of the formula.
+/// The contract of [`Loop`], for `T`.
 #[inline(always)]
-unsafe fn loop_over<F: Formula<N>, const N: usize>(
+unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: &[*const u8; N],
     args: &[Scalar],
     out: *mut u8,
 ) {
-    let out = out.cast::<F::Out>();
-    let args = F::args(args);
-    for i in 0..n {
-        // SAFETY: the contract of `Loop`.
+    let (args, out) = (converted::<T, A>(args), out.cast::<K::Out<T>>());
+    let mut i = 0;
+    while i < n {
+        // SAFETY: the caller's contract.
         unsafe {
-            // A loop, since `array::map` costs the compiler more time than everything else here.
-            let mut x = [inputs[0].cast::<F::In>().add(i).read(); N];
-            let mut mask = false;
-            for k in 1..N {
-                if k == F::MASK {
-                    mask = inputs[k].cast::<bool>().add(i).read();
-                } else {
-                    x[k] = inputs[k].cast::<F::In>().add(i).read();
-                }
+            let (x, mask) = read::<T, N>(inputs, K::MASK, i);
+            *out.add(i) = K::f(x, mask, args);
+        }
+        i += 1;
+    }
+}
+
+/// A loop over a function of `f64`, one element at a time: all that is compiled for a row is that function.
+///
+/// # Safety
+/// The contract of [`Loop`], for `T`.
+unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
+    f: fn([f64; N], bool, [f64; A]) -> O,
+    at_mask: usize,
+    n: usize,
+    inputs: &[*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    let args = converted::<f64, A>(args);
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (x, mask) = read::<T, N>(inputs, at_mask, i);
+            let mut numbers = [0.0; N];
+            for k in 0..N {
+                numbers[k] = x[k].to_f64();
             }
-            out.add(i).write(F::f(x, mask, args));
+            f(numbers, mask, args).write::<T>(out, i);
         }
     }
 }
 
-/// The [`Loop`] of a formula on integers or `bool`. It is compiled only for the build target: these loops are
-/// rarely hot, and each copy costs build time.
-unsafe fn run_loop<F: Formula<N>, const N: usize>(
-    n: usize,
-    inputs: [*const u8; N],
-    args: &[Scalar],
-    out: *mut u8,
-) {
-    // SAFETY: the same contract.
-    unsafe { loop_over::<F, N>(n, inputs, args, out) }
-}
-
-/// The [`Loop`] of a formula on floats, compiled for the widest vectors and with fused multiply-add.
-unsafe fn run_float<K: FloatOp<N, A> + 'static, T: Real, const N: usize, const A: usize>(
-    n: usize,
-    inputs: [*const u8; N],
-    args: &[Scalar],
-    out: *mut u8,
-) {
-    vectorize(FloatLoop::<K, T, N, A> { n, inputs: &inputs, args, out, formula: PhantomData }, ());
-}
-
 /// The arguments of a [`Loop`] on `T`, which meet its contract.
-struct FloatLoop<'a, K, T, const N: usize, const A: usize> {
+struct Floats<'a, K, T, const N: usize, const A: usize> {
     n: usize,
     /// A reference, since a copy would cost short loops a tenth of their time.
     inputs: &'a [*const u8; N],
@@ -191,44 +178,159 @@ struct FloatLoop<'a, K, T, const N: usize, const A: usize> {
     formula: PhantomData<(K, T)>,
 }
 
-impl<K, T: Real, const N: usize, const A: usize> Vectorized for FloatLoop<'_, K, T, N, A>
-where
-    K: FloatOp<N, A> + 'static,
-{
+impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for Floats<'_, K, T, N, A> {
     type Out<'a> = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
         const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
         // SAFETY: the arguments meet the contract of `Loop`, and `Number<T>` has the layout of `T`.
-        unsafe { loop_over::<Float<K, S::Number<T>, A>, N>(self.n, *self.inputs, self.args, self.out) }
+        unsafe {
+            if S::IS_RARE {
+                call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.n, self.inputs, self.args, self.out);
+            } else {
+                float_loop::<K, S::Number<T>, N, A>(self.n, self.inputs, self.args, self.out);
+            }
+        }
     }
 }
 
-/// The loops of a formula on floats. Its results must be `bool` if `to_bool`, which is checked at compile
-/// time.
-pub(crate) const fn float_loops<const N: usize, const A: usize, K: FloatOp<N, A> + 'static>(
-    to_bool: bool,
-) -> [Loop<N>; 2] {
-    assert!(size_of::<K::Out<f64>>() == if to_bool { size_of::<bool>() } else { size_of::<f64>() });
-    [run_float::<K, f32, N, A>, run_float::<K, f64, N, A>]
+unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    vectorize(Floats::<K, T, N, A> { n, inputs: &inputs, args, out, formula: PhantomData }, ());
 }
 
-/// Like [`float_loops`], for a formula on integers.
-pub(crate) const fn int_loops<const N: usize, const A: usize, K: IntOp<N, A> + 'static>(
-    to_bool: bool,
-) -> [Loop<N>; 5] {
-    assert!(size_of::<K::Out<i64>>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
-    [
-        run_loop::<Int<K, u8, A>, N>,
-        run_loop::<Int<K, i8, A>, N>,
-        run_loop::<Int<K, i16, A>, N>,
-        run_loop::<Int<K, i32, A>, N>,
-        run_loop::<Int<K, i64, A>, N>,
-    ]
+unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    // SAFETY: the same contract.
+    unsafe { float_loop::<K, T, N, A>(n, &inputs, args, out) }
+}
+
+unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    // SAFETY: the same contract.
+    unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, n, &inputs, args, out) }
+}
+
+/// Fails to compile unless a formula on floats has the results that its row says.
+const fn check_result<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) {
+    assert!(size_of::<K::Out<f64>>() == if to_bool { size_of::<bool>() } else { size_of::<f64>() });
+}
+
+/// The loops of a formula on `f32` and `f64`, compiled for each set of vectors and with fused multiply-add.
+/// The results must be `bool` if `to_bool`.
+pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+    check_result::<N, A, K>(to_bool);
+    [run_wide::<K, f32, N, A>, run_wide::<K, f64, N, A>]
+}
+
+/// Like [`wide`], compiled only for the build target.
+pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+    check_result::<N, A, K>(to_bool);
+    [run_plain::<K, f32, N, A>, run_plain::<K, f64, N, A>]
+}
+
+/// Like [`wide`], as calls of one function of `f64`.
+pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+    check_result::<N, A, K>(to_bool);
+    [run_scalar::<K, f32, N, A>, run_scalar::<K, f64, N, A>]
+}
+
+unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    let (args, out) = (whole::<A>(args), out.cast::<K::Out>());
+    let mut i = 0;
+    while i < n {
+        // SAFETY: the contract of `Loop`.
+        unsafe {
+            let (x, mask) = read::<i64, N>(&inputs, K::MASK, i);
+            *out.add(i) = K::f(x, mask, args);
+        }
+        i += 1;
+    }
+}
+
+/// The loop of a formula on integers, which are computed in `i64`: narrower ones have the low bits of its
+/// results. It is compiled only for the build target. The results must be `bool` if `to_bool`.
+pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> Loop<N> {
+    assert!(size_of::<K::Out>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
+    run_int::<K, N, A>
+}
+
+unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    _: &[Scalar],
+    out: *mut u8,
+) {
+    let out = out.cast::<bool>();
+    let mut i = 0;
+    while i < n {
+        // SAFETY: the contract of `Loop`.
+        unsafe {
+            let (x, mask) = read::<bool, N>(&inputs, K::MASK, i);
+            *out.add(i) = K::f(x, mask);
+        }
+        i += 1;
+    }
 }
 
 /// The loop of a formula on `bool`.
-pub(crate) const fn bool_loop<const N: usize, K: BoolOp<N> + 'static>() -> Loop<N> {
-    run_loop::<Boolean<K>, N>
+pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> Loop<N> {
+    run_bool::<K, N>
+}
+
+/// The arguments of a [`Loop`] that moves elements of type `T`, which meet its contract.
+struct Moves<'a, K, T, const N: usize> {
+    n: usize,
+    inputs: &'a [*const u8; N],
+    out: *mut T,
+    formula: PhantomData<K>,
+}
+
+impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        let mut i = 0;
+        while i < self.n {
+            // SAFETY: the arguments meet the contract of `Loop`.
+            unsafe {
+                let (x, mask) = read::<T, N>(self.inputs, K::MASK, i);
+                *self.out.add(i) = K::f(x, mask);
+            }
+            i += 1;
+        }
+    }
+}
+
+unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    _: &[Scalar],
+    out: *mut u8,
+) {
+    vectorize(Moves::<K, T, N> { n, inputs: &inputs, out: out.cast(), formula: PhantomData }, ());
+}
+
+/// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.
+pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [Loop<N>; 4] {
+    [run_moves::<K, u8, N>, run_moves::<K, u16, N>, run_moves::<K, u32, N>, run_moves::<K, u64, N>]
 }
