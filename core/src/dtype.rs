@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The type of a tensor's elements.
@@ -124,6 +125,29 @@ impl DType {
         }
     }
 
+    /// The dtype that has all numbers of this one, for loops that nobody waits for and that are compiled for
+    /// few dtypes: `i64`, `f32` or `f64`. A `bool` becomes an `f64`, from which a cast back gives true for
+    /// every number but 0.
+    pub(crate) const fn wide(self) -> DType {
+        match self {
+            DType::Bool | DType::F64 => DType::F64,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => DType::I64,
+            DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        }
+    }
+
+    /// The numbers of an integer dtype.
+    pub(crate) const fn bounds(self) -> RangeInclusive<i64> {
+        match self {
+            DType::Bool => 0..=1,
+            DType::U8 => 0..=u8::MAX as i64,
+            DType::I8 => i8::MIN as i64..=i8::MAX as i64,
+            DType::I16 => i16::MIN as i64..=i16::MAX as i64,
+            DType::I32 => i32::MIN as i64..=i32::MAX as i64,
+            _ => i64::MIN..=i64::MAX,
+        }
+    }
+
     /// PyTorch's name: `float32`, `int64`, `bool`...
     pub const fn torch_name(self) -> &'static str {
         match self {
@@ -168,6 +192,21 @@ pub(crate) fn set_default_is_f64(is_f64: bool) {
 
 mod sealed {
     pub trait Sealed {}
+}
+
+/// An element of which only the width is known: `U` is the unsigned integer of that width. Kernels that move
+/// elements are compiled for four widths instead of ten dtypes. They read elements from a tensor and write
+/// them to a tensor of the same dtype; except zero, there is no other way to make one, so that a `bool` stays
+/// 0 or 1.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Opaque<U>(#[allow(dead_code, reason = "moved and never read as a number")] U);
+
+/// A zero of every dtype.
+impl<U: From<u8>> Opaque<U> {
+    pub(crate) fn zero() -> Opaque<U> {
+        Opaque(U::from(0))
+    }
 }
 
 /// A Rust type that a tensor can hold.
@@ -366,7 +405,8 @@ impl fmt::Display for Scalar {
 /// ```
 ///
 /// Plain `T` covers all dtypes, `compute T` those that kernels compute in, and `number T` the latter without
-/// `bool`.
+/// `bool`. `wide T` covers only those of [`DType::wide`], and `width U` binds `U` for an [`Opaque`] of the
+/// dtype's width.
 macro_rules! dispatch {
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::dtype::dispatch!(@ $dtype, $T, $body,
@@ -378,6 +418,17 @@ macro_rules! dispatch {
     };
     ($dtype:expr, float $T:ident => $body:expr, else $other:expr) => {
         $crate::dtype::dispatch!(@ $dtype, $T, $body, F32 f32, F64 f64; _ => $other)
+    };
+    ($dtype:expr, wide $T:ident => $body:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body, I64 i64, F32 f32, F64 f64; _ => unreachable!("not a wide dtype"))
+    };
+    ($dtype:expr, width $U:ident => $body:expr) => {
+        match $dtype.itemsize() {
+            1 => { type $U = u8; $body }
+            2 => { type $U = u16; $body }
+            4 => { type $U = u32; $body }
+            _ => { type $U = u64; $body }
+        }
     };
     ($dtype:expr, number $T:ident => $body:expr, else $other:expr) => {
         $crate::dtype::dispatch!(@ $dtype, $T, $body,

@@ -3,7 +3,7 @@
 //! form of a tensor inside other data, and `bytes` that of its elements in files.
 
 use crate::cpu::storage::Storage;
-use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::layout::{Sizes, Strides};
@@ -316,20 +316,71 @@ impl NamedTensor {
     /// contiguous.
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        self.check_dtype::<T>("as_slice")?;
-        if !self.is_contiguous() {
-            let message = format!(
-                "the tensor is not contiguous: sizes {:?}, strides {:?}",
-                self.sizes(),
-                self.strides()
-            );
-            return Err(
-                Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
-            );
-        }
+        self.check_dtype("as_slice", T::DTYPE)?;
+        self.check_contiguous()?;
         // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
         // They were written before the tensor was made: the contract of `Unwritten`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
+    }
+
+    /// Same as [`as_slice`](Self::as_slice), for kernels that only move elements.
+    #[track_caller]
+    pub(crate) fn opaque<U>(&self) -> Result<&[Opaque<U>]> {
+        assert_eq!(size_of::<U>(), self.dtype.itemsize(), "elements of this width");
+        self.check_contiguous()?;
+        // SAFETY: as in `as_slice`; the type has the size of an element and all patterns of bits.
+        Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
+    }
+
+    /// Same as [`as_mut_slice`](Self::as_mut_slice), for kernels that only move elements.
+    #[track_caller]
+    pub(crate) fn opaque_mut<U>(&mut self) -> Result<&mut [Opaque<U>]> {
+        assert_eq!(size_of::<U>(), self.dtype.itemsize(), "elements of this width");
+        let numel = self.numel();
+        self.make_writable()?;
+        // SAFETY: as in `as_mut_slice`; what is written are elements of this dtype.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr_mut().cast(), numel) })
+    }
+
+    /// The bytes of the elements, which are contiguous.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        assert!(self.is_contiguous(), "the bytes of a dense tensor");
+        // SAFETY: as in `as_slice`; elements have no padding.
+        unsafe { std::slice::from_raw_parts(self.ptr(), self.nbytes()) }
+    }
+
+    /// Overwrites the bytes of the elements with what `write` writes, or with a part of it after an error. In a
+    /// `bool`, any byte but 0 becomes true.
+    #[track_caller]
+    pub(crate) fn overwrite(&mut self, write: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        self.make_writable()?;
+        let nbytes = self.nbytes();
+        // SAFETY: unique and contiguous, and every pattern of bits is a number; those of `bool` are mended below.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr_mut(), nbytes) };
+        let done = write(bytes);
+        if self.dtype == DType::Bool {
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        done
+    }
+
+    #[track_caller]
+    fn check_contiguous(&self) -> Result<()> {
+        if self.is_contiguous() {
+            return Ok(());
+        }
+        let (sizes, strides) = (self.sizes(), self.strides());
+        let message = format!("the tensor is not contiguous: sizes {sizes:?}, strides {strides:?}");
+        Err(Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()"))
+    }
+
+    /// Copies the elements if the buffer is shared or the tensor is not contiguous.
+    #[track_caller]
+    fn make_writable(&mut self) -> Result<()> {
+        if !self.is_writable() {
+            *self = self.deep_clone()?;
+        }
+        Ok(())
     }
 
     /// The elements in row-major order, for writing in place. Copies them first if the buffer is shared or
@@ -339,21 +390,19 @@ impl NamedTensor {
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
-        self.check_dtype::<T>("as_mut_slice")?;
-        if !self.is_writable() {
-            *self = self.deep_clone()?;
-        }
+        self.check_dtype("as_mut_slice", T::DTYPE)?;
+        self.make_writable()?;
         let numel = self.numel();
         // SAFETY: unique and contiguous, so the elements are ours to write.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr_mut().cast(), numel) })
     }
 
     #[track_caller]
-    fn check_dtype<T: Element>(&self, op: &'static str) -> Result<()> {
-        if self.dtype == T::DTYPE {
+    fn check_dtype(&self, op: &'static str, dtype: DType) -> Result<()> {
+        if self.dtype == dtype {
             return Ok(());
         }
-        let message = format!("expected a tensor of {}, found {}", T::DTYPE, self.dtype);
+        let message = format!("expected a tensor of {dtype}, found {}", self.dtype);
         Err(Error::about(&[self], ErrorKind::DType, op, message))
     }
 
@@ -429,8 +478,17 @@ impl NamedTensor {
             return Err(Error::about(&[self], ErrorKind::Shape, "item", message)
                 .with_repair("x.to_vec::<f32>()? for all elements, or x.sum(..)? for one number"));
         }
-        // SAFETY: there is one element, and it is at `ptr`; as in `as_slice`.
-        Ok(dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().read() }.to_scalar()))
+        // SAFETY: there is one element.
+        Ok(unsafe { self.read(0) })
+    }
+
+    /// The element that is `step` elements after the first.
+    ///
+    /// # Safety
+    /// There is one.
+    unsafe fn read(&self, step: isize) -> Scalar {
+        // SAFETY: the caller's contract; as in `as_slice`.
+        dispatch!(self.dtype, T => unsafe { *self.ptr().cast::<T>().offset(step) }.to_scalar())
     }
 
     #[cold]
@@ -455,7 +513,7 @@ impl NamedTensor {
         assert!(index.iter().zip(self.sizes()).all(|(i, n)| i < n) && index.len() == self.ndim());
         let step: isize = index.iter().zip(self.strides()).map(|(i, stride)| *i as isize * stride).sum();
         // SAFETY: the index is in bounds, so the element is inside the buffer.
-        dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
+        unsafe { self.read(step) }
     }
 }
 

@@ -6,49 +6,149 @@ use super::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::{DType, Element, dispatch};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use std::mem::MaybeUninit;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Reads `n` elements of `src` that are `stride` elements apart, casts them and writes them contiguously to
-/// `dst`.
+/// The cast of a run of elements from one dtype to another.
+#[derive(Clone, Copy)]
+pub(crate) struct Convert {
+    first: Run,
+    /// The size of an element of the source.
+    itemsize: usize,
+    /// The second step of a cast through `i64` or `f64`, and the size of an element of the result.
+    second: Option<(Run, usize)>,
+}
+
+/// A loop over `n` elements of `src` that are `stride` elements apart, which are written contiguously to `dst`.
 ///
 /// # Safety
 /// The elements exist, `dst` has room for `n`, and the two do not overlap.
-pub(crate) type Convert = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
+type Run = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
 
-/// The cast from one dtype to another.
+/// The cast from one dtype to another. Frequent ones have a loop of their own; others go through `i64` or
+/// `f64`, which have all numbers of a source, and from which a cast is that of the number itself.
 pub(crate) fn converter(from: DType, to: DType) -> Convert {
     use DType::*;
-    match (from, to) {
-        (F16, F32) => half_to_f32::<f16>,
-        (BF16, F32) => half_to_f32::<bf16>,
-        (F32, F16) => f32_to_half::<f16>,
-        (F32, BF16) => f32_to_half::<bf16>,
-        _ => dispatch!(from, S => dispatch!(to, T => run::<S, T>)),
+    let direct: Option<Run> = match (from, to) {
+        _ if from == to => Some(dispatch!(from, width U => copy::<U>)),
+        (F16, F32) => Some(half_to_f32::<f16>),
+        (BF16, F32) => Some(half_to_f32::<bf16>),
+        (F32, F16) => Some(f32_to_half::<f16>),
+        (F32, BF16) => Some(f32_to_half::<bf16>),
+        (Bool, F32) => Some(run::<bool, f32>),
+        (U8, F32) => Some(run::<u8, f32>),
+        (I64, _) => Some(dispatch!(to, T => run::<i64, T>)),
+        (F64, _) => Some(dispatch!(to, T => run::<f64, T>)),
+        (_, I64) if !from.is_floating_point() => Some(to_wide(from)),
+        (_, F64) if from.is_floating_point() => Some(to_wide(from)),
+        _ => None,
+    };
+    let itemsize = from.itemsize();
+    match direct {
+        Some(first) => Convert { first, itemsize, second: None },
+        None => {
+            let wide = if from.is_floating_point() { F64 } else { I64 };
+            Convert {
+                first: to_wide(from),
+                itemsize,
+                second: Some((converter(wide, to).first, to.itemsize())),
+            }
+        }
+    }
+}
+
+/// The cast to `f64` or, from an integer or `bool`, to `i64`.
+fn to_wide(from: DType) -> Run {
+    match from {
+        DType::F16 => run::<f16, f64>,
+        DType::BF16 => run::<bf16, f64>,
+        DType::F32 => run::<f32, f64>,
+        DType::F64 => copy::<u64>,
+        DType::Bool => run::<bool, i64>,
+        DType::U8 => run::<u8, i64>,
+        DType::I8 => run::<i8, i64>,
+        DType::I16 => run::<i16, i64>,
+        DType::I32 => run::<i32, i64>,
+        DType::I64 => copy::<u64>,
+    }
+}
+
+impl Convert {
+    /// Reads `n` elements of `src` that are `stride` elements apart, casts them and writes them contiguously to
+    /// `dst`.
+    ///
+    /// # Safety
+    /// The elements exist, `dst` has room for `n`, and the two do not overlap.
+    #[inline]
+    pub(crate) unsafe fn run(self, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+        // SAFETY: the same contract.
+        unsafe {
+            match self.second {
+                None => (self.first)(n, src, stride, dst),
+                Some(second) => self.in_two_steps(second, n, src, stride, dst),
+            }
+        }
+    }
+
+    /// [`run`](Self::run) through wide numbers in the cache.
+    #[inline(never)]
+    unsafe fn in_two_steps(
+        self,
+        (second, out_itemsize): (Run, usize),
+        n: usize,
+        src: *const u8,
+        stride: isize,
+        dst: *mut u8,
+    ) {
+        const WIDE: usize = 512;
+        let mut wide = [MaybeUninit::<u64>::uninit(); WIDE];
+        let wide = wide.as_mut_ptr().cast::<u8>();
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(WIDE);
+            // SAFETY: these are elements `done..done + count` of both, and the wide numbers have room.
+            unsafe {
+                (self.first)(
+                    count,
+                    src.offset(done as isize * stride * self.itemsize as isize),
+                    stride,
+                    wide,
+                );
+                second(count, wide, 1, dst.add(done * out_itemsize));
+            }
+            done += count;
+        }
+    }
+}
+
+unsafe fn copy<U: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    let (src, dst) = (src.cast::<U>(), dst.cast::<U>());
+    // SAFETY: the caller's contract.
+    unsafe {
+        if stride == 1 {
+            return dst.copy_from_nonoverlapping(src, n);
+        }
+        for i in 0..n {
+            *dst.add(i) = *src.offset(i as isize * stride);
+        }
     }
 }
 
 unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
     let (src, dst) = (src.cast::<S>(), dst.cast::<T>());
+    let mut i = 0;
     // SAFETY: the caller's contract.
     unsafe {
-        match stride {
-            1 if S::DTYPE == T::DTYPE => dst.cast::<S>().copy_from_nonoverlapping(src, n),
-            1 => cast_run(n, src, dst),
-            0 => {
-                let value = T::from_scalar(src.read().to_scalar());
-                (0..n).for_each(|i| dst.add(i).write(value));
+        if stride == 1 {
+            while i < n {
+                *dst.add(i) = T::from_scalar((*src.add(i)).to_scalar());
+                i += 1;
             }
-            _ => (0..n).for_each(|i| {
-                dst.add(i).write(T::from_scalar(src.offset(i as isize * stride).read().to_scalar()))
-            }),
         }
-    }
-}
-
-unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T) {
-    for i in 0..n {
-        // SAFETY: the caller's contract.
-        unsafe { dst.add(i).write(T::from_scalar(src.add(i).read().to_scalar())) };
+        while i < n {
+            *dst.add(i) = T::from_scalar((*src.offset(i as isize * stride)).to_scalar());
+            i += 1;
+        }
     }
 }
 
@@ -151,7 +251,7 @@ mod tests {
                         let n = values.len();
                         let mut dst = vec![T::default(); n];
                         // SAFETY: `src` has 2n elements, `dst` n.
-                        unsafe { converter(from, to)(n, src.as_ptr().cast(), stride, dst.as_mut_ptr().cast()) };
+                        unsafe { converter(from, to).run(n, src.as_ptr().cast(), stride, dst.as_mut_ptr().cast()) };
                         for i in 0..n {
                             let want = T::from_scalar(src[i * stride as usize].to_scalar());
                             let same = dst[i] == want || (dst[i] != dst[i] && want != want);

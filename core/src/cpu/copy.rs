@@ -73,7 +73,7 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     }
     let Some((&cols, outer)) = sizes.split_last() else {
         // SAFETY: the view has one element.
-        return unsafe { converter(src.dtype, to)(1, src.ptr, 1, dst) };
+        return unsafe { converter(src.dtype, to).run(1, src.ptr, 1, dst) };
     };
     let convert = converter(src.dtype, to);
     let (from_size, to_size) = (src.dtype.itemsize() as isize, to.itemsize());
@@ -112,7 +112,7 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     parallel(rows, grain(1), |range| {
         for row in range {
             // SAFETY: the row is inside the view and inside `dst`.
-            unsafe { convert(cols, start(row), col_stride, (dst as *mut u8).add(row * cols * to_size)) };
+            unsafe { convert.run(cols, start(row), col_stride, (dst as *mut u8).add(row * cols * to_size)) };
         }
     });
 }

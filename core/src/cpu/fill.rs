@@ -26,8 +26,7 @@ pub(crate) fn between<T: Element>(start: f64, end: f64, y: &mut Room<T>) -> &mut
 }
 
 /// Ones on the diagonal of a matrix of zeros.
-pub(crate) fn unit<T: Element>([rows, cols]: [usize; 2], y: &mut [T]) {
-    let one = T::from_scalar(Scalar::Int(1));
+pub(crate) fn unit<T: Copy>(one: T, [rows, cols]: [usize; 2], y: &mut [T]) {
     y.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|y| *y = one);
 }
 
@@ -38,7 +37,13 @@ pub(crate) fn cast<'a, T: Element>(numbers: &[Scalar], y: &'a mut Room<T>) -> &'
 }
 
 /// Zeros above the diagonal `diagonal` of each matrix, or below it if `upper`.
-pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, upper: bool, y: &mut [T]) {
+pub(crate) fn triangle<T: Copy>(
+    zero: T,
+    [rows, cols]: [usize; 2],
+    diagonal: isize,
+    upper: bool,
+    y: &mut [T],
+) {
     if y.is_empty() {
         return;
     }
@@ -49,7 +54,7 @@ pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, up
             true => 0..on.clamp(0, cols as isize) as usize,
             false => on.saturating_add(1).clamp(0, cols as isize) as usize..cols,
         };
-        y[zeros].fill(T::default());
+        y[zeros].fill(zero);
     }
 }
 
@@ -94,7 +99,7 @@ mod tests {
         for diagonal in [-9, -1, 0, 1, 2, 9] {
             for upper in [false, true] {
                 let mut y = [1; 2 * 3 * 4];
-                triangle([3, 4], diagonal, upper, &mut y);
+                triangle(0, [3, 4], diagonal, upper, &mut y);
                 for (at, y) in y.iter().enumerate() {
                     let (row, col) = ((at / 4 % 3) as isize, (at % 4) as isize);
                     let kept = if upper { col - row >= diagonal } else { col - row <= diagonal };

@@ -5,7 +5,7 @@
 
 use super::room::{self, Room};
 use super::threads::{Parts, each_part, parallel, write_parts};
-use crate::dtype::{Element, Scalar};
+use crate::dtype::{DType, Element, Scalar};
 
 /// The elements that a thread moves at a time.
 const TASK: usize = 1 << 14;
@@ -34,7 +34,7 @@ pub(crate) fn stray(positions: &[i64], n: usize, skip: Option<i64>) -> Option<i6
 }
 
 /// `y[o, j, i] = x[o, positions[j], i]`.
-pub(crate) fn select<'a, T: Element>(
+pub(crate) fn select<'a, T: Copy + Send + Sync>(
     x: &[T],
     [_, n, inner]: [usize; 3],
     positions: &[i64],
@@ -62,7 +62,7 @@ pub(crate) fn select<'a, T: Element>(
 }
 
 /// `y[o, j, i] = x[o, positions[o, j, i], i]`.
-pub(crate) fn gather<'a, T: Element>(
+pub(crate) fn gather<'a, T: Copy + Send + Sync>(
     x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
@@ -109,28 +109,14 @@ fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
         Combine::Max => a.max(b),
         Combine::Min => a.min(b),
     };
-    let boolean = |a: bool, b: bool| match how {
-        Combine::Set => b,
-        Combine::Add | Combine::Max => a | b,
-        Combine::Mul | Combine::Min => a & b,
-    };
     T::from_scalar(match (a.to_scalar(), b.to_scalar()) {
-        (Scalar::Bool(a), Scalar::Bool(b)) => Scalar::Bool(boolean(a, b)),
         (Scalar::Int(a), Scalar::Int(b)) => Scalar::Int(int(a, b)),
         (a, b) => Scalar::Float(float(a.to_f64(), b.to_f64())),
     })
 }
 
-/// Combinations by a call for each element. They are rare, and a loop for each would cost build time.
-fn rare<T: Element>(how: Combine) -> fn(T, T) -> T {
-    match how {
-        Combine::Set => |_, b| b,
-        Combine::Add => |a, b| combined(Combine::Add, a, b),
-        Combine::Mul => |a, b| combined(Combine::Mul, a, b),
-        Combine::Max => |a, b| combined(Combine::Max, a, b),
-        Combine::Min => |a, b| combined(Combine::Min, a, b),
-    }
-}
+/// The dtypes that every [`Combine`] is compiled for. The half types have a sum as well.
+pub(crate) const CLASSES: [DType; 3] = [DType::F32, DType::F64, DType::I64];
 
 /// Where the elements of `x` go in `y`.
 #[derive(Clone, Copy)]
@@ -141,7 +127,18 @@ pub(crate) enum Positions<'a> {
     OfRows(&'a [i64]),
 }
 
-/// Combines each element of `x` with the element of `y` at its position, in the order of `j`.
+/// Replaces the element of `y` at the position of each element of `x`, in the order of `j`.
+pub(crate) fn replace<T: Copy + Send + Sync>(
+    x: &[T],
+    sizes: [usize; 3],
+    positions: Positions<'_>,
+    y: &mut [T],
+) {
+    scatter_by(|_, b| b, x, sizes, positions, y);
+}
+
+/// Combines each element of `x` with the element of `y` at its position, in the order of `j`. `T` is one of
+/// [`CLASSES`].
 pub(crate) fn scatter<T: Element>(
     how: Combine,
     x: &[T],
@@ -149,35 +146,40 @@ pub(crate) fn scatter<T: Element>(
     positions: Positions<'_>,
     y: &mut [T],
 ) {
-    if x.is_empty() || y.is_empty() {
-        return;
-    }
     match how {
-        Combine::Set => scatter_by(|_, b| b, x, sizes, positions, y),
         Combine::Add if T::DTYPE.is_floating_point() && x.len() / MANY >= y.len() => {
-            let mut sums: Vec<f64> = y.iter().map(|y| y.to_scalar().to_f64()).collect();
+            let mut sums = Vec::with_capacity(y.len());
+            for y in y.iter() {
+                sums.push(y.to_scalar().to_f64());
+            }
             scatter_by(|sum, x: T| sum + x.to_scalar().to_f64(), x, sizes, positions, &mut sums);
-            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::from_scalar(Scalar::Float(sum)));
+            for (y, sum) in y.iter_mut().zip(&sums) {
+                *y = T::from_scalar(Scalar::Float(*sum));
+            }
         }
         Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
-        how => scatter_by(rare(how), x, sizes, positions, y),
+        // Rare, and a loop for each would cost build time.
+        how => scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y),
     }
 }
 
-fn scatter_by<T: Element, S: Element>(
+fn scatter_by<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     sizes: [usize; 3],
     positions: Positions<'_>,
     y: &mut [S],
 ) {
+    if x.is_empty() || y.is_empty() {
+        return;
+    }
     match positions {
         Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
         Positions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
     }
 }
 
-fn scatter_elements<T: Element, S: Element>(
+fn scatter_elements<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
@@ -200,7 +202,7 @@ fn scatter_elements<T: Element, S: Element>(
     });
 }
 
-fn scatter_rows<T: Element, S: Element>(
+fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
@@ -243,12 +245,18 @@ fn add_row<T: Copy, S: Copy>(join: &impl Fn(S, T) -> S, row: &[T], place: &mut [
     place.iter_mut().zip(row).for_each(|(there, x)| *there = join(*there, *x));
 }
 
-/// The elements of `x` where `mask` is true.
-pub(crate) fn masked<T: Element>(x: &[T], mask: &[bool]) -> Vec<T> {
-    let count = mask.iter().filter(|keep| **keep).count();
-    let mut picked = Vec::with_capacity(count);
-    picked.extend(x.iter().zip(mask).filter(|(_, keep)| **keep).map(|(x, _)| *x));
-    picked
+/// The elements of `x` where `mask` is true, which are as many as there is room for.
+pub(crate) fn masked<'a, T: Copy>(x: &[T], mask: &[bool], y: &'a mut Room<T>) -> &'a mut [T] {
+    let mut count = 0;
+    for (x, keep) in x.iter().zip(mask) {
+        if *keep {
+            y[count].write(*x);
+            count += 1;
+        }
+    }
+    assert_eq!(count, y.len(), "room for the elements of the mask");
+    // SAFETY: the loop writes the first `count` elements, which are all.
+    unsafe { room::written(y) }
 }
 
 /// Sets the marks at `positions`.
@@ -306,12 +314,10 @@ mod tests {
 
     #[test]
     fn combinations() {
-        assert_eq!(combined(Combine::Add, 200u8, 100), 44);
         assert_eq!(combined(Combine::Mul, i64::MAX, 2), -2);
         assert!(
             combined(Combine::Max, f32::NAN, 1.0).is_nan() && combined(Combine::Min, 1.0, f64::NAN).is_nan()
         );
-        assert!(combined(Combine::Add, true, false) && !combined(Combine::Mul, true, false));
         // Rounded once, as by the type itself.
         let (a, b) = (1.0f32 + f32::EPSILON, f32::EPSILON / 2.0);
         assert_eq!(combined(Combine::Add, a, b), a + b);

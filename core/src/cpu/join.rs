@@ -1,7 +1,6 @@
 //! Joins tensors.
 
 use super::room::{Room, copy, written};
-use crate::dtype::Element;
 
 /// Rows of `row` elements that are written from left to right.
 pub(crate) struct Rows<'a, T> {
@@ -10,7 +9,7 @@ pub(crate) struct Rows<'a, T> {
     start: usize,
 }
 
-impl<'a, T: Element> Rows<'a, T> {
+impl<'a, T: Copy> Rows<'a, T> {
     pub(crate) fn new(y: &'a mut Room<T>, row: usize) -> Rows<'a, T> {
         Rows { y, row, start: 0 }
     }

@@ -112,14 +112,13 @@ fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
 fn saturated(dtype: DType, args: &[Scalar]) -> SmallVec<[Scalar; 2]> {
     let mut args = SmallVec::from_slice(args);
     if dtype.category() == Category::Integer && dtype != DType::I64 {
-        let bits = 8 * dtype.itemsize() as u32 - u32::from(dtype.is_signed());
-        let (low, high) = (if dtype.is_signed() { -1 << bits } else { 0 }, (1 << bits) - 1);
+        let bounds = dtype.bounds();
         for arg in &mut args {
             let whole = match *arg {
                 Scalar::Float(value) => value as i64, // also saturates
                 value => value.to_i64(),
             };
-            *arg = Scalar::Int(whole.clamp(low, high));
+            *arg = Scalar::Int(whole.clamp(*bounds.start(), *bounds.end()));
         }
     }
     args

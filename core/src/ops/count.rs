@@ -63,9 +63,9 @@ pub(crate) mod kernels {
     /// The keys of all elements in row-major order.
     #[track_caller]
     fn keys(x: &NamedTensor) -> Result<Vec<i64>> {
-        let dense = x.contiguous()?;
+        let dense = x.to(x.dtype().wide())?.contiguous()?;
         let mut keys = vec![0; x.numel()];
-        dispatch!(x.dtype(), T => order::keys(dense.as_slice::<T>()?, NAN_LAST, &mut keys));
+        dispatch!(dense.dtype(), wide T => order::keys(dense.as_slice::<T>()?, NAN_LAST, &mut keys));
         Ok(keys)
     }
 

@@ -110,8 +110,8 @@ impl NamedTensor {
             return Err(does_not_fit(OP, None, number, dtype));
         }
         let shape = Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() };
-        let out = Unwritten::new(OP, shape, dtype)?;
-        Ok(dispatch!(dtype, T => out.write::<T>(|y| fill::between(start, end, y))))
+        let out = Unwritten::new(OP, shape, dtype.wide())?;
+        dispatch!(dtype.wide(), wide T => out.write::<T>(|y| fill::between(start, end, y))).into_dtype(dtype)
     }
 
     /// A matrix with ones on the diagonal and zeros elsewhere, in `dtype`.
@@ -122,7 +122,8 @@ impl NamedTensor {
     pub fn eye(rows: usize, cols: usize, dtype: DType) -> Result<NamedTensor> {
         let shape = Shape { sizes: Sizes::from_slice(&[rows, cols]), names: Names::none() };
         let mut out = NamedTensor::filled("eye", shape, dtype, Scalar::Int(0))?;
-        dispatch!(dtype, T => fill::unit([rows, cols], out.as_mut_slice::<T>()?));
+        let one = NamedTensor::number(1)?.to(dtype)?;
+        dispatch!(dtype, width U => fill::unit(one.opaque::<U>()?[0], [rows, cols], out.opaque_mut()?));
         Ok(out)
     }
 }
@@ -180,9 +181,10 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
         }
     }
     let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
-    let out = Unwritten::new(OP, shape, dtype)?;
-    Ok(dispatch!(dtype, T => out.write::<T>(|y| match (start, step) {
+    let out = Unwritten::new(OP, shape, dtype.wide())?;
+    let numbers = dispatch!(dtype.wide(), wide T => out.write::<T>(|y| match (start, step) {
         (Scalar::Int(start), Scalar::Int(step)) if whole => fill::count(start, step, y),
         _ => fill::steps(first, by, y),
-    })))
+    }));
+    numbers.into_dtype(dtype)
 }

@@ -1,12 +1,10 @@
 //! Tensors from data, and conversion from and to `ndarray`.
 
 use crate::args::IntoShape;
-use crate::cpu::{fill, room};
-use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sizes::checked_numel;
+use crate::tensor::NamedTensor;
 use crate::tensor::range::{does_not_fit, fits};
-use crate::tensor::{NamedTensor, Unwritten};
 use ndarray::ArrayD;
 use std::panic::Location;
 
@@ -41,8 +39,7 @@ impl NamedTensor {
                 return Err(does_not_fit("Tensor::new", None, *far, dtype));
             }
         }
-        let out = Unwritten::new("tensor", sizes.into_shape()?, dtype)?;
-        Ok(dispatch!(dtype, T => out.write::<T>(|y| fill::cast(&numbers, y))))
+        NamedTensor::of_numbers("tensor", &numbers, sizes.into_shape()?, dtype)
     }
 
     /// A tensor with these elements, in row-major order.
@@ -51,14 +48,7 @@ impl NamedTensor {
     /// [`ErrorKind::Shape`] if the number of elements does not match the shape, and the errors of the shape.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
-        let shape = shape.into_shape()?;
-        let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
-        if numel != data.len() {
-            let message =
-                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
-            return Err(Error::new(ErrorKind::Shape, "from_slice", message));
-        }
-        Ok(Unwritten::new("from_slice", shape, T::DTYPE)?.write(|y| room::copy(y, data)))
+        NamedTensor::of_elements("from_slice", data, shape.into_shape()?)
     }
 
     /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes.

@@ -2,7 +2,7 @@
 
 use crate::args::Value;
 use crate::cpu::index::{Combine, Positions};
-use crate::dtype::{DType, dispatch};
+use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
 use crate::names::{Name, Names};
@@ -88,6 +88,7 @@ pub(crate) mod kernels {
     use crate::cpu::{fill, index as cpu};
     use crate::dim::called;
     use crate::tensor::range::{beyond, does_not_fit};
+    use half::{bf16, f16};
 
     /// The positions along dim `dim` of `x` in `index`, dense and in `i64`; negative ones are refused, as
     /// PyTorch does here.
@@ -153,7 +154,7 @@ pub(crate) mod kernels {
         }
         let out = Unwritten::new(OP, shape, x.dtype())?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
-        dispatch!(x.dtype(), T => out.write_from::<T, T>(&dense, |x, y| cpu::select(x, sizes, picked, y)))
+        dispatch!(x.dtype(), width U => out.write_moved::<U>(&dense, |x, y| cpu::select(x, sizes, picked, y)))
     }
 
     /// The positions in `index`, which has as many dims as `x` and is nowhere larger but along `dim`.
@@ -219,7 +220,7 @@ pub(crate) mod kernels {
         let out = Unwritten::new(OP, index.shape(), x.dtype())?;
         let part = beside(x, index, Some(dim))?.contiguous()?;
         let (sizes, positions) = (around(part.sizes(), dim), positions.as_slice()?);
-        dispatch!(x.dtype(), T => out.write_from::<T, T>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
+        dispatch!(x.dtype(), width U => out.write_moved::<U>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
     }
 
     #[track_caller]
@@ -364,11 +365,42 @@ pub(crate) mod kernels {
         fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
             let sizes = around(x.sizes(), self.dim);
             let positions = Positions::OfElements(self.positions.as_slice()?);
-            dispatch!(x.dtype(), T => {
-                cpu::scatter(how, self.source.as_slice::<T>()?, sizes, positions, x.as_mut_slice()?);
-            });
-            Ok(())
+            combine(how, x, &self.source, sizes, positions)
         }
+    }
+
+    /// Combines the elements of `source`, of the dtype of `x`, with those of `x` at their positions.
+    #[track_caller]
+    fn combine(
+        how: Combine,
+        x: &mut NamedTensor,
+        source: &NamedTensor,
+        sizes: [usize; 3],
+        positions: Positions<'_>,
+    ) -> Result<()> {
+        let dtype = x.dtype();
+        match (how, dtype) {
+            (Combine::Set, _) => dispatch!(dtype, width U => {
+                cpu::replace(source.opaque::<U>()?, sizes, positions, x.opaque_mut()?);
+            }),
+            (Combine::Add, DType::F16) => {
+                cpu::scatter::<f16>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
+            (Combine::Add, DType::BF16) => {
+                cpu::scatter::<bf16>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
+            _ if cpu::CLASSES.contains(&dtype) => dispatch!(dtype, wide T => {
+                cpu::scatter::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }),
+            // Integers wrap after the last combination as well as after each, and a `bool` is 0 or 1.
+            _ => {
+                let class = if dtype.is_floating_point() { DType::F32 } else { DType::I64 };
+                let mut wide = x.to(class)?.contiguous()?;
+                combine(how, &mut wide, &source.to(class)?, sizes, positions)?;
+                *x = wide.to(dtype)?;
+            }
+        }
+        Ok(())
     }
 
     #[track_caller]
@@ -421,10 +453,7 @@ pub(crate) mod kernels {
         }
         let source = source.contiguous()?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
-        dispatch!(x.dtype(), T => {
-            cpu::scatter(how, source.as_slice::<T>()?, sizes, Positions::OfRows(picked), x.as_mut_slice()?);
-        });
-        Ok(())
+        combine(how, x, &source, sizes, Positions::OfRows(picked))
     }
 
     #[track_caller]
@@ -433,7 +462,8 @@ pub(crate) mod kernels {
             let message = format!("the input must have at least 2 dims, got {}", x.ndim());
             return Err(Error::about(&[x], ErrorKind::Shape, op, message));
         };
-        dispatch!(x.dtype(), T => fill::triangle([rows, cols], diagonal, upper, x.as_mut_slice::<T>()?));
+        let sizes = [rows, cols];
+        dispatch!(x.dtype(), width U => fill::triangle(Opaque::<U>::zero(), sizes, diagonal, upper, x.opaque_mut()?));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cpu::join::Rows;
 use crate::cpu::room::Room;
-use crate::dtype::{Element, dispatch};
+use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Name, Names, rules};
@@ -102,22 +102,26 @@ pub(crate) mod kernels {
         let row: usize = sizes[dim..].iter().product();
         let out = Unwritten::new(OP, Shape { sizes, names }, dtype)?;
         let parts: Vec<&NamedTensor> = tensors.iter().copied().filter(|x| !skipped(x)).collect();
-        let joined = dispatch!(dtype, T => out.try_write(|y| side_by_side::<T>(&parts, dim, row, y)));
+        let joined = dispatch!(dtype, width U => out.try_write_moved::<U>(|y| side_by_side(&parts, dtype, dim, row, y)));
         let caller = Location::caller();
         joined.map_err(|error| error.at(caller))
     }
 
     /// Copies the parts to rows of `row` elements, each a cast at a time.
-    fn side_by_side<'a, T: Element>(
+    fn side_by_side<'a, U>(
         parts: &[&NamedTensor],
+        dtype: DType,
         dim: usize,
         row: usize,
-        y: &'a mut Room<T>,
-    ) -> Result<&'a mut [T]> {
+        y: &'a mut Room<Opaque<U>>,
+    ) -> Result<&'a mut [Opaque<U>]>
+    where
+        Opaque<U>: Copy,
+    {
         let mut rows = Rows::new(y, row);
         for x in parts {
-            let dense = x.to(T::DTYPE)?.contiguous()?;
-            rows.place(dense.as_slice()?, x.sizes()[dim..].iter().product());
+            let dense = x.to(dtype)?.contiguous()?;
+            rows.place(dense.opaque::<U>()?, x.sizes()[dim..].iter().product());
         }
         Ok(rows.done())
     }

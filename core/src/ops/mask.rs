@@ -10,7 +10,7 @@ use crate::names::{Name, Names};
 use crate::ops::index::kernels::vector_index;
 use crate::ops::unify::unify;
 use crate::shape::Shape;
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
 ops! { mask;
@@ -36,10 +36,11 @@ pub(crate) mod kernels {
             .map_err(|error| error.with_operands([x.shape(), mask.shape()]))?;
         let all = x.unnamed().expand(&sizes[..])?.contiguous()?;
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
-        dispatch!(x.dtype(), T => {
-            let picked = cpu::masked(all.as_slice::<T>()?, mask.as_slice()?);
-            Ok(NamedTensor::from_slice(&picked, [picked.len()])?.with_names(Names::unchecked([name])))
-        })
+        let mask = mask.as_slice()?;
+        let count = mask.iter().filter(|keep| **keep).count();
+        let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::unchecked([name]) };
+        let out = Unwritten::new(OP, shape, x.dtype())?;
+        dispatch!(x.dtype(), width U => out.write_moved::<U>(&all, |x, y| cpu::masked(x, mask, y)))
     }
 }
 

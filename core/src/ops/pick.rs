@@ -188,14 +188,14 @@ pub mod kernels {
     ) -> Result<NamedTensor> {
         let x = if dim.is_some() { Cow::Borrowed(x) } else { Cow::Owned(flat(x)?) };
         let (dim, last) = (dim.unwrap_or(0), x.ndim().saturating_sub(1));
-        let dense = x.movedim(dim, last)?.contiguous()?;
+        let dense = x.movedim(dim, last)?.to(x.dtype().wide())?.contiguous()?;
         let mut shape = dense.shape();
         if let Some(size) = shape.sizes.last_mut() {
             *size = count;
         }
         let found = Unwritten::new(op, shape, DType::I64)?;
         let n = length(&x, Some(dim));
-        let found = dispatch!(x.dtype(), T => {
+        let found = dispatch!(dense.dtype(), wide T => {
             let elements = dense.as_slice::<T>()?;
             let keys = |from: usize, keys: &mut [i64]| order::keys(&elements[from..], nan, keys);
             found.write(|places| order::each_lane(n, count, &keys, places, f))

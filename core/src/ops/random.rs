@@ -3,7 +3,7 @@
 
 use crate::args::IntoShape;
 use crate::cpu::random::{
-    fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
+    Real, fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
     fill_randint, fill_randperm, fill_trials, fill_uniform, outside_unit,
 };
 use crate::dtype::{DType, default_dtype};
@@ -33,35 +33,85 @@ fn not_floats(op: &'static str, dtype: DType) -> Error {
     })
 }
 
-/// A tensor of `dtype` filled by an expression, which uses the elements `out` and the `generator`; an error
-/// if the dtype is not a float. For `f32`, `draw!(op, shape, dtype, out, generator, fill_uniform(out, low,
-/// high, generator))` becomes
-///
-/// ```ignore
-/// let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
-/// let generator = &mut next_of_default(tensor.numel());
-/// let out = tensor.as_mut_slice::<f32>()?;
-/// fill_uniform(out, low, high, generator);
-/// Ok(tensor)
-/// ```
-macro_rules! draw {
-    ($op:expr, $shape:expr, $dtype:expr, $out:ident, $generator:ident, $fill:expr) => {{
-        let (op, shape, dtype) = ($op, $shape, $dtype);
-        if !dtype.is_floating_point() {
-            return Err(not_floats(op, dtype));
+/// A continuous distribution with its parameters.
+#[derive(Clone, Copy)]
+enum Continuous {
+    Uniform { low: f64, high: f64 },
+    Normal { mean: f64, std: f64 },
+    LogNormal { mean: f64, std: f64 },
+    Exponential { rate: f64 },
+    Cauchy { median: f64, sigma: f64 },
+}
+
+impl Continuous {
+    /// The first condition on the parameters that does not hold.
+    fn broken(self) -> Option<&'static str> {
+        let (need, holds) = match self {
+            Continuous::Uniform { low, high } => {
+                ("low <= high, and both finite", low <= high && (high - low).is_finite())
+            }
+            Continuous::Normal { std, .. } => ("std >= 0", std >= 0.0),
+            Continuous::LogNormal { std, .. } => ("std > 0", std > 0.0),
+            Continuous::Exponential { rate } => ("rate > 0", rate > 0.0),
+            Continuous::Cauchy { sigma, .. } => ("sigma > 0", sigma > 0.0),
+        };
+        (!holds).then_some(need)
+    }
+
+    /// The parameters as messages show them.
+    fn parameters(self) -> String {
+        match self {
+            Continuous::Uniform { low, high } => format!("low={low}, high={high}"),
+            Continuous::Normal { mean, std } | Continuous::LogNormal { mean, std } => {
+                format!("mean={mean}, std={std}")
+            }
+            Continuous::Exponential { rate } => format!("rate={rate}"),
+            Continuous::Cauchy { median, sigma } => format!("median={median}, sigma={sigma}"),
         }
-        let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
-        let mut generator = next_of_default(tensor.numel());
-        let $generator = &mut generator;
-        match dtype {
-            DType::F16 => draw!(@ half::f16, tensor, $out, $fill),
-            DType::BF16 => draw!(@ half::bf16, tensor, $out, $fill),
-            DType::F64 => draw!(@ f64, tensor, $out, $fill),
-            _ => draw!(@ f32, tensor, $out, $fill),
+    }
+
+    /// Fills `out` with samples, which will be rounded to `dtype`.
+    fn fill<R: Real>(self, out: &mut [R], dtype: DType, generator: &mut Generator) {
+        match self {
+            Continuous::Uniform { low, high } => fill_uniform(out, low, high, dtype, generator),
+            Continuous::Normal { mean, std } => fill_normal(out, mean, std, generator),
+            Continuous::LogNormal { mean, std } => fill_log_normal(out, mean, std, generator),
+            Continuous::Exponential { rate } => fill_exponential(out, rate, generator),
+            Continuous::Cauchy { median, sigma } => fill_cauchy(out, median, sigma, generator),
         }
-        Ok(tensor)
-    }};
-    (@ $T:ty, $tensor:ident, $out:ident, $fill:expr) => {{ let $out = $tensor.as_mut_slice::<$T>()?; $fill }};
+    }
+
+    /// A tensor of samples; an error if the dtype is not a float.
+    #[track_caller]
+    fn draw(self, op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
+        let mut drawn = floats(op, shape, dtype)?;
+        let generator = &mut next_of_default(drawn.numel());
+        match drawn.dtype() {
+            DType::F64 => self.fill(drawn.as_mut_slice::<f64>()?, dtype, generator),
+            _ => self.fill(drawn.as_mut_slice::<f32>()?, dtype, generator),
+        }
+        drawn.into_dtype(dtype)
+    }
+
+    /// [`draw`](Self::draw) in place, with a check of the parameters.
+    #[track_caller]
+    fn draw_in_place(self, op: &'static str, x: &mut NamedTensor) -> Result<()> {
+        if let Some(need) = self.broken() {
+            let message = format!("expects {need}, but found {}", self.parameters());
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
+        *x = self.draw(op, x.shape(), x.dtype())?;
+        Ok(())
+    }
+}
+
+/// A tensor in the dtype in which numbers are drawn for `dtype`; an error if that is not a float.
+#[track_caller]
+fn floats(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
+    match dtype.is_floating_point() {
+        true => NamedTensor::filled(op, shape, dtype.wide(), 0.0.into()),
+        false => Err(not_floats(op, dtype)),
+    }
 }
 
 impl NamedTensor {
@@ -95,7 +145,7 @@ impl NamedTensor {
                 format!("low must not be greater than high, and both finite, got low={low}, high={high}");
             return Err(Error::new(ErrorKind::Value, op, message));
         }
-        draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high, generator))
+        Continuous::Uniform { low, high }.draw(op, shape, dtype)
     }
 
     /// Normal random numbers, in `dtype`; errors name `op`.
@@ -107,7 +157,7 @@ impl NamedTensor {
         if std.is_nan() || std < 0.0 {
             return Err(Error::new(ErrorKind::Value, op, format!("std must not be negative, got {std}")));
         }
-        draw!(op, shape, dtype, out, generator, fill_normal(out, mean, std, generator))
+        Continuous::Normal { mean, std }.draw(op, shape, dtype)
     }
 
     /// `values[1]` with probability `p`, else `values[0]`, in `dtype`: a mask for dropout.
@@ -129,10 +179,13 @@ impl NamedTensor {
                 format!("probability has to be between 0 and 1, but got {p}"),
             ));
         }
-        draw!(op, shape, dtype, out, generator, {
-            let values = values.map(|value| crate::Element::from_scalar(value.into()));
-            fill_bernoulli(out, p, values, generator)
-        })
+        let mut drawn = floats(op, shape, dtype)?;
+        let generator = &mut next_of_default(drawn.numel());
+        match drawn.dtype() {
+            DType::F64 => fill_bernoulli(drawn.as_mut_slice::<f64>()?, p, values, generator),
+            _ => fill_bernoulli(drawn.as_mut_slice::<f32>()?, p, values.map(|value| value as f32), generator),
+        }
+        drawn.into_dtype(dtype)
     }
 
     /// Uniformly distributed random integers in [`low`, `high`), in `i64`.
@@ -168,55 +221,57 @@ impl NamedTensor {
     }
 }
 
-/// Ops that replace every element with a random number. A row has the arguments, the conditions on them, and
-/// the function that fills. The row `uniform_` becomes
-///
-/// ```ignore
-/// pub fn uniform_(&mut self, low: f64, high: f64) -> Result<&mut NamedTensor> {
-///     if !(low <= high && (high - low).is_finite()) {
-///         return Err(...); // expects low <= high, and both finite, but found ...
-///     }
-///     let (shape, dtype) = (self.shape(), self.dtype());
-///     *self = draw!("uniform_", shape, dtype, out, generator, fill_uniform(out, low, high, generator))?;
-///     Ok(self)
-/// }
-/// ```
-macro_rules! define_random {
-    ($(
-        #[doc = $doc:literal]
-        $name:ident ($($arg:ident: $ty:ty),*) [$need:literal] $valid:expr => $fill:ident
-    )*) => {
-        impl NamedTensor {$(
-            #[doc = $doc]
-            ///
-            /// # Errors
-            #[doc = concat!("[`ErrorKind::Value`] unless ", $need, "; [`ErrorKind::DType`] unless floating-point.")]
-            #[track_caller]
-            pub fn $name(&mut self, $($arg: $ty),*) -> Result<&mut NamedTensor> {
-                #[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN must not pass
-                if !($valid) {
-                    let got = [$(format!("{}={}", stringify!($arg), $arg)),*].join(", ");
-                    return Err(Error::new(ErrorKind::Value, stringify!($name), format!("expects {}, but found {got}", $need)));
-                }
-                let drawn: Result<NamedTensor> =
-                    draw!(stringify!($name), self.shape(), self.dtype(), out, generator, $fill(out $(, $arg)*, generator));
-                *self = drawn?;
-                Ok(self)
-            }
-        )*}
-    };
-}
-define_random! {
+/// Random numbers in place of every element.
+impl NamedTensor {
     /// Fills the tensor with uniform random numbers in [`low`, `high`).
-    uniform_ (low: f64, high: f64) ["low <= high, and both finite"] low <= high && (high - low).is_finite() => fill_uniform
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless low <= high, and both finite; [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn uniform_(&mut self, low: f64, high: f64) -> Result<&mut NamedTensor> {
+        Continuous::Uniform { low, high }.draw_in_place("uniform_", self)?;
+        Ok(self)
+    }
+
     /// Fills the tensor with normal random numbers.
-    normal_ (mean: f64, std: f64) ["std >= 0"] std >= 0.0 => fill_normal
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless std >= 0; [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn normal_(&mut self, mean: f64, std: f64) -> Result<&mut NamedTensor> {
+        Continuous::Normal { mean, std }.draw_in_place("normal_", self)?;
+        Ok(self)
+    }
+
     /// Fills the tensor with `e^z`, where `z` is normal with this mean and standard deviation.
-    log_normal_ (mean: f64, std: f64) ["std > 0"] std > 0.0 => fill_log_normal
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless std > 0; [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn log_normal_(&mut self, mean: f64, std: f64) -> Result<&mut NamedTensor> {
+        Continuous::LogNormal { mean, std }.draw_in_place("log_normal_", self)?;
+        Ok(self)
+    }
+
     /// Fills the tensor with exponential random numbers with density `rate e^(-rate x)`.
-    exponential_ (rate: f64) ["rate > 0"] rate > 0.0 => fill_exponential
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless rate > 0; [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn exponential_(&mut self, rate: f64) -> Result<&mut NamedTensor> {
+        Continuous::Exponential { rate }.draw_in_place("exponential_", self)?;
+        Ok(self)
+    }
+
     /// Fills the tensor with Cauchy random numbers with density `σ / (π ((x - median)² + σ²))`.
-    cauchy_ (median: f64, sigma: f64) ["sigma > 0"] sigma > 0.0 => fill_cauchy
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless sigma > 0; [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn cauchy_(&mut self, median: f64, sigma: f64) -> Result<&mut NamedTensor> {
+        Continuous::Cauchy { median, sigma }.draw_in_place("cauchy_", self)?;
+        Ok(self)
+    }
 }
 
 /// The first and the last of the consecutive integers that a dtype can represent, within the range of `i64`.

@@ -2,9 +2,9 @@
 //!
 //! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers (as
 //! `i64`), `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default
-//! float; otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and `before` a
-//! function that checks the inputs before the op runs. `plain` and `scalar` are for rare functions, whose loops
-//! are not compiled for all sets of vectors.
+//! float; otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and
+//! `before` a function that checks the inputs before the op runs. `plain` and `scalar` are for rare functions,
+//! whose loops are not compiled for all sets of vectors.
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};

@@ -1,48 +1,18 @@
 //! The elements of a tensor as little-endian bytes, on any machine and at any alignment: for files.
 
 use super::NamedTensor;
-use crate::dtype::{DType, Element, Scalar, dispatch};
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
-use half::{bf16, f16};
 use std::io::{self, Read, Write};
 
 /// The number of bytes converted at once; a multiple of every element size.
 const CHUNK: usize = 1 << 16;
 
-trait LittleEndian: Element {
-    fn put(self, bytes: &mut [u8]);
-    fn take(bytes: &[u8]) -> Self;
-}
-
-/// Elements that are numbers: `f32` becomes
-///
-/// ```ignore
-/// impl LittleEndian for f32 {
-///     fn put(self, bytes: &mut [u8]) { bytes.copy_from_slice(&self.to_le_bytes()) }
-///     fn take(bytes: &[u8]) -> f32 { f32::from_le_bytes(bytes.try_into().expect("the size of an element")) }
-/// }
-/// ```
-macro_rules! little_endian {
-    ($($ty:ty)*) => {$(
-        impl LittleEndian for $ty {
-            #[inline]
-            fn put(self, bytes: &mut [u8]) { bytes.copy_from_slice(&self.to_le_bytes()) }
-            #[inline]
-            fn take(bytes: &[u8]) -> $ty { <$ty>::from_le_bytes(bytes.try_into().expect("the size of an element")) }
-        }
-    )*};
-}
-little_endian!(u8 i8 i16 i32 i64 f16 bf16 f32 f64);
-
-impl LittleEndian for bool {
-    fn put(self, bytes: &mut [u8]) {
-        bytes[0] = self.into();
-    }
-
-    /// Any byte other than 0 is true: a file can contain any byte, but a `bool` only 0 or 1.
-    fn take(bytes: &[u8]) -> bool {
-        bytes[0] != 0
+/// Turns elements of `itemsize` bytes from the order of this machine to little-endian, or back.
+fn turn(bytes: &mut [u8], itemsize: usize) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(itemsize).for_each(<[u8]>::reverse);
     }
 }
 
@@ -64,16 +34,12 @@ impl NamedTensor {
             .contiguous()
             .map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
         let mut chunk = vec![0; CHUNK.min(dense.nbytes())];
-        dispatch!(dense.dtype(), T => {
-            let elements = dense.as_slice::<T>().expect("contiguous, and of this dtype");
-            for run in elements.chunks(CHUNK / size_of::<T>()) {
-                let bytes = &mut chunk[..size_of_val(run)];
-                for (element, bytes) in run.iter().zip(bytes.chunks_exact_mut(size_of::<T>())) {
-                    element.put(bytes);
-                }
-                out.write_all(bytes)?;
-            }
-        });
+        for run in dense.bytes().chunks(CHUNK) {
+            let chunk = &mut chunk[..run.len()];
+            chunk.copy_from_slice(run);
+            turn(chunk, dense.dtype().itemsize());
+            out.write_all(chunk)?;
+        }
         Ok(())
     }
 
@@ -100,16 +66,13 @@ impl NamedTensor {
         failed: &dyn Fn(io::Error) -> Error,
     ) -> Result<NamedTensor> {
         let mut out = NamedTensor::full_as(op, shape, Scalar::Int(0), dtype)?;
-        let mut chunk = vec![0; CHUNK.min(out.nbytes())];
-        dispatch!(dtype, T => {
-            for run in out.as_mut_slice::<T>()?.chunks_mut(CHUNK / size_of::<T>()) {
-                let bytes = &mut chunk[..size_of_val(run)];
-                from.read_exact(bytes).map_err(failed)?;
-                for (element, bytes) in run.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-                    *element = T::take(bytes);
-                }
+        out.overwrite(&mut |bytes| {
+            for run in bytes.chunks_mut(CHUNK) {
+                from.read_exact(run).map_err(failed)?;
+                turn(run, dtype.itemsize());
             }
-        });
+            Ok(())
+        })?;
         Ok(out)
     }
 }

@@ -1,9 +1,10 @@
 //! Creates tensors: from a number, and of memory that a kernel writes.
 
 use super::NamedTensor;
+use crate::cpu::fill;
 use crate::cpu::room::{self, Room};
 use crate::cpu::storage::Storage;
-use crate::dtype::{DType, Element, Scalar, dispatch};
+use crate::dtype::{DType, Element, Opaque, Scalar, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::shape::Shape;
@@ -56,9 +57,62 @@ impl NamedTensor {
             // SAFETY: the buffer has that many bytes, all zero.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
+        let element = NamedTensor::number_as(value, dtype)?;
         let out = Unwritten::new(op, shape, dtype)?;
-        Ok(dispatch!(dtype, T => out.write(|y| room::fill(y, T::from_scalar(value)))))
+        dispatch!(dtype, width U => out.write_moved(&element, |element: &[Opaque<U>], y| room::fill(y, element[0])))
     }
+
+    /// A dense tensor with these elements.
+    #[track_caller]
+    pub(crate) fn of_elements<T: Element>(op: &'static str, data: &[T], shape: Shape) -> Result<NamedTensor> {
+        // SAFETY: the bytes of that many elements.
+        unsafe { NamedTensor::copied(op, shape, T::DTYPE, data.len(), data.as_ptr().cast()) }
+    }
+
+    /// A dense tensor of these numbers, cast to `dtype`.
+    #[track_caller]
+    pub(crate) fn of_numbers(
+        op: &'static str,
+        numbers: &[Scalar],
+        shape: Shape,
+        dtype: DType,
+    ) -> Result<NamedTensor> {
+        check_numel(op, &shape, dtype, numbers.len())?;
+        let out = Unwritten::new(op, shape, dtype.wide())?;
+        dispatch!(dtype.wide(), wide T => out.write::<T>(|y| fill::cast(numbers, y))).into_dtype(dtype)
+    }
+
+    /// [`of_elements`](Self::of_elements), compiled once for all types.
+    ///
+    /// # Safety
+    /// There are `len` elements of `dtype` at `data`.
+    #[track_caller]
+    unsafe fn copied(
+        op: &'static str,
+        shape: Shape,
+        dtype: DType,
+        len: usize,
+        data: *const u8,
+    ) -> Result<NamedTensor> {
+        check_numel(op, &shape, dtype, len)?;
+        let mut out = Unwritten::new(op, shape, dtype)?;
+        // SAFETY: the elements of `out`, which is new, are as many and of this dtype.
+        unsafe {
+            out.ptr_mut().copy_from_nonoverlapping(data, len * dtype.itemsize());
+            Ok(out.written())
+        }
+    }
+}
+
+/// Returns an error unless the shape has `len` elements.
+#[track_caller]
+fn check_numel(op: &'static str, shape: &Shape, dtype: DType, len: usize) -> Result<()> {
+    let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
+    if numel == len {
+        return Ok(());
+    }
+    let message = format!("{len} elements do not fill sizes {:?}, which have {numel}", shape.sizes);
+    Err(Error::new(ErrorKind::Shape, op, message))
 }
 
 /// The memory of a dense tensor that a kernel has yet to write. Nothing can read it; what the kernel writes
@@ -145,6 +199,45 @@ impl Unwritten {
         Ok(self.write(|y| kernel(x, y)))
     }
 
+    /// The tensor of the elements of `x` that a kernel moves.
+    ///
+    /// # Panics
+    /// If `x` has another dtype, or as [`write`](Self::write).
+    ///
+    /// # Errors
+    /// Those of [`as_slice`](NamedTensor::as_slice).
+    #[inline]
+    #[track_caller]
+    pub(crate) fn write_moved<U>(
+        self,
+        x: &NamedTensor,
+        kernel: impl for<'a> FnOnce(&[Opaque<U>], &'a mut Room<Opaque<U>>) -> &'a mut [Opaque<U>],
+    ) -> Result<NamedTensor> {
+        assert!(x.dtype == self.0.dtype, "elements are moved within a dtype");
+        let x = x.opaque::<U>()?;
+        self.try_write_moved(|y| Ok(kernel(x, y)))
+    }
+
+    /// Same as [`write_moved`](Self::write_moved), for a kernel that can fail. It takes the elements from tensors
+    /// of this dtype.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    #[inline]
+    pub(crate) fn try_write_moved<U>(
+        mut self,
+        kernel: impl for<'a> FnOnce(&'a mut Room<Opaque<U>>) -> Result<&'a mut [Opaque<U>]>,
+    ) -> Result<NamedTensor> {
+        assert_eq!(size_of::<U>(), self.0.dtype.itemsize(), "elements of this width");
+        let numel = self.0.numel();
+        // SAFETY: as in `room`; an `Opaque` has the size of an element.
+        let room: &mut Room<Opaque<U>> =
+            unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) };
+        let place = (room.as_ptr(), room.len());
+        room::check_is(place, kernel(room)?);
+        Ok(self.0)
+    }
+
     /// The tensors of what a kernel of several results writes.
     ///
     /// # Panics
@@ -160,21 +253,6 @@ impl Unwritten {
             room::check_is(place, done);
         }
         all.map(|Unwritten(tensor)| tensor)
-    }
-
-    /// Same as [`write`](Self::write), for a kernel that can fail.
-    ///
-    /// # Errors
-    /// Those of the kernel.
-    #[inline]
-    pub(crate) fn try_write<T: Element>(
-        mut self,
-        kernel: impl FnOnce(&mut Room<T>) -> Result<&mut [T]>,
-    ) -> Result<NamedTensor> {
-        let room = self.room::<T>();
-        let place = (room.as_ptr(), room.len());
-        room::check_is(place, kernel(room)?);
-        Ok(self.0)
     }
 
     /// The elements, to be written.
@@ -239,7 +317,7 @@ mod tests {
             });
         assert_eq!((a.to_vec::<i64>().unwrap(), b.numel()), (vec![5; 3], 0));
         let failed = unwritten(3, DType::I64)
-            .try_write::<i64>(|_| Err(crate::Error::new(crate::ErrorKind::Value, "test", "no")));
+            .try_write_moved::<u64>(|_| Err(crate::Error::new(crate::ErrorKind::Value, "test", "no")));
         assert!(failed.is_err());
     }
 

@@ -1,7 +1,7 @@
 //! Numbers outside the range of an integer dtype.
 
 use super::NamedTensor;
-use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The first plain number among the inputs that is outside the range of an integer `dtype`, so that a cast
@@ -27,7 +27,7 @@ pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
     match (dtype.category(), number) {
         (Category::Float | Category::Bool, _) => true,
         (Category::Integer, Scalar::Float(x)) if !(-END..END).contains(&x) => false,
-        _ => dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64()),
+        _ => dtype.bounds().contains(&number.to_i64()),
     }
 }
 

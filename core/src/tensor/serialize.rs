@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names};
 use crate::shape::Shape;
 use crate::sizes::checked_numel;
+use crate::tensor::range::fits;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
@@ -64,15 +65,22 @@ struct Elements<'a>(&'a NamedTensor);
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
-            return dispatch!(self.0.dtype(), T => {
-                let elements = self.0.as_slice::<T>().map_err(S::Error::custom)?;
-                serializer.collect_seq(elements.iter().map(|element| Item::new(element.to_scalar())))
-            });
+            let numbers = numbers(self.0).map_err(S::Error::custom)?;
+            return serializer.collect_seq(numbers.into_iter().map(Item::new));
         }
         let mut bytes = Vec::with_capacity(self.0.nbytes());
         self.0.write_bytes(&mut bytes).map_err(S::Error::custom)?;
         serializer.serialize_bytes(&bytes)
     }
+}
+
+/// The elements of a dense tensor as plain numbers.
+fn numbers(x: &NamedTensor) -> Result<Vec<Scalar>> {
+    if x.dtype() == DType::Bool {
+        return Ok(x.as_slice::<bool>()?.iter().map(|value| Scalar::Bool(*value)).collect());
+    }
+    let x = x.to(x.dtype().wide())?;
+    Ok(dispatch!(x.dtype(), wide T => x.as_slice::<T>()?.iter().map(|value| value.to_scalar()).collect()))
 }
 
 /// An element in a list. Half types and `f32` are written as `f64`, which represents them exactly.
@@ -98,14 +106,11 @@ impl Item<'_> {
         }
     }
 
-    /// The element, if it is one of `T`.
-    fn element<T: Element>(&self) -> Option<T> {
-        let value = match (T::DTYPE.category(), self) {
+    /// The number, if it is an element of `dtype`.
+    fn number(&self, dtype: DType) -> Option<Scalar> {
+        let number = match (dtype.category(), self) {
             (Category::Bool, Item::Bool(value)) => Scalar::Bool(*value),
-            (Category::Integer, Item::Int(value)) => {
-                let element = T::from_scalar(Scalar::Int(*value));
-                return (element.to_scalar() == Scalar::Int(*value)).then_some(element); // it fits
-            }
+            (Category::Integer, Item::Int(value)) => Scalar::Int(*value),
             (Category::Float, Item::Int(value)) => Scalar::Int(*value),
             (Category::Float, Item::Float(value)) => Scalar::Float(*value),
             (Category::Float, Item::Text(text)) => {
@@ -113,7 +118,7 @@ impl Item<'_> {
             }
             _ => return None,
         };
-        Some(T::from_scalar(value))
+        fits(number, dtype).then_some(number)
     }
 }
 
@@ -169,16 +174,14 @@ fn checked_shape(sizes: Vec<usize>, names: Option<Vec<Option<Name>>>) -> Result<
 }
 
 fn tensor_of_list(shape: Shape, dtype: DType, list: &[Item<'_>]) -> Result<NamedTensor> {
-    dispatch!(dtype, T => {
-        let mut elements: Vec<T> = Vec::with_capacity(list.len());
-        for item in list {
-            let Some(element) = item.element() else {
-                return Err(Error::new(ErrorKind::Format, OP, format!("{item:?} is no element of {dtype}")));
-            };
-            elements.push(element);
-        }
-        NamedTensor::from_slice(&elements, shape)
-    })
+    let mut numbers = Vec::with_capacity(list.len());
+    for item in list {
+        let Some(number) = item.number(dtype) else {
+            return Err(Error::new(ErrorKind::Format, OP, format!("{item:?} is no element of {dtype}")));
+        };
+        numbers.push(number);
+    }
+    NamedTensor::of_numbers("from_slice", &numbers, shape, dtype)
 }
 
 fn tensor_of_bytes(shape: Shape, dtype: DType, bytes: &[u8]) -> Result<NamedTensor> {

@@ -222,7 +222,7 @@ impl<const N: usize> Task<'_, N> {
                 } else {
                     let buffer = made.as_mut_ptr().cast::<u8>();
                     (self.body)(n, from, self.args, buffer);
-                    converter(self.made, self.out_dtype)(n, buffer, 1, out);
+                    converter(self.made, self.out_dtype).run(n, buffer, 1, out);
                 }
             }
             start += n;
@@ -281,7 +281,7 @@ impl<const N: usize> Task<'_, N> {
                             let convert = converter(view.dtype, self.compute[k]);
                             for r in 0..height {
                                 let from = from.offset(r as isize * row_stride * itemsize as isize);
-                                convert(width, from, col_stride, buffer.add(r * pitch));
+                                convert.run(width, from, col_stride, buffer.add(r * pitch));
                             }
                             (buffer.cast_const(), pitch as isize)
                         }
@@ -327,7 +327,7 @@ impl<const N: usize> Task<'_, N> {
         let (inner, step) = (self.sizes[last], view.strides[last]);
         if view.strides.iter().all(|stride| *stride == 0) {
             // SAFETY: one element, read `n` times.
-            return unsafe { convert(n, view.ptr, 0, to) };
+            return unsafe { convert.run(n, view.ptr, 0, to) };
         }
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.sizes.len());
         let mut rest = start;
@@ -340,7 +340,7 @@ impl<const N: usize> Task<'_, N> {
         while done < n {
             let run = (inner - index[last]).min(n - done);
             // SAFETY: `run` elements along the inner dim exist from `offset` on.
-            unsafe { convert(run, view.ptr.offset(offset * from_size), step, to.add(done * to_size)) };
+            unsafe { convert.run(run, view.ptr.offset(offset * from_size), step, to.add(done * to_size)) };
             done += run;
             index[last] += run;
             offset += run as isize * step;

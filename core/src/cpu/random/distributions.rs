@@ -1,106 +1,24 @@
 //! Fills slices with samples of continuous distributions, from a table of formulas on random words.
 //!
-//! Every function uses the next `out.len()` elements of the generator. The caller checks the parameters. Half
-//! types are computed in `f32` and rounded.
+//! Every function uses the next `out.len()` elements of the generator. The caller checks the parameters.
+//! Samples are `f32` or `f64`; the caller rounds them to a half type.
 
 use std::marker::PhantomData;
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::fill::{Group, fill};
 use super::generator::Generator;
 use super::philox::GROUP;
 use super::real::Real;
-
-/// An element type that can be drawn from a continuous distribution.
-#[allow(private_bounds)] // `Real` is private to this folder
-pub(crate) trait Draw: Copy + Send + Sync + 'static {
-    /// The type that samples are computed in.
-    type Real: Real;
-
-    /// The number of binary digits of the numbers just below one.
-    const DIGITS: u32;
-
-    /// Rounds a group of results to this type.
-    fn round(x: [Self::Real; GROUP]) -> [Self; GROUP];
-
-    /// The largest number of this type below `x`.
-    fn below(x: f64) -> Self::Real;
-}
-
-impl Draw for f32 {
-    type Real = Self;
-    const DIGITS: u32 = Self::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn round(x: [Self; GROUP]) -> [Self; GROUP] {
-        x
-    }
-
-    fn below(x: f64) -> Self {
-        (x as Self).next_down()
-    }
-}
-
-impl Draw for f64 {
-    type Real = Self;
-    const DIGITS: u32 = Self::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn round(x: [Self; GROUP]) -> [Self; GROUP] {
-        x
-    }
-
-    fn below(x: f64) -> Self {
-        x.next_down()
-    }
-}
-
-impl Draw for f16 {
-    type Real = f32;
-    const DIGITS: u32 = Self::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn round(x: [f32; GROUP]) -> [Self; GROUP] {
-        let mut rounded = [Self::ZERO; GROUP];
-        rounded.convert_from_f32_slice(&x);
-        rounded
-    }
-
-    fn below(x: f64) -> f32 {
-        half_below(Self::from_f64(x).to_bits(), |bits| Self::from_bits(bits).to_f32())
-    }
-}
-
-impl Draw for bf16 {
-    type Real = f32;
-    const DIGITS: u32 = Self::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn round(x: [f32; GROUP]) -> [Self; GROUP] {
-        let mut rounded = [Self::ZERO; GROUP];
-        rounded.convert_from_f32_slice(&x);
-        rounded
-    }
-
-    fn below(x: f64) -> f32 {
-        half_below(Self::from_f64(x).to_bits(), |bits| Self::from_bits(bits).to_f32())
-    }
-}
-
-/// [`f32::next_down`] for 16-bit floats.
-fn half_below(bits: u16, value: impl Fn(u16) -> f32) -> f32 {
-    const SIGN: u16 = 1 << 15;
-    match bits {
-        0 | SIGN => value(SIGN | 1),
-        positive if positive & SIGN == 0 => value(positive - 1),
-        negative => value(negative + 1),
-    }
-}
+use crate::cpu::fill::half_down;
+use crate::dtype::DType;
 
 /// Two samples from two words.
 trait Formula<R: Real>: Copy + Sync {
+    /// Whether programs wait for draws of it; see [`Group::IS_FREQUENT`].
+    const IS_FREQUENT: bool = false;
+
     fn pair(self, a: R::Word, b: R::Word) -> (R, R);
 }
 
@@ -152,6 +70,8 @@ struct Uniform<R> {
 }
 
 impl<R: Real> Formula<R> for Uniform<R> {
+    const IS_FREQUENT: bool = true;
+
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
         let sample = |word| (R::fraction(word, self.digits) * self.width + self.low).min(self.highest);
@@ -185,6 +105,8 @@ struct Normal<R> {
 }
 
 impl<R: Real> Formula<R> for Normal<R> {
+    const IS_FREQUENT: bool = true;
+
     /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point at distance
     /// `√(-2 ln u)` from the origin, in a uniformly distributed direction, has two normal coordinates.
     #[inline(always)]
@@ -206,53 +128,78 @@ impl<R: Real> Formula<R> for LogNormal<R> {
     }
 }
 
-/// A formula whose results are rounded to `T`.
-struct Rounded<T, F>(F, PhantomData<fn() -> T>);
+/// The samples of a formula in `R`.
+struct Samples<R, F>(F, PhantomData<fn() -> R>);
 
-impl<T, F: Copy> Copy for Rounded<T, F> {}
+impl<R, F: Copy> Copy for Samples<R, F> {}
 
-impl<T, F: Copy> Clone for Rounded<T, F> {
+impl<R, F: Copy> Clone for Samples<R, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Draw, F: Formula<T::Real>> Group for Rounded<T, F> {
-    type Word = <T::Real as Real>::Word;
-    type Out = T;
-    /// Half types are rare.
-    const IS_FREQUENT: bool = size_of::<T>() >= size_of::<f32>();
+impl<R: Real, F: Formula<R>> Group for Samples<R, F> {
+    type Word = R::Word;
+    type Out = R;
+    const IS_FREQUENT: bool = F::IS_FREQUENT;
 
     #[inline(always)]
-    fn elements(self, words: [Self::Word; GROUP]) -> [T; GROUP] {
+    fn elements(self, words: [R::Word; GROUP]) -> [R; GROUP] {
         const HALF: usize = GROUP / 2;
-        let mut samples = [T::Real::of(0.0); GROUP];
+        let mut samples = [R::of(0.0); GROUP];
         for i in 0..HALF {
             (samples[i], samples[HALF + i]) = self.0.pair(words[i], words[HALF + i]);
         }
-        T::round(samples)
+        samples
     }
 }
 
-fn fill_real<T: Draw>(out: &mut [T], formula: impl Formula<T::Real>, generator: &mut Generator) {
-    fill(out, Rounded(formula, PhantomData), generator);
+fn fill_real<R: Real>(out: &mut [R], formula: impl Formula<R>, generator: &mut Generator) {
+    fill(out, Samples(formula, PhantomData), generator);
+}
+
+/// The number of binary digits of the numbers of a float dtype just below one.
+fn digits(dtype: DType) -> u32 {
+    match dtype {
+        DType::F16 => f16::MANTISSA_DIGITS,
+        DType::BF16 => bf16::MANTISSA_DIGITS,
+        DType::F64 => f64::MANTISSA_DIGITS,
+        _ => f32::MANTISSA_DIGITS,
+    }
+}
+
+/// The largest number of a float dtype below `x`.
+fn below(dtype: DType, x: f64) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_bits(half_down(f16::from_f64(x).to_bits())).into(),
+        DType::BF16 => bf16::from_bits(half_down(bf16::from_f64(x).to_bits())).into(),
+        DType::F64 => x.next_down(),
+        _ => (x as f32).next_down().into(),
+    }
 }
 
 /// Uniform on `[low, high)`: each of the numbers `low + k (high - low) 2^-d`, where `d` is the number of
-/// binary digits of `T`.
+/// binary digits of `dtype`, to which the samples will be rounded.
 ///
 /// If rounding would give `high`, the result is the next number below it. If `low == high`, the result is
 /// `low`.
-pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generator: &mut Generator) {
-    let lowest = T::Real::of(low);
+pub(crate) fn fill_uniform<R: Real>(
+    out: &mut [R],
+    low: f64,
+    high: f64,
+    dtype: DType,
+    generator: &mut Generator,
+) {
+    let lowest = R::of(low);
     let formula = Uniform {
         low: lowest,
-        width: T::Real::of(high - low),
-        highest: T::below(high).max(lowest),
-        digits: T::DIGITS,
+        width: R::of(high - low),
+        highest: R::of(below(dtype, high)).max(lowest),
+        digits: digits(dtype),
     };
-    if T::DIGITS <= f32::MANTISSA_DIGITS && high - low > f32::MAX.into() {
-        fill_real(out, Overflowing { high: T::Real::of(high), uniform: formula }, generator);
+    if dtype != DType::F64 && high - low > f32::MAX.into() {
+        fill_real(out, Overflowing { high: R::of(high), uniform: formula }, generator);
     } else {
         fill_real(out, formula, generator);
     }
@@ -260,23 +207,23 @@ pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generato
 
 /// Normal with the given mean and standard deviation; at most 6.8 standard deviations from the mean in `f32`,
 /// 9.5 in `f64`.
-pub(crate) fn fill_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
-    fill_real(out, Normal { mean: T::Real::of(mean), std: T::Real::of(std) }, generator);
+pub(crate) fn fill_normal<R: Real>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
+    fill_real(out, Normal { mean: R::of(mean), std: R::of(std) }, generator);
 }
 
 /// `exp` of a normal sample with the given mean and standard deviation.
-pub(crate) fn fill_log_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
-    fill_real(out, LogNormal(Normal { mean: T::Real::of(mean), std: T::Real::of(std) }), generator);
+pub(crate) fn fill_log_normal<R: Real>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
+    fill_real(out, LogNormal(Normal { mean: R::of(mean), std: R::of(std) }), generator);
 }
 
 /// Exponential with density `rate · exp(-rate · x)`; never zero, as in PyTorch.
-pub(crate) fn fill_exponential<T: Draw>(out: &mut [T], rate: f64, generator: &mut Generator) {
-    fill_real(out, Exponential { mean: T::Real::of(1.0 / rate) }, generator);
+pub(crate) fn fill_exponential<R: Real>(out: &mut [R], rate: f64, generator: &mut Generator) {
+    fill_real(out, Exponential { mean: R::of(1.0 / rate) }, generator);
 }
 
 /// Cauchy with density `σ / (π (σ² + (x - median)²))`.
-pub(crate) fn fill_cauchy<T: Draw>(out: &mut [T], median: f64, sigma: f64, generator: &mut Generator) {
-    fill_real(out, Cauchy { median: T::Real::of(median), sigma: T::Real::of(sigma) }, generator);
+pub(crate) fn fill_cauchy<R: Real>(out: &mut [R], median: f64, sigma: f64, generator: &mut Generator) {
+    fill_real(out, Cauchy { median: R::of(median), sigma: R::of(sigma) }, generator);
 }
 
 /// The number of trials with probability `p` up to the first success: `k ≥ 1` with probability
@@ -348,35 +295,36 @@ pub(super) mod tests {
 
     #[test]
     fn uniform_is_uniform() {
-        assert_follows(draw(0f32, |out, g| fill_uniform(out, -2.0, 6.0, g)), |x| (x + 2.0) / 8.0);
-        assert_follows(draw(0f64, |out, g| fill_uniform(out, -2.0, 6.0, g)), |x| (x + 2.0) / 8.0);
+        assert_follows(draw(0f32, |out, g| fill_uniform(out, -2.0, 6.0, DType::F32, g)), |x| (x + 2.0) / 8.0);
+        assert_follows(draw(0f64, |out, g| fill_uniform(out, -2.0, 6.0, DType::F64, g)), |x| (x + 2.0) / 8.0);
     }
 
     #[test]
     fn uniform_stays_below_its_end() {
-        fn check<T: Draw + Into<f64>>(zero: T, low: f64, high: f64) {
-            let x = draw(zero, |out, g| fill_uniform(out, low, high, g));
-            assert!(x.iter().all(|&x| (low..high).contains(&x.into())), "[{low}, {high})");
-        }
         for (low, high) in [(0.0, 1.0), (1.0, 1.5), (-2.0, 0.0), (-3.0, -2.0)] {
-            check(0f32, low, high);
-            check(0f64, low, high);
-            check(f16::ZERO, low, high);
-            check(bf16::ZERO, low, high);
+            let inside = |x: f64| (low..high).contains(&x);
+            let narrow = |dtype| draw(0f32, |out, g| fill_uniform(out, low, high, dtype, g));
+            assert!(narrow(DType::F32).into_iter().all(|x| inside(x.into())), "[{low}, {high})");
+            assert!(
+                narrow(DType::F16).into_iter().all(|x| inside(f16::from_f32(x).into())),
+                "[{low}, {high})"
+            );
+            assert!(
+                narrow(DType::BF16).into_iter().all(|x| inside(bf16::from_f32(x).into())),
+                "[{low}, {high})"
+            );
+            let wide = draw(0f64, |out, g| fill_uniform(out, low, high, DType::F64, g));
+            assert!(wide.into_iter().all(inside), "[{low}, {high})");
         }
-        assert!(draw(0f32, |out, g| fill_uniform(out, 3.0, 3.0, g)).iter().all(|&x| x == 3.0));
+        assert!(draw(0f32, |out, g| fill_uniform(out, 3.0, 3.0, DType::F32, g)).iter().all(|&x| x == 3.0));
     }
 
     #[test]
     fn normal_is_normal() {
         assert_follows(draw(0f32, |out, g| fill_normal(out, 3.0, 2.0, g)), |x| normal_cdf((x - 3.0) / 2.0));
         assert_follows(draw(0f64, |out, g| fill_normal(out, 3.0, 2.0, g)), |x| normal_cdf((x - 3.0) / 2.0));
-        for (mean, std) in [
-            mean_and_std(&draw(f16::ZERO, |out, g| fill_normal(out, 3.0, 2.0, g))),
-            mean_and_std(&draw(bf16::ZERO, |out, g| fill_normal(out, 3.0, 2.0, g))),
-        ] {
-            assert!((mean - 3.0).abs() < 0.03 && (std - 2.0).abs() < 0.03, "{mean} {std}");
-        }
+        let (mean, std) = mean_and_std(&draw(0f32, |out, g| fill_normal(out, 3.0, 2.0, g)));
+        assert!((mean - 3.0).abs() < 0.03 && (std - 2.0).abs() < 0.03, "{mean} {std}");
     }
 
     #[test]
@@ -447,14 +395,12 @@ pub(super) mod tests {
                 assert_eq!(widest, baseline);
             }
         }
-        check(Rounded::<f32, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Rounded::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Rounded::<f16, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Rounded::<bf16, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Rounded::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
-        check(Rounded::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
-        check(Rounded::<f32, _>(Exponential { mean: 0.5 }, PhantomData));
-        check(Rounded::<f64, _>(Cauchy { median: 0.5, sigma: 3.0 }, PhantomData));
-        check(Rounded::<f64, _>(Geometric { mean: 3.5 }, PhantomData));
+        check(Samples::<f32, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Samples::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Samples::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(Samples::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(Samples::<f32, _>(Exponential { mean: 0.5 }, PhantomData));
+        check(Samples::<f64, _>(Cauchy { median: 0.5, sigma: 3.0 }, PhantomData));
+        check(Samples::<f64, _>(Geometric { mean: 3.5 }, PhantomData));
     }
 }

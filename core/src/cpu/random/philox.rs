@@ -62,7 +62,7 @@ fn halves(x: u64) -> [u32; 2] {
 /// Word `i` of a seed belongs to group `i / 64`. A group consists of as many blocks as are needed for 64
 /// words. To avoid shuffling vectors, it has the first word of every block, then the second word of every
 /// block, and so on.
-pub(super) trait Word: Copy + Send + Sync {
+pub(crate) trait Word: Copy + Send + Sync {
     /// The 64 words of a group.
     fn group(seed: u64, group: u64) -> [Self; GROUP];
 

@@ -11,11 +11,12 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::philox::Word;
 
 /// A type that samples are computed in: `f32` or `f64`.
-pub(super) trait Real:
+pub(crate) trait Real:
     Copy
     + PartialOrd
     + Send
     + Sync
+    + 'static
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
