@@ -5,7 +5,7 @@ use crate::autocast::with_casts;
 use crate::chain;
 use crate::derivative::How;
 use crate::given::{Side, written};
-use crate::row::{Form, Row, Table, TensorKind};
+use crate::row::{Form, Ranked, Row, Table, TensorKind};
 use crate::tape::{entry, refusals};
 use crate::values::{Forms, forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
@@ -77,7 +77,14 @@ pub(crate) fn call(
             _ => quote!(#plain::Input::One(#x)),
         }
     });
-    quote!(#plain::named(kernels::#name(#given), #text, &[#(#inputs),*]))
+    let (kernel, of) = match row.ranked() {
+        Some(Ranked { kernel, dims }) => {
+            let name = name.to_string();
+            (kernel, quote!((#name, #dims),))
+        }
+        None => (name.clone(), quote!()),
+    };
+    quote!(#plain::named(kernels::#kernel(#of #given), #text, &[#(#inputs),*]))
 }
 
 /// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.

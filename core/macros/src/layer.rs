@@ -378,13 +378,12 @@ impl<'r> Parts<'r> {
             .collect();
         let fixed = if fixed.is_empty() { String::new() } else { format!(", with {}", fixed.join(" and ")) };
         doc.extend([String::new(), format!(" {function} as a layer{fixed}."), String::new()]);
-        let mut section = |name: &str| {
-            let found = sections.iter().find(|(heading, _)| heading == name);
-            doc.extend(
-                found.into_iter().flat_map(|(name, lines)| [&[format!(" # {name}")], &lines[..]].concat()),
-            );
-        };
-        section("Shapes");
+        let section = |name: &str| sections.iter().find(|(heading, _)| heading == name);
+        doc.push(" # Shapes".into());
+        match section("Shapes") {
+            Some((_, lines)) => doc.extend(lines.clone()),
+            None => doc.extend(self.shapes()),
+        }
         let buffers: Vec<String> = self.weights.iter().map(|weight| format!("`{weight}`")).collect();
         let buffers = match buffers.is_empty() {
             true => String::new(),
@@ -392,10 +391,36 @@ impl<'r> Parts<'r> {
                 format!(" If given, {} are buffers, which are saved with the model.", buffers.join(" and "))
             }
         };
-        section("Source");
+        if let Some((_, lines)) = section("Source") {
+            doc.extend([String::new(), " # Source".into()]);
+            doc.extend(lines.clone());
+        }
         doc.extend([String::new(), " # Parameters".into(), format!(" None.{buffers}"), String::new()]);
         doc.extend([" # Examples".into(), format!(" {function} has an example.")]);
         quote!(#(#[doc = #doc])*)
+    }
+
+    /// The shapes by the name rule, for a function whose doc does not say them.
+    fn shapes(&self) -> [String; 2] {
+        let inputs: Vec<String> = self.inputs.iter().map(|input| format!("`{input}`")).collect();
+        let (inputs, rule) = (inputs.join(", "), self.row.rule_text());
+        let reduced = self.options.iter().any(|arg| arg.name == "reduction");
+        let made =
+            if self.inputs.len() == 1 { "the dims of the input" } else { "the broadcast dims of the inputs" };
+        match (rule.as_str(), reduced) {
+            ("keeps input names", _) => [format!(" - {inputs}: any dims"), format!(" - result: {made}")],
+            ("unifies names from inputs", true) => [
+                format!(" - {inputs}: the same dims, or dims that broadcast"),
+                " - result: one number, or without reduction the dims of all".into(),
+            ],
+            (rule, true) => [
+                format!(" - {inputs}: dims as the function takes them"),
+                format!(" - result: one number; without reduction, it {rule}"),
+            ],
+            (rule, false) => {
+                [format!(" - {inputs}: dims as the function takes them"), format!(" - result: {rule}")]
+            }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! table    = NAME ";" ["//!" heading] row*
-//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
+//! row      = docs (NAME [NAME_] | NAME_ | NAME1d (docs NAME2d)+)
+//!            "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
 //!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | [loops] body)
 //! tensors  = tensor ("," tensor)*
 //! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
@@ -37,6 +38,9 @@
 //! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a
 //! tensor that requires one.
 //!
+//! Functions over different numbers of dims share a row: `conv1d`, then the doc and the name of `conv2d`, and so
+//! on. They call `kernels::conv`, whose first argument is the name and the number of dims, `("conv2d", 2)`.
+//!
 //! A function can have layers: `layer SoftMarginLoss`. An option in the parentheses is an argument of the
 //! layer's `new`; with `= value` it is fixed, and with `if CHECK`, `new` calls `CHECK(layer, name, value)?`.
 
@@ -49,10 +53,13 @@ use syn::parse::{Parse, ParseStream};
 use syn::{AttrStyle, Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
 
 /// One op.
+#[derive(Clone)]
 pub(crate) struct Row {
     /// The lines of the doc comment, as attributes.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
+    /// The functions over other numbers of dims, with their docs.
+    pub(crate) others: Vec<(Vec<Attribute>, Ident)>,
     pub(crate) in_place: Option<Ident>,
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) args: Vec<Arg>,
@@ -71,6 +78,7 @@ pub(crate) struct Row {
 }
 
 /// A tensor that an op takes.
+#[derive(Clone)]
 pub(crate) struct Tensor {
     pub(crate) name: Ident,
     pub(crate) kind: TensorKind,
@@ -96,6 +104,7 @@ pub(crate) enum TensorKind {
 }
 
 /// An argument that is not a tensor.
+#[derive(Clone)]
 pub(crate) struct Arg {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
@@ -109,18 +118,21 @@ pub(crate) struct Arg {
 }
 
 /// The type of an argument: `Dim`, or `Option<f64>`.
+#[derive(Clone)]
 pub(crate) struct Type {
     pub(crate) name: Ident,
     pub(crate) optional: bool,
 }
 
 /// A layer that calls the function of a row.
+#[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) name: Ident,
     pub(crate) settings: Vec<(Ident, Setting)>,
 }
 
 /// How a layer differs from its function in an argument.
+#[derive(Clone)]
 pub(crate) enum Setting {
     /// `value`: an option of the function is an argument of `new`.
     Required,
@@ -131,6 +143,7 @@ pub(crate) enum Setting {
 }
 
 /// The outputs of an op.
+#[derive(Clone)]
 pub(crate) struct Outputs {
     pub(crate) form: Form,
     /// The outputs that are returned; a single output without a name is called `y`.
@@ -140,7 +153,7 @@ pub(crate) struct Outputs {
 }
 
 /// How outputs are returned.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     One,
     /// A single `bool` tensor.
@@ -153,6 +166,7 @@ pub(crate) enum Form {
 }
 
 /// The body of an elementwise op: formulas by class of dtype, and other entries for its kernel.
+#[derive(Clone)]
 pub(crate) struct Body {
     pub(crate) entries: Vec<(Ident, TokenStream)>,
 }
@@ -176,6 +190,10 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
             .push(Error::new(name.span(), format!("op `{name}` has no doc: write `/// ...` above its row")));
     }
     let mut in_place: Option<Ident> = if input.peek(syn::Ident) { Some(input.parse()?) } else { None };
+    let mut others = Vec::new();
+    while Ranked::of(&name).is_some() && input.peek(Token![#]) {
+        others.push((input.call(Attribute::parse_outer)?, input.parse()?));
+    }
     if let Some(name_) = in_place.as_mut().filter(|name_| **name_ != format!("{name}_")) {
         let message = format!("the in-place form of `{name}` is called `{name}_`, not `{name_}`");
         errors.push(Error::new(name_.span(), message));
@@ -195,6 +213,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
     let mut row = Row {
         docs,
         name,
+        others,
         in_place,
         tensors,
         args,
@@ -448,6 +467,29 @@ impl Row {
     pub(crate) fn has_options(&self) -> bool {
         let (tensors, args) = self.options();
         tensors.len() + args.len() > 0
+    }
+}
+
+/// The name of a function over some number of dims: `conv2d` is `conv` over 2.
+pub(crate) struct Ranked {
+    pub(crate) kernel: Ident,
+    pub(crate) dims: usize,
+}
+
+impl Ranked {
+    fn of(name: &Ident) -> Option<Ranked> {
+        let text = name.to_string();
+        let kernel = text.strip_suffix('d')?;
+        let dims = kernel.chars().last()?.to_digit(10)? as usize;
+        let kernel = kernel.trim_end_matches(|c: char| c.is_ascii_digit());
+        Some(Ranked { kernel: Ident::new(kernel, name.span()), dims })
+    }
+}
+
+impl Row {
+    /// The kernel and the number of dims of a row that several functions share.
+    pub(crate) fn ranked(&self) -> Option<Ranked> {
+        if self.others.is_empty() { None } else { Ranked::of(&self.name) }
     }
 }
 
@@ -972,10 +1014,22 @@ pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<Row>, Vec<Error>) {
             skip_row(input);
         }
         match parsed {
-            Ok((row, _)) if rows.iter().any(|known| known.name == row.name) => {
-                errors.push(Error::new(row.name.span(), format!("op `{}` has two rows", row.name)));
+            Ok((row, _)) => {
+                let others: Vec<Row> = row
+                    .others
+                    .iter()
+                    .map(|(docs, name)| Row { docs: docs.clone(), name: name.clone(), ..row.clone() })
+                    .collect();
+                for row in [row].into_iter().chain(others) {
+                    match rows.iter().any(|known| known.name == row.name) {
+                        true => {
+                            errors
+                                .push(Error::new(row.name.span(), format!("op `{}` has two rows", row.name)));
+                        }
+                        false => rows.push(row),
+                    }
+                }
             }
-            Ok((row, _)) => rows.push(row),
             Err(error) => errors.push(error),
         }
     }

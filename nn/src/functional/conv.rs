@@ -49,8 +49,7 @@ functional! { conv;
     /// [`Padding::Same`] with a stride, [`ErrorKind::DType`] if the dtypes differ,
     /// [`ErrorKind::NameNotFound`] if `x` lacks the channels, [`ErrorKind::DuplicateName`] if it already has
     /// the dim of the output.
-    conv1d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
-        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    conv1d
     /// [`conv1d`] over two dims.
     ///
     /// # Shapes
@@ -70,8 +69,7 @@ functional! { conv;
     ///
     /// # Errors
     /// Same as [`conv1d`].
-    conv2d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
-        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    conv2d
     /// [`conv1d`] over three dims.
     ///
     /// # Shapes
@@ -111,10 +109,7 @@ functional! { conv;
     /// # Errors
     /// Same as [`conv1d`], and [`ErrorKind::Value`] for an `output_padding` that is not smaller than the
     /// stride or the dilation.
-    conv_transpose1d (
-        x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
-        groups: usize = 1, dilation: Extents = 1
-    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
+    conv_transpose1d
     /// [`conv_transpose1d`] over two dims.
     ///
     /// # Shapes
@@ -125,10 +120,7 @@ functional! { conv;
     ///
     /// # Errors
     /// Same as [`conv_transpose1d`].
-    conv_transpose2d (
-        x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
-        groups: usize = 1, dilation: Extents = 1
-    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
+    conv_transpose2d
     /// [`conv_transpose1d`] over three dims.
     ///
     /// # Shapes
@@ -145,83 +137,79 @@ functional! { conv;
     ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
 }
 
-/// The functions for each number of dims. The row `conv1d: 1` becomes
-///
-/// ```ignore
-/// #[track_caller]
-/// pub(super) fn conv1d(
-///     x: &Tensor, weight: &Tensor, bias: Option<&Tensor>,
-///     stride: Extents, padding: Padding, dilation: Extents, groups: usize,
-/// ) -> Result<Tensor> {
-///     forward("conv1d", 1, x, weight, bias, (stride, padding, dilation, groups))
-/// }
-/// ```
-macro_rules! over_dims {
-    (forward: $($name:ident $dims:literal),*; transposed: $($back:ident $back_dims:literal),*;) => {
-        $(
-            #[track_caller]
-            pub(super) fn $name(
-                x: &Tensor,
-                weight: &Tensor,
-                bias: Option<&Tensor>,
-                stride: Extents,
-                padding: Padding,
-                dilation: Extents,
-                groups: usize,
-            ) -> Result<Tensor> {
-                forward(stringify!($name), $dims, x, weight, bias, (stride, padding, dilation, groups))
-            }
-        )*
-        $(
-            #[track_caller]
-            pub(super) fn $back(
-                x: &Tensor,
-                weight: &Tensor,
-                bias: Option<&Tensor>,
-                stride: Extents,
-                padding: Extents,
-                output_padding: Extents,
-                groups: usize,
-                dilation: Extents,
-            ) -> Result<Tensor> {
-                let slide = Slide { stride, padding, output_padding, dilation, groups };
-                transposed(stringify!($back), $back_dims, x, weight, bias, slide)
-            }
-        )*
-    };
-}
-
 mod kernels {
     use super::*;
 
-    over_dims! {
-        forward: conv1d 1, conv2d 2, conv3d 3;
-        transposed: conv_transpose1d 1, conv_transpose2d 2, conv_transpose3d 3;
+    /// The name of a function and its number of dims.
+    type Of = (&'static str, usize);
+
+    #[track_caller]
+    pub(super) fn conv(
+        (op, dims): Of,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: Extents,
+        padding: Padding,
+        dilation: Extents,
+        groups: usize,
+    ) -> Result<Tensor> {
+        let layout = layout(op, dims, x, weight, [1, 0])?;
+        convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
+            .map_err(|error| about(error, op, &[x, weight]))
+    }
+
+    #[track_caller]
+    pub(super) fn conv_transpose(
+        (op, dims): Of,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: Extents,
+        padding: Extents,
+        output_padding: Extents,
+        groups: usize,
+        dilation: Extents,
+    ) -> Result<Tensor> {
+        let layout = layout(op, dims, x, weight, [0, 1])?;
+        let slide = Slide { stride, padding, output_padding, dilation, groups };
+        let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
+            .map_err(|error| about(error, op, &[x, weight]))?;
+        layout.restore(y)
     }
 }
 
-/// Convolution over `dims` dims, for the function `op`.
+/// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result have
+/// the names of these dims of the weight.
 #[track_caller]
-fn forward(
+fn layout(
     op: &'static str,
     dims: usize,
     x: &Tensor,
     weight: &Tensor,
+    [own, made]: [usize; 2],
+) -> Result<Layout> {
+    check_weight(op, dims, x, weight)?;
+    let spatial = names(weight, dims);
+    let wanted =
+        Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
+    Layout::find(op, x, Some(weight), wanted)
+}
+
+/// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what `F::conv2d`
+/// and the layer `Conv2d` call when they have found the dims.
+#[track_caller]
+pub(crate) fn convolved(
+    layout: &Layout,
+    images: Tensor,
+    weight: &Tensor,
     bias: Option<&Tensor>,
     (stride, padding, dilation, groups): (Extents, Padding, Extents, usize),
 ) -> Result<Tensor> {
-    check_weight(op, dims, x, weight)?;
-    let wanted =
-        Wanted { channel: weight.name(1), spatial: &names(weight, dims), made: weight.name(0), exact: false };
-    let layout = Layout::find(op, x, Some(weight), wanted)?;
     let bias = bias.map(|bias| bias.rename(None)).transpose()?;
-    let options =
-        ConvolutionOptions { bias: bias.as_ref().map(Cow::Borrowed), stride, padding, dilation, groups };
-    let y = layout
-        .apply(x)?
-        .convolution_with(&weight.rename(None)?, options)
-        .map_err(|error| about(error, op, &[x, weight]))?;
-    layout.restore(y)
+    let bias = bias.as_ref().map(Cow::Borrowed);
+    let options = ConvolutionOptions { bias, stride, padding, dilation, groups };
+    layout.restore(images.convolution_with(&weight.rename(None)?, options)?)
 }
 
 /// The arguments of a transposed convolution.
@@ -232,25 +220,6 @@ pub(crate) struct Slide {
     pub(crate) output_padding: Extents,
     pub(crate) dilation: Extents,
     pub(crate) groups: usize,
-}
-
-/// Transposed convolution over `dims` dims, for the function `op`.
-#[track_caller]
-fn transposed(
-    op: &'static str,
-    dims: usize,
-    x: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    slide: Slide,
-) -> Result<Tensor> {
-    check_weight(op, dims, x, weight)?;
-    let wanted =
-        Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1), exact: false };
-    let layout = Layout::find(op, x, Some(weight), wanted)?;
-    let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
-        .map_err(|error| about(error, op, &[x, weight]))?;
-    layout.restore(y)
 }
 
 /// Transposed convolution of images in the order `[batch, channels, ..]`. Errors are about `inputs`, of which

@@ -72,10 +72,7 @@ functional! { pool;
     /// # Errors
     /// [`ErrorKind::Shape`] if no window fits or the padding is more than half of a window,
     /// [`ErrorKind::Value`] for a size, stride or dilation of 0.
-    max_pool1d (
-        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
-        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    max_pool1d
     /// [`max_pool1d`] over two dims.
     ///
     /// ```
@@ -85,10 +82,7 @@ functional! { pool;
     /// assert_eq!(y.shape().to_string(), "[N=2, H=4, W=3, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    max_pool2d (
-        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
-        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    max_pool2d
     /// [`max_pool1d`] over three dims.
     max_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
@@ -116,10 +110,7 @@ functional! { pool;
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names";
     /// [`avg_pool1d`] over two dims.
-    avg_pool2d (
-        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
-        count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    avg_pool2d
     /// [`avg_pool1d`] over three dims.
     avg_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
@@ -136,9 +127,9 @@ functional! { pool;
     /// assert_eq!(F::adaptive_max_pool1d(&x, 2)?.to_vec::<f32>()?, [5.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    adaptive_max_pool1d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    adaptive_max_pool1d
     /// [`adaptive_max_pool1d`] over two dims.
-    adaptive_max_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
     adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
     /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
@@ -151,9 +142,9 @@ functional! { pool;
     /// assert_eq!(F::adaptive_avg_pool1d(&x, 2)?.to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    adaptive_avg_pool1d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    adaptive_avg_pool1d
     /// [`adaptive_avg_pool1d`] over two dims.
-    adaptive_avg_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    adaptive_avg_pool2d
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
     /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
@@ -171,11 +162,9 @@ functional! { pool;
     ///
     /// # Errors
     /// Same as [`max_pool1d`].
-    lp_pool1d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
-        on floats names "keeps input names";
+    lp_pool1d
     /// [`lp_pool1d`] over two dims.
-    lp_pool2d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
-        on floats names "keeps input names";
+    lp_pool2d
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats names "keeps input names";
@@ -196,8 +185,7 @@ functional! { pool;
     /// # Errors
     /// [`ErrorKind::Shape`] if the windows do not fit, [`ErrorKind::Value`] for both a size and a ratio, or
     /// a ratio that is not between 0 and 1.
-    fractional_max_pool2d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
-        on floats names "keeps input names";
+    fractional_max_pool2d
     /// [`fractional_max_pool2d`] over the last three dims.
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names "keeps input names";
@@ -218,78 +206,21 @@ functional! { pool;
     /// # Errors
     /// [`ErrorKind::Shape`] if `indices` has other sizes, [`ErrorKind::Index`] for an index outside of the
     /// result.
-    max_unpool1d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
-        names "keeps input names";
+    max_unpool1d
     /// [`max_unpool1d`] over the last two dims.
-    max_unpool2d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
-        names "keeps input names";
+    max_unpool2d
     /// [`max_unpool1d`] over the last three dims.
     max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
         names "keeps input names";
 }
 
-/// The functions for each number of dims, which call the function of the macro's word with their name and
-/// that number. `max: max_pool1d 1` becomes
-///
-/// ```ignore
-/// #[track_caller]
-/// pub(super) fn max_pool1d(
-///     x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents,
-///     ceil_mode: bool, dims: Option<Positions>,
-/// ) -> Result<Tensor> {
-///     max(("max_pool1d", 1), x, kernel_size, stride, padding, dilation, ceil_mode, dims)
-/// }
-/// ```
-macro_rules! over_dims {
-    ($($way:ident $args:tt: $($name:ident $dims:literal),*;)*) => {
-        $($(over_dims!(@ $way $name $dims $args);)*)*
-    };
-    (@ $way:ident $name:ident $dims:literal ($($arg:ident: $ty:ty),*)) => {
-        #[track_caller]
-        pub(super) fn $name($($arg: $ty),*) -> Result<Tensor> {
-            $way((stringify!($name), $dims), $($arg),*)
-        }
-    };
-}
-
 mod kernels {
     use super::*;
 
-    over_dims! {
-        max (
-            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents,
-            ceil_mode: bool, dims: Option<Positions>
-        ): max_pool1d 1, max_pool2d 2, max_pool3d 3;
-        avg_of_line (
-            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool,
-            count_include_pad: bool, dims: Option<Positions>
-        ): avg_pool1d 1;
-        avg (
-            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool,
-            count_include_pad: bool, divisor_override: Option<isize>, dims: Option<Positions>
-        ): avg_pool2d 2, avg_pool3d 3;
-        adaptive_max (x: &Tensor, output_size: Extents, dims: Option<Positions>):
-            adaptive_max_pool1d 1, adaptive_max_pool2d 2, adaptive_max_pool3d 3;
-        adaptive_avg (x: &Tensor, output_size: Extents, dims: Option<Positions>):
-            adaptive_avg_pool1d 1, adaptive_avg_pool2d 2, adaptive_avg_pool3d 3;
-        lp (
-            x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: Option<Positions>
-        ): lp_pool1d 1, lp_pool2d 2, lp_pool3d 3;
-        fractional (
-            x: &Tensor, samples: Option<&Tensor>, kernel_size: Extents, output_size: Extents,
-            output_ratio: OfDims<f64>
-        ): fractional_max_pool2d 2, fractional_max_pool3d 3;
-        unpool (
-            x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents,
-            output_size: Extents
-        ): max_unpool1d 1, max_unpool2d 2, max_unpool3d 3;
-    }
-
-    /// The name of a function and its number of dims.
     type Of = (&'static str, usize);
 
     #[track_caller]
-    fn max(
+    pub(super) fn max_pool(
         of: Of,
         x: &Tensor,
         kernel_size: Extents,
@@ -310,8 +241,7 @@ mod kernels {
     }
 
     #[track_caller]
-    fn avg_of_line(
-        of: Of,
+    pub(super) fn avg_pool1d(
         x: &Tensor,
         kernel_size: Extents,
         stride: Extents,
@@ -320,11 +250,12 @@ mod kernels {
         count_include_pad: bool,
         dims: Option<Positions>,
     ) -> Result<Tensor> {
-        avg(of, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, dims)
+        let of = ("avg_pool1d", 1);
+        avg_pool(of, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, dims)
     }
 
     #[track_caller]
-    fn avg(
+    pub(super) fn avg_pool(
         of: Of,
         x: &Tensor,
         kernel_size: Extents,
@@ -342,13 +273,23 @@ mod kernels {
     }
 
     #[track_caller]
-    fn adaptive_max(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
+    pub(super) fn adaptive_max_pool(
+        of: Of,
+        x: &Tensor,
+        output_size: Extents,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
         let dims = or_last(of, x, dims)?;
         Ok(max_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)?.values)
     }
 
     #[track_caller]
-    fn adaptive_avg(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
+    pub(super) fn adaptive_avg_pool(
+        of: Of,
+        x: &Tensor,
+        output_size: Extents,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
         x.value().check_float(of.0)?;
         let dims = or_last(of, x, dims)?;
         avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
@@ -366,7 +307,7 @@ mod kernels {
     }
 
     #[track_caller]
-    fn lp(
+    pub(super) fn lp_pool(
         of: Of,
         x: &Tensor,
         norm_type: f64,
@@ -380,7 +321,7 @@ mod kernels {
     }
 
     #[track_caller]
-    fn fractional(
+    pub(super) fn fractional_max_pool(
         of: Of,
         x: &Tensor,
         samples: Option<&Tensor>,
@@ -402,7 +343,7 @@ mod kernels {
     }
 
     #[track_caller]
-    fn unpool(
+    pub(super) fn max_unpool(
         of: Of,
         x: &Tensor,
         indices: &Tensor,

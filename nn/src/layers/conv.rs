@@ -7,17 +7,15 @@ mod settings;
 
 use super::{read, read_any, within};
 use crate::Module;
-use crate::functional::conv::{Slide, transposed_images};
+use crate::functional::conv::{Slide, convolved, transposed_images};
 use crate::training::ModulePath;
 use input::{layout, padded};
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::names::Name;
-use namegrad_core::options::ConvolutionOptions;
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
 use settings::{Settings, parameters};
-use std::borrow::Cow;
 use std::panic::Location;
 
 /// A dim: the name, if it has one, and the size.
@@ -279,19 +277,15 @@ impl<const N: usize> Conv<N> {
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, mode, .. } = self.settings;
         let bias = read_any(self.bias.as_ref(), Self::NAME, &self.path)?;
-        let bias = bias.map(|bias| bias.rename(None)).transpose()?;
+        let mut images = layout.apply(x)?;
         let about = |error: Error| within(error.with_operands([x.shape()]), Self::NAME, &self.path);
-        let (images, padding) = match mode {
-            PaddingMode::Zeros => (layout.apply(x)?, padding),
-            mode => {
-                let images =
-                    padded(Self::NAME, layout.apply(x)?, &self.settings.kernel, padding, dilation, mode);
-                (images.map_err(about)?, Padding::Valid)
-            }
-        };
-        let bias = bias.as_ref().map(Cow::Borrowed);
-        let options = ConvolutionOptions { bias, stride, padding, dilation, groups };
-        layout.restore(images.convolution_with(&weight.rename(None)?, options).map_err(about)?)
+        let mut around = padding;
+        if mode != PaddingMode::Zeros {
+            images =
+                padded(Self::NAME, images, &self.settings.kernel, padding, dilation, mode).map_err(about)?;
+            around = Padding::Valid;
+        }
+        convolved(&layout, images, &weight, bias.as_ref(), (stride, around, dilation, groups)).map_err(about)
     }
 }
 

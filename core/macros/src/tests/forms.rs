@@ -129,3 +129,14 @@ fn layers_of_functions() {
     let op = "unary; /// Doc.\nf (x) names \"n\" layer F;".parse().expect("tokens");
     assert_eq!(expand_ops(op).expect("a table").errors.len(), 1);
 }
+
+#[test]
+fn functions_over_other_numbers_of_dims() {
+    let table =
+        "pool; /// Doc.\npool1d /// Two.\npool2d (x; size: usize) names \"n\";".parse().expect("tokens");
+    let expansion = expand_functional(table).expect("a table");
+    assert!(expansion.errors.is_empty());
+    let code = expansion.code.to_string();
+    assert!(code.contains("kernels :: pool ((\"pool2d\" , 2usize) ,"), "{code}");
+    assert_refused("pool1d /// Doc.\npool2d names \"n\";", "expected `(` and its tensors");
+}
