@@ -71,6 +71,7 @@ mod call;
 mod copy;
 #[doc(hidden)]
 pub mod derived;
+mod dims;
 mod field;
 pub mod functional;
 pub mod init;

@@ -3,7 +3,7 @@
 //! All functions work alike: [`Layout`] finds the dims, by name or by position, and `Tensor::convolution` and
 //! its gradient `Tensor::convolution_input` do the work.
 
-use super::layout::{Layout, Wanted, about, fail};
+use crate::dims::images::{Layout, Wanted, about, fail};
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};

@@ -1,6 +1,6 @@
 //! Images as matrices of their windows, and back.
 
-use super::layout::fail;
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Extents;
 use namegrad_core::{DType, ErrorKind, Result};

@@ -7,8 +7,8 @@ mod resize;
 
 pub(crate) use padding::repeated;
 
-use super::layout::{about, fail};
 use super::pool::SlidingDims;
+use crate::dims::images::{about, fail};
 use grid::{Places, positions};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{

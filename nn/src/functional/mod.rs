@@ -11,7 +11,6 @@ mod dropout;
 pub(crate) mod embedding;
 mod fold;
 pub(crate) mod image;
-pub(crate) mod layout;
 mod linear;
 mod loss;
 mod norm;

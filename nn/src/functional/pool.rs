@@ -7,7 +7,7 @@ mod over;
 
 pub(crate) use over::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
 
-use super::layout::fail;
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Dims, Extents, Factors, OfDims, Positions, Value, Windows};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};

@@ -1,9 +1,9 @@
 //! Log-softmax over many classes, of which few are frequent.
 
-use super::attention::dims::open;
-use super::place::{Named, Of, dim_text, named};
 use super::{Layer, Linear, ModuleList, Sequential, within};
 use crate::Module;
+use crate::dims::sequences::open;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype};
@@ -213,7 +213,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// The position of the input dim.
     #[track_caller]
     fn place(&self, x: &Tensor) -> Result<usize> {
-        let of = Of { layer: LAYER, path: &self.path, dims: &|| self.dims() };
+        let of = Finder { layer: LAYER, path: &self.path, dims: &|| self.dims() };
         of.place(x, self.input, x.ndim().checked_sub(1))
     }
 

@@ -1,9 +1,9 @@
 //! The bilinear layer.
 
 use super::norm::check_dtype;
-use super::place::{Named, Of, dim_text, named};
 use super::{read, read_any, within};
 use crate::Module;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::BilinearOptions;
 use crate::training::ModulePath;
@@ -155,7 +155,7 @@ impl Bilinear {
     /// The input with its dim at the end.
     #[track_caller]
     fn last(&self, x: &Tensor, dim: Named) -> Result<Tensor> {
-        let of = Of { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
+        let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
         let place = of.place(x, dim, x.ndim().checked_sub(1))?;
         x.movedim(place, -1)
     }

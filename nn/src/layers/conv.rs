@@ -1,25 +1,23 @@
 //! Convolution and transposed convolution over one, two or three dims. What both have in common is in
-//! `settings` (options, parameters) and `input` (dims, padding), in functions of slices where the number of
+//! `settings` (options, parameters) and `padding`, in functions of slices where the number of
 //! dims does not matter.
 
-mod input;
+mod padding;
 mod settings;
 
 use super::{read, read_any, within};
 use crate::Module;
+use crate::dims::images::{Layout, Wanted};
+use crate::dims::{Finder, Named};
 use crate::functional::conv::{Slide, convolved, transposed_images};
 use crate::training::ModulePath;
-use input::{layout, padded};
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::args::{Extents, Padding};
-use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
+use padding::padded;
 use settings::{Settings, parameters};
 use std::panic::Location;
-
-/// A dim: the name, if it has one, and the size.
-type Named = (Option<Name>, usize);
 
 /// What a convolution takes for the elements outside of its input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -431,4 +429,23 @@ fn lacking(
         }
     }
     Ok(Extents::from(&all[..]))
+}
+
+/// Where the dims of `x` are, which is checked.
+#[track_caller]
+fn layout<const N: usize>(
+    op: &'static str,
+    path: &ModulePath,
+    settings: &Settings<N>,
+    x: &Tensor,
+    dtype: DType,
+) -> Result<Layout> {
+    let spatial = settings.spatial();
+    let (channel, made) = (settings.input.0, settings.output.0);
+    let wanted = Wanted { channel, spatial: &spatial, made, exact: true };
+    let layout = Layout::find(op, x, None, wanted).map_err(|error| within(error, op, path))?;
+    let finder = Finder { layer: op, path, dims: &|| settings.dims() };
+    finder.check_size(x, layout.channel(), settings.input.1)?;
+    finder.check_dtype("the input", x, dtype)?;
+    Ok(layout)
 }

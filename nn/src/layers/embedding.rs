@@ -2,9 +2,9 @@
 
 use super::linear::shared;
 use super::norm::check_dtype;
-use super::place::{Named, dim_text, named};
 use super::{read, within};
 use crate::Module;
+use crate::dims::{Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::BagMode;
 use crate::functional::embedding::renormed;

@@ -1,9 +1,10 @@
 //! [`Unfold`] and [`Fold`]: the windows of an image as columns, and back.
 
-use super::place::{Named, dim_text, named};
 use super::{called, within};
 use crate::Module;
-use crate::functional::{self as F, layout::sliding_dims};
+use crate::dims::images::sliding_dims;
+use crate::dims::{Named, dim_text, named};
+use crate::functional as F;
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Extents, NewName};

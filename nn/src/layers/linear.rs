@@ -2,15 +2,15 @@
 
 use super::{called, read, read_any, within};
 use crate::Module;
+use crate::dims::{Finder, Named, unnamed_or};
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
 use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
 use namegrad_macros::Setters;
 use std::borrow::Cow;
-use std::panic::Location;
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
@@ -52,9 +52,6 @@ pub struct Linear {
     output: Named,
     path: ModulePath,
 }
-
-/// A dim: the name, if it has one, and the size.
-type Named = (Option<Name>, usize);
 
 /// A builder for [`Linear`]; see [`Linear::builder`].
 #[derive(Clone, Debug, Setters)]
@@ -131,11 +128,6 @@ pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -
     Err(Error::new(kind, layer, message).with_operands([own]))
 }
 
-/// How errors refer to a dim with this name.
-fn of(name: Option<Name>) -> String {
-    name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
-}
-
 /// The name of the input dim of a weight, which must differ from the name of its output dim.
 #[track_caller]
 fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<Name>> {
@@ -203,58 +195,27 @@ impl Linear {
     /// The position of the input dim.
     #[track_caller]
     pub(super) fn input_dim(&self, x: &Tensor) -> Result<usize> {
-        let last = x.ndim().checked_sub(1);
-        let dim = match self.input.0 {
-            Some(name) => x.names().position(name).or(last.filter(|last| x.name(*last).is_none())),
-            None => last,
-        };
-        match dim {
-            Some(dim) => Ok(dim),
-            None => Err(self.no_input_dim(x)),
-        }
-    }
-
-    #[cold]
-    #[track_caller]
-    fn no_input_dim(&self, x: &Tensor) -> Error {
-        let (who, size) = (called(&self.path, &self.dims()), self.input.1);
-        let Some(name) = self.input.0.filter(|_| x.ndim() > 0) else {
+        if x.ndim() == 0 {
+            let (who, size) = (called(&self.path, &self.dims()), self.input.1);
             let message = format!("{who} needs an input dim of size {size}, and the input is one number");
-            return Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]);
-        };
-        let message = format!("{who} needs the dim '{name}', which the input does not have");
-        let error = Error::new(ErrorKind::NameNotFound, "Linear", message).with_operands([x.shape()]);
-        // The last dim with that size, otherwise a similar name.
-        let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
-        match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
-            (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
-            (None, Some(repair)) => error.with_repair(repair),
-            (None, None) => error,
+            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]));
         }
+        let finder = Finder { layer: "Linear", path: &self.path, dims: &|| self.dims() };
+        finder.find(x, self.input, Some(x.ndim() - 1))
     }
 
     #[track_caller]
     fn check(&self, x: &Tensor, dim: usize, dtype: DType) -> Result<()> {
-        let who = || called(&self.path, &self.dims());
-        let caller = Location::caller();
-        let fail = |kind, message| Error::new(kind, "Linear", message).with_operands([x.shape()]).at(caller);
-        let (size, found) = (self.input.1, x.sizes()[dim]);
-        if found != size {
-            let dim = match x.name(dim) {
-                Some(name) => format!("the dim '{name}'"),
-                None => format!("dim {dim}"),
-            };
-            return Err(fail(
-                ErrorKind::Shape,
-                format!("{} needs {size} elements in {dim}, got {found}", who()),
-            ));
-        }
-        if !autocast::fits(x.dtype(), dtype) {
-            let message = format!("{} has parameters of {dtype}, and the input is {}", who(), x.dtype());
-            return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
-        }
+        let finder = Finder { layer: "Linear", path: &self.path, dims: &|| self.dims() };
+        let size = self.input.1;
+        finder.check_size(x, dim, size)?;
+        finder.check_dtype("the input", x, dtype)?;
         if is_strict() && x.name(dim) != self.input.0 {
-            let message = format!("strict names: {} would take {} as its input dim", who(), of(x.name(dim)));
+            let message = format!(
+                "strict names: {} would take {} as its input dim",
+                finder.who(),
+                unnamed_or(x.name(dim))
+            );
             let repair = match (self.input.0, x.name(dim)) {
                 (Some(name), _) => format!("x.refine_names([\"...\", \"{name}\"])?"),
                 (None, own) => {
@@ -265,13 +226,11 @@ impl Linear {
                     format!("Linear::new((\"{}\", {size}), {output})?", own.map_or("", Name::as_str))
                 }
             };
-            return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
+            return Err(finder.error(x, ErrorKind::NameMismatch, message).with_repair(repair));
         }
         match self.output.0 {
             Some(name) if x.names().position(name).is_some_and(|taken| taken != dim) => {
-                let message = format!("{} makes the dim '{name}', which the input already has", who());
-                Err(fail(ErrorKind::DuplicateName, message)
-                    .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?")))
+                Err(finder.already_has(x, name))
             }
             _ => Ok(()),
         }

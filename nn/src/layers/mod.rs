@@ -13,7 +13,6 @@ mod lambda;
 mod linear;
 mod linear_loss;
 mod norm;
-mod place;
 mod pool;
 mod prelu;
 mod recurrent;
@@ -174,7 +173,7 @@ fn read_any(parameter: Option<&Parameter>, layer: &'static str, path: &ModulePat
 
 /// How errors refer to a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path,
 /// `the layer (in=3 -> out=2)`.
-fn called(path: &ModulePath, about: &str) -> String {
+pub(crate) fn called(path: &ModulePath, about: &str) -> String {
     match path.get().filter(|path| !path.is_empty()) {
         Some(path) => format!("the layer '{path}' ({about})"),
         None => format!("the layer ({about})"),
@@ -194,7 +193,7 @@ pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String 
 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path.
 #[cold]
-fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
+pub(crate) fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
     let error = error.of(layer);
     match path.get().filter(|path| !path.is_empty()) {
         Some(path) => error.context(format_args!("the layer '{path}': ")),

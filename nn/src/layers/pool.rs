@@ -3,7 +3,7 @@
 
 use super::within;
 use crate::Module;
-use crate::functional::layout::sliding_dims;
+use crate::dims::images::sliding_dims;
 use crate::functional::pool::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;

@@ -1,9 +1,9 @@
 //! Rotary positions.
 
-use super::attention::dims::Seq;
-use super::place::{Named, Of, dim_text, named};
 use super::{called, within};
 use crate::Module;
+use crate::dims::sequences::Seq;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
@@ -126,7 +126,7 @@ impl RotaryEmbedding {
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
         let _running = self.path.running();
         let about = || self.about();
-        let of = Of { layer: "RotaryEmbedding", path: &self.path, dims: &about };
+        let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
         let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
         let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
         let Some(seq) = seq else {

@@ -1,7 +1,7 @@
 //! Grids of positions in images: the grid of an affine map, and which dims of the images and of a grid are the
 //! same.
 
-use crate::functional::layout::fail;
+use crate::dims::images::fail;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names};

@@ -1,7 +1,7 @@
 //! Elements before and after dims: constants, or copies of the elements that there are.
 
 use super::PadMode;
-use crate::functional::layout::{about, fail};
+use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::{ErrorKind, Result, Scalar};
 use std::panic::Location;

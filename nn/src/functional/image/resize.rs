@@ -1,7 +1,7 @@
 //! Images resized by a size or by factors.
 
 use super::InterpolateMode;
-use crate::functional::layout::{about, fail};
+use crate::dims::images::{about, fail};
 use crate::functional::pool::avg_over;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Interpolation, OfDims, Positions, Resize, Windows};

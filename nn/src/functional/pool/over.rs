@@ -1,6 +1,6 @@
 //! Pooling over dims in any place, for the functions and the layers: the dims are moved to the end and back.
 
-use crate::functional::layout::{about, fail};
+use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Extents, OfDims, Positions, Windows};
 use namegrad_core::{Error, ErrorKind, Picked, Result};

@@ -1,10 +1,10 @@
 //! The builder of [`MultiheadAttention`], and the parameters of a new layer.
 
-use super::dims::{Seq, open};
 use super::{Config, MultiheadAttention};
+use crate::dims::sequences::{Seq, open};
+use crate::dims::{Named, dim_text, named};
 use crate::layers::Linear;
 use crate::layers::norm::check_dtype;
-use crate::layers::place::{Named, dim_text, named};
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::{Parameter, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape};

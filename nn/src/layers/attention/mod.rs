@@ -1,17 +1,18 @@
 //! Attention with several heads. [`dims`] finds the dims of its inputs and masks, `builder` makes the layer.
 
 mod builder;
-pub(crate) mod dims;
+mod masks;
 
 pub use builder::MultiheadAttentionBuilder;
 
-use super::place::{Named, Of, dim_text, named};
 use super::{Layer, Linear, called, within};
 use crate::Module;
+use crate::dims::sequences::{Places, Seq, Sequences};
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use crate::training::{ModulePath, Training};
-use dims::{Finder, Places, Scores, Seq, apart};
+use masks::{Scores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::{Dim, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype, keep};
@@ -281,7 +282,7 @@ impl MultiheadAttention {
         let _running = self.path.running();
         let config = &self.config;
         let text = || config.text();
-        let finder = Finder {
+        let finder = Sequences {
             of: self.of(&text),
             seq: config.seq,
             key_seq: config.key_seq,
@@ -321,8 +322,8 @@ impl MultiheadAttention {
         })
     }
 
-    fn of<'a>(&'a self, dims: &'a dyn Fn() -> String) -> Of<'a> {
-        Of { layer: "MultiheadAttention", path: &self.path, dims }
+    fn of<'a>(&'a self, dims: &'a dyn Fn() -> String) -> Finder<'a> {
+        Finder { layer: "MultiheadAttention", path: &self.path, dims }
     }
 
     #[track_caller]

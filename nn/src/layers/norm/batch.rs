@@ -3,9 +3,9 @@
 use super::{Affine, Running};
 use crate::Module;
 use crate::buffer::Buffer;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::BatchNormOptions;
-use crate::layers::place::{Named, Of, dim_text, named};
 use crate::layers::within;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Tensor;
@@ -157,7 +157,7 @@ impl BatchNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let measured = self.path.running();
-        let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+        let dim = Finder { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
             Some(1),

@@ -2,9 +2,9 @@
 
 use super::Affine;
 use crate::Module;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::GroupNormOptions;
-use crate::layers::place::{Named, Of, dim_text, named};
 use crate::layers::within;
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
@@ -130,7 +130,7 @@ impl GroupNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        let dim = Of { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
+        let dim = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
             x,
             self.dim,
             Some(1),

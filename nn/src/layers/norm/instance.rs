@@ -4,9 +4,9 @@
 use super::BatchNorm;
 use super::{Affine, Running};
 use crate::Module;
+use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::InstanceNormOptions;
-use crate::layers::place::{Named, Of, dim_text, named};
 use crate::layers::within;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Tensor;
@@ -148,7 +148,7 @@ impl InstanceNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let measured = self.path.running();
-        let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+        let dim = Finder { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
             Some(1),

@@ -2,7 +2,7 @@
 
 use super::Affine;
 use crate::Module;
-use crate::layers::place::{Named, Of, dim_text};
+use crate::dims::{Finder, Named, dim_text};
 use crate::layers::{read_any, within};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor};
@@ -31,7 +31,7 @@ fn all_text(dims: &[Named]) -> String {
 /// The positions of dims that are found by name, or else are the last ones.
 #[track_caller]
 fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named]) -> Result<Dims> {
-    let of = Of { layer, path, dims: &|| all_text(dims) };
+    let of = Finder { layer, path, dims: &|| all_text(dims) };
     let mut places = Vec::with_capacity(dims.len());
     for (at, dim) in dims.iter().enumerate() {
         places.push(of.place(x, *dim, (x.ndim() + at).checked_sub(dims.len()))?);

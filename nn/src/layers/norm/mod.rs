@@ -1,9 +1,9 @@
 //! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their
 //! builders.
 
-use super::place::Named;
 use super::read_any;
 use crate::buffer::Buffer;
+use crate::dims::Named;
 use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};

@@ -1,8 +1,8 @@
 //! [`RnnCell`], [`LstmCell`] and [`GruCell`].
 
-use super::place::{Named, named};
 use super::stack::{Nonlinearity, Settings, Step};
 use crate::Module;
+use crate::dims::{Named, named};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Cell, DType, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;

@@ -1,9 +1,9 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`].
 
 use super::packed::PackedSequence;
-use super::place::{Named, named};
 use super::stack::{Layers, Nonlinearity, Results, Settings, Stack};
 use crate::Module;
+use crate::dims::{Named, named};
 use crate::layers::Layer;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;

@@ -1,13 +1,11 @@
 //! Recurrent layers, made of the op [`recurrent`](Tensor::recurrent), which runs one direction of one layer.
 //!
 //! `layers` has [`Rnn`], [`Lstm`] and [`Gru`], and `cells` their single steps. Both are made of `stack`,
-//! which has the parameters and runs layers and directions without names, and of `places`, which finds the
-//! dims. `packed` has sequences of different lengths without padding.
+//! which has the parameters and runs layers and directions without names. `packed` has sequences of different lengths without padding.
 
 mod cells;
 mod layers;
 mod packed;
-mod places;
 mod stack;
 
 pub use cells::{GruCell, GruCellBuilder, LstmCell, LstmCellBuilder, RnnCell, RnnCellBuilder};
@@ -21,6 +19,6 @@ pub use packed::{
 };
 pub use stack::Nonlinearity;
 
-use super::{called, place, within};
+use super::within;
 #[allow(unused_imports, reason = "for the docs")]
 use namegrad_autograd::Tensor;

@@ -1,9 +1,9 @@
 //! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
 
 use super::layers::{GruBuilder, LstmBuilder, RnnBuilder};
-use super::place::{Named, Of, dim_text};
-use super::places::Places;
 use super::within;
+use crate::dims::steps::Steps;
+use crate::dims::{Finder, Named, dim_text};
 use crate::field::{Field, Visitor};
 use crate::functional as F;
 use crate::functional::options::DropoutOptions;
@@ -316,11 +316,11 @@ impl Stack {
         time: Option<usize>,
     ) -> Result<Results> {
         let running = self.path.running();
-        let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
+        let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
         let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
         let known = time.map(|time| Dim::Index(time as isize));
         let places =
-            Places::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
+            Steps::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
         places.check_dtype(self.weights[0].dtype())?;
         let layers = (self.shape.layer_dim, self.weights.len());
         let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
@@ -420,9 +420,9 @@ impl Step {
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
         let running = self.path.running();
-        let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
+        let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
         let hidden = self.settings.hidden;
-        let places = Places::find(of, x, self.settings.input, None)?;
+        let places = Steps::find(of, x, self.settings.input, None)?;
         places.check_dtype(self.weights.dtype())?;
         let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
         let flat = of_input.flat(x)?.unsqueeze(0)?;

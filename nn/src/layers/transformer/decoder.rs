@@ -4,7 +4,7 @@ use super::encoder::masked;
 use super::{Config, FeedForward, named, residual};
 use crate::Dropout;
 use crate::Module;
-use crate::layers::attention::dims::Seq;
+use crate::dims::sequences::Seq;
 use crate::layers::{LayerNorm, MultiheadAttention};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};

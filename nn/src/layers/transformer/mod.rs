@@ -13,10 +13,10 @@ pub use encoder::{
 };
 pub use whole::{Transformer, TransformerBuilder};
 
-use super::attention::dims::{Seq, open};
-use super::place::{Named, dim_text, named};
 use super::{LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
 use crate::Dropout;
+use crate::dims::sequences::{Seq, open};
+use crate::dims::{Named, dim_text, named};
 use crate::{Field, Visitor};
 use namegrad_autograd::{Tensor, called_here};
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};

@@ -5,7 +5,7 @@ use super::{
     TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions, named,
 };
 
-use crate::layers::attention::dims::Seq;
+use crate::dims::sequences::Seq;
 use crate::{Module, init};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};

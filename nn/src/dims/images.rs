@@ -1,5 +1,6 @@
 //! Where the channels and the dims that a window slides along are in a tensor.
 
+use super::Order;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -20,12 +21,9 @@ pub(crate) struct Wanted<'a> {
 
 /// The order of dims in which the ops work, `[batch, channels, spatial..]`, and the way back.
 pub(crate) struct Layout {
-    /// The dims of the input: batch dims, channels, the others.
-    order: Vec<usize>,
+    order: Order,
     /// The sizes of the batch dims.
     batch: Vec<usize>,
-    /// The names of the result.
-    names: Names,
 }
 
 /// An error about these inputs.
@@ -106,21 +104,19 @@ impl Layout {
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
         let sizes = batch.iter().map(|dim| x.sizes()[*dim]).collect();
-        Ok(Layout { order: batch.into_iter().chain(taken).collect(), batch: sizes, names })
+        let order = batch.into_iter().chain(taken).collect();
+        Ok(Layout { order: Order { order, names }, batch: sizes })
     }
 
     /// The position of the channels.
     pub(crate) fn channel(&self) -> usize {
-        self.order[self.batch.len()]
+        self.order.order[self.batch.len()]
     }
 
     /// `x` in the order of the ops, without names and with at most one batch dim.
     #[track_caller]
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
-        let mut x = x.rename(None)?;
-        if !self.order.is_sorted() {
-            x = x.permute(self.order.clone())?;
-        }
+        let mut x = self.order.apply(x)?;
         if self.batch.len() > 1 {
             let mut sizes = x.sizes()[self.batch.len()..].to_vec();
             sizes.insert(0, self.batch.iter().product());
@@ -137,12 +133,7 @@ impl Layout {
             let sizes: Vec<usize> = self.batch.iter().chain(&y.sizes()[1..]).copied().collect();
             y = y.reshape(sizes)?;
         }
-        if !self.order.is_sorted() {
-            let mut inverse = self.order.clone();
-            self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
-            y = y.permute(inverse)?;
-        }
-        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+        self.order.restore(y)
     }
 }
 

@@ -1,16 +1,15 @@
 //! Where the steps, the features and the batch dims are in the input of a recurrent layer, and the dims of
 //! its results.
 
-use super::called;
-use super::place::{Named, Of};
-use namegrad_autograd::{Tensor, autocast};
+use super::{Finder, Named, Order, dim_of, permuted};
+use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
 use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
 
 /// The dims of an input.
-pub(super) struct Places<'a> {
-    of: Of<'a>,
+pub(crate) struct Steps<'a> {
+    of: Finder<'a>,
     x: &'a Tensor,
     time: Option<usize>,
     /// All dims but the time and the features.
@@ -20,22 +19,21 @@ pub(super) struct Places<'a> {
 
 /// A tensor of the user and the dims in the order of the op: the first dim if there is one, such as the time,
 /// then the batch dims as one, then the features.
-pub(super) struct Way {
+pub(crate) struct Flattening {
     /// The position of each dim of the op in the tensor, the batch dims one by one.
-    order: Vec<usize>,
+    order: Order,
     /// Their sizes, in the order of the op.
     sizes: Vec<usize>,
     /// The names of the tensor.
-    names: Names,
     /// Whether there is a first dim.
     leads: bool,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Steps<'a> {
     /// Finds the features `input` and, unless the layer has none, the dim of time: by name, or by position if
     /// the layer or the input has no name for it. The features are the last dim then, and the time the first.
     #[track_caller]
-    pub(super) fn find(of: Of<'a>, x: &'a Tensor, input: Named, time: Option<&Dim>) -> Result<Places<'a>> {
+    pub(crate) fn find(of: Finder<'a>, x: &'a Tensor, input: Named, time: Option<&Dim>) -> Result<Steps<'a>> {
         let by_name = match time {
             Some(Dim::Name(name)) => x.names().position(*name),
             _ => None,
@@ -51,30 +49,16 @@ impl<'a> Places<'a> {
         };
         let batch = (0..x.ndim()).filter(|dim| *dim != feature && Some(*dim) != time).collect();
         if let Some(time) = time.filter(|time| x.sizes()[*time] == 0) {
-            let message = format!(
-                "{} needs at least one step, and {} has none",
-                called(of.path, &(of.dims)()),
-                x.name(time).map_or(format!("dim {time}"), |name| format!("the dim '{name}'"))
-            );
+            let message = format!("{} needs at least one step, and {} has none", of.who(), dim_of(x, time));
             return Err(of.error(x, ErrorKind::Shape, message));
         }
-        Ok(Places { of, x, time, batch, feature })
+        Ok(Steps { of, x, time, batch, feature })
     }
 
     /// Checks that the input has the dtype of the parameters.
     #[track_caller]
-    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
-        self.check_dtype_of("the input", self.x, dtype)
-    }
-
-    #[track_caller]
-    fn check_dtype_of(&self, what: &str, x: &Tensor, dtype: DType) -> Result<()> {
-        if autocast::fits(x.dtype(), dtype) {
-            return Ok(());
-        }
-        let who = called(self.of.path, &(self.of.dims)());
-        let message = format!("{who} has parameters of {dtype}, and {what} is {}", x.dtype());
-        Err(self.of.error(x, ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")))
+    pub(crate) fn check_dtype(&self, dtype: DType) -> Result<()> {
+        self.of.check_dtype("the input", self.x, dtype)
     }
 
     /// The number of steps.
@@ -84,7 +68,7 @@ impl<'a> Places<'a> {
 
     /// The dims of `x` with `feature` in place of the features.
     #[track_caller]
-    pub(super) fn like_input(&self, feature: Named) -> Result<Way> {
+    pub(crate) fn like_input(&self, feature: Named) -> Result<Flattening> {
         let x = self.x;
         let order: Vec<usize> =
             self.time.into_iter().chain(self.batch.clone()).chain([self.feature]).collect();
@@ -94,13 +78,13 @@ impl<'a> Places<'a> {
         }
         let names = (0..x.ndim()).map(|dim| if dim == self.feature { feature.0 } else { x.name(dim) });
         let names = self.names(names.collect(), feature.0)?;
-        Ok(Way { order, sizes, names, leads: self.time.is_some() })
+        Ok(Flattening { order: Order { order, names }, sizes, leads: self.time.is_some() })
     }
 
     /// The dims of a state: `layers` if there are any, and the dims of `x` without the time and with `hidden`
     /// in place of the features.
     #[track_caller]
-    pub(super) fn like_state(&self, layers: Option<Named>, hidden: Named) -> Result<Way> {
+    pub(crate) fn like_state(&self, layers: Option<Named>, hidden: Named) -> Result<Flattening> {
         let x = self.x;
         let first = usize::from(layers.is_some());
         let place = |dim: usize| first + dim - usize::from(self.time.is_some_and(|time| time < dim));
@@ -113,35 +97,32 @@ impl<'a> Places<'a> {
         names.extend(others.map(|dim| if dim == self.feature { hidden.0 } else { x.name(dim) }));
         let made = layers.and_then(|(name, _)| name).filter(|name| names[1..].contains(&Some(*name)));
         let names = self.names(names, made.or(hidden.0))?;
-        Ok(Way { order, sizes, names, leads: layers.is_some() })
+        Ok(Flattening { order: Order { order, names }, sizes, leads: layers.is_some() })
     }
 
     /// The names of a result with the new dim `made`.
     #[track_caller]
     fn names(&self, names: Vec<Option<Name>>, made: Option<Name>) -> Result<Names> {
         let taken = made.filter(|made| names.iter().filter(|name| **name == Some(*made)).count() > 1);
-        let Some(name) = taken else { return Names::new(self.of.layer, names) };
-        let who = called(self.of.path, &(self.of.dims)());
-        let message = format!("{who} makes the dim '{name}', which the input already has");
-        Err(self
-            .of
-            .error(self.x, ErrorKind::DuplicateName, message)
-            .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?")))
+        match taken {
+            Some(name) => Err(self.of.already_has(self.x, name)),
+            None => Names::new(self.of.layer, names),
+        }
     }
 
     /// A state of the user, called `what`, as the op takes it.
     #[track_caller]
-    pub(super) fn state(&self, what: &str, given: &Tensor, way: &Way) -> Result<Tensor> {
-        self.check_dtype_of(&format!("`{what}`"), given, self.x.dtype())?;
+    pub(crate) fn state(&self, what: &str, given: &Tensor, way: &Flattening) -> Result<Tensor> {
+        self.of.check_dtype(&format!("`{what}`"), given, self.x.dtype())?;
         // The state of the only layer may come without the dim of layers, like that of a cell.
-        let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.len() {
+        let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.order.len() {
             true => Some(self.with_layer(given, way)?),
             false => None,
         };
         let state = own.as_ref().unwrap_or(given);
         let expected = way.shape()?;
         let wrong = || {
-            let who = called(self.of.path, &(self.of.dims)());
+            let who = self.of.who();
             format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape())
         };
         if state.ndim() != expected.sizes.len() {
@@ -154,14 +135,14 @@ impl<'a> Places<'a> {
         if places.iter().zip(&expected.sizes[..]).any(|(place, size)| state.sizes()[*place] != *size) {
             return Err(self.of.error(given, ErrorKind::Shape, wrong()));
         }
-        let order: Vec<usize> = way.order.iter().map(|dim| places[*dim]).collect();
-        way.flat_in_order(state, order)
+        let order: Vec<usize> = way.order.order.iter().map(|dim| places[*dim]).collect();
+        way.flat_in_order(state, &order)
     }
 
     /// A state with the dim of layers in front.
     #[track_caller]
-    fn with_layer(&self, given: &Tensor, way: &Way) -> Result<Tensor> {
-        match way.names.get(0) {
+    fn with_layer(&self, given: &Tensor, way: &Flattening) -> Result<Tensor> {
+        match way.order.names.get(0) {
             Some(name) => given.unsqueeze_with(0, UnsqueezeOptions::new().name(name)),
             None => given.unsqueeze(0),
         }
@@ -170,12 +151,12 @@ impl<'a> Places<'a> {
     /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
     /// them.
     #[track_caller]
-    pub(super) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
+    pub(crate) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
         let (kind, message) = match self.lengths_of_batch(lengths)? {
             Ok(found) => return Ok(found),
             Err(wrong) => wrong,
         };
-        let message = format!("{}: {message}", called(self.of.path, &(self.of.dims)()));
+        let message = format!("{}: {message}", self.of.who());
         Err(self.of.error(self.x, kind, message).with_operands([self.x.shape(), lengths.shape()]))
     }
 
@@ -211,19 +192,16 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Way {
+impl Flattening {
     /// A tensor with these dims as the op takes it.
     #[track_caller]
-    pub(super) fn flat(&self, x: &Tensor) -> Result<Tensor> {
-        self.flat_in_order(x, self.order.clone())
+    pub(crate) fn flat(&self, x: &Tensor) -> Result<Tensor> {
+        self.flat_in_order(x, &self.order.order)
     }
 
     #[track_caller]
-    fn flat_in_order(&self, x: &Tensor, order: Vec<usize>) -> Result<Tensor> {
-        let mut x = x.rename(None)?;
-        if !order.is_sorted() {
-            x = x.permute(order)?;
-        }
+    fn flat_in_order(&self, x: &Tensor, order: &[usize]) -> Result<Tensor> {
+        let x = permuted(x.rename(None)?, order)?;
         let (first, count) = (usize::from(self.leads), self.sizes.len());
         let mut sizes = self.sizes[..first].to_vec();
         sizes.push(self.sizes[first..count - 1].iter().product());
@@ -233,22 +211,16 @@ impl Way {
 
     /// A result of the op with the dims of the user's tensor.
     #[track_caller]
-    pub(super) fn restore(&self, y: &Tensor) -> Result<Tensor> {
-        let mut y = y.reshape(self.sizes.clone())?;
-        if !self.order.is_sorted() {
-            let mut inverse = self.order.clone();
-            self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
-            y = y.permute(inverse)?;
-        }
-        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+    pub(crate) fn restore(&self, y: &Tensor) -> Result<Tensor> {
+        self.order.restore(y.reshape(self.sizes.clone())?)
     }
 
     /// The dims of the user's tensor.
     #[track_caller]
     fn shape(&self) -> Result<Shape> {
         let mut sizes = self.sizes.clone();
-        self.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
-        Shape::new(self.names.iter(sizes.len()).zip(sizes))
+        self.order.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
+        Shape::new(self.order.names.iter(sizes.len()).zip(sizes))
     }
 }
 
@@ -284,9 +256,9 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
 
 /// The dim of time of an input that has no such name.
 #[track_caller]
-fn time_by_position(of: Of<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
+fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
     let others: Vec<usize> = (0..x.ndim()).filter(|dim| *dim != feature).collect();
-    let who = || called(of.path, &(of.dims)());
+    let who = || of.who();
     let Some(first) = others.first().copied() else {
         let message = format!("{} needs a dim to step along besides the features", who());
         return Err(of.error(x, ErrorKind::Shape, message));
@@ -312,15 +284,15 @@ fn time_by_position(of: Of<'_>, x: &Tensor, feature: usize, time: &Dim) -> Resul
 
 #[cold]
 #[track_caller]
-fn no_such_step(of: Of<'_>, x: &Tensor, steps: String) -> Error {
+fn no_such_step(of: Finder<'_>, x: &Tensor, steps: String) -> Error {
     let message = format!("{steps}, which is not one of the {} dims besides the features", x.ndim() - 1);
     of.error(x, ErrorKind::DimRange, message)
 }
 
 #[cold]
 #[track_caller]
-fn no_time(of: Of<'_>, x: &Tensor, name: Name) -> Error {
-    let who = called(of.path, &(of.dims)());
+fn no_time(of: Finder<'_>, x: &Tensor, name: Name) -> Error {
+    let who = of.who();
     let message = format!("{who} steps along the dim '{name}', which the input does not have");
     let error = of.error(x, ErrorKind::NameNotFound, message);
     match x.size(name).err().and_then(|error| error.repair().map(str::to_string)) {

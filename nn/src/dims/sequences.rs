@@ -1,10 +1,9 @@
-//! Where attention finds its dims: sequence, features and batch dims of each input, and the dims of masks.
+//! Where attention has the sequence, the features and the batch dims of its inputs.
 
-use crate::layers::called;
-use crate::layers::place::{Named, Of};
-use namegrad_autograd::{Tensor, TensorOptions};
+use super::{Finder, Named, dim_of};
+use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, is_strict};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
+use namegrad_core::{Dim, Error, ErrorKind, Result};
 use std::panic::Location;
 
 /// The dim of a sequence, as a layer is given it.
@@ -60,12 +59,12 @@ pub(crate) fn open((name, size): Named) -> (Option<&'static str>, usize) {
 }
 
 /// The dims of an input.
-pub(super) struct Places {
-    pub(super) seq: usize,
-    pub(super) features: usize,
+pub(crate) struct Places {
+    pub(crate) seq: usize,
+    pub(crate) features: usize,
     /// The other dims: for queries in the order of the input; for keys and values in that of the queries,
     /// which may have dims that they lack.
-    pub(super) batch: Vec<Option<usize>>,
+    pub(crate) batch: Vec<Option<usize>>,
 }
 
 impl Places {
@@ -76,14 +75,14 @@ impl Places {
 
     /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without
     /// the batch dims that the input lacks.
-    pub(super) fn heads_order(&self) -> Vec<usize> {
+    pub(crate) fn heads_order(&self) -> Vec<usize> {
         let last = self.batch.iter().flatten().count() + 1;
         let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));
         batch.chain([last, self.moved(self.seq), last + 1]).collect()
     }
 
     /// The dims of `[batch.., heads, seq, width]` in the order of the queries, then heads and width.
-    pub(super) fn own_order(&self) -> Vec<usize> {
+    pub(crate) fn own_order(&self) -> Vec<usize> {
         let forth = self.heads_order();
         let mut back = vec![0; forth.len()];
         forth.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
@@ -93,17 +92,17 @@ impl Places {
 
 /// What is needed to find the dims of queries, keys and values.
 #[derive(Clone, Copy)]
-pub(super) struct Finder<'a> {
-    pub(super) of: Of<'a>,
-    pub(super) seq: Seq,
-    pub(super) key_seq: Option<Seq>,
-    pub(super) batch_first: bool,
+pub(crate) struct Sequences<'a> {
+    pub(crate) of: Finder<'a>,
+    pub(crate) seq: Seq,
+    pub(crate) key_seq: Option<Seq>,
+    pub(crate) batch_first: bool,
 }
 
-impl Finder<'_> {
+impl Sequences<'_> {
     /// The dims of the queries.
     #[track_caller]
-    pub(super) fn queries(self, x: &Tensor, features: Named) -> Result<Places> {
+    pub(crate) fn queries(self, x: &Tensor, features: Named) -> Result<Places> {
         let features = self.features(x, features)?;
         let Some(seq) = self.seq.place(x, features, self.batch_first) else {
             return Err(self.no_sequence(x, self.seq, features));
@@ -114,7 +113,7 @@ impl Finder<'_> {
 
     /// The dims of the keys or the values `x`.
     #[track_caller]
-    pub(super) fn keys(
+    pub(crate) fn keys(
         self,
         (query, places): (&Tensor, &Places),
         x: &Tensor,
@@ -141,7 +140,7 @@ impl Finder<'_> {
     fn features(self, x: &Tensor, features: Named) -> Result<usize> {
         let limit = if x.has_names() { usize::MAX } else { 3 };
         if x.ndim() < 2 || x.ndim() > limit {
-            let who = called(self.of.path, &(self.of.dims)());
+            let who = self.of.who();
             let order = if self.batch_first { "[N, seq, features]" } else { "[seq, N, features]" };
             let message = format!("{who} needs an input {order} or [seq, features], got {} dims", x.ndim());
             let error = self.of.error(x, ErrorKind::Shape, message);
@@ -156,7 +155,7 @@ impl Finder<'_> {
     #[cold]
     #[track_caller]
     fn no_sequence(self, x: &Tensor, seq: Seq, features: usize) -> Error {
-        let who = called(self.of.path, &(self.of.dims)());
+        let who = self.of.who();
         match seq {
             Seq::Name(name) => {
                 let message = format!("{who} needs the dim '{name}', which the input does not have");
@@ -198,14 +197,14 @@ impl Finder<'_> {
             }
         }
         let mut free: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
-        let who = || called(self.of.path, &(self.of.dims)());
+        let who = || self.of.who();
         let caller = Location::caller(); // not that of the closure
         let error = |kind, message| {
             let error = Error::new(kind, self.of.layer, message).at(caller);
             Err(error.with_operands([query.shape(), x.shape()]))
         };
         while let Some(dim) = left.pop() {
-            let what = x.name(dim).map_or(format!("dim {dim}"), |name| format!("the dim '{name}'"));
+            let what = dim_of(x, dim);
             let Some(at) = free.pop() else {
                 let kind = if x.name(dim).is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
                 return error(kind, format!("{}: the keys or values have {what}, the queries do not", who()));
@@ -234,140 +233,5 @@ impl Finder<'_> {
             }
         }
         Ok(found)
-    }
-}
-
-/// The scores `[batch.., heads, queries, keys]` to which masks are applied.
-pub(super) struct Scores<'a> {
-    pub(super) of: Of<'a>,
-    pub(super) names: Vec<Option<Name>>,
-    pub(super) sizes: Vec<usize>,
-    /// The name of the sequence in the keys, which in `names` differs from that of the queries.
-    pub(super) key_name: Option<Name>,
-    pub(super) dtype: DType,
-}
-
-impl Scores<'_> {
-    /// The mask of scores as numbers to be added to them, without names and with as many dims.
-    #[track_caller]
-    pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {
-        let [.., queries, keys] = self.sizes[..] else { unreachable!("scores are matrices") };
-        let heads: usize = self.sizes[..self.sizes.len() - 2].iter().product();
-        // PyTorch's third form, `[N * heads, queries, keys]`.
-        if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
-            return self.added(&mask.reshape(&self.sizes[..])?);
-        }
-        // Without names, the dims of `[N, queries, keys]` could be taken for heads.
-        if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != self.sizes.len() {
-            let error = self.unfit("attn_mask", mask);
-            return Err(error.with_repair("name the dims of the mask as those of the queries and \"heads\""));
-        }
-        self.added(&self.arranged("attn_mask", mask, &self.names)?)
-    }
-
-    /// The mask of keys `[batch.., keys]`, in the same form.
-    #[track_caller]
-    pub(super) fn padding(&self, mask: &Tensor) -> Result<Tensor> {
-        let batch = self.sizes.len() - 3;
-        let mut names = self.names.clone();
-        (names[batch], names[batch + 1], names[batch + 2]) = (None, None, self.key_name);
-        if mask.has_names() {
-            return self.added(&self.arranged("key_padding_mask", mask, &names)?);
-        }
-        if mask.ndim() != 1 && mask.ndim() != batch + 1 {
-            return Err(self.unfit("key_padding_mask", mask));
-        }
-        let own = [&self.sizes[..batch], &self.sizes[batch + 2..]].concat();
-        let fit = |(size, own): (&usize, &usize)| *size == 1 || size == own;
-        if !mask.sizes().iter().rev().zip(own.iter().rev()).all(fit) {
-            return Err(self.unfit("key_padding_mask", mask));
-        }
-        self.check_dtype(mask)?; // as it was given
-        let mut sizes = mask.sizes().to_vec();
-        sizes.splice(mask.ndim() - 1..mask.ndim() - 1, [1, 1]);
-        self.added(&self.arranged("key_padding_mask", &mask.reshape(sizes)?, &names)?)
-    }
-
-    /// The mask with its dims in the order of the scores: by name, or by position from the right.
-    #[track_caller]
-    fn arranged(&self, what: &str, mask: &Tensor, names: &[Option<Name>]) -> Result<Tensor> {
-        let n = self.sizes.len();
-        let mut places = vec![None; n];
-        for dim in 0..mask.ndim() {
-            let at = match mask.name(dim) {
-                Some(name) => names.iter().position(|own| *own == Some(name)),
-                None => (n + dim).checked_sub(mask.ndim()),
-            };
-            let Some(at) = at.filter(|at| places[*at].is_none()) else {
-                return Err(self.unfit(what, mask));
-            };
-            if ![1, self.sizes[at]].contains(&mask.sizes()[dim]) {
-                return Err(self.unfit(what, mask));
-            }
-            places[at] = Some(dim);
-        }
-        let order: Vec<usize> = places.iter().copied().flatten().collect();
-        let sizes: Vec<usize> = places.iter().map(|dim| dim.map_or(1, |dim| mask.sizes()[dim])).collect();
-        let mask = mask.rename(None)?;
-        if order.is_sorted() { mask.reshape(sizes) } else { mask.permute(order)?.reshape(sizes) }
-    }
-
-    #[cold]
-    #[track_caller]
-    fn unfit(&self, what: &str, mask: &Tensor) -> Error {
-        let mut names = self.names.clone();
-        let n = names.len();
-        let mut sizes = self.sizes.clone();
-        if what == "key_padding_mask" {
-            names[n - 1] = self.key_name;
-            names.drain(n - 3..n - 1);
-            sizes.drain(n - 3..n - 1);
-        }
-        let wanted: Vec<String> = names
-            .iter()
-            .zip(sizes)
-            .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
-            .collect();
-        let who = called(self.of.path, &(self.of.dims)());
-        let missing =
-            (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
-        let kind = if missing.is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
-        let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), wanted.join(", "));
-        self.of.error(mask, kind, message)
-    }
-
-    /// `true` hides a key, and numbers are added to the scores.
-    #[track_caller]
-    fn added(&self, mask: &Tensor) -> Result<Tensor> {
-        if mask.dtype() == DType::Bool {
-            let zeros = TensorOptions::new().dtype(self.dtype).zeros(Shape::new(unnamed(mask.sizes()))?)?;
-            return zeros.masked_fill(mask, f64::NEG_INFINITY);
-        }
-        self.check_dtype(mask)?;
-        mask.to(self.dtype)
-    }
-
-    /// An error for a mask of integers.
-    #[track_caller]
-    fn check_dtype(&self, mask: &Tensor) -> Result<()> {
-        if mask.dtype() == DType::Bool || mask.dtype().is_floating_point() {
-            return Ok(());
-        }
-        let who = called(self.of.path, &(self.of.dims)());
-        let message = format!("{who}: a mask is bool or floating-point, not {}", mask.dtype());
-        Err(self.of.error(mask, ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
-    }
-}
-
-fn unnamed(sizes: &[usize]) -> impl Iterator<Item = (Option<Name>, usize)> {
-    sizes.iter().map(|size| (None, *size))
-}
-
-/// The name of the keys beside that of the queries: `seq_key` if both are `seq`.
-#[track_caller]
-pub(super) fn apart(queries: Option<Name>, keys: Option<Name>) -> Result<Option<Name>> {
-    match keys {
-        Some(name) if keys == queries => Name::new(&format!("{name}_key")).map(Some),
-        _ => Ok(keys),
     }
 }

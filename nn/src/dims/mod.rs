@@ -1,0 +1,165 @@
+//! Where the dims that a layer needs are in an input: by name, or by position where either has no name. Errors name
+//! the layer, its path and its dims.
+//!
+//! `mod.rs` finds single dims, `images` channels and the dims that windows slide along, `steps` time, features and
+//! batch of recurrent layers, `sequences` those of attention.
+
+pub(crate) mod images;
+pub(crate) mod sequences;
+pub(crate) mod steps;
+
+use crate::layers::called;
+use crate::training::ModulePath;
+use namegrad_autograd::{Tensor, autocast};
+use namegrad_core::names::{Name, Names, is_strict};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result};
+
+/// A dim that a layer was made for: the name, if it has one, and the size.
+pub(crate) type Named = (Option<Name>, usize);
+
+/// `C=3`, or `3` without a name.
+pub(crate) fn dim_text((name, size): Named) -> String {
+    name.map_or(size.to_string(), |name| format!("{name}={size}"))
+}
+
+/// A dim of a layer, with the layer in the error.
+#[track_caller]
+pub(crate) fn named(layer: &'static str, dim: impl NewDim) -> Result<Named> {
+    dim.into_new_dim().map_err(|error| error.of(layer))
+}
+
+/// Finds the dims of a layer in its inputs.
+#[derive(Clone, Copy)]
+pub(crate) struct Finder<'a> {
+    pub(crate) layer: &'static str,
+    pub(crate) path: &'a ModulePath,
+    /// The dims of the layer, as in its summary.
+    pub(crate) dims: &'a dyn Fn() -> String,
+}
+
+impl Finder<'_> {
+    /// How errors refer to the layer.
+    pub(crate) fn who(self) -> String {
+        called(self.path, &(self.dims)())
+    }
+
+    /// The position in `x` of a dim of the layer, with its size and, if names are strict, its name. If the layer or
+    /// `x` has no name for it, it is at `position`.
+    #[track_caller]
+    pub(crate) fn place(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
+        let place = self.find(x, dim, position)?;
+        self.check_size(x, place, dim.1)?;
+        if is_strict() && x.name(place) != dim.0 {
+            let (own, taken) = (unnamed_or(dim.0), unnamed_or(x.name(place)));
+            let message = format!("strict names: {} would take {taken} as {own}", self.who());
+            return Err(self.error(x, ErrorKind::NameMismatch, message));
+        }
+        Ok(place)
+    }
+
+    /// The position in `x` of a dim of the layer.
+    #[track_caller]
+    pub(crate) fn find(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
+        let position = position.filter(|at| *at < x.ndim());
+        let place = match dim.0 {
+            Some(name) => x.names().position(name).or(position.filter(|at| x.name(*at).is_none())),
+            None => position,
+        };
+        place.ok_or_else(|| self.missing(x, dim))
+    }
+
+    /// Checks the size of a dim of `x`.
+    #[track_caller]
+    pub(crate) fn check_size(self, x: &Tensor, place: usize, size: usize) -> Result<()> {
+        let found = x.sizes()[place];
+        if found == size {
+            return Ok(());
+        }
+        let message = format!("{} needs {size} elements in {}, got {found}", self.who(), dim_of(x, place));
+        Err(self.error(x, ErrorKind::Shape, message))
+    }
+
+    /// Checks that the parameters, of this dtype, fit `x`, which is `what` of the layer.
+    #[track_caller]
+    pub(crate) fn check_dtype(self, what: &str, x: &Tensor, dtype: DType) -> Result<()> {
+        if autocast::fits(x.dtype(), dtype) {
+            return Ok(());
+        }
+        let message = format!("{} has parameters of {dtype}, and {what} is {}", self.who(), x.dtype());
+        Err(self.error(x, ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")))
+    }
+
+    /// The error for a new dim whose name `x` already has.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn already_has(self, x: &Tensor, name: Name) -> Error {
+        let message = format!("{} makes the dim '{name}', which the input already has", self.who());
+        let error = self.error(x, ErrorKind::DuplicateName, message);
+        error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
+    }
+
+    /// An error about the input.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn error(self, x: &Tensor, kind: ErrorKind, message: String) -> Error {
+        Error::new(kind, self.layer, message).with_operands([x.shape()])
+    }
+
+    #[cold]
+    #[track_caller]
+    fn missing(self, x: &Tensor, (name, size): Named) -> Error {
+        let who = self.who();
+        let Some(name) = name.filter(|_| x.ndim() > 0) else {
+            let message = format!("{who} needs a dim of size {size}, and the input has {} dims", x.ndim());
+            return self.error(x, ErrorKind::Shape, message);
+        };
+        let message = format!("{who} needs the dim '{name}', which the input does not have");
+        let error = self.error(x, ErrorKind::NameNotFound, message);
+        // A dim with that size, otherwise a similar name.
+        let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
+        match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
+            (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
+            (None, Some(repair)) => error.with_repair(repair),
+            (None, None) => error,
+        }
+    }
+}
+
+/// How errors refer to a dim of `x`.
+pub(crate) fn dim_of(x: &Tensor, dim: usize) -> String {
+    x.name(dim).map_or(format!("dim {dim}"), |name| format!("the dim '{name}'"))
+}
+
+/// How errors refer to a dim with this name.
+pub(crate) fn unnamed_or(name: Option<Name>) -> String {
+    name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
+}
+
+/// The order in which a layer has the dims of a tensor, and the names of its result.
+pub(crate) struct Order {
+    pub(crate) order: Vec<usize>,
+    pub(crate) names: Names,
+}
+
+impl Order {
+    /// `x` in this order, without names.
+    #[track_caller]
+    pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        permuted(x.rename(None)?, &self.order)
+    }
+
+    /// The reverse of [`apply`](Self::apply), with the names of the result.
+    #[track_caller]
+    pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
+        let mut inverse = self.order.clone();
+        self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
+        let y = permuted(y, &inverse)?;
+        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+    }
+}
+
+/// `x` with its dims in this order.
+#[track_caller]
+pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
+    if order.is_sorted() { Ok(x) } else { x.permute(order.to_vec()) }
+}

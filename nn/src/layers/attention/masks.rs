@@ -1,0 +1,141 @@
+//! The masks of attention: their dims, and how they are added to the scores.
+
+use crate::dims::Finder;
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::names::Name;
+use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+
+/// The scores `[batch.., heads, queries, keys]` to which masks are applied.
+pub(super) struct Scores<'a> {
+    pub(super) of: Finder<'a>,
+    pub(super) names: Vec<Option<Name>>,
+    pub(super) sizes: Vec<usize>,
+    /// The name of the sequence in the keys, which in `names` differs from that of the queries.
+    pub(super) key_name: Option<Name>,
+    pub(super) dtype: DType,
+}
+
+impl Scores<'_> {
+    /// The mask of scores as numbers to be added to them, without names and with as many dims.
+    #[track_caller]
+    pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {
+        let [.., queries, keys] = self.sizes[..] else { unreachable!("scores are matrices") };
+        let heads: usize = self.sizes[..self.sizes.len() - 2].iter().product();
+        // PyTorch's third form, `[N * heads, queries, keys]`.
+        if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
+            return self.added(&mask.reshape(&self.sizes[..])?);
+        }
+        // Without names, the dims of `[N, queries, keys]` could be taken for heads.
+        if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != self.sizes.len() {
+            let error = self.unfit("attn_mask", mask);
+            return Err(error.with_repair("name the dims of the mask as those of the queries and \"heads\""));
+        }
+        self.added(&self.arranged("attn_mask", mask, &self.names)?)
+    }
+
+    /// The mask of keys `[batch.., keys]`, in the same form.
+    #[track_caller]
+    pub(super) fn padding(&self, mask: &Tensor) -> Result<Tensor> {
+        let batch = self.sizes.len() - 3;
+        let mut names = self.names.clone();
+        (names[batch], names[batch + 1], names[batch + 2]) = (None, None, self.key_name);
+        if mask.has_names() {
+            return self.added(&self.arranged("key_padding_mask", mask, &names)?);
+        }
+        if mask.ndim() != 1 && mask.ndim() != batch + 1 {
+            return Err(self.unfit("key_padding_mask", mask));
+        }
+        let own = [&self.sizes[..batch], &self.sizes[batch + 2..]].concat();
+        let fit = |(size, own): (&usize, &usize)| *size == 1 || size == own;
+        if !mask.sizes().iter().rev().zip(own.iter().rev()).all(fit) {
+            return Err(self.unfit("key_padding_mask", mask));
+        }
+        self.check_dtype(mask)?; // as it was given
+        let mut sizes = mask.sizes().to_vec();
+        sizes.splice(mask.ndim() - 1..mask.ndim() - 1, [1, 1]);
+        self.added(&self.arranged("key_padding_mask", &mask.reshape(sizes)?, &names)?)
+    }
+
+    /// The mask with its dims in the order of the scores: by name, or by position from the right.
+    #[track_caller]
+    fn arranged(&self, what: &str, mask: &Tensor, names: &[Option<Name>]) -> Result<Tensor> {
+        let n = self.sizes.len();
+        let mut places = vec![None; n];
+        for dim in 0..mask.ndim() {
+            let at = match mask.name(dim) {
+                Some(name) => names.iter().position(|own| *own == Some(name)),
+                None => (n + dim).checked_sub(mask.ndim()),
+            };
+            let Some(at) = at.filter(|at| places[*at].is_none()) else {
+                return Err(self.unfit(what, mask));
+            };
+            if ![1, self.sizes[at]].contains(&mask.sizes()[dim]) {
+                return Err(self.unfit(what, mask));
+            }
+            places[at] = Some(dim);
+        }
+        let order: Vec<usize> = places.iter().copied().flatten().collect();
+        let sizes: Vec<usize> = places.iter().map(|dim| dim.map_or(1, |dim| mask.sizes()[dim])).collect();
+        let mask = mask.rename(None)?;
+        if order.is_sorted() { mask.reshape(sizes) } else { mask.permute(order)?.reshape(sizes) }
+    }
+
+    #[cold]
+    #[track_caller]
+    fn unfit(&self, what: &str, mask: &Tensor) -> Error {
+        let mut names = self.names.clone();
+        let n = names.len();
+        let mut sizes = self.sizes.clone();
+        if what == "key_padding_mask" {
+            names[n - 1] = self.key_name;
+            names.drain(n - 3..n - 1);
+            sizes.drain(n - 3..n - 1);
+        }
+        let wanted: Vec<String> = names
+            .iter()
+            .zip(sizes)
+            .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
+            .collect();
+        let who = self.of.who();
+        let missing =
+            (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
+        let kind = if missing.is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
+        let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), wanted.join(", "));
+        self.of.error(mask, kind, message)
+    }
+
+    /// `true` hides a key, and numbers are added to the scores.
+    #[track_caller]
+    fn added(&self, mask: &Tensor) -> Result<Tensor> {
+        if mask.dtype() == DType::Bool {
+            let zeros = TensorOptions::new().dtype(self.dtype).zeros(Shape::new(unnamed(mask.sizes()))?)?;
+            return zeros.masked_fill(mask, f64::NEG_INFINITY);
+        }
+        self.check_dtype(mask)?;
+        mask.to(self.dtype)
+    }
+
+    /// An error for a mask of integers.
+    #[track_caller]
+    fn check_dtype(&self, mask: &Tensor) -> Result<()> {
+        if mask.dtype() == DType::Bool || mask.dtype().is_floating_point() {
+            return Ok(());
+        }
+        let who = self.of.who();
+        let message = format!("{who}: a mask is bool or floating-point, not {}", mask.dtype());
+        Err(self.of.error(mask, ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
+    }
+}
+
+fn unnamed(sizes: &[usize]) -> impl Iterator<Item = (Option<Name>, usize)> {
+    sizes.iter().map(|size| (None, *size))
+}
+
+/// The name of the keys beside that of the queries: `seq_key` if both are `seq`.
+#[track_caller]
+pub(super) fn apart(queries: Option<Name>, keys: Option<Name>) -> Result<Option<Name>> {
+    match keys {
+        Some(name) if keys == queries => Name::new(&format!("{name}_key")).map(Some),
+        _ => Ok(keys),
+    }
+}
