@@ -8,18 +8,18 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-type Caller = &'static Location<'static>;
+type CallSite = &'static Location<'static>;
 
 thread_local! {
     /// The line of the program that called the innermost function of the library, if the function said so.
-    static CALLED: Cell<Option<Caller>> = const { Cell::new(None) };
+    static CALLED: Cell<Option<CallSite>> = const { Cell::new(None) };
 }
 
 /// A call of the library, until this is dropped. See [`called_here`].
 #[derive(Debug)]
 #[must_use = "the call lasts until this is dropped"]
 pub struct Called {
-    before: Option<Caller>,
+    before: Option<CallSite>,
     /// Keeps the value on its thread.
     here: PhantomData<*const ()>,
 }
@@ -33,7 +33,7 @@ pub fn called_here() -> Called {
 
 /// [`called_here`] at another line.
 #[inline]
-pub(crate) fn called_at(at: Caller) -> Called {
+pub(crate) fn called_at(at: CallSite) -> Called {
     let before = CALLED.get();
     // A call from inside of the library is a part of the call that is known already. Most have the same
     // location.
@@ -44,7 +44,7 @@ pub(crate) fn called_at(at: Caller) -> Called {
 }
 
 /// The call of this thread, for another thread that works for it.
-pub(crate) fn called() -> Option<Caller> {
+pub(crate) fn called() -> Option<CallSite> {
     CALLED.get()
 }
 
@@ -57,7 +57,7 @@ impl Drop for Called {
 
 /// The line that something at `at` counts for.
 #[inline]
-pub(crate) fn line_of(at: Caller) -> Caller {
+pub(crate) fn line_of(at: CallSite) -> CallSite {
     match CALLED.get() {
         Some(called) if !std::ptr::eq(called, at) && is_of_library(at) => called,
         _ => at,
@@ -66,7 +66,7 @@ pub(crate) fn line_of(at: Caller) -> Caller {
 
 /// Whether a line is one of these crates: of `autograd/src` in a workspace, or of
 /// `namegrad-autograd-0.1.0/src` in a registry. All crates have the same version.
-fn is_of_library(at: Caller) -> bool {
+fn is_of_library(at: CallSite) -> bool {
     const CRATES: [&str; 6] = ["autograd", "nn", "optim", "train", "data", "io"];
     const PARTS: (&str, &str) = around("autograd", file!());
     let Some(inside) = at.file().strip_prefix(PARTS.0) else { return false };

@@ -54,7 +54,7 @@ impl Buffer {
         Buffer(Arc::new(RwLock::new(value.into_value())))
     }
 
-    /// What tells buffers apart.
+    /// The identity of the buffer, which its clones share.
     #[doc(hidden)]
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

@@ -1,6 +1,6 @@
 //! [`Module`], the trait of layers and models, the walks over their parameters by path, and [`ModuleFields`],
-//! what a module must implement. `field.rs` has
-//! the fields of modules; `copy.rs`, `call.rs` and `parametrize` what else can be done with a module.
+//! which a module must implement. `field.rs` has the fields of modules, `copy.rs` deep copies, `call.rs`
+//! functional calls, and `parametrize` computed parameters.
 
 use crate::buffer::Buffer;
 use crate::field::{Entry, Visitor};
@@ -27,8 +27,8 @@ use std::sync::Arc;
 /// # Attributes of the derive macro
 /// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`](crate::Field)
 /// - `#[module(flatten)]` on a field: the name of the field is left out of paths
-/// - `#[module(describe = path)]` on the struct: the [description](ModuleFields::describe) is `path(&self)` instead
-///   of the name of the struct
+/// - `#[module(describe = path)]` on the struct: the [description](ModuleFields::describe) is `path(&self)`
+///   instead of the name of the struct
 /// - `#[module(layer)]` on the struct: implements [`Layer`](crate::Layer) with your method
 ///   `forward(&self, x: &Tensor) -> Result<Tensor>`; `#[module(layer(x, target))]` for several tensors
 /// - `#[module(no_display)]` on the struct: you implement `Display` yourself

@@ -7,11 +7,11 @@ use namegrad_core::{Error, ErrorKind};
 /// `?` one character other than a dot.
 pub struct Pattern {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum PatternPart {
     Char(char),
     /// `?`
     One,
@@ -29,11 +29,11 @@ impl Pattern {
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some(first) = rest.chars().next() {
             let (part, length) = match first {
-                _ if rest.starts_with("**.") => (Part::Segments, 3),
-                _ if rest.starts_with("**") => (Part::Any, 2),
-                '*' => (Part::Segment, 1),
-                '?' => (Part::One, 1),
-                first => (Part::Char(first), first.len_utf8()),
+                _ if rest.starts_with("**.") => (PatternPart::Segments, 3),
+                _ if rest.starts_with("**") => (PatternPart::Any, 2),
+                '*' => (PatternPart::Segment, 1),
+                '?' => (PatternPart::One, 1),
+                first => (PatternPart::Char(first), first.len_utf8()),
             };
             parts.push(part);
             rest = &rest[length..];
@@ -65,7 +65,7 @@ impl Pattern {
             }
         }
         let each = self.parts.iter().zip(starts.iter().zip(&lengths));
-        let texts = each.filter(|(part, _)| !matches!(part, Part::Char(_)));
+        let texts = each.filter(|(part, _)| !matches!(part, PatternPart::Char(_)));
         Some(texts.map(|(_, (start, length))| &path[*start..start + length]).collect())
     }
 
@@ -82,11 +82,11 @@ impl Pattern {
         let mut path = String::new();
         for part in &self.parts {
             match part {
-                Part::Char(char) => path.push(*char),
+                PatternPart::Char(char) => path.push(*char),
                 _ => {
                     let text = texts.next().copied().unwrap_or_default().trim_end_matches('.');
                     path.push_str(text);
-                    if *part == Part::Segments && !text.is_empty() {
+                    if *part == PatternPart::Segments && !text.is_empty() {
                         path.push('.');
                     }
                 }
@@ -97,7 +97,7 @@ impl Pattern {
 
     /// The number of stars and question marks.
     pub fn stars(&self) -> usize {
-        self.parts.iter().filter(|part| !matches!(part, Part::Char(_))).count()
+        self.parts.iter().filter(|part| !matches!(part, PatternPart::Char(_))).count()
     }
 
     /// The error of a pattern that matches none of these paths.
@@ -129,19 +129,19 @@ impl Pattern {
     }
 }
 
-impl Part {
+impl PatternPart {
     /// The number of bytes that the part takes from the start of `rest`, at least `least`.
     fn takes(self, rest: &str, least: usize) -> Option<usize> {
         let first = rest.chars().next();
         let fixed = |fits: bool| first.filter(|_| fits).map(char::len_utf8).filter(|length| *length >= least);
         match self {
-            Part::Char(char) => fixed(first == Some(char)),
-            Part::One => fixed(first != Some('.')),
+            PatternPart::Char(char) => fixed(first == Some(char)),
+            PatternPart::One => fixed(first != Some('.')),
             _ => {
                 let length = (least..=rest.len()).find(|length| rest.is_char_boundary(*length))?;
                 match self {
-                    Part::Segment => (!rest[..length].contains('.')).then_some(length),
-                    Part::Segments => (length..=rest.len())
+                    PatternPart::Segment => (!rest[..length].contains('.')).then_some(length),
+                    PatternPart::Segments => (length..=rest.len())
                         .find(|length| *length == 0 || rest.as_bytes()[*length - 1] == b'.'),
                     _ => Some(length),
                 }
@@ -197,7 +197,7 @@ fn distance(pattern: &str, path: &str) -> usize {
     row.iter().enumerate().map(with_rest).min().unwrap_or(0)
 }
 
-/// How much a segment of a pattern differs from that of a path, from 0 to [`SEGMENT`].
+/// The difference between a segment of a pattern and that of a path, from 0 to [`SEGMENT`].
 fn unlike(wanted: &str, segment: &str) -> usize {
     if Pattern::new(wanted).captures(segment).is_some() {
         return 0;

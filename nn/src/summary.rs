@@ -78,7 +78,7 @@ struct Row {
     note: &'static str,
 }
 
-/// What a row shows: a value, or the layer with this number.
+/// The text of a row: of a value, or of the layer with this number.
 #[derive(Clone, Debug)]
 enum Text {
     Value(String),

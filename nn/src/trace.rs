@@ -1,4 +1,4 @@
-//! Which layer runs, and what it computes: what a summary of a run is made of.
+//! The layers that run, with their outputs and multiply-adds, for the summary of a run.
 
 use crate::training::ModulePath;
 use namegrad_autograd::{Called, Observed, Tensor, called_here, no_grad, observe};
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the layers of a module computed, by the address of the [`ModulePath`] of each; that of the module
+/// The work of the layers of a module, by the address of the [`ModulePath`] of each; that of the module
 /// around all layers is 0.
 #[derive(Default)]
 pub(crate) struct Trace {
@@ -18,7 +18,7 @@ pub(crate) struct Trace {
     last: Option<Shape>,
 }
 
-/// What a layer computed.
+/// The work of a layer.
 #[derive(Clone, Default)]
 pub(crate) struct Work {
     /// The multiply-adds, with those of the layers inside.
@@ -62,7 +62,7 @@ pub struct Running {
     layer: usize,
     /// The last tensor before.
     before: Option<Shape>,
-    /// What the layer computes counts for the line of its call.
+    /// Counts the ops of the layer for the line of its call.
     _called: Called,
     here: PhantomData<*const ()>,
 }

@@ -1,4 +1,4 @@
-//! What a model tells its layers: whether they are being trained ([`Training`]), and their paths
+//! Facts that a model tells its layers: whether they are being trained ([`Training`]), and their paths
 //! ([`ModulePath`]).
 
 use crate::field::{Entry, Field, Visitor};

@@ -57,7 +57,7 @@ optimizer! {
         eps: (Option<f64>, f64) = (None, 1e-3) in 0.0.. => "epsilon1 should be >= 0 but is: {}|epsilon2 should be >= 0 but is: {}",
         /// The `rms` from which `u` is scaled down.
         d: f64 = 1.0 in 1.0.. => "Clipping threshold d should be >= 1 but is: {}",
-        /// How much the parameter shrinks in each step, times `lr`.
+        /// The share by which the parameter shrinks in each step, times `lr`.
         weight_decay: f64 = 0.0 in 0.0.. => "weight_decay should be >= 0 but is: {}",
         /// Whether to ascend.
         maximize: bool = false,
@@ -108,7 +108,7 @@ optimizer! {
 struct Scales<'a> {
     options: &'a AdafactorOptions,
     t: f64,
-    /// How much of the new squares enters the averages.
+    /// The share of the new squares in the averages.
     take: f64,
     /// The smallest root.
     floor: f64,
@@ -125,7 +125,7 @@ struct Ends {
 }
 
 impl Scales<'_> {
-    /// Those of a parameter of `n` elements, from the sums of the squares of `u` and of the parameter.
+    /// The ends for a parameter of `n` elements, from the sums of the squares of `u` and of the parameter.
     fn ends(&self, n: usize, [steps, params]: [f64; 2]) -> Ends {
         let rms = |squares: f64| squares.sqrt() / (n as f64).sqrt();
         let AdafactorOptions { lr, eps, d, weight_decay, maximize, .. } = *self.options;

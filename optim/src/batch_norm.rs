@@ -49,7 +49,7 @@ pub(crate) fn update<B, R>(
     if statistics.is_empty() {
         return Ok(());
     }
-    let mut before = Before::new(model, &statistics);
+    let mut before = Restore::new(model, &statistics);
     for (start, buffer) in &statistics {
         let value = buffer.value();
         let fresh = NamedTensor::zeros(value.sizes())?.to(value.dtype())?;
@@ -87,14 +87,14 @@ fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
 
 /// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
 /// also after an error or a panic.
-struct Before<'m> {
+struct Restore<'m> {
     model: &'m dyn Module,
     modes: HashMap<String, bool>,
     values: Vec<(Buffer, NamedTensor)>,
 }
 
-impl<'m> Before<'m> {
-    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> Before<'m> {
+impl<'m> Restore<'m> {
+    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> Restore<'m> {
         let mut modes = HashMap::new();
         model.entries(&mut |path, entry| {
             if let Entry::Training(training) = entry {
@@ -102,11 +102,11 @@ impl<'m> Before<'m> {
             }
         });
         let values = statistics.iter().map(|(_, buffer)| (buffer.clone(), buffer.value())).collect();
-        Before { model, modes, values }
+        Restore { model, modes, values }
     }
 }
 
-impl Drop for Before<'_> {
+impl Drop for Restore<'_> {
     fn drop(&mut self) {
         self.model.entries(&mut |path, entry| {
             if let (Entry::Training(training), Some(mode)) = (entry, self.modes.get(path)) {

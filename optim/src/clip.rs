@@ -313,7 +313,7 @@ fn check_finite(
     ))
 }
 
-/// What gradients of this norm are multiplied by.
+/// The factor for gradients of this norm.
 fn factor(max_norm: f64, norm: f64) -> f64 {
     let factor = max_norm / (norm + 1e-6);
     if factor > 1.0 { 1.0 } else { factor } // NaN stays NaN

@@ -2,7 +2,7 @@
 
 use namegrad_core::cpu::math::Real;
 
-/// How a gradient becomes the direction of a step, and how the parameter itself decays.
+/// The map from a gradient to the direction of a step, with the decay of the parameter.
 #[derive(Clone, Copy)]
 pub(crate) struct Direction<T> {
     /// -1 to ascend.

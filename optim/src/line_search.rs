@@ -9,7 +9,7 @@ use namegrad_core::{NamedTensor, Result};
 /// A point on the line.
 #[derive(Clone)]
 pub(crate) struct Point {
-    /// How far from the start, in units of the direction.
+    /// The distance from the start, in units of the direction.
     pub(crate) t: f64,
     pub(crate) loss: f64,
     pub(crate) grad: NamedTensor,
@@ -17,9 +17,9 @@ pub(crate) struct Point {
     pub(crate) slope: f64,
 }
 
-/// What share of the decrease that the slope at the start predicts is enough.
+/// The share of the decrease predicted by the slope at the start that is enough.
 const DECREASE: f64 = 1e-4;
-/// What share of the slope at the start is small.
+/// The share of the slope at the start that counts as small.
 const CURVATURE: f64 = 0.9;
 
 /// A search from a start.
@@ -123,7 +123,7 @@ fn lower(ends: &[Point; 2]) -> usize {
     usize::from(ends[0].loss > ends[1].loss || ends[0].loss.is_nan() || ends[1].loss.is_nan())
 }
 
-/// Where the cubic polynomial with the losses and slopes of two points is least, within bounds.
+/// The minimum of the cubic polynomial with the losses and slopes of two points, within bounds.
 ///
 /// # Source
 /// Nocedal, Wright, equation 3.59.

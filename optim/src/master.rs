@@ -5,8 +5,8 @@ use namegrad_core::{DType, NamedTensor, Result};
 /// A copy in `f32`. The parameter is this value rounded.
 pub(crate) struct Master {
     value: NamedTensor,
-    /// What the parameter was set to. It shares the buffer with the parameter until something else changes
-    /// that.
+    /// The value to which the parameter was set. It shares the buffer with the parameter until something else
+    /// changes that.
     rounded: Option<NamedTensor>,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Derivative {
     pub(crate) how: How,
 }
 
-/// How gradients flow through an op.
+/// The flow of gradients through an op.
 pub(crate) enum How {
     /// The result cannot have a gradient.
     Constant,

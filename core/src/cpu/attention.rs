@@ -25,17 +25,17 @@ const ROWS: usize = 128;
 const COLS: usize = 128;
 
 /// Matrices of one operand: the first, and where each begins, in elements from the first.
-pub(crate) struct Stack<T> {
+pub(crate) struct MatrixStack<T> {
     pub(crate) first: Mat<*const T>,
     pub(crate) starts: Vec<isize>,
 }
 
 // SAFETY: the matrices are only read.
-unsafe impl<T: Sync> Send for Stack<T> {}
+unsafe impl<T: Sync> Send for MatrixStack<T> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for Stack<T> {}
+unsafe impl<T: Sync> Sync for MatrixStack<T> {}
 
-impl<T> Stack<T> {
+impl<T> MatrixStack<T> {
     fn get(&self, number: usize) -> Mat<*const T> {
         Mat { ptr: self.first.ptr.wrapping_offset(self.starts[number]), ..self.first }
     }
@@ -52,11 +52,11 @@ pub(crate) struct Attention<T> {
     /// The length of a value.
     pub(crate) depth: usize,
     /// A matrix for each head, as in the mask; keys and values are repeated for the heads of a group.
-    pub(crate) q: Stack<T>,
-    pub(crate) k: Stack<T>,
-    pub(crate) v: Stack<T>,
+    pub(crate) q: MatrixStack<T>,
+    pub(crate) k: MatrixStack<T>,
+    pub(crate) v: MatrixStack<T>,
     /// Numbers that are added to the scores.
-    pub(crate) mask: Option<Stack<T>>,
+    pub(crate) mask: Option<MatrixStack<T>>,
     /// Whether a query sees only the keys up to its own position.
     pub(crate) causal: bool,
     pub(crate) scale: T,
@@ -64,8 +64,8 @@ pub(crate) struct Attention<T> {
     pub(crate) dropout: Option<(f64, Generator)>,
 }
 
-/// What the backward pass adds to; dense, a matrix for each head of its operand.
-pub(crate) struct Gradients<'a, T> {
+/// The gradients to which the backward pass adds; dense, a matrix for each head of its operand.
+pub(crate) struct AttentionGradients<'a, T> {
     pub(crate) q: &'a mut [T],
     pub(crate) k: &'a mut [T],
     pub(crate) v: &'a mut [T],
@@ -74,7 +74,7 @@ pub(crate) struct Gradients<'a, T> {
 
 /// The queries and keys of a block of one head.
 #[derive(Clone)]
-struct Block {
+struct KeyBlock {
     head: usize,
     i: Range<usize>,
     j: Range<usize>,
@@ -116,17 +116,17 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     /// # Safety
     /// As for [`forward`](Self::forward).
     unsafe fn forward_block(&self, head: usize, i: Range<usize>, y: &mut [T], lse: &mut Room<T>) {
-        let mut scratch = Scratch::new(i.len() * COLS.min(self.keys), self.dropout.is_some());
+        let mut scratch = AttentionScratch::new(i.len() * COLS.min(self.keys), self.dropout.is_some());
         let mut max = vec![T::NEG_INFINITY; i.len()];
         let mut sum = vec![T::ZERO; i.len()];
         for j in self.seen_by(&i) {
-            let block = Block { head, i: i.clone(), j };
+            let block = KeyBlock { head, i: i.clone(), j };
             let n = block.j.len();
-            let Scratch { scores, kept, .. } = &mut scratch;
+            let AttentionScratch { scores, kept, .. } = &mut scratch;
             let scores = &mut scores[..i.len() * n];
             // SAFETY: the caller guarantees that the matrices are valid.
             unsafe { self.scores(&block, scores) };
-            let rows = Rows { max: &mut max, sum: &mut sum, y: &mut *y, depth: self.depth };
+            let rows = QueryRows { max: &mut max, sum: &mut sum, y: &mut *y, depth: self.depth };
             vectorize(Soften { seen: self.seen(&block), of: PhantomData }, (&mut *scores, rows));
             self.drop_weights(&block, scores, kept);
             let c = Mat { ptr: y.as_mut_ptr(), row_stride: self.depth as isize, col_stride: 1 };
@@ -153,7 +153,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     ///
     /// # Safety
     /// As for [`forward`](Self::forward).
-    unsafe fn scores(&self, Block { head, i, j }: &Block, scores: &mut [T]) {
+    unsafe fn scores(&self, KeyBlock { head, i, j }: &KeyBlock, scores: &mut [T]) {
         let n = j.len();
         assert_eq!(scores.len(), i.len() * n);
         let (q, k) = (self.q.get(*head).at(i.start, 0), self.k.get(*head).at(j.start, 0));
@@ -172,14 +172,14 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     }
 
     /// The keys of a block that its queries see.
-    fn seen(&self, block: &Block) -> Seen {
+    fn seen(&self, block: &KeyBlock) -> VisibleKeys {
         let before = if self.causal { Some((block.i.start, block.j.start)) } else { None };
-        Seen { n: block.j.len(), before }
+        VisibleKeys { n: block.j.len(), before }
     }
 
     /// Sets some weights of a block to 0 and divides the others by the probability to be kept. `kept` becomes
     /// the factors.
-    fn drop_weights(&self, Block { head, i, j }: &Block, weights: &mut [T], kept: &mut [T]) {
+    fn drop_weights(&self, KeyBlock { head, i, j }: &KeyBlock, weights: &mut [T], kept: &mut [T]) {
         let Some((p, generator)) = &self.dropout else { return };
         let factor = if *p < 1.0 { T::from_f64(1.0 / (1.0 - p)) } else { T::ZERO };
         let rows = weights.chunks_exact_mut(j.len()).zip(kept.chunks_exact_mut(j.len()));
@@ -197,8 +197,8 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     ///
     /// # Safety
     /// As for [`forward`](Self::forward).
-    pub(crate) unsafe fn backward(&self, g: &[T], y: &[T], lse: &[T], out: Gradients<'_, T>) {
-        let pass = Pass { of: self, g, lse, along: self.along(g, y), of_mask: out.mask.is_some() };
+    pub(crate) unsafe fn backward(&self, g: &[T], y: &[T], lse: &[T], out: AttentionGradients<'_, T>) {
+        let pass = BlockPass { of: self, g, lse, along: self.along(g, y), of_mask: out.mask.is_some() };
         let key_heads = self.heads / self.group;
         let parts = [out.q, out.k, out.v, out.mask.unwrap_or_default()].map(Parts::new);
         // With few heads, all threads have work only if keys and queries are divided as well. Then all scores
@@ -208,7 +208,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
                 for head in key_head * self.group..(key_head + 1) * self.group {
                     for i in ranges(self.queries, ROWS) {
                         for j in self.seen_by(&i) {
-                            let block = Block { head, i: i.clone(), j };
+                            let block = KeyBlock { head, i: i.clone(), j };
                             // SAFETY: the caller guarantees that the matrices are valid; a head of keys is
                             // one task.
                             unsafe { pass.add(&block, &parts, [true, true]) };
@@ -226,7 +226,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
                 for i in ranges(self.queries, ROWS).filter(|i| !self.causal || j.start < i.end) {
                     // The same block as above, which ends where the last query sees no more.
                     let end = if self.causal { j.end.min(i.end) } else { j.end };
-                    let block = Block { head, i, j: j.start..end };
+                    let block = KeyBlock { head, i, j: j.start..end };
                     // SAFETY: as above; a block of keys is one task.
                     unsafe { pass.add(&block, &parts, [false, true]) };
                 }
@@ -237,7 +237,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
             let (head, start) = (task / query_blocks, task % query_blocks * ROWS);
             let i = start..(start + ROWS).min(self.queries);
             for j in self.seen_by(&i) {
-                let block = Block { head, i: i.clone(), j };
+                let block = KeyBlock { head, i: i.clone(), j };
                 // SAFETY: as above; a block of queries is one task.
                 unsafe { pass.add(&block, &parts, [true, false]) };
             }
@@ -248,7 +248,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     fn along(&self, g: &[T], y: &[T]) -> Vec<T> {
         let mut sums = vec![T::ZERO; self.heads * self.queries];
         if self.depth > 0 {
-            vectorize(Dots { n: self.depth, a: g, b: y }, &mut sums[..]);
+            vectorize(RowDots { n: self.depth, a: g, b: y }, &mut sums[..]);
         }
         sums
     }
@@ -261,15 +261,15 @@ fn shift<T: Real>(max: T) -> T {
 }
 
 /// The memory of a block.
-struct Scratch<T> {
+struct AttentionScratch<T> {
     scores: Vec<T>,
     gradients: Vec<T>,
     kept: Vec<T>,
 }
 
-impl<T: Real> Scratch<T> {
-    fn new(len: usize, drops: bool) -> Scratch<T> {
-        Scratch {
+impl<T: Real> AttentionScratch<T> {
+    fn new(len: usize, drops: bool) -> AttentionScratch<T> {
+        AttentionScratch {
             scores: vec![T::ZERO; len],
             gradients: Vec::new(),
             kept: vec![T::ZERO; if drops { len } else { 0 }],
@@ -278,7 +278,7 @@ impl<T: Real> Scratch<T> {
 }
 
 /// The backward pass of an attention.
-struct Pass<'a, T> {
+struct BlockPass<'a, T> {
     of: &'a Attention<T>,
     g: &'a [T],
     lse: &'a [T],
@@ -287,21 +287,21 @@ struct Pass<'a, T> {
     of_mask: bool,
 }
 
-impl<T: Real + MatmulElement<Acc = T>> Pass<'_, T> {
+impl<T: Real + MatmulElement<Acc = T>> BlockPass<'_, T> {
     /// Adds what a block contributes to the gradients of queries and mask, and to those of keys and values.
     ///
     /// # Safety
     /// The matrices are valid; no other thread writes to the rows of this block in `parts`.
-    unsafe fn add(&self, block: &Block, parts: &[Parts<'_, T>; 4], [of_queries, of_keys]: [bool; 2]) {
-        let (p, Block { head, i, j }) = (self.of, block);
+    unsafe fn add(&self, block: &KeyBlock, parts: &[Parts<'_, T>; 4], [of_queries, of_keys]: [bool; 2]) {
+        let (p, KeyBlock { head, i, j }) = (self.of, block);
         let (m, n) = (i.len(), j.len());
-        let mut scratch = Scratch::new(m * n, p.dropout.is_some());
+        let mut scratch = AttentionScratch::new(m * n, p.dropout.is_some());
         scratch.gradients.resize(m * n, T::ZERO);
-        let Scratch { scores, gradients, kept } = &mut scratch;
+        let AttentionScratch { scores, gradients, kept } = &mut scratch;
         let rows = head * p.queries + i.start..head * p.queries + i.end;
         // SAFETY: the caller guarantees that the matrices are valid.
         unsafe { p.scores(block, scores) };
-        vectorize(Weights { seen: p.seen(block), lse: &self.lse[rows.clone()] }, &mut scores[..]);
+        vectorize(ScoreWeights { seen: p.seen(block), lse: &self.lse[rows.clone()] }, &mut scores[..]);
         let g =
             Mat { ptr: self.g[rows.start * p.depth..].as_ptr(), row_stride: p.depth as isize, col_stride: 1 };
         let of_weights = Mat { ptr: gradients.as_mut_ptr(), row_stride: n as isize, col_stride: 1 };
@@ -354,16 +354,16 @@ impl<T: Real + MatmulElement<Acc = T>> Pass<'_, T> {
     }
 }
 
-/// Which of the `n` keys of a block its queries see.
+/// The keys of a block, among `n`, that its queries see.
 #[derive(Clone, Copy)]
-struct Seen {
+struct VisibleKeys {
     n: usize,
     /// The positions of the first query and the first key if a query sees only the keys up to its own;
     /// otherwise it sees all.
     before: Option<(usize, usize)>,
 }
 
-impl Seen {
+impl VisibleKeys {
     /// The scores of a row that become weights. The others become 0, except for a few, which become `-∞`, so
     /// that those returned fill whole lanes.
     #[inline(always)]
@@ -377,8 +377,8 @@ impl Seen {
     }
 }
 
-/// What is known of each query so far, and its result, not yet divided by the sum.
-struct Rows<'a, T> {
+/// The sums of each query so far, and its result, not yet divided by the sum.
+struct QueryRows<'a, T> {
     max: &'a mut [T],
     sum: &'a mut [T],
     y: &'a mut [T],
@@ -388,15 +388,15 @@ struct Rows<'a, T> {
 /// Replaces the scores of a block, in rows of `n`, by `exp(score - max)` and updates what is known of the
 /// queries.
 struct Soften<T> {
-    seen: Seen,
+    seen: VisibleKeys,
     of: PhantomData<T>,
 }
 
 impl<T: Real> Vectorized for Soften<T> {
-    type Out<'a> = (&'a mut [T], Rows<'a, T>);
+    type Out<'a> = (&'a mut [T], QueryRows<'a, T>);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], Rows<'_, T>)) {
+    fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], QueryRows<'_, T>)) {
         let (max, sum, y) =
             (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
         let known = max.iter_mut().zip(sum);
@@ -422,12 +422,12 @@ impl<T: Real> Vectorized for Soften<T> {
 }
 
 /// Replaces the scores of a block by the weights `exp(score - lse)`.
-struct Weights<'a, T> {
-    seen: Seen,
+struct ScoreWeights<'a, T> {
+    seen: VisibleKeys,
     lse: &'a [T],
 }
 
-impl<T: Real> Vectorized for Weights<'_, T> {
+impl<T: Real> Vectorized for ScoreWeights<'_, T> {
     type Out<'a> = &'a mut [T];
 
     #[inline(always)]
@@ -462,13 +462,13 @@ impl<T: Real> Vectorized for OfScores<'_, T> {
 }
 
 /// `Σ a b` of each row of `n` elements.
-struct Dots<'a, T> {
+struct RowDots<'a, T> {
     n: usize,
     a: &'a [T],
     b: &'a [T],
 }
 
-impl<T: Real> Vectorized for Dots<'_, T> {
+impl<T: Real> Vectorized for RowDots<'_, T> {
     type Out<'a> = &'a mut [T];
 
     #[inline(always)]

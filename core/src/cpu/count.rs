@@ -27,7 +27,7 @@ pub(crate) fn search<'a>(
     })
 }
 
-/// How often each of the numbers `0, 1...` occurs.
+/// Counts each of the numbers `0, 1...`.
 pub(crate) fn tally(numbers: &[i64], counts: &mut [i64]) {
     numbers.iter().for_each(|number| counts[*number as usize] += 1);
 }

@@ -14,7 +14,7 @@ use super::matmul::{Mat, MatmulElement, gemm};
 use super::simd::{Simd, Vectorized, vectorize};
 use std::marker::PhantomData;
 
-/// What a step computes from the gates and the state.
+/// The kind of cell: the formula of a step from the gates and the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// `h = tanh(a)`
@@ -40,7 +40,7 @@ impl Cell {
 
 /// The sizes and parameters of a layer. Matrices are dense and row-major.
 #[derive(Clone, Copy)]
-pub(crate) struct Layer<'a, T> {
+pub(crate) struct RecurrentLayer<'a, T> {
     pub(crate) cell: Cell,
     pub(crate) steps: usize,
     pub(crate) batch: usize,
@@ -64,8 +64,8 @@ pub(crate) struct Layer<'a, T> {
     pub(crate) reverse: bool,
 }
 
-/// What the forward pass writes. All of it is 0 before, except the states.
-pub(crate) struct Out<'a, T> {
+/// The results of the forward pass. All of them are 0 before, except the states.
+pub(crate) struct RecurrentOut<'a, T> {
     /// The states after each step, `[steps, batch, state]`.
     pub(crate) y: &'a mut [T],
     /// The gates after their activations, `[steps, batch, gates * hidden]`.
@@ -78,9 +78,9 @@ pub(crate) struct Out<'a, T> {
     pub(crate) c: &'a mut [T],
 }
 
-/// What the backward pass reads.
+/// The values that the backward pass reads.
 #[derive(Clone, Copy)]
-pub(crate) struct Kept<'a, T> {
+pub(crate) struct SavedSteps<'a, T> {
     pub(crate) x: &'a [T],
     /// The first state.
     pub(crate) h: &'a [T],
@@ -95,7 +95,7 @@ pub(crate) struct Kept<'a, T> {
 
 /// The gradients, each with the sizes of what it is the gradient of. All are 0 before, except those of the
 /// states.
-pub(crate) struct Gradients<'a, T> {
+pub(crate) struct RecurrentGradients<'a, T> {
     pub(crate) x: &'a mut [T],
     /// The gradient of the last state and then of the first.
     pub(crate) h: &'a mut [T],
@@ -118,7 +118,7 @@ fn rows_mut<T>(x: &mut [T], cols: usize) -> Mat<*mut T> {
     Mat { ptr: x.as_mut_ptr(), row_stride: cols as isize, col_stride: 1 }
 }
 
-impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
+impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
     /// The steps in the order in which they run.
     fn order(&self) -> impl DoubleEndedIterator<Item = usize> + use<T> {
         let (steps, reverse) = (self.steps, self.reverse);
@@ -141,7 +141,7 @@ impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
     }
 
     fn check(&self, x: &[T], h: &[T], c: &[T]) {
-        let Layer { steps, batch, input, hidden, state, .. } = *self;
+        let RecurrentLayer { steps, batch, input, hidden, state, .. } = *self;
         let width = self.width();
         assert!(x.len() == steps * batch * input && h.len() == batch * state);
         assert!(self.cell != Cell::Lstm || c.len() == batch * hidden);
@@ -152,9 +152,9 @@ impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
     }
 
     /// Runs the layer over `x`, `[steps, batch, input]`.
-    pub(crate) fn forward(&self, x: &[T], out: Out<'_, T>) {
-        let Layer { steps, batch, input, hidden, state, .. } = *self;
-        let Out { y, gates, inner, h, c } = out;
+    pub(crate) fn forward(&self, x: &[T], out: RecurrentOut<'_, T>) {
+        let RecurrentLayer { steps, batch, input, hidden, state, .. } = *self;
+        let RecurrentOut { y, gates, inner, h, c } = out;
         self.check(x, h, c);
         let (width, summed, items) = (self.width(), self.summed(), steps * batch);
         let (is_lstm, is_gru) = (self.cell == Cell::Lstm, self.cell == Cell::Gru);
@@ -188,7 +188,7 @@ impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
                 let (own, item) = (n * hidden..(n + 1) * hidden, t * batch + n);
                 let kept = if is_lstm || is_gru { item * hidden..(item + 1) * hidden } else { 0..0 };
                 let cells = if is_lstm { own.clone() } else { 0..0 };
-                let step = Step { cell: self.cell, hidden, of: PhantomData };
+                let step = ForwardStep { cell: self.cell, hidden, of: PhantomData };
                 let gates = &mut gates[n * width..(n + 1) * width];
                 vectorize(step, (gates, &mut inner[kept], &mut c[cells], &mut new[own]));
             }
@@ -219,10 +219,10 @@ impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
     }
 
     /// The gradients, after [`forward`](Self::forward).
-    pub(crate) fn backward(&self, kept: Kept<'_, T>, of: Gradients<'_, T>) {
-        let Layer { steps, batch, input, hidden, state, .. } = *self;
-        let Kept { x, h, c, dy, .. } = kept;
-        let Gradients { h: dh, c: dc, .. } = of;
+    pub(crate) fn backward(&self, kept: SavedSteps<'_, T>, of: RecurrentGradients<'_, T>) {
+        let RecurrentLayer { steps, batch, input, hidden, state, .. } = *self;
+        let SavedSteps { x, h, c, dy, .. } = kept;
+        let RecurrentGradients { h: dh, c: dc, .. } = of;
         self.check(x, h, c);
         self.check(x, dh, dc);
         let (width, summed, items) = (self.width(), self.summed(), steps * batch);
@@ -257,7 +257,7 @@ impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
                 let (item, of_state) = (t * batch + n, n * state..(n + 1) * state);
                 let (own, at) = (n * hidden..(n + 1) * hidden, item * hidden..(item + 1) * hidden);
                 let if_so = |is: bool| if is { at.clone() } else { 0..0 };
-                let back = Back {
+                let back = BackwardStep {
                     cell: self.cell,
                     hidden,
                     gates: &kept.gates[item * width..(item + 1) * width],
@@ -343,9 +343,9 @@ fn add_rows<T: Real>(sums: &mut [T], x: &[T]) {
     }
 }
 
-/// One step of one sequence: the gates become their activations, and the cells and the state those after the
+/// A step of one sequence: the gates become their activations, and the cells and the state those after the
 /// step.
-struct Step<T> {
+struct ForwardStep<T> {
     cell: Cell,
     hidden: usize,
     of: PhantomData<T>,
@@ -354,7 +354,7 @@ struct Step<T> {
 /// Gates, what is kept for the backward pass, cells, and state.
 type StepOut<'a, T> = (&'a mut [T], &'a mut [T], &'a mut [T], &'a mut [T]);
 
-impl<T: Real> Vectorized for Step<T> {
+impl<T: Real> Vectorized for ForwardStep<T> {
     type Out<'a> = StepOut<'a, T>;
 
     #[inline(always)]
@@ -405,9 +405,9 @@ impl<T: Real> Vectorized for Step<T> {
     }
 }
 
-/// The backward pass of [`Step`]: the gradients of the gates before their activations.
+/// The backward pass of [`ForwardStep`]: the gradients of the gates before their activations.
 #[derive(Clone, Copy)]
-struct Back<'a, T> {
+struct BackwardStep<'a, T> {
     cell: Cell,
     hidden: usize,
     gates: &'a [T],
@@ -417,7 +417,7 @@ struct Back<'a, T> {
     dh: &'a [T],
 }
 
-impl<T: Real> Vectorized for Back<'_, T> {
+impl<T: Real> Vectorized for BackwardStep<'_, T> {
     /// The gradients of the gates, of what enters the last gate of a GRU, of the cells, and the state before
     /// its projection.
     type Out<'a> = StepOut<'a, T>;
@@ -496,8 +496,8 @@ mod tests {
     const HIDDEN: usize = 5;
 
     impl Shape {
-        fn layer<'a>(&'a self, all: &'a Inputs) -> Layer<'a, f64> {
-            Layer {
+        fn layer<'a>(&'a self, all: &'a Inputs) -> RecurrentLayer<'a, f64> {
+            RecurrentLayer {
                 cell: self.cell,
                 steps: STEPS,
                 batch: BATCH,
@@ -526,7 +526,7 @@ mod tests {
             let mut gates = vec![0.0; items * self.cell.gates() * HIDDEN];
             let mut inner = has(is_lstm || self.cell == Cell::Gru, items * HIDDEN);
             let (mut h, mut c) = (all[1].clone(), if is_lstm { all[2].clone() } else { Vec::new() });
-            let out = Out { y: &mut y, gates: &mut gates, inner: &mut inner, h: &mut h, c: &mut c };
+            let out = RecurrentOut { y: &mut y, gates: &mut gates, inner: &mut inner, h: &mut h, c: &mut c };
             self.layer(all).forward(&all[0], out);
             [y, gates, inner, h, c]
         }
@@ -558,11 +558,26 @@ mod tests {
             gradients[1].copy_from_slice(of_h);
             gradients[2].copy_from_slice(of_c);
             let [dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh, dw_hr] = gradients.each_mut().map(|x| &mut x[..]);
-            let kept =
-                Kept { x: &all[0], h: &all[1], c: &all[2], y: &y, gates: &gates, inner: &inner, dy: of_y };
+            let kept = SavedSteps {
+                x: &all[0],
+                h: &all[1],
+                c: &all[2],
+                y: &y,
+                gates: &gates,
+                inner: &inner,
+                dy: of_y,
+            };
             let w_hr = if self.projects { dw_hr } else { &mut [] };
-            let of =
-                Gradients { x: dx, h: dh, c: dc, w_ih: dw_ih, w_hh: dw_hh, b_ih: db_ih, b_hh: db_hh, w_hr };
+            let of = RecurrentGradients {
+                x: dx,
+                h: dh,
+                c: dc,
+                w_ih: dw_ih,
+                w_hh: dw_hh,
+                b_ih: db_ih,
+                b_hh: db_hh,
+                w_hr,
+            };
             self.layer(&all).backward(kept, of);
             for which in 0..all.len() {
                 if which == 2 && self.cell != Cell::Lstm || which == 7 && !self.projects {

@@ -4,7 +4,7 @@ use super::math::Real;
 use super::room::{Room, written};
 use super::threads::{Parts, parallel};
 
-/// What a number between elements is made of.
+/// The interpolation between elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// The element at the rounded-down position: the one that older programs take for the nearest.
@@ -18,7 +18,7 @@ pub enum Interpolation {
     Cubic,
 }
 
-/// How one dim is resized.
+/// The resizing of a dim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResizedDim {
     pub(crate) from: usize,
@@ -153,7 +153,7 @@ fn step<T: Real>(dim: ResizedDim) -> T {
     }
 }
 
-/// Where output `i` is in the input.
+/// The position of output `i` in the input.
 fn position<T: Real>(dim: ResizedDim, step: T, i: usize) -> T {
     let aligned = dim.align_corners && dim.mode != Interpolation::NearestExact;
     let i = T::from_f64(i as f64);
@@ -171,7 +171,7 @@ fn split<T: Real>(at: T, inputs: usize) -> (i64, T) {
     (first, T::from_f64(share.clamp(0.0, 1.0)))
 }
 
-/// What the two loops of images need of a number beside [`Real`].
+/// The operations that the two loops of images need of a number beside [`Real`].
 trait Positive {
     fn max_zero(self) -> Self;
 }

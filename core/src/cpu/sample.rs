@@ -6,7 +6,7 @@ use super::resample::{Interpolation, cubic};
 use super::room::{Room, fill, write_each, written};
 use super::threads::{Parts, parallel};
 
-/// What is outside of an image that is sampled.
+/// The elements outside of an image that is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outside {
     /// Zeros.
@@ -19,7 +19,8 @@ pub enum Outside {
     Reflection,
 }
 
-/// How [`sample_at`](crate::NamedTensor::sample_at) makes elements of those around a position.
+/// The options of [`sample_at`](crate::NamedTensor::sample_at), which makes elements from those around a
+/// position.
 ///
 /// ```
 /// use namegrad_core::args::{Interpolation, Outside, Sampling};
@@ -31,7 +32,7 @@ pub struct Sampling {
     pub(crate) mode: Interpolation,
     pub(crate) outside: Outside,
     pub(crate) align_corners: bool,
-    /// How often the result is differentiated along each of the spatial dims.
+    /// The order of the derivative of the result along each of the spatial dims.
     pub(crate) slopes: [u8; SPATIAL],
 }
 
@@ -41,7 +42,7 @@ impl Sampling {
         Sampling { mode, ..Sampling::default() }
     }
 
-    /// What is outside of the image.
+    /// Sets the elements outside of the image.
     pub fn outside(self, outside: Outside) -> Sampling {
         Sampling { outside, ..self }
     }
@@ -118,7 +119,8 @@ impl<T: Real> Points<T> {
         self.index[range.clone()].iter().copied().zip(self.weight[range].iter().copied())
     }
 
-    /// What is around position `at` in a plane. An element outside has no part in it, not even 0 times one.
+    /// The weighted sum of the elements around position `at` in a plane. An element outside has no part in
+    /// it, not even 0 times one.
     #[inline(always)]
     fn sum(&self, at: usize, plane: &[T]) -> T {
         let mut sum = T::ZERO;

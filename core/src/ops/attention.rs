@@ -1,6 +1,6 @@
 //! Attention.
 
-use crate::cpu::attention::{Attention, Gradients, Stack};
+use crate::cpu::attention::{Attention, AttentionGradients, MatrixStack};
 use crate::cpu::matmul::{Mat, MatmulElement};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -131,7 +131,7 @@ pub(crate) mod kernels {
         };
         dispatch!(dtype, float T => {
             let attention = operands.attention::<T>(&heads, args, draw)?;
-            let out = Gradients {
+            let out = AttentionGradients {
                 q: of_query.as_mut_slice::<T>()?,
                 k: of_key.as_mut_slice::<T>()?,
                 v: of_value.as_mut_slice::<T>()?,
@@ -302,7 +302,7 @@ pub(crate) mod kernels {
         ) -> Result<Attention<T>> {
             let stack = |x: &NamedTensor, group: usize| {
                 let [row_stride, col_stride] = [x.strides()[x.ndim() - 2], x.strides()[x.ndim() - 1]];
-                Stack {
+                MatrixStack {
                     first: Mat { ptr: x.ptr().cast::<T>(), row_stride, col_stride },
                     starts: heads.starts(x, group),
                 }

@@ -3,7 +3,7 @@
 pub use crate::cpu::recurrent::Cell;
 
 use crate::args::Value;
-use crate::cpu::recurrent::{Gradients, Kept, Layer, Out};
+use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
@@ -114,7 +114,7 @@ pub(crate) mod kernels {
         };
         dispatch!(dtype, float T => {
             let lengths = sizes.lengths(lengths)?;
-            let out = Out {
+            let out = RecurrentOut {
                 y: y.as_mut_slice::<T>()?,
                 gates: gates.as_mut_slice::<T>()?,
                 inner: inner.as_mut_slice::<T>()?,
@@ -157,7 +157,7 @@ pub(crate) mod kernels {
         let y = y.unnamed().to(dtype)?.contiguous()?;
         dispatch!(dtype, float T => {
             let lengths = sizes.lengths(inputs.lengths)?;
-            let kept = Kept {
+            let kept = SavedSteps {
                 x: dense.x.as_slice::<T>()?,
                 h: dense.hx.as_slice::<T>()?,
                 c: dense.cx.as_ref().map_or(Ok(&[][..]), |cx| cx.as_slice::<T>())?,
@@ -166,7 +166,7 @@ pub(crate) mod kernels {
                 inner: inner.as_slice::<T>()?,
                 dy: dy.as_slice::<T>()?,
             };
-            let of = Gradients {
+            let of = RecurrentGradients {
                 x: of_x.as_mut_slice::<T>()?,
                 h: of_h.as_mut_slice::<T>()?,
                 c: of_c.as_mut_slice::<T>()?,
@@ -316,9 +316,9 @@ pub(crate) mod kernels {
             cell: Cell,
             reverse: bool,
             lengths: Option<&'a [usize]>,
-        ) -> Result<Layer<'a, T>> {
+        ) -> Result<RecurrentLayer<'a, T>> {
             let slice = |x: &'a Option<NamedTensor>| x.as_ref().map(|x| x.as_slice::<T>()).transpose();
-            Ok(Layer {
+            Ok(RecurrentLayer {
                 cell,
                 steps: sizes.steps,
                 batch: sizes.batch,

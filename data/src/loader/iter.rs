@@ -17,7 +17,7 @@ use std::panic::Location;
 /// program ends.
 pub struct Batches<'a, B> {
     loader: &'a Loader<B>,
-    engine: Engine<B>,
+    engine: BatchMaker<B>,
     /// The number of this run of the loader.
     run: u64,
     /// The number of batches that are left, if it is known.
@@ -27,7 +27,7 @@ pub struct Batches<'a, B> {
 }
 
 /// The maker of the batches.
-enum Engine<B> {
+enum BatchMaker<B> {
     /// This thread.
     Here(JobList<B>),
     Workers(Workers<B>),
@@ -37,18 +37,18 @@ enum Engine<B> {
     Done,
 }
 
-impl<B: Send + 'static> Engine<B> {
+impl<B: Send + 'static> BatchMaker<B> {
     /// The next batch, and whether the epoch ends with it.
     fn next(&mut self, caller: &'static Location<'static>) -> (Option<Result<B>>, bool) {
         match self {
-            Engine::Here(jobs) => match next_job(jobs, caller) {
+            BatchMaker::Here(jobs) => match next_job(jobs, caller) {
                 Some(Ok(job)) => (Some(batch_of(job, caller)), false),
                 Some(Err(error)) => (Some(Err(error)), true),
                 None => (None, true),
             },
-            Engine::Workers(workers) => workers.next(),
-            Engine::Failed(error) => (Some(Err(error.clone())), true),
-            Engine::Done => (None, true),
+            BatchMaker::Workers(workers) => workers.next(),
+            BatchMaker::Failed(error) => (Some(Err(error.clone())), true),
+            BatchMaker::Done => (None, true),
         }
     }
 }
@@ -63,13 +63,13 @@ impl<'a, B: Send + 'static> Batches<'a, B> {
     pub(super) fn new(loader: &'a Loader<B>, run: EpochRun, number: u64) -> Batches<'a, B> {
         let (settings, caller) = (&run.settings, run.caller);
         let started = loader.jobs.start(run.clone()).and_then(|jobs| match settings.workers {
-            0 => Ok(Engine::Here(jobs)),
-            _ => Workers::start(jobs, settings.workers, settings.prefetch, caller).map(Engine::Workers),
+            0 => Ok(BatchMaker::Here(jobs)),
+            _ => Workers::start(jobs, settings.workers, settings.prefetch, caller).map(BatchMaker::Workers),
         });
         // The start has computed the order, so this does not ask the sampler again.
         let left = loader.jobs.batches(&run).ok().flatten();
         let left = left.map(|batches| batches.saturating_sub(run.first_batch as usize));
-        let engine = started.unwrap_or_else(|error| Engine::Failed(error.at(caller)));
+        let engine = started.unwrap_or_else(|error| BatchMaker::Failed(error.at(caller)));
         Batches { loader, engine, run: number, left, caller }
     }
 }
@@ -86,7 +86,7 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
 
     fn next(&mut self) -> Option<Result<B>> {
         let (batch, ended) = match &mut self.engine {
-            Engine::Done => return None,
+            BatchMaker::Done => return None,
             // Profiles show how long the loop waits.
             engine => span_at("Loader", self.caller, || engine.next(self.caller)),
         };
@@ -97,7 +97,7 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
             (Some(_), true) => {}
         }
         if ended {
-            self.engine = Engine::Done;
+            self.engine = BatchMaker::Done;
         }
         self.left = self.left.map(|left| if ended { 0 } else { left.saturating_sub(1) });
         batch

@@ -13,7 +13,8 @@ functions! {
     along: softmax layer Softmax, log_softmax layer LogSoftmax;
 }
 
-/// How [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has an example.
+/// The formula by which [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has
+/// an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
     /// With the error function, exactly.

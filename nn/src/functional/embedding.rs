@@ -6,7 +6,7 @@ use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, k
 use namegrad_macros::functional;
 use std::panic::Location;
 
-/// How [`embedding_bag`] combines the rows of a bag.
+/// The reduction by which [`embedding_bag`] combines the rows of a bag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BagMode {
     /// Their sum.

@@ -51,7 +51,7 @@ use std::thread::ThreadId;
 /// ```
 pub struct Hooked<L, Input = Tensor, Output = Tensor> {
     layer: Arc<L>,
-    hooks: Arc<Mutex<Hooks<L, Input, Output>>>,
+    hooks: Arc<Mutex<LayerHooks<L, Input, Output>>>,
 }
 
 /// A hook for one value: the input, or the gradient of the output.
@@ -71,14 +71,14 @@ type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 /// Hooks of one kind with their numbers, in order of registration.
 type List<H> = Vec<(u64, Arc<H>)>;
 
-struct Hooks<L, I, O> {
+struct LayerHooks<L, I, O> {
     next: u64,
     forward_pre: List<One<L, I>>,
     forward: List<Both<L, I, O>>,
     backward_pre: List<One<L, Tensor>>,
     backward: List<Gradients<L>>,
     of_all: List<OfAll<L>>,
-    /// How the tensors of input and output are replaced; `None` until there is a hook for all gradients.
+    /// The replacement of the tensors of input and output; `None` until there is a hook for all gradients.
     replaced: Option<(Replaced<I>, Replaced<O>)>,
 }
 
@@ -94,9 +94,9 @@ impl<L: Clone, I, O> Clone for Hooked<L, I, O> {
             return Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() };
         }
         let layer = Arc::new(L::clone(&self.layer));
-        let Hooks { next, forward_pre, forward, backward_pre, backward, of_all, replaced } =
+        let LayerHooks { next, forward_pre, forward, backward_pre, backward, of_all, replaced } =
             &*lock(&self.hooks);
-        let hooks = Hooks {
+        let hooks = LayerHooks {
             next: *next,
             forward_pre: forward_pre.clone(),
             forward: forward.clone(),
@@ -117,7 +117,7 @@ where
 {
     /// Wraps a layer, initially without hooks. Your own layer must implement [`Layer`].
     pub fn new(layer: L) -> Hooked<L, I, O> {
-        let hooks = Hooks {
+        let hooks = LayerHooks {
             next: 0,
             forward_pre: Vec::new(),
             forward: Vec::new(),
@@ -152,7 +152,7 @@ where
 
     fn register<H: ?Sized + 'static>(
         &self,
-        list: fn(&mut Hooks<L, I, O>) -> &mut List<H>,
+        list: fn(&mut LayerHooks<L, I, O>) -> &mut List<H>,
         hook: Arc<H>,
     ) -> HookHandle {
         let mut hooks = self.hooks();
@@ -166,7 +166,7 @@ where
         })
     }
 
-    fn hooks(&self) -> MutexGuard<'_, Hooks<L, I, O>> {
+    fn hooks(&self) -> MutexGuard<'_, LayerHooks<L, I, O>> {
         lock(&self.hooks)
     }
 

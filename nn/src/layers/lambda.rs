@@ -48,7 +48,7 @@ impl Lambda {
         Lambda { f: Arc::new(f), path: ModulePath::new() }
     }
 
-    /// What the closure returns for `x`.
+    /// Calls the closure on `x`.
     ///
     /// # Errors
     /// The errors of the closure, with its own lines.

@@ -62,7 +62,7 @@ pub struct LinearCrossEntropyLossBuilder {
     ignore_index: isize,
     /// The share of the target that is spread over all classes; the default is 0.
     label_smoothing: f64,
-    /// How the losses are combined; the default is the mean.
+    /// The reduction of the losses; the default is the mean.
     reduction: Reduction,
 }
 

@@ -37,19 +37,19 @@ use std::sync::Arc;
 #[module(crate = crate, layer)]
 pub struct Sequential {
     #[module(flatten)]
-    layers: Layers,
+    layers: SequentialLayers,
     path: ModulePath,
 }
 
 /// Layers with the names that are their paths.
 #[derive(Default)]
-struct Layers(Vec<(String, Arc<dyn Layer>)>);
+struct SequentialLayers(Vec<(String, Arc<dyn Layer>)>);
 
-impl Clone for Layers {
+impl Clone for SequentialLayers {
     /// The same layers; in a deep copy, clones of them.
-    fn clone(&self) -> Layers {
+    fn clone(&self) -> SequentialLayers {
         if !places::is_copying() {
-            return Layers(self.0.clone());
+            return SequentialLayers(self.0.clone());
         }
         let copy = |layer: &Arc<dyn Layer>| match layer.clone_in_box() {
             Some(copy) => Arc::from(copy),
@@ -58,11 +58,11 @@ impl Clone for Layers {
                 layer.clone()
             }
         };
-        Layers(self.0.iter().map(|(name, layer)| (name.clone(), copy(layer))).collect())
+        SequentialLayers(self.0.iter().map(|(name, layer)| (name.clone(), copy(layer))).collect())
     }
 }
 
-impl Field for Layers {
+impl Field for SequentialLayers {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.0.iter().for_each(|(name, layer)| visitor.field(name, layer));
     }

@@ -95,7 +95,7 @@ impl TripletMarginWithDistanceLoss {
 pub struct TripletMarginWithDistanceLossBuilder(TripletMarginWithDistanceLoss);
 
 impl TripletMarginWithDistanceLossBuilder {
-    /// How much farther the negative should be than the positive; the default is 1.
+    /// The distance by which the negative should be farther than the positive; the default is 1.
     pub fn margin(mut self, margin: impl Into<f64>) -> TripletMarginWithDistanceLossBuilder {
         self.0.options.margin = margin.into();
         self
@@ -108,7 +108,7 @@ impl TripletMarginWithDistanceLossBuilder {
         self
     }
 
-    /// How the losses are combined; the default is the mean.
+    /// The reduction of the losses; the default is the mean.
     pub fn reduction(mut self, reduction: Reduction) -> TripletMarginWithDistanceLossBuilder {
         self.0.options.reduction = reduction;
         self

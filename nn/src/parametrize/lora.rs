@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[module(crate = crate, describe = Lora::text)]
 pub struct Lora {
     #[module(flatten)]
-    factors: Factors,
+    factors: LoraFactors,
     #[module(skip)]
     scale: f64,
     #[module(skip)]
@@ -39,12 +39,12 @@ pub struct Lora {
 }
 
 #[derive(Clone, Debug)]
-struct Factors {
+struct LoraFactors {
     a: Parameter,
     b: Parameter,
 }
 
-impl Field for Factors {
+impl Field for LoraFactors {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.field("lora_A", &self.a);
         visitor.field("lora_B", &self.b);
@@ -78,7 +78,7 @@ impl Lora {
         let original = Parameter::new(value)?;
         original.set_requires_grad(false)?;
         let scale = alpha / rank as f64;
-        Ok(Lora { factors: Factors { a, b }, scale, original, merged: Arc::new(AtomicBool::new(false)) })
+        Ok(Lora { factors: LoraFactors { a, b }, scale, original, merged: Arc::new(AtomicBool::new(false)) })
     }
 
     fn text(&self) -> String {

@@ -55,7 +55,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::sync::Arc;
 
-/// How a parameter is computed from others. The [module page](self) has an example.
+/// The computation of a parameter from others. The [module page](self) has an example.
 pub trait Parametrization: ModuleFields + Send + Sync {
     /// The parameter, with the dims that it had, from the originals. There is one original, unless
     /// [`originals`](Self::originals) gives more.
@@ -78,12 +78,12 @@ pub trait Parametrization: ModuleFields + Send + Sync {
 }
 
 /// A parametrization that can be copied with the model.
-trait Step: Parametrization {
-    fn copied(&self) -> Arc<dyn Step>;
+trait CopiedWithModel: Parametrization {
+    fn copied(&self) -> Arc<dyn CopiedWithModel>;
 }
 
-impl<P: Parametrization + Clone + 'static> Step for P {
-    fn copied(&self) -> Arc<dyn Step> {
+impl<P: Parametrization + Clone + 'static> CopiedWithModel for P {
+    fn copied(&self) -> Arc<dyn CopiedWithModel> {
         Arc::new(self.clone())
     }
 }
@@ -91,7 +91,7 @@ impl<P: Parametrization + Clone + 'static> Step for P {
 /// A parameter as it is computed: the originals, and what is applied to them in order.
 pub(crate) struct Parametrized {
     originals: Vec<Parameter>,
-    steps: Vec<Arc<dyn Step>>,
+    steps: Vec<Arc<dyn CopiedWithModel>>,
 }
 
 impl Computed for Parametrized {
@@ -121,14 +121,14 @@ impl Parametrized {
             }
         }
         for (number, step) in self.steps.iter().enumerate() {
-            let step: &dyn Step = &**step;
+            let step: &dyn CopiedWithModel = &**step;
             visitor.field(&number.to_string(), &StepField(step));
         }
     }
 }
 
 /// A step as a field, of the type that fields have.
-struct StepField<'s>(&'s dyn Step);
+struct StepField<'s>(&'s dyn CopiedWithModel);
 
 impl crate::field::Field for StepField<'_> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
@@ -171,7 +171,7 @@ pub fn remove(module: &dyn Module, path: &str) -> Result<()> {
 
 /// Parametrizes a parameter, and returns its originals.
 #[track_caller]
-fn parametrized(parameter: &Parameter, step: Arc<dyn Step>) -> Result<Parametrized> {
+fn parametrized(parameter: &Parameter, step: Arc<dyn CopiedWithModel>) -> Result<Parametrized> {
     let before = parameter.computed();
     let before = before.as_deref().and_then(|computed| (computed as &dyn Any).downcast_ref::<Parametrized>());
     if let Some(before) = before {
@@ -195,7 +195,7 @@ fn parametrized(parameter: &Parameter, step: Arc<dyn Step>) -> Result<Parametriz
 }
 
 #[track_caller]
-fn add(parameter: &Parameter, step: Arc<dyn Step>) -> Result<()> {
+fn add(parameter: &Parameter, step: Arc<dyn CopiedWithModel>) -> Result<()> {
     let parametrized = parametrized(parameter, step)?;
     parameter.compute_by(Arc::new(parametrized))
 }

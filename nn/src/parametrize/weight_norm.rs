@@ -29,7 +29,7 @@ pub struct WeightNorm {
 }
 
 impl WeightNorm {
-    /// One length for the whole weight: PyTorch's `dim=None`.
+    /// A single length for the whole weight: PyTorch's `dim=None`.
     pub fn whole() -> WeightNorm {
         WeightNorm { dim: None }
     }

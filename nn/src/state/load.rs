@@ -39,7 +39,7 @@ pub struct LoadOptions {
     pub skip_mismatched: bool,
 }
 
-/// What did not fit. [`LoadOptions`] has an example.
+/// The values that did not fit. [`LoadOptions`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -152,7 +152,8 @@ impl StateDict {
         Ok(report)
     }
 
-    /// What does not fit, and the new values of the others, each with its place and the value before.
+    /// The values that do not fit, and the new values of the others, each with its place and the value
+    /// before.
     #[track_caller]
     #[allow(clippy::type_complexity)]
     pub(super) fn compare<'p>(
@@ -200,7 +201,7 @@ impl StateDict {
     }
 }
 
-/// Why a value of dtype `given` cannot become one of `own`.
+/// The reason why a value of dtype `given` cannot become one of `own`.
 fn unfit_dtype(own: DType, given: DType) -> Option<String> {
     (given.is_floating_point() && !own.is_floating_point())
         .then(|| format!("is of {own} in the model and of {given} in the state"))

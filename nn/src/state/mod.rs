@@ -42,7 +42,7 @@ pub struct StateDict {
     shared: BTreeMap<String, String>,
 }
 
-/// How the metadata of a file says that a path has the value of another: `shared:decoder.weight` is
+/// The prefix in the metadata of a file for a path that has the value of another: `shared:decoder.weight` is
 /// `embed.weight`.
 const SHARED: &str = "shared:";
 

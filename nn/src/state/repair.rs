@@ -74,7 +74,7 @@ fn moved<'r>(
     best.all(|(_, other)| other == to).then_some((from, to))
 }
 
-/// What is in front of the longest end that two paths share, if they share at least the last segment.
+/// The parts in front of the longest end that two paths share, if they share at least the last segment.
 fn differing<'p>(a: &'p str, b: &'p str) -> Option<(&'p str, &'p str)> {
     let pairs = a.rsplit('.').zip(b.rsplit('.'));
     let same: usize = pairs.take_while(|(a, b)| a == b).map(|(segment, _)| segment.len() + 1).sum();

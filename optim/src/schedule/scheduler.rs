@@ -52,7 +52,7 @@ impl fmt::Debug for Scheduler {
 /// Rates, and momentums if the schedule has them.
 type Rates = (Vec<f64>, Option<Vec<f64>>);
 
-/// What to do about a rate that no optimizer takes.
+/// The repair for a rate that no optimizer takes.
 const CHECK: &str = "check the settings with schedule.lr(step, 0.1, 0)";
 
 impl Scheduler {

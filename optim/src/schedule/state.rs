@@ -47,7 +47,7 @@ pub struct SchedulerState {
     pub lrs: Vec<f64>,
     /// The current momentum of each group, if the schedule has changed it.
     pub momentums: Option<Vec<f64>>,
-    /// What the schedule remembers of earlier steps, if that is not a function of the step.
+    /// The memory of a schedule that is not a function of the step.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub memory: Json,
 }

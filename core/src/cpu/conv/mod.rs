@@ -56,7 +56,7 @@ impl Geometry {
         volume(&self.kernel)
     }
 
-    /// Where each tap is in the input, relative to `stride t`.
+    /// The position of each tap in the input, relative to `stride t`.
     fn offsets(&self) -> Vec<[isize; 3]> {
         let offset = |tap: [usize; 3]| {
             std::array::from_fn(|dim| (tap[dim] * self.dilation[dim]) as isize - self.padding[dim] as isize)

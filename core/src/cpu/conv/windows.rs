@@ -2,7 +2,7 @@
 
 use crate::cpu::matmul::MatmulElement;
 
-/// What lies under the taps of a kernel that slides over the images of one group.
+/// The elements under the taps of a kernel that slides over the images of one group.
 pub(super) struct Windows<'a, T> {
     /// The images, `image_stride` apart, from the first channel of the group on.
     pub(super) source: &'a [T],
@@ -11,7 +11,7 @@ pub(super) struct Windows<'a, T> {
     pub(super) input: [usize; 3],
     /// The distance between the windows of neighboring places.
     pub(super) step: [usize; 3],
-    /// Where the taps of the window at place 0 are.
+    /// The positions of the taps of the window at place 0.
     pub(super) taps: &'a [[isize; 3]],
     /// The places of an image.
     pub(super) grid: [usize; 3],

@@ -1,4 +1,5 @@
-//! What the algorithms in `elementary.rs` and `erf.rs` need from a type: its bits and its coefficients.
+//! The operations that the algorithms in `elementary.rs` and `erf.rs` need from a type: its bits and its
+//! coefficients.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 

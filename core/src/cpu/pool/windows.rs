@@ -1,6 +1,6 @@
 //! The windows along a dim, each described by its first element and its length.
 
-/// How windows lie along a dim.
+/// The positions of windows along a dim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     /// The elements of the dim.
@@ -68,9 +68,9 @@ pub(crate) struct Along {
 pub(crate) struct Span {
     /// The first element.
     pub(crate) first: usize,
-    /// How many elements it has.
+    /// The number of its elements.
     pub(crate) count: usize,
-    /// How many a mean divides by.
+    /// The divisor of a mean.
     pub(crate) divisor: usize,
 }
 

@@ -415,7 +415,7 @@ pub(super) struct Targets {
     pub(super) indices: Tensor,
     /// The classes, with 0 where the target is ignored.
     existing: Tensor,
-    /// Where the target is ignored. Losses are overwritten with 0 there, not multiplied by 0, so the gradient
+    /// The mask of ignored targets. Losses are overwritten with 0 there, not multiplied by 0, so the gradient
     /// is 0 even if all targets are ignored and the mean is NaN.
     ignored: Option<Tensor>,
     /// The number of targets that are not ignored.

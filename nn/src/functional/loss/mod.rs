@@ -11,7 +11,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::names::{apart, is_strict};
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
 
-/// How the losses of individual elements are combined.
+/// The reduction of the losses of individual elements.
 ///
 /// ```
 /// use namegrad::prelude::*;

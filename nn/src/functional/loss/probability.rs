@@ -5,7 +5,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result, plain};
 use namegrad_macros::functional;
 
-/// How the losses of [`kl_div`] are combined.
+/// The reduction of the losses of [`kl_div`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KlReduction {
     /// The mean over all elements, which is PyTorch's default.

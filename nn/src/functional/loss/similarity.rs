@@ -126,12 +126,12 @@ fn over(x: Tensor, dim: usize) -> Result<Tensor> {
 /// The options of [`triplet_margin_with_distance_loss`].
 #[derive(Clone, Copy, Debug, namegrad_macros::Setters)]
 pub struct TripletMarginWithDistanceLossOptions {
-    /// How much farther the negative should be than the positive; the default is 1.
+    /// The distance by which the negative should be farther than the positive; the default is 1.
     pub margin: f64,
     /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
     /// default is `false`.
     pub swap: bool,
-    /// How the losses are combined.
+    /// The reduction of the losses.
     pub reduction: Reduction,
 }
 

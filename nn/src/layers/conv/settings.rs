@@ -1,4 +1,4 @@
-//! What a convolution is made of: the settings of a layer, with their checks and their text, and its
+//! The parts of a convolution: the settings of a layer, with their checks and their text, and its
 //! parameters.
 
 use super::{ConvBuilder, ConvTransposeBuilder, Named, PaddingMode};
@@ -8,7 +8,7 @@ use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape};
 use namegrad_macros::Setters;
 
-/// What a layer was made of.
+/// The settings of a layer.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(ConvBuilder, ConvTransposeBuilder), at = settings, fallible)]
 pub(super) struct Settings<const N: usize> {

@@ -35,13 +35,13 @@ pub struct PackedSequence {
     /// The sequences from the longest to the shortest.
     order: Vec<usize>,
     lengths: Vec<usize>,
-    /// Where time and batch were in the padded tensor.
-    time: Place,
-    batch: Place,
+    /// The positions of time and batch in the padded tensor.
+    time: DimPosition,
+    batch: DimPosition,
 }
 
 /// The position and the name of a dim.
-type Place = (usize, Option<Name>);
+type DimPosition = (usize, Option<Name>);
 
 impl PackedSequence {
     /// The elements, `[rows, ..]`, where `..` are the dims besides time and batch.

@@ -117,18 +117,18 @@ impl TransformerDecoderLayerBuilder {
 /// The masks of a [`TransformerDecoder`] or of a layer of it.
 #[derive(Clone, Copy, Debug, Default, Setters)]
 pub struct TransformerDecoderOptions<'a> {
-    /// Which elements of the target are hidden from which, as in
+    /// The elements of the target that are hidden from each element of the target, as in
     /// [`MultiheadAttentionOptions::attn_mask`](crate::MultiheadAttentionOptions::attn_mask).
     #[setters(some)]
     tgt_mask: Option<&'a Tensor>,
-    /// Which elements of the memory are hidden from which of the target.
+    /// The elements of the memory that are hidden from each element of the target.
     #[setters(some)]
     memory_mask: Option<&'a Tensor>,
-    /// Which elements of the target are hidden from all, as in
+    /// The elements of the target that are hidden from all, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`](crate::MultiheadAttentionOptions::key_padding_mask).
     #[setters(some)]
     tgt_key_padding_mask: Option<&'a Tensor>,
-    /// Which elements of the memory are hidden from all.
+    /// The elements of the memory that are hidden from all.
     #[setters(some)]
     memory_key_padding_mask: Option<&'a Tensor>,
     /// Whether an element of the target sees only those up to itself; by default as the layer was built.

@@ -99,10 +99,10 @@ impl TransformerEncoderLayerBuilder {
 /// The masks of a [`TransformerEncoder`] or of a layer of it.
 #[derive(Clone, Copy, Debug, Default, Setters)]
 pub struct TransformerEncoderOptions<'a> {
-    /// Which elements are hidden from which, as in [`MultiheadAttentionOptions::attn_mask`].
+    /// The elements that are hidden from each element, as in [`MultiheadAttentionOptions::attn_mask`].
     #[setters(some)]
     src_mask: Option<&'a Tensor>,
-    /// Which elements are hidden from all, for example because they pad a sequence, as in
+    /// The elements that are hidden from all, for example because they pad a sequence, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`].
     #[setters(some)]
     src_key_padding_mask: Option<&'a Tensor>,
