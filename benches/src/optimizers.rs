@@ -6,10 +6,10 @@
 
 use crate::data::uniform;
 use crate::harness::{Bench, Work};
+use namegrad::optim::list::OPTIMIZERS;
 use namegrad::optim::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, AveragedModel, GradScaler, Lamb, Lbfgs, Lion,
-    Muon, NAdam, Optimizer, RAdam, RmsProp, Rprop, Sgd, clip_each_grad_norm_, clip_grad_norm_,
-    clip_grad_value_,
+    Adam, AveragedModel, GradScaler, Lbfgs, Listed, Optimizer, RmsProp, Sgd, clip_each_grad_norm_,
+    clip_grad_norm_, clip_grad_value_,
 };
 use namegrad::prelude::*;
 
@@ -35,8 +35,11 @@ fn matrices() -> Result<Vec<Parameter>> {
     Ok(parameters()?.into_iter().filter(|parameter| parameter.ndim() == 2).collect())
 }
 
-fn step(bench: &Bench, name: &str, optimizer: Result<impl Optimizer>) -> Result<()> {
-    let mut optimizer = optimizer?;
+fn boxed(optimizer: impl Optimizer + 'static) -> Box<dyn Optimizer> {
+    Box::new(optimizer)
+}
+
+fn step(bench: &Bench, name: &str, mut optimizer: Box<dyn Optimizer>) -> Result<()> {
     bench.case(&format!("W11.{name}"), Work::Call, || optimizer.step());
     Ok(())
 }
@@ -45,25 +48,17 @@ pub(crate) fn steps(bench: &Bench) -> Result<()> {
     if !bench.wants("W11.") {
         return Ok(());
     }
-    step(bench, "sgd", Sgd::new(parameters()?))?;
-    step(bench, "sgd_momentum", Sgd::builder(parameters()?).momentum(0.9).build())?;
-    step(bench, "asgd", Asgd::new(parameters()?))?;
-    step(bench, "adam", Adam::new(parameters()?))?;
-    step(bench, "adam_amsgrad", Adam::builder(parameters()?).amsgrad(true).build())?;
-    step(bench, "adamw", AdamW::new(parameters()?))?;
-    step(bench, "nadam", NAdam::new(parameters()?))?;
-    step(bench, "radam", RAdam::new(parameters()?))?;
-    step(bench, "adamax", Adamax::new(parameters()?))?;
-    step(bench, "adagrad", Adagrad::new(parameters()?))?;
-    step(bench, "adadelta", Adadelta::new(parameters()?))?;
-    step(bench, "rmsprop", RmsProp::new(parameters()?))?;
-    step(bench, "rmsprop_centered", RmsProp::builder(parameters()?).centered(true).momentum(0.9).build())?;
-    step(bench, "rprop", Rprop::new(parameters()?))?;
-    step(bench, "adafactor", Adafactor::new(parameters()?))?;
-    step(bench, "lamb", Lamb::new(parameters()?))?;
-    step(bench, "lion", Lion::new(parameters()?))?;
-    step(bench, "muon", Muon::new(matrices()?))?;
-    step(bench, "adam_short", Adam::new(short()?))?;
+    for entry in OPTIMIZERS.iter().filter(|entry| entry.name() != "Lbfgs") {
+        let parameters = if entry.name() == "Muon" { matrices()? } else { parameters()? };
+        let parameters = parameters.into_iter().map(Listed::from).collect();
+        let optimizer = entry.build_with(vec![parameters], &|_, _| Ok(()))?;
+        step(bench, &entry.name().to_lowercase(), optimizer)?;
+    }
+    step(bench, "sgd_momentum", boxed(Sgd::builder(parameters()?).momentum(0.9).build()?))?;
+    step(bench, "adam_amsgrad", boxed(Adam::builder(parameters()?).amsgrad(true).build()?))?;
+    let centered = RmsProp::builder(parameters()?).centered(true).momentum(0.9);
+    step(bench, "rmsprop_centered", boxed(centered.build()?))?;
+    step(bench, "adam_short", boxed(Adam::new(short()?)?))?;
     lbfgs(bench)?;
     clipping(bench)?;
     averages(bench)?;

@@ -1,11 +1,10 @@
 //! Adadelta, which needs no learning rate.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// Adadelta: scales the gradient by the size of recent steps over that of recent gradients.
@@ -51,36 +50,29 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["square_avg", "acc_delta"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["square_avg", "acc_delta"] }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let direction = Direction::coupled(self.maximize, self.weight_decay);
-            step.run(&AdadeltaUpdate { direction, lr: self.lr, rho: self.rho, eps: self.eps })
+            let (sign, rho) = (sign_of(self.maximize), self.rho);
+            let numbers = [sign, self.weight_decay, self.lr, rho, 1.0 - rho, self.eps];
+            step.apply(AdadeltaFormula, numbers)
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct AdadeltaUpdate {
-    direction: Direction<f64>,
-    lr: f64,
-    rho: f64,
-    eps: f64,
-}
+struct AdadeltaFormula;
 
-impl Update<2> for AdadeltaUpdate {
+impl Formula<6, 2> for AdadeltaFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, acc_delta]: [&mut [T]; 2]) {
-        let direction = self.direction.to::<T>();
-        let [lr, rho, take, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(T::from_f64);
-        for (((p, g), square), delta) in param.iter_mut().zip(grad).zip(square_avg).zip(acc_delta) {
-            let d = direction.of(*p, *g);
-            *square = *square * rho + d * d * take;
-            let step = (*delta + eps).sqrt() / (*square + eps).sqrt() * d;
-            *delta = *delta * rho + step * step * take;
-            *p -= lr * step;
-        }
+    fn apply<T: Real>(
+        [sign, decay, lr, rho, take, eps]: [T; 6],
+        p: T,
+        g: T,
+        [square, delta]: [T; 2],
+    ) -> (T, [T; 2]) {
+        let d = p * decay + g * sign;
+        let square = square * rho + d * d * take;
+        let step = (delta + eps).sqrt() / (square + eps).sqrt() * d;
+        (p - lr * step, [square, delta * rho + step * step * take])
     }
 }

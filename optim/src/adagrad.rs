@@ -1,11 +1,10 @@
 //! Adagrad, gradient descent with a learning rate for each element that falls with the gradients seen.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// Adagrad: divides the gradient by the root of the sum of its squares so far.
@@ -52,37 +51,24 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["sum"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["sum"] }
 
-        fn slot_start(&self, _slot: &str) -> f64 {
-            self.initial_accumulator_value
-        }
+        fn slot_start(&self, _slot: &str) -> f64 { self.initial_accumulator_value }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let direction = Direction::coupled(self.maximize, self.weight_decay);
             let lr = self.lr / (1.0 + (step.number - 1) as f64 * self.lr_decay);
-            step.run(&AdagradUpdate { direction, lr, eps: self.eps })
+            step.apply(AdagradFormula, [sign_of(self.maximize), self.weight_decay, lr, self.eps])
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct AdagradUpdate {
-    direction: Direction<f64>,
-    lr: f64,
-    eps: f64,
-}
+struct AdagradFormula;
 
-impl Update<1> for AdagradUpdate {
+impl Formula<4, 1> for AdagradFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [sum]: [&mut [T]; 1]) {
-        let (direction, [lr, eps]) = (self.direction.to::<T>(), [self.lr, self.eps].map(T::from_f64));
-        for ((p, g), sum) in param.iter_mut().zip(grad).zip(sum) {
-            let d = direction.of(*p, *g);
-            *sum += d * d;
-            *p -= lr * d / (sum.sqrt() + eps);
-        }
+    fn apply<T: Real>([sign, decay, lr, eps]: [T; 4], p: T, g: T, [sum]: [T; 1]) -> (T, [T; 1]) {
+        let d = p * decay + g * sign;
+        let sum = sum + d * d;
+        (p - lr * d / (sum.sqrt() + eps), [sum])
     }
 }

@@ -1,12 +1,11 @@
 //! Adam, and AdamW, which has decoupled weight decay.
 
-use crate::direction::Direction;
+use crate::formula::Formula;
 use crate::method::ParameterStep;
-use crate::moments::{self, Moments, correction};
+use crate::moments::{averaged, correction, decays, moments};
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// Adam: steps along a moving average of the gradient, divided by the square root of a moving average of
@@ -64,8 +63,13 @@ optimizer! {
         }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let update = AdamUpdate::new(self, step.number);
-            if self.amsgrad { step.run::<3>(&update) } else { step.run::<2>(&update) }
+            let (lr, betas, eps, t) = (self.lr, self.betas, self.eps, step.number);
+            let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
+            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
+            let size = lr / correction(betas.0, t);
+            let root_scale = correction(betas.1, t).sqrt().recip();
+            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps];
+            if self.amsgrad { step.apply(AmsgradFormula, numbers) } else { step.apply(AdamFormula, numbers) }
         }
     }
 }
@@ -120,18 +124,14 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
-            self.adam().slots(sizes)
-        }
+        fn slots(&self, sizes: &[usize]) -> &'static [&'static str] { self.adam().slots(sizes) }
 
-        fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            self.adam().update(step)
-        }
+        fn update(&self, step: ParameterStep<'_>) -> Result<()> { self.adam().update(step) }
     }
 }
 
 /// The tensors that both optimizers keep for each parameter. The last one is only for `amsgrad`.
-const SLOTS: [&str; 3] = [moments::SLOTS[0], moments::SLOTS[1], "max_exp_avg_sq"];
+const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
 impl AdamWOptions {
     /// The options of an [`Adam`] that takes the same steps.
@@ -141,60 +141,36 @@ impl AdamWOptions {
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct AdamUpdate {
-    moments: Moments<f64>,
-    /// `lr / (1 - β₁ᵗ)`.
-    size: f64,
-    /// `1 / √(1 - β₂ᵗ)`.
-    root_scale: f64,
-    eps: f64,
-}
+struct AdamFormula;
 
-impl AdamUpdate {
-    /// AdamUpdate number `t`, from 1.
-    fn new(options: &AdamOptions, t: u64) -> AdamUpdate {
-        let AdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *options;
-        let direction = match decoupled_weight_decay {
-            true => Direction::decoupled(maximize, lr, weight_decay),
-            false => Direction::coupled(maximize, weight_decay),
-        };
-        AdamUpdate {
-            moments: Moments::new(direction, betas),
-            size: lr / correction(betas.0, t),
-            root_scale: correction(betas.1, t).sqrt().recip(),
-            eps,
-        }
-    }
-
-    /// The size, the scale of the root and eps in the type of the computation.
+impl Formula<10, 2> for AdamFormula {
     #[inline(always)]
-    fn scales<T: Real>(&self) -> [T; 3] {
-        [self.size, self.root_scale, self.eps].map(T::from_f64)
+    fn apply<T: Real>(
+        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps]: [T; 10],
+        p: T,
+        g: T,
+        averages: [T; 2],
+    ) -> (T, [T; 2]) {
+        let p = p * shrink;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
+        (p - size * m / (v.sqrt() * root_scale + eps), [m, v])
     }
 }
 
-/// Adam.
-impl Update<2> for AdamUpdate {
-    #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
-        for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
-            let (decayed, _) = moments.average(*p, *g, m, v);
-            *p = decayed - size * *m / (v.sqrt() * root_scale + eps);
-        }
-    }
-}
+/// With the largest average of the square so far.
+struct AmsgradFormula;
 
-/// AMSGrad, with the largest `exp_avg_sq` so far.
-impl Update<3> for AdamUpdate {
+impl Formula<10, 3> for AmsgradFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq, max]: [&mut [T]; 3]) {
-        let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
-        for ((((p, g), m), v), max) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq).zip(max) {
-            let (decayed, _) = moments.average(*p, *g, m, v);
-            *max = max.maximum(*v);
-            *p = decayed - size * *m / (max.sqrt() * root_scale + eps);
-        }
+    fn apply<T: Real>(
+        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps]: [T; 10],
+        p: T,
+        g: T,
+        [m, v, max]: [T; 3],
+    ) -> (T, [T; 3]) {
+        let p = p * shrink;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, [m, v]);
+        let max = max.maximum(v);
+        (p - size * m / (max.sqrt() * root_scale + eps), [m, v, max])
     }
 }

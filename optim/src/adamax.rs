@@ -1,12 +1,11 @@
 //! Adamax, Adam with a maximum in place of the average of the square.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::moments::correction;
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// Adamax: [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's magnitude.
@@ -51,39 +50,30 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["exp_avg", "exp_inf"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["exp_avg", "exp_inf"] }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let AdamaxOptions { lr, betas, eps, weight_decay, maximize } = *self;
-            let (direction, t) = (Direction::coupled(maximize, weight_decay), step.number);
-            step.run(&AdamaxUpdate { direction, betas, eps, size: lr / correction(betas.0, t) })
+            let (sign, (keep, keep_inf)) = (sign_of(self.maximize), self.betas);
+            let size = self.lr / correction(keep, step.number);
+            let numbers = [sign, self.weight_decay, keep, 1.0 - keep, keep_inf, self.eps, size];
+            step.apply(AdamaxFormula, numbers)
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct AdamaxUpdate {
-    direction: Direction<f64>,
-    betas: (f64, f64),
-    eps: f64,
-    /// `lr / (1 - β₁ᵗ)`.
-    size: f64,
-}
+struct AdamaxFormula;
 
-impl Update<2> for AdamaxUpdate {
+impl Formula<7, 2> for AdamaxFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_inf]: [&mut [T]; 2]) {
-        let direction = self.direction.to::<T>();
-        let (keep, keep_inf) = self.betas;
-        let [keep, take, keep_inf, eps, size] =
-            [keep, 1.0 - keep, keep_inf, self.eps, self.size].map(T::from_f64);
-        for (((p, g), m), u) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_inf) {
-            let d = direction.of(*p, *g);
-            *m = *m * keep + d * take;
-            *u = (*u * keep_inf).maximum(d.abs() + eps);
-            *p -= size * *m / *u;
-        }
+    fn apply<T: Real>(
+        [sign, decay, keep, take, keep_inf, eps, size]: [T; 7],
+        p: T,
+        g: T,
+        [m, u]: [T; 2],
+    ) -> (T, [T; 2]) {
+        let d = p * decay + g * sign;
+        let m = m * keep + d * take;
+        let u = (u * keep_inf).maximum(d.abs() + eps);
+        (p - size * m / u, [m, u])
     }
 }

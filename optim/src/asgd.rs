@@ -1,12 +1,11 @@
 //! ASGD, gradient descent that averages the parameters.
 
-use crate::direction::Direction;
+use crate::formula::{Elementwise, Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
@@ -60,9 +59,7 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["ax", "eta", "mu"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["ax", "eta", "mu"] }
 
         fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
             if slot == "ax" { sizes.to_vec() } else { vec![] }
@@ -80,9 +77,10 @@ optimizer! {
             let AsgdOptions { lr, lambd, alpha, t0, weight_decay, maximize } = *self;
             let ParameterStep { number: t, param, grad, slots, .. } = step;
             let [ax, eta, mu] = slots.take()?;
-            let direction = Direction::coupled(maximize, weight_decay);
-            let update = AsgdUpdate { direction, lambd, eta: single(eta)?.into(), mu: single(mu)?.into() };
-            update_tensors(&update, param, grad, [ax])?;
+            let numbers = [f64::from(single(eta)?), f64::from(single(mu)?)];
+            let shrink = 1.0 - lambd * numbers[0];
+            let numbers = [sign_of(maximize), weight_decay, shrink, numbers[0], numbers[1]];
+            update_tensors(&Elementwise::new(AsgdFormula, numbers), param, grad, [ax])?;
             let t = t as f64;
             set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
             set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)
@@ -90,24 +88,14 @@ optimizer! {
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct AsgdUpdate {
-    direction: Direction<f64>,
-    lambd: f64,
-    eta: f64,
-    mu: f64,
-}
+struct AsgdFormula;
 
-impl Update<1> for AsgdUpdate {
+impl Formula<5, 1> for AsgdFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [ax]: [&mut [T]; 1]) {
-        let direction = self.direction.to::<T>();
-        let [shrink, eta, mu] = [1.0 - self.lambd * self.eta, self.eta, self.mu].map(T::from_f64);
-        for ((p, g), ax) in param.iter_mut().zip(grad).zip(ax) {
-            let d = direction.of(*p, *g);
-            *p = *p * shrink - eta * d;
-            // exactly the parameter before averaging begins
-            *ax = if mu == T::ONE { *p } else { *ax + (*p - *ax) * mu };
-        }
+    fn apply<T: Real>([sign, decay, shrink, eta, mu]: [T; 5], p: T, g: T, [ax]: [T; 1]) -> (T, [T; 1]) {
+        let d = p * decay + g * sign;
+        let p = p * shrink - eta * d;
+        // exactly the parameter before averaging begins
+        (p, [if mu == T::ONE { p } else { ax + (p - ax) * mu }])
     }
 }

@@ -80,8 +80,8 @@ impl<M: Method> Builder<M> {
     /// Builds the optimizer. Parameters that were given no group are group 0, if there are any.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range, a parameter is given twice, a pattern
-    /// matches no parameter, or there are no parameters.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range, a parameter
+    /// is given twice, a pattern matches no parameter, or there are no parameters.
     #[track_caller]
     pub fn build(self) -> Result<Descent<M>> {
         let Builder { method, parameters: mut left, groups } = self;

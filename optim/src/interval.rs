@@ -6,6 +6,10 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 pub trait Interval: Send + Sync {
     /// The ends.
     fn bounds(&self) -> [Bound<f64>; 2];
+    /// Whether a number between the ends is not in the range.
+    fn has_hole_at(&self, _number: f64) -> bool {
+        false
+    }
     /// Whether the numbers are integers.
     fn is_of_integers(&self) -> bool {
         false
@@ -26,7 +30,7 @@ impl dyn Interval {
             Bound::Excluded(high) => number < high,
             Bound::Unbounded => low == Bound::Unbounded || number < f64::INFINITY,
         };
-        above && below
+        above && below && !self.has_hole_at(number)
     }
 
     /// The numbers outside of the range that are closest to it, infinity and NaN.
@@ -46,7 +50,7 @@ impl dyn Interval {
             Bound::Unbounded => {}
         }
         if !self.is_of_integers() {
-            numbers.extend([f64::NEG_INFINITY, f64::INFINITY, f64::NAN]);
+            numbers.extend([0.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN]);
         }
         numbers.retain(|number| !self.contains(*number) && (!self.is_of_integers() || *number >= 0.0));
         numbers
@@ -72,6 +76,18 @@ impl dyn Interval {
                 low.into_iter().chain(high).collect::<Vec<_>>().join(" and ")
             }
         }
+    }
+}
+
+/// The finite numbers other than 0.
+pub(crate) struct NonZero;
+
+impl Interval for NonZero {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Included(f64::MIN), Bound::Included(f64::MAX)]
+    }
+    fn has_hole_at(&self, number: f64) -> bool {
+        number == 0.0
     }
 }
 

@@ -1,14 +1,14 @@
 //! LAMB, Adam whose step is as long as the parameter for large batches.
 
-use crate::direction::Direction;
+use crate::formula::{Elementwise, Formula, rounded};
 use crate::method::ParameterStep;
-use crate::moments::{self, Moments, correction};
+use crate::moments::{SLOTS, averaged, correction, moments};
 use crate::rows::optimizer;
 use crate::sums::{WIDTH, total};
 use crate::update::{sweep_tensors, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Sweep, Update};
+use namegrad_core::cpu::update::Sweep;
 
 optimizer! {
     /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
@@ -60,80 +60,58 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &moments::SLOTS
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &SLOTS }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let LambOptions { lr, betas, eps, weight_decay, maximize } = *self;
             let ParameterStep { number: t, param, grad, slots, .. } = step;
             let [exp_avg, exp_avg_sq] = slots.take()?;
-            let along = Along {
-                average_scale: correction(betas.0, t).recip(),
-                root_scale: correction(betas.1, t).sqrt().recip(),
+            let along = [
+                correction(betas.0, t).recip(),
+                correction(betas.1, t).sqrt().recip(),
                 eps,
                 weight_decay,
-            };
-            let averages = Averages { moments: Moments::new(Direction::coupled(maximize, 0.0), betas), along };
+            ];
+            let averages = Averages { moments: moments(maximize, [1.0, 0.0], betas), along };
             let squares = sweep_tensors(&averages, param, grad, [&mut *exp_avg, &mut *exp_avg_sq])?;
             let [param_norm, step_norm] = squares.map(f64::sqrt);
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
-            update_tensors(&LambUpdate { along, size: lr * ratio }, param, grad, [exp_avg, exp_avg_sq])
+            let [average_scale, root_scale, eps, weight_decay] = along;
+            let numbers = [average_scale, root_scale, eps, weight_decay, lr * ratio];
+            update_tensors(&Elementwise::new(AlongFormula, numbers), param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }
 
-/// The direction `u`.
-#[derive(Clone, Copy)]
-struct Along<T> {
-    /// `1 / (1 - β₁ᵗ)`.
-    average_scale: T,
-    /// `1 / √(1 - β₂ᵗ)`.
-    root_scale: T,
-    eps: T,
-    weight_decay: T,
-}
-
-impl Along<f64> {
-    #[inline(always)]
-    fn to<T: Real>(self) -> Along<T> {
-        let [average_scale, root_scale, eps, weight_decay] =
-            [self.average_scale, self.root_scale, self.eps, self.weight_decay].map(T::from_f64);
-        Along { average_scale, root_scale, eps, weight_decay }
-    }
-}
-
-impl<T: Real> Along<T> {
-    #[inline(always)]
-    fn of(self, param: T, exp_avg: T, exp_avg_sq: T) -> T {
-        let r = exp_avg * self.average_scale / (exp_avg_sq.sqrt() * self.root_scale + self.eps);
-        r + param * self.weight_decay
-    }
+/// The direction `u`, from `1 / (1 - β₁ᵗ)`, `1 / √(1 - β₂ᵗ)`, `eps` and `weight_decay`.
+#[inline(always)]
+fn along<T: Real>([average_scale, root_scale, eps, weight_decay]: [T; 4], p: T, [m, v]: [T; 2]) -> T {
+    m * average_scale / (v.sqrt() * root_scale + eps) + p * weight_decay
 }
 
 /// Updates the averages. The sums are `‖param‖²` and `‖u‖²`.
 struct Averages {
-    moments: Moments<f64>,
-    along: Along<f64>,
+    moments: [f64; 7],
+    along: [f64; 4],
 }
 
 impl Averages {
     /// A part of at most [`WIDTH`] elements. Element `i` is added to the sums `i`.
     #[inline(always)]
     fn part<T: Real>(
-        moments: Moments<T>,
-        along: Along<T>,
+        (moments, scales): ([T; 7], [T; 4]),
         [params, grads]: [&[T]; 2],
         [exp_avg, exp_avg_sq]: [&mut [T]; 2],
         [params_sum, steps_sum]: &mut [[T; WIDTH]; 2],
     ) {
-        let sums = params_sum.iter_mut().zip(steps_sum);
-        let averages = exp_avg.iter_mut().zip(exp_avg_sq);
-        for (((p, g), (m, v)), (params, steps)) in params.iter().zip(grads).zip(averages).zip(sums) {
-            moments.average(*p, *g, m, v);
-            let u = along.of(*p, *m, *v);
-            *params += *p * *p;
-            *steps += u * u;
+        let [_, sign, decay, keep, take, keep_sq, take_sq] = moments;
+        for i in 0..WIDTH.min(params.len()).min(grads.len()).min(exp_avg.len()).min(exp_avg_sq.len()) {
+            let (p, own) = (params[i], [exp_avg[i], exp_avg_sq[i]]);
+            let own = averaged([keep, take, keep_sq, take_sq], p * decay + grads[i] * sign, own);
+            [exp_avg[i], exp_avg_sq[i]] = own;
+            let u = along(scales, p, own);
+            params_sum[i] += p * p;
+            steps_sum[i] += u * u;
         }
     }
 }
@@ -147,31 +125,26 @@ impl Sweep<2, 2> for Averages {
         grad: &[T],
         [exp_avg, exp_avg_sq]: [&mut [T]; 2],
     ) -> [f64; 2] {
-        let (moments, along) = (self.moments.to::<T>(), self.along.to::<T>());
+        let numbers = (rounded(&self.moments), rounded(&self.along));
         let mut sums = [[T::ZERO; WIDTH]; 2];
         let ((params, p), (grads, g)) = (param.as_chunks::<WIDTH>(), grad.as_chunks::<WIDTH>());
         let (averages, m) = exp_avg.as_chunks_mut::<WIDTH>();
         let (squares, v) = exp_avg_sq.as_chunks_mut::<WIDTH>();
         for (((p, g), m), v) in params.iter().zip(grads).zip(averages).zip(squares) {
-            Averages::part(moments, along, [p, g], [m, v], &mut sums);
+            Averages::part(numbers, [p, g], [m, v], &mut sums);
         }
-        Averages::part(moments, along, [p, g], [m, v], &mut sums);
+        Averages::part(numbers, [p, g], [m, v], &mut sums);
         [total(&sums[0]), total(&sums[1])]
     }
 }
 
-/// A step of `size` along `u`.
-struct LambUpdate {
-    along: Along<f64>,
-    size: f64,
-}
+/// A step along `u`.
+struct AlongFormula;
 
-impl Update<2> for LambUpdate {
+impl Formula<5, 2> for AlongFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], _grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let (along, size) = (self.along.to::<T>(), T::from_f64(self.size));
-        for ((p, m), v) in param.iter_mut().zip(exp_avg).zip(exp_avg_sq) {
-            *p -= size * along.of(*p, *m, *v);
-        }
+    fn apply<T: Real>(numbers: [T; 5], p: T, _: T, averages: [T; 2]) -> (T, [T; 2]) {
+        let [average_scale, root_scale, eps, weight_decay, size] = numbers;
+        (p - size * along([average_scale, root_scale, eps, weight_decay], p, averages), averages)
     }
 }

@@ -95,17 +95,13 @@ optimizer! {
             ))
         }
 
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &[]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &[] }
 
         fn check_shared(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
             check_history(shared, numel)
         }
 
-        fn needs_loss() -> bool {
-            true
-        }
+        fn needs_loss() -> bool { true }
 
         fn update(&self, _step: ParameterStep<'_>) -> Result<()> {
             Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))

@@ -55,12 +55,15 @@ mod clip;
 mod descent;
 mod direction;
 mod engine;
+mod formula;
 #[doc(hidden)]
 pub mod interval;
 mod lamb;
 mod lbfgs;
 mod line_search;
 mod lion;
+#[doc(hidden)]
+pub mod list;
 mod listed;
 mod master;
 mod method;

@@ -1,12 +1,10 @@
 //! Lion, which steps along the sign of its momentum.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
-use crate::rprop::sign;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// Lion: every element moves by `lr`, along the sign of a mix of the momentum and the gradient. The
@@ -50,34 +48,28 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["exp_avg"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["exp_avg"] }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let direction = Direction::decoupled(self.maximize, self.lr, self.weight_decay);
-            step.run(&LionUpdate { direction, lr: self.lr, betas: self.betas })
+            let (mix, keep) = self.betas;
+            let shrink = 1.0 - self.lr * self.weight_decay;
+            let numbers = [sign_of(self.maximize), 0.0, shrink, self.lr, mix, 1.0 - mix, keep, 1.0 - keep];
+            step.apply(LionFormula, numbers)
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct LionUpdate {
-    direction: Direction<f64>,
-    lr: f64,
-    betas: (f64, f64),
-}
+struct LionFormula;
 
-impl Update<1> for LionUpdate {
+impl Formula<8, 1> for LionFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg]: [&mut [T]; 1]) {
-        let direction = self.direction.to::<T>();
-        let (mix, keep) = self.betas;
-        let [lr, mix, mix_in, keep, take] = [self.lr, mix, 1.0 - mix, keep, 1.0 - keep].map(T::from_f64);
-        for ((p, g), m) in param.iter_mut().zip(grad).zip(exp_avg) {
-            let d = direction.of(*p, *g);
-            *p = direction.shrunk(*p) - lr * sign(*m * mix + d * mix_in);
-            *m = *m * keep + d * take;
-        }
+    fn apply<T: Real>(
+        [ascend, decay, shrink, lr, mix, mix_in, keep, take]: [T; 8],
+        p: T,
+        g: T,
+        [m]: [T; 1],
+    ) -> (T, [T; 1]) {
+        let d = p * decay + g * ascend;
+        (p * shrink - lr * sign(m * mix + d * mix_in), [m * keep + d * take])
     }
 }

@@ -66,9 +66,9 @@ use std::fmt::Debug;
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// A [`ParameterStep`] also has the parameter, its gradient and the tensors of the method as [`NamedTensor`]s, for
-/// formulas that treat a parameter as a matrix. Implement [`step`](Self::step) if the update of a parameter
-/// depends on other parameters, or if a step evaluates the loss several times.
+/// A [`ParameterStep`] also has the parameter, its gradient and the tensors of the method as
+/// [`NamedTensor`]s, for formulas that treat a parameter as a matrix. Implement [`step`](Self::step) if the
+/// update of a parameter depends on other parameters, or if a step evaluates the loss several times.
 pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The name of the optimizer in errors and saved states.
     const NAME: &'static str;
@@ -159,8 +159,8 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
     /// each, for several at once.
     ///
-    /// An [`OptimizerStep`] provides all gradients at once, can visit the parameters several times, and can evaluate
-    /// the loss again:
+    /// An [`OptimizerStep`] provides all gradients at once, can visit the parameters several times, and can
+    /// evaluate the loss again:
     ///
     /// ```
     /// use namegrad::optim::{Builder, Method, Optimizer, OptimizerStep};

@@ -1,12 +1,11 @@
 //! Muon, momentum whose direction is an orthogonal matrix.
 
-use crate::direction::Direction;
 use crate::engine::OptimizerStep;
+use crate::formula::{Elementwise, Formula};
 use crate::method::ParameterStep;
 use crate::rows::{Choice, optimizer};
 use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::options::AddmmOptions;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use serde::{Deserialize, Serialize};
@@ -85,9 +84,7 @@ optimizer! {
                 .with_repair("AdamW::builder([parameter]) for parameters that are not matrices"))
         }
 
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["momentum_buffer"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["momentum_buffer"] }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let ParameterStep { param, grad, slots, .. } = step;
@@ -95,14 +92,14 @@ optimizer! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            let average = Mix { keep: self.momentum, add: 1.0 - self.momentum };
+            let average = Elementwise::new(AverageFormula, [self.momentum, 1.0 - self.momentum]);
             update_tensors(&average, buffer, grad, [])?;
             let along = buffer.unnamed();
             let along = if self.nesterov { grad.lerp(&along, self.momentum)? } else { along };
             let along = self.orthogonal(along)?.to(param.dtype())?.contiguous()?;
             let scale = self.adjust_lr_fn.unwrap_or(AdjustLr::Original).scale(param.sizes());
-            let direction = Direction::decoupled(false, self.lr, self.weight_decay);
-            update_tensors(&MuonUpdate { direction, size: self.lr * scale }, param, &along, [])
+            let numbers = [1.0 - self.lr * self.weight_decay, self.lr * scale];
+            update_tensors(&Elementwise::new(AlongFormula, numbers), param, &along, [])
         }
 
         /// One matrix after the other, since products use all threads.
@@ -160,33 +157,21 @@ impl MuonOptions {
 }
 
 /// `b = keep · b + add · g`.
-struct Mix {
-    keep: f64,
-    add: f64,
-}
+struct AverageFormula;
 
-impl Update<0> for Mix {
+impl Formula<2, 0> for AverageFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, buffer: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
-        let [keep, add] = [self.keep, self.add].map(T::from_f64);
-        for (b, g) in buffer.iter_mut().zip(grad) {
-            *b = *b * keep + *g * add;
-        }
+    fn apply<T: Real>([keep, add]: [T; 2], b: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        (b * keep + g * add, [])
     }
 }
 
-/// A step of `size` along a direction in place of the gradient.
-struct MuonUpdate {
-    direction: Direction<f64>,
-    size: f64,
-}
+/// A step along a direction in place of the gradient.
+struct AlongFormula;
 
-impl Update<0> for MuonUpdate {
+impl Formula<2, 0> for AlongFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], along: &[T], []: [&mut [T]; 0]) {
-        let (direction, size) = (self.direction.to::<T>(), T::from_f64(self.size));
-        for (p, u) in param.iter_mut().zip(along) {
-            *p = direction.shrunk(*p) - size * *u;
-        }
+    fn apply<T: Real>([shrink, size]: [T; 2], p: T, u: T, []: [T; 0]) -> (T, [T; 0]) {
+        (p * shrink - size * u, [])
     }
 }

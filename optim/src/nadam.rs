@@ -1,13 +1,12 @@
 //! NAdam, Adam with Nesterov's momentum.
 
-use crate::direction::Direction;
+use crate::formula::{Elementwise, Formula};
 use crate::method::ParameterStep;
-use crate::moments::{self, Moments, correction};
+use crate::moments::{SLOTS, averaged, correction, decays, moments};
 use crate::rows::optimizer;
 use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
@@ -63,36 +62,32 @@ optimizer! {
 
     impl Method {
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            const { &[moments::SLOTS[0], moments::SLOTS[1], "mu_product"] }
+            const { &[SLOTS[0], SLOTS[1], "mu_product"] }
         }
 
         fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
             if slot == "mu_product" { vec![] } else { sizes.to_vec() }
         }
 
-        fn slot_start(&self, slot: &str) -> f64 {
-            if slot == "mu_product" { 1.0 } else { 0.0 }
-        }
+        fn slot_start(&self, slot: &str) -> f64 { if slot == "mu_product" { 1.0 } else { 0.0 } }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let NAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *self;
+            let NAdamOptions { lr, betas, eps, .. } = *self;
             let ParameterStep { number: t, param, grad, slots, .. } = step;
             let [exp_avg, exp_avg_sq, mu_product] = slots.take()?;
             let (mu, next) = (self.momentum_of(t), self.momentum_of(t + 1));
             let product = single(mu_product)? * mu as f32;
             set_single(mu_product, product)?;
             let product = f64::from(product);
-            let direction = match decoupled_weight_decay {
-                true => Direction::decoupled(maximize, lr, weight_decay),
-                false => Direction::coupled(maximize, weight_decay),
-            };
-            let update = NAdamUpdate {
-                moments: Moments::new(direction, betas),
-                along_gradient: lr * (1.0 - mu) / (1.0 - product),
-                along_average: lr * next / (1.0 - product * next),
-                root_scale: correction(betas.1, t).recip(),
-                eps,
-            };
+            let along_gradient = lr * (1.0 - mu) / (1.0 - product);
+            let along_average = lr * next / (1.0 - product * next);
+            let root_scale = correction(betas.1, t).recip();
+            let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
+            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
+            let numbers = [
+                shrink, sign, decay, keep, take, keep_sq, take_sq, along_gradient, along_average, root_scale, eps,
+            ];
+            let update = Elementwise::new(NAdamFormula, numbers);
             update_tensors(&update, param, grad, [exp_avg, exp_avg_sq])
         }
     }
@@ -105,27 +100,26 @@ impl NAdamOptions {
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct NAdamUpdate {
-    moments: Moments<f64>,
-    /// `lr · (1 - μₜ) / (1 - μ₁ ⋯ μₜ)`.
-    along_gradient: f64,
-    /// `lr · μₜ₊₁ / (1 - μ₁ ⋯ μₜ₊₁)`.
-    along_average: f64,
-    /// `1 / (1 - β₂ᵗ)`.
-    root_scale: f64,
-    eps: f64,
-}
+struct NAdamFormula;
 
-impl Update<2> for NAdamUpdate {
+impl Formula<11, 2> for NAdamFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let moments = self.moments.to::<T>();
-        let [along_gradient, along_average, root_scale, eps] =
-            [self.along_gradient, self.along_average, self.root_scale, self.eps].map(T::from_f64);
-        for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
-            let (decayed, d) = moments.average(*p, *g, m, v);
-            *p = decayed - (along_gradient * d + along_average * *m) / ((*v * root_scale).sqrt() + eps);
-        }
+    fn apply<T: Real>(numbers: [T; 11], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
+        let [
+            shrink,
+            sign,
+            decay,
+            keep,
+            take,
+            keep_sq,
+            take_sq,
+            along_gradient,
+            along_average,
+            root_scale,
+            eps,
+        ] = numbers;
+        let d = p * shrink * decay + g * sign;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], d, averages);
+        (p * shrink - (along_gradient * d + along_average * m) / ((v * root_scale).sqrt() + eps), [m, v])
     }
 }

@@ -1,12 +1,11 @@
 //! RAdam, Adam whose first steps are rectified.
 
-use crate::direction::Direction;
+use crate::formula::Formula;
 use crate::method::ParameterStep;
-use crate::moments::{self, Moments, correction};
+use crate::moments::{SLOTS, averaged, correction, decays, moments};
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// RAdam: [`Adam`](crate::Adam) whose step is shortened while the average of the square is of few
@@ -61,24 +60,20 @@ optimizer! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &moments::SLOTS
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &SLOTS }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let RAdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize } = *self;
-            let direction = match decoupled_weight_decay {
-                true => Direction::decoupled(maximize, lr, weight_decay),
-                false => Direction::coupled(maximize, weight_decay),
+            let (lr, betas, t) = (self.lr, self.betas, step.number);
+            let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
+            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
+            let size = lr / correction(betas.0, t);
+            let Some(r) = self.rectification(t) else {
+                let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size];
+                return step.apply(PlainFormula, numbers);
             };
-            let (moments, size) = (Moments::new(direction, betas), lr / correction(betas.0, step.number));
-            match self.rectification(step.number) {
-                Some(r) => {
-                    let size = size * r * correction(betas.1, step.number).sqrt();
-                    step.run(&Rectified { moments, size, eps })
-                }
-                None => step.run(&Plain { moments, size }),
-            }
+            let size = size * r * correction(betas.1, t).sqrt();
+            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, self.eps];
+            step.apply(RectifiedFormula, numbers)
         }
     }
 }
@@ -94,37 +89,36 @@ impl RAdamOptions {
     }
 }
 
-/// A step of `size` along the average, divided by the root of the average of the square.
-struct Rectified {
-    moments: Moments<f64>,
-    size: f64,
-    eps: f64,
-}
+/// A step along the average, divided by the root of the average of the square.
+struct RectifiedFormula;
 
-impl Update<2> for Rectified {
+impl Formula<9, 2> for RectifiedFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let (moments, [size, eps]) = (self.moments.to::<T>(), [self.size, self.eps].map(T::from_f64));
-        for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
-            let (decayed, _) = moments.average(*p, *g, m, v);
-            *p = decayed - size * *m / (v.sqrt() + eps);
-        }
+    fn apply<T: Real>(
+        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, eps]: [T; 9],
+        p: T,
+        g: T,
+        averages: [T; 2],
+    ) -> (T, [T; 2]) {
+        let p = p * shrink;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
+        (p - size * m / (v.sqrt() + eps), [m, v])
     }
 }
 
-/// A step of `size` along the average.
-struct Plain {
-    moments: Moments<f64>,
-    size: f64,
-}
+/// A step along the average.
+struct PlainFormula;
 
-impl Update<2> for Plain {
+impl Formula<8, 2> for PlainFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let (moments, size) = (self.moments.to::<T>(), T::from_f64(self.size));
-        for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
-            let (decayed, _) = moments.average(*p, *g, m, v);
-            *p = decayed - size * *m;
-        }
+    fn apply<T: Real>(
+        [shrink, sign, decay, keep, take, keep_sq, take_sq, size]: [T; 8],
+        p: T,
+        g: T,
+        averages: [T; 2],
+    ) -> (T, [T; 2]) {
+        let p = p * shrink;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
+        (p - size * m, [m, v])
     }
 }

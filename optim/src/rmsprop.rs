@@ -1,11 +1,10 @@
 //! RMSprop, optionally centered and with momentum.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 
 optimizer! {
     /// RMSprop: divides the gradient by the root of a moving average of its square.
@@ -73,116 +72,77 @@ optimizer! {
         }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let RmsPropOptions { lr, alpha, eps, weight_decay, momentum, centered, maximize } = *self;
-            let direction = Direction::coupled(maximize, weight_decay);
-            let update = RmsPropUpdate { direction, lr, alpha, eps, momentum, centered };
-            match (momentum > 0.0, centered) {
-                (false, false) => step.run::<1>(&update),
-                (true, true) => step.run::<3>(&update),
-                _ => step.run::<2>(&update),
+            let (sign, keep) = (sign_of(self.maximize), self.alpha);
+            let RmsPropOptions { lr, eps, weight_decay, momentum, .. } = *self;
+            let numbers = [sign, weight_decay, lr, keep, 1.0 - keep, eps, momentum];
+            match (momentum > 0.0, self.centered) {
+                (false, false) => step.apply(RmsPropFormula, numbers),
+                (true, false) => step.apply(MomentumFormula, numbers),
+                (false, true) => step.apply(CenteredFormula, numbers),
+                (true, true) => step.apply(CenteredMomentumFormula, numbers),
             }
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct RmsPropUpdate {
-    direction: Direction<f64>,
-    lr: f64,
-    alpha: f64,
-    eps: f64,
-    momentum: f64,
-    centered: bool,
-}
+struct RmsPropFormula;
 
-/// The same numbers in the type of the computation.
-#[derive(Clone, Copy)]
-struct Numbers<T> {
-    direction: Direction<T>,
-    lr: T,
-    keep: T,
-    take: T,
-    eps: T,
-    momentum: T,
-}
-
-impl RmsPropUpdate {
+impl Formula<7, 1> for RmsPropFormula {
     #[inline(always)]
-    fn numbers<T: Real>(&self) -> Numbers<T> {
-        let [lr, keep, take, eps, momentum] =
-            [self.lr, self.alpha, 1.0 - self.alpha, self.eps, self.momentum].map(T::from_f64);
-        Numbers { direction: self.direction.to(), lr, keep, take, eps, momentum }
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square]: [T; 1]) -> (T, [T; 1]) {
+        let [sign, decay, lr, keep, take, eps, _] = numbers;
+        let (step, square) = scaled([keep, take, eps], p * decay + g * sign, square);
+        (p - lr * step, [square])
     }
 }
 
-impl<T: Real> Numbers<T> {
-    /// Updates the average of the square, and returns the direction.
-    #[inline(always)]
-    fn square(self, param: T, grad: T, square: &mut T) -> T {
-        let d = self.direction.of(param, grad);
-        *square = *square * self.keep + d * d * self.take;
-        d
-    }
+struct MomentumFormula;
 
-    /// The gradient divided by the root of the average of its square.
+impl Formula<7, 2> for MomentumFormula {
     #[inline(always)]
-    fn scaled(self, param: T, grad: T, square: &mut T) -> T {
-        let d = self.square(param, grad, square);
-        d / (square.sqrt() + self.eps)
-    }
-
-    /// The gradient divided by its standard deviation. Rounding does not make the variance negative.
-    #[inline(always)]
-    fn standardized(self, param: T, grad: T, square: &mut T, mean: &mut T) -> T {
-        let d = self.square(param, grad, square);
-        *mean = *mean * self.keep + d * self.take;
-        d / ((*square - *mean * *mean).maximum(T::ZERO).sqrt() + self.eps)
-    }
-
-    /// Updates the momentum buffer. Returns the parameter after a step along it.
-    #[inline(always)]
-    fn along(self, param: T, step: T, buffer: &mut T) -> T {
-        *buffer = *buffer * self.momentum + step;
-        param - self.lr * *buffer
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square, buffer]: [T; 2]) -> (T, [T; 2]) {
+        let [sign, decay, lr, keep, take, eps, momentum] = numbers;
+        let (step, square) = scaled([keep, take, eps], p * decay + g * sign, square);
+        let buffer = buffer * momentum + step;
+        (p - lr * buffer, [square, buffer])
     }
 }
 
-/// Without momentum, not centered.
-impl Update<1> for RmsPropUpdate {
+struct CenteredFormula;
+
+impl Formula<7, 2> for CenteredFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg]: [&mut [T]; 1]) {
-        let numbers = self.numbers::<T>();
-        for ((p, g), square) in param.iter_mut().zip(grad).zip(square_avg) {
-            *p -= numbers.lr * numbers.scaled(*p, *g, square);
-        }
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
+        let [sign, decay, lr, keep, take, eps, _] = numbers;
+        let (step, averages) = standardized([keep, take, eps], p * decay + g * sign, averages);
+        (p - lr * step, averages)
     }
 }
 
-/// With momentum, or centered.
-impl Update<2> for RmsPropUpdate {
+struct CenteredMomentumFormula;
+
+impl Formula<7, 3> for CenteredMomentumFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, other]: [&mut [T]; 2]) {
-        let numbers = self.numbers::<T>();
-        if self.centered {
-            for (((p, g), square), mean) in param.iter_mut().zip(grad).zip(square_avg).zip(other) {
-                *p -= numbers.lr * numbers.standardized(*p, *g, square, mean);
-            }
-        } else {
-            for (((p, g), square), buffer) in param.iter_mut().zip(grad).zip(square_avg).zip(other) {
-                *p = numbers.along(*p, numbers.scaled(*p, *g, square), buffer);
-            }
-        }
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square, mean, buffer]: [T; 3]) -> (T, [T; 3]) {
+        let [sign, decay, lr, keep, take, eps, momentum] = numbers;
+        let (step, [square, mean]) = standardized([keep, take, eps], p * decay + g * sign, [square, mean]);
+        let buffer = buffer * momentum + step;
+        (p - lr * buffer, [square, mean, buffer])
     }
 }
 
-/// With momentum, centered.
-impl Update<3> for RmsPropUpdate {
-    #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, grad_avg, buffer]: [&mut [T]; 3]) {
-        let numbers = self.numbers::<T>();
-        let averages = square_avg.iter_mut().zip(grad_avg);
-        for (((p, g), (square, mean)), b) in param.iter_mut().zip(grad).zip(averages).zip(buffer) {
-            *p = numbers.along(*p, numbers.standardized(*p, *g, square, mean), b);
-        }
-    }
+/// The direction divided by the root of the average of its square, and that average.
+#[inline(always)]
+fn scaled<T: Real>([keep, take, eps]: [T; 3], d: T, square: T) -> (T, T) {
+    let square = square * keep + d * d * take;
+    (d / (square.sqrt() + eps), square)
+}
+
+/// The direction divided by its standard deviation, and the averages of its square and of itself. Rounding
+/// does not make the variance negative.
+#[inline(always)]
+fn standardized<T: Real>([keep, take, eps]: [T; 3], d: T, [square, mean]: [T; 2]) -> (T, [T; 2]) {
+    let square = square * keep + d * d * take;
+    let mean = mean * keep + d * take;
+    (d / ((square - mean * mean).maximum(T::ZERO).sqrt() + eps), [square, mean])
 }

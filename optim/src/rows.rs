@@ -16,10 +16,12 @@ pub struct Row {
     /// The range of its numbers, if they have one.
     pub range: Option<&'static dyn Interval>,
     /// What is wrong with a number outside of the range: a message with `{}` in the place of the number, or
-    /// what to call it in the message "Invalid ..". For a tuple, `{index}` is the position, or there is a text
-    /// for each position, with `|` between them. If it is empty, the number is called by the name of the
+    /// what to call it in the message "Invalid ..". For a tuple, `{index}` is the position, or there is a
+    /// text for each position, with `|` between them. If it is empty, the number is called by the name of the
     /// option.
     pub words: &'static str,
+    /// Whether the option has no default, which is an example then.
+    pub is_argument: bool,
 }
 
 /// A table of options, and their values.
@@ -30,6 +32,8 @@ pub trait Rows: Send + Sync {
     fn value(&self, row: usize) -> &dyn Setting;
     /// The value of a row, to be changed.
     fn value_mut(&mut self, row: usize) -> &mut dyn Setting;
+    /// An expression with the examples of all arguments: `StepDecay::new(30)`.
+    fn example(&self) -> &'static str;
 }
 
 impl dyn Rows + '_ {
@@ -56,6 +60,13 @@ impl dyn Rows + '_ {
             }
         }
         None
+    }
+
+    /// Changes a number of the option with this name, if there is one.
+    pub fn set(&mut self, name: &str, index: usize, number: f64) {
+        if let Some(row) = self.rows().iter().position(|row| row.name == name) {
+            self.value_mut(row).set_number(index, number);
+        }
     }
 
     /// Takes the options that are given by name. The others stay as they are.
@@ -124,6 +135,10 @@ pub trait Setting: Send + Sync {
     }
     /// Changes one of these numbers.
     fn set_number(&mut self, _index: usize, _number: f64) {}
+    /// The number of groups for which there are values, unless a value is for all groups.
+    fn groups(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The value of an option, which can be NaN or infinite, unlike JSON's.
@@ -297,6 +312,37 @@ impl<C: Choice> Setting for C {
 /// range is refused with "Invalid learning rate: -1.0; it must be finite and not negative"; [`Row::words`]
 /// says what can stand behind `=>`. Numbers with a sign, and paths, stand in parentheses.
 macro_rules! optimizer {
+    // `impl Rows` of a table. Schedules have it too.
+    (@rows $Options:ident, $expression:expr, $(
+        $row:ident = $default:tt, [$($range:expr)?], $words:expr, $is_argument:literal;
+    )*) => {
+        impl $crate::rows::Rows for $Options {
+            fn rows(&self) -> &'static [$crate::rows::Row] {
+                const ROWS: &[$crate::rows::Row] = &[$($crate::rows::Row {
+                    name: stringify!($row),
+                    default: stringify!($default),
+                    range: $crate::rows::first([$(Some(&($range)),)? None]),
+                    words: $words,
+                    is_argument: $is_argument,
+                }),*];
+                ROWS
+            }
+            fn value(&self, row: usize) -> &dyn $crate::rows::Setting {
+                let values: &[&dyn $crate::rows::Setting] = &[$(&self.$row),*];
+                values[row]
+            }
+            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::rows::Setting {
+                let names = [$(stringify!($row)),*];
+                match names[row] {
+                    $(stringify!($row) => &mut self.$row,)*
+                    _ => unreachable!("a row of the table"),
+                }
+            }
+            fn example(&self) -> &'static str {
+                $expression
+            }
+        }
+    };
     (
         $(#[$doc:meta])+
         $Optimizer:ident $(($($momentum:tt)+))?
@@ -347,27 +393,9 @@ macro_rules! optimizer {
             }
         )*}
 
-        impl $crate::rows::Rows for $Options {
-            fn rows(&self) -> &'static [$crate::rows::Row] {
-                const ROWS: &[$crate::rows::Row] = &[$($crate::rows::Row {
-                    name: stringify!($row),
-                    default: stringify!($default),
-                    range: $crate::rows::first([$(Some(&($range)),)? None]),
-                    words: concat!($($($words)?)?),
-                }),*];
-                ROWS
-            }
-            fn value(&self, row: usize) -> &dyn $crate::rows::Setting {
-                let values: &[&dyn $crate::rows::Setting] = &[$(&self.$row),*];
-                values[row]
-            }
-            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::rows::Setting {
-                let names = [$(stringify!($row)),*];
-                match names[row] {
-                    $(stringify!($row) => &mut self.$row,)*
-                    _ => unreachable!("a row of the table"),
-                }
-            }
+        $crate::rows::optimizer! {
+            @rows $Options, concat!(stringify!($Options), "::new()"),
+            $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
         }
 
         impl serde::Serialize for $Options {

@@ -1,10 +1,9 @@
 //! Rprop, which looks at the signs of gradients alone.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::{Error, ErrorKind, Result};
 
 optimizer! {
@@ -62,50 +61,33 @@ optimizer! {
             Err(Error::new(ErrorKind::Value, Self::NAME, message))
         }
 
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            &["prev", "step_size"]
-        }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["prev", "step_size"] }
 
-        fn slot_start(&self, slot: &str) -> f64 {
-            if slot == "step_size" { self.lr } else { 0.0 }
-        }
+        fn slot_start(&self, slot: &str) -> f64 { if slot == "step_size" { self.lr } else { 0.0 } }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let direction = Direction::coupled(self.maximize, 0.0);
-            step.run(&RpropUpdate { direction, etas: self.etas, step_sizes: self.step_sizes })
+            let ((shrink, grow), (low, high)) = (self.etas, self.step_sizes);
+            step.apply(RpropFormula, [sign_of(self.maximize), 0.0, shrink, grow, low, high])
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct RpropUpdate {
-    direction: Direction<f64>,
-    etas: (f64, f64),
-    step_sizes: (f64, f64),
-}
+struct RpropFormula;
 
-impl Update<2> for RpropUpdate {
+impl Formula<6, 2> for RpropFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [prev, step_size]: [&mut [T]; 2]) {
-        let direction = self.direction.to::<T>();
-        let [shrink, grow, low, high] =
-            [self.etas.0, self.etas.1, self.step_sizes.0, self.step_sizes.1].map(T::from_f64);
-        for (((p, g), prev), size) in param.iter_mut().zip(grad).zip(prev).zip(step_size) {
-            let d = direction.of(*p, *g);
-            let same = d * *prev;
-            let factor = if same < T::ZERO { shrink } else { T::ONE };
-            let factor = if same > T::ZERO { grow } else { factor };
-            *size = (*size * factor).clamp(low, high);
-            let d = if same < T::ZERO { T::ZERO } else { d };
-            *p -= sign(d) * *size;
-            *prev = d;
-        }
+    fn apply<T: Real>(
+        [ascend, decay, shrink, grow, low, high]: [T; 6],
+        p: T,
+        g: T,
+        [prev, size]: [T; 2],
+    ) -> (T, [T; 2]) {
+        let d = p * decay + g * ascend;
+        let same = d * prev;
+        let factor = if same < T::ZERO { shrink } else { T::ONE };
+        let factor = if same > T::ZERO { grow } else { factor };
+        let size = (size * factor).clamp(low, high);
+        let d = if same < T::ZERO { T::ZERO } else { d };
+        (p - sign(d) * size, [d, size])
     }
-}
-
-/// -1, 0 or 1; NaN of NaN.
-#[inline(always)]
-pub(crate) fn sign<T: Real>(x: T) -> T {
-    let negative = if x < T::ZERO { -T::ONE } else { x };
-    if x > T::ZERO { T::ONE } else { negative }
 }

@@ -5,6 +5,7 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
+use crate::schedule::table::{check, schedule};
 use crate::sums::{WIDTH, total};
 use crate::update::sweep_alone;
 use namegrad_autograd::{Parameter, Tensor};
@@ -12,6 +13,7 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::HashMap;
+use std::ops::Bound;
 use std::panic::Location;
 
 /// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
@@ -53,7 +55,7 @@ use std::panic::Location;
 /// skipped for an optimizer with bad gradients only.
 #[derive(Clone, Debug)]
 pub struct GradScaler {
-    settings: Settings,
+    settings: GradScalerBuilder,
     /// A number of `f32`, as in PyTorch.
     scale: f64,
     /// The good steps since the scale last changed.
@@ -73,53 +75,29 @@ struct Seen {
     has_stepped: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Settings {
-    growth_factor: f64,
-    backoff_factor: f64,
-    growth_interval: u64,
-    enabled: bool,
-}
-
-/// A builder for [`GradScaler`]; see [`GradScaler::builder`].
-#[derive(Clone, Debug)]
-pub struct GradScalerBuilder {
-    init_scale: f64,
-    settings: Settings,
+schedule! {
+    /// A builder for [`GradScaler`]; see [`GradScaler::builder`].
+    #[derive(Clone, Debug)]
+    GradScalerBuilder {
+        /// The defaults.
+        new()
+        /// The first scale.
+        init_scale: f64 = 65536.0,
+        /// What the scale is multiplied by after `growth_interval` good steps.
+        growth_factor: f64 = 2.0 in (Bound::Excluded(1.0), Bound::Included(f64::MAX))
+            => "The growth factor must be > 1.0 and finite, got {}.",
+        /// What the scale is multiplied by after a skipped step.
+        backoff_factor: f64 = 0.5 in (Bound::Excluded(0.0), Bound::Excluded(1.0))
+            => "The backoff factor must be between 0.0 and 1.0, got {}.",
+        /// The number of good steps in a row after which the scale grows.
+        growth_interval: u64 = 2000 in 1.. => "The growth interval must be above 0.",
+        /// Whether anything is scaled. Otherwise, `scale` returns the loss, `step` is the step of the
+        /// optimizer, and the rest does nothing, so that one program trains with and without mixed precision.
+        enabled: bool = true,
+    }
 }
 
 impl GradScalerBuilder {
-    /// The first scale. Default: 65,536.
-    pub fn init_scale(mut self, init_scale: f64) -> Self {
-        self.init_scale = init_scale;
-        self
-    }
-
-    /// What the scale is multiplied by after `growth_interval` good steps. Default: 2.
-    pub fn growth_factor(mut self, growth_factor: f64) -> Self {
-        self.settings.growth_factor = growth_factor;
-        self
-    }
-
-    /// What the scale is multiplied by after a skipped step. Default: 0.5.
-    pub fn backoff_factor(mut self, backoff_factor: f64) -> Self {
-        self.settings.backoff_factor = backoff_factor;
-        self
-    }
-
-    /// The number of good steps in a row after which the scale grows. Default: 2,000.
-    pub fn growth_interval(mut self, growth_interval: u64) -> Self {
-        self.settings.growth_interval = growth_interval;
-        self
-    }
-
-    /// Whether anything is scaled. Otherwise, `scale` returns the loss, `step` is the step of the optimizer,
-    /// and the rest does nothing, so that one program trains with and without mixed precision. Default: true.
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.settings.enabled = enabled;
-        self
-    }
-
     /// Builds the scaler.
     ///
     /// # Errors
@@ -127,39 +105,18 @@ impl GradScalerBuilder {
     /// factor between 0 and 1, and the interval above 0.
     #[track_caller]
     pub fn build(self) -> Result<GradScaler> {
-        let GradScalerBuilder { init_scale, settings } = self;
-        settings.check()?;
-        check_scale(init_scale)?;
-        let scale = f64::from(init_scale as f32);
-        let (growth_tracker, taken, skipped) = (0, 0, 0);
-        Ok(GradScaler {
-            settings,
-            scale,
-            growth_tracker,
-            taken,
-            skipped,
-            scaled: false,
-            seen: HashMap::new(),
-        })
+        self.check()?;
+        check_scale(self.init_scale)?;
+        let scale = f64::from(self.init_scale as f32);
+        let (growth_tracker, taken, skipped, seen) = (0, 0, 0, HashMap::new());
+        Ok(GradScaler { settings: self, scale, growth_tracker, taken, skipped, scaled: false, seen })
     }
-}
 
-impl Settings {
     #[track_caller]
     fn check(&self) -> Result<()> {
-        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self;
-        let message = if !(*growth_factor > 1.0 && growth_factor.is_finite()) {
-            format!("The growth factor must be > 1.0 and finite, got {growth_factor:?}.")
-        } else if !(*backoff_factor > 0.0 && *backoff_factor < 1.0) {
-            format!("The backoff factor must be between 0.0 and 1.0, got {backoff_factor:?}.")
-        } else if *growth_interval == 0 {
-            "The growth interval must be above 0.".into()
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(ErrorKind::Value, OP, message).with_repair(
-            "GradScaler::builder().growth_factor(2.0).backoff_factor(0.5).growth_interval(2000).build()?",
-        ))
+        let repair =
+            "GradScaler::builder().growth_factor(2.0).backoff_factor(0.5).growth_interval(2000).build()?";
+        check(self, OP, 1).map_err(|error| error.with_repair(repair))
     }
 }
 
@@ -190,9 +147,7 @@ impl GradScaler {
 
     /// A builder, to change the defaults.
     pub fn builder() -> GradScalerBuilder {
-        let settings =
-            Settings { growth_factor: 2.0, backoff_factor: 0.5, growth_interval: 2000, enabled: true };
-        GradScalerBuilder { init_scale: 65536.0, settings }
+        GradScalerBuilder::new()
     }
 
     /// A loss, or any other tensor that `backward` starts from, times the scale. A loss of a half type
@@ -346,7 +301,7 @@ impl GradScaler {
             let message = "No inf checks were recorded prior to update.";
             return Err(wrong_order("update", message).with_repair("scaler.step(&mut optimizer)?"));
         }
-        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
+        let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
         if self.seen.values().all(|seen| seen.is_finite) {
             self.growth_tracker += 1;
             if self.growth_tracker >= growth_interval {

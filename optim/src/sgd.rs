@@ -1,10 +1,9 @@
 //! Stochastic gradient descent with momentum.
 
-use crate::direction::Direction;
+use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::{Error, ErrorKind, Result};
 
 optimizer! {
@@ -68,59 +67,51 @@ optimizer! {
         }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
-            let update = SgdUpdate::new(self, step.fresh);
-            if self.momentum == 0.0 { step.run::<0>(&update) } else { step.run::<1>(&update) }
+            let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *self;
+            let sign = sign_of(maximize);
+            if momentum == 0.0 {
+                return step.apply(PlainFormula, [sign, weight_decay, lr]);
+            }
+            // In the first step the momentum buffer becomes the gradient itself, undampened.
+            let (keep, take) = if step.fresh { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
+            let numbers = [sign, weight_decay, lr, keep, take, momentum];
+            if nesterov { step.apply(NesterovFormula, numbers) } else { step.apply(MomentumFormula, numbers) }
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct SgdUpdate {
-    direction: Direction<f64>,
-    lr: f64,
-    /// How much of the momentum buffer is kept.
-    keep: f64,
-    /// How much of the gradient enters the momentum buffer.
-    take: f64,
-    /// The momentum, if the step looks ahead along it.
-    ahead: Option<f64>,
-}
+struct PlainFormula;
 
-impl SgdUpdate {
-    /// In the first step the momentum buffer becomes the gradient itself, undampened.
-    fn new(options: &SgdOptions, first: bool) -> SgdUpdate {
-        let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *options;
-        let (keep, take) = if first { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
-        let direction = Direction::coupled(maximize, weight_decay);
-        SgdUpdate { direction, lr, keep, take, ahead: nesterov.then_some(momentum) }
-    }
-}
-
-/// Without momentum.
-impl Update<0> for SgdUpdate {
+impl Formula<3, 0> for PlainFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
-        let (direction, lr) = (self.direction.to::<T>(), T::from_f64(self.lr));
-        for (p, g) in param.iter_mut().zip(grad) {
-            *p -= lr * direction.of(*p, *g);
-        }
+    fn apply<T: Real>([sign, decay, lr]: [T; 3], p: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        (p - lr * (p * decay + g * sign), [])
     }
 }
 
-/// With momentum.
-impl Update<1> for SgdUpdate {
+struct MomentumFormula;
+
+impl Formula<6, 1> for MomentumFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [momentum_buffer]: [&mut [T]; 1]) {
-        let direction = self.direction.to::<T>();
-        let [lr, keep, take] = [self.lr, self.keep, self.take].map(T::from_f64);
-        for ((p, g), b) in param.iter_mut().zip(grad).zip(momentum_buffer) {
-            let d = direction.of(*p, *g);
-            *b = *b * keep + d * take;
-            *p -= lr
-                * match self.ahead {
-                    Some(momentum) => d + *b * T::from_f64(momentum),
-                    None => *b,
-                };
-        }
+    fn apply<T: Real>([sign, decay, lr, keep, take, _]: [T; 6], p: T, g: T, [b]: [T; 1]) -> (T, [T; 1]) {
+        let d = p * decay + g * sign;
+        let b = b * keep + d * take;
+        (p - lr * b, [b])
+    }
+}
+
+struct NesterovFormula;
+
+impl Formula<6, 1> for NesterovFormula {
+    #[inline(always)]
+    fn apply<T: Real>(
+        [sign, decay, lr, keep, take, momentum]: [T; 6],
+        p: T,
+        g: T,
+        [b]: [T; 1],
+    ) -> (T, [T; 1]) {
+        let d = p * decay + g * sign;
+        let b = b * keep + d * take;
+        (p - lr * (d + b * momentum), [b])
     }
 }

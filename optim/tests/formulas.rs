@@ -1,118 +1,205 @@
-//! Compares each optimizer with its formula, written out for one number in `f64`, for given gradients.
+//! Compares each optimizer with its formula by hand, and checks that the table of the tests and the lists of
+//! the library have every optimizer and every schedule.
 
+use crate::table::{Formula, Row, table};
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, NamedTensor, Result};
-use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
+use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
+use namegrad_optim::list::{AnyOptimizer, OPTIMIZERS, SCHEDULES};
+use namegrad_optim::schedule::Scheduler;
+use namegrad_optim::{Optimizer, Sgd};
+use serde_json::{Value as Json, json};
+use std::path::Path;
 
-const START: [f64; 6] = [1.5, -0.75, 0.25, -2.0, 0.5, 3.0];
-
-/// The gradient in step `t`, from 1. Every number is representable in `bf16`, so that all dtypes get the same
-/// numbers.
-fn gradient(t: usize) -> Vec<f64> {
-    (0..START.len()).map(|i| ((i * 5 + t * 3) % 7) as f64 / 4.0 - 0.75).collect()
+/// The optimizer of a row.
+pub(crate) fn optimizer(name: &str) -> &'static dyn AnyOptimizer {
+    let found = OPTIMIZERS.into_iter().find(|optimizer| optimizer.name() == name);
+    found.unwrap_or_else(|| panic!("namegrad_optim::list::OPTIMIZERS has no {name}"))
 }
 
-fn tensor(values: &[f64], dtype: DType) -> Result<NamedTensor> {
-    NamedTensor::from_slice(values, [("out", 2), ("in", 3)])?.to(dtype)
+/// The elements of a parameter at the start.
+fn start(n: usize) -> Vec<f64> {
+    (0..n).map(|i| (i as f64 * 0.1).cos()).collect()
 }
 
-/// Makes three steps with the optimizer and with `formula`, a function of the number of the step, the
-/// parameter and its gradient, for each element.
-fn compare<F: FnMut(i32, f64, f64) -> f64>(
-    optimizer: impl Fn(Parameter) -> Result<Box<dyn Optimizer>>,
-    formula: impl Fn() -> F,
-) -> Result<()> {
-    for (dtype, tolerance) in [(DType::F64, 1e-14), (DType::F32, 1e-6)] {
-        let parameter = Parameter::new(Tensor::constant(tensor(&START, dtype)?))?;
-        let mut optimizer = optimizer(parameter.clone())?;
-        let mut formulas: Vec<F> = START.iter().map(|_| formula()).collect();
-        let mut expected = START;
-        for t in 1..=3 {
-            parameter.set_grad(Some(Tensor::constant(tensor(&gradient(t), dtype)?)))?;
-            optimizer.step()?;
-            for ((p, g), formula) in expected.iter_mut().zip(gradient(t)).zip(&mut formulas) {
-                *p = formula(t as i32, *p, g);
-            }
-            for (found, expected) in parameter.tensor().to_vec::<f64>()?.iter().zip(&expected) {
-                let error = (found - expected).abs();
-                assert!(error <= tolerance * (1.0 + expected.abs()), "step {t}, {dtype}: {found} {expected}");
+/// The gradient in step `t`. Its matrices have full rank: the singular vectors of others, for the values that
+/// are 0, are those of roundings.
+fn gradient(n: usize, t: u64) -> Vec<f64> {
+    (0..n as u64).map(|i| ((i * i * 7 + t * 13) as f64 * 0.37).sin()).collect()
+}
+
+/// The forms of a row, each descending, and ascending with a weight decay.
+fn forms(row: &Row) -> Vec<Json> {
+    let defaults = optimizer(row.name).defaults();
+    let with = |form: &Json, name: &str, value: Json| {
+        let mut form = form.clone();
+        if defaults.rows().iter().any(|row| row.name == name) {
+            form[name] = value;
+        }
+        form
+    };
+    let up =
+        row.forms.iter().map(|form| with(&with(form, "maximize", true.into()), "weight_decay", 0.01.into()));
+    row.forms.iter().cloned().chain(up).collect()
+}
+
+fn check(row: &Row, formula: &Formula, options: &Json, sizes: &'static [usize], dtype: DType) -> Result<()> {
+    let n = sizes.iter().product();
+    let tensor = |numbers: &[f64]| NamedTensor::from_slice(numbers, sizes)?.to(dtype);
+    let parameter = Parameter::new(Tensor::constant(tensor(&start(n))?))?;
+    let mut optimizer = optimizer(row.name).build(std::slice::from_ref(&parameter), options)?;
+    let mut steps = (formula.steps)(options, sizes);
+    let mut expected = vec![vec![0.0; n]; formula.slots.len() + 1];
+    expected[0] = start(n);
+    let epsilon = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    for t in 1..=if n < 100 { 8 } else { 3 } {
+        let gradient = gradient(n, t);
+        parameter.set_grad(Some(Tensor::constant(tensor(&gradient)?)))?;
+        optimizer.step()?;
+        steps(t, &gradient, &mut expected);
+        let state = optimizer.state_dict();
+        let slots = &state.groups[0].parameters[0].slots;
+        for (k, expected) in expected.iter().enumerate() {
+            let found = match k {
+                0 => parameter.tensor().to_vec::<f64>()?,
+                _ => match slots.get(formula.slots[k - 1]) {
+                    Some(slot) => slot.to_vec::<f64>()?,
+                    None => continue,
+                },
+            };
+            let tolerance = t as f64 * formula.tolerance.filter(|_| k == 0).unwrap_or(16.0 * epsilon);
+            assert_eq!(found.len(), expected.len());
+            for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+                assert!(
+                    (a - b).abs() <= tolerance * (1.0 + b.abs()),
+                    "{} {options}, {dtype} {sizes:?}, step {t}, tensor {k}: {a} is not {b} at {i}",
+                    row.name
+                );
             }
         }
-        let after = parameter.tensor();
-        assert_eq!((after.dtype(), after.shape().names), (dtype, tensor(&START, dtype)?.names().clone()));
     }
     Ok(())
 }
 
 #[test]
-fn plain_sgd() -> Result<()> {
-    compare(|p| Ok(Box::new(Sgd::builder([p]).lr(0.1).build()?)), || |_, p, g| p - 0.1 * g)
+fn steps_follow_the_formula() -> Result<()> {
+    for row in table() {
+        let Some(formula) = &row.formula else { continue };
+        for (number, options) in forms(&row).iter().enumerate() {
+            for sizes in formula.sizes {
+                let is_long = sizes.iter().product::<usize>() > 1000;
+                for dtype in [DType::F64, DType::F32] {
+                    // In f32, rounding decides some signs of a long parameter.
+                    let has_signs = row.name == "Lion" && dtype == DType::F32;
+                    if !(is_long && (number > 0 || has_signs)) {
+                        check(&row, formula, options, sizes, dtype)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names in the sources of the library that stand at the start of a line with this indentation, before
+/// these words.
+fn declared(folder: &str, before: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
+    let mut names = Vec::new();
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if !path.extension().is_some_and(|extension| extension == "rs") {
+            continue;
+        }
+        for block in std::fs::read_to_string(path).unwrap().split("! {\n    /// ").skip(1) {
+            let name = block.lines().find_map(|line| {
+                let name = line.strip_prefix("    ")?.strip_suffix(before)?;
+                name.chars().all(char::is_alphanumeric).then(|| name.to_string())
+            });
+            names.extend(name);
+        }
+    }
+    names.sort();
+    names
+}
+
+fn sorted(names: impl IntoIterator<Item = &'static str>) -> Vec<String> {
+    let mut names: Vec<String> = names.into_iter().map(String::from).collect();
+    names.sort();
+    names
 }
 
 #[test]
-fn sgd_with_momentum_dampening_and_decay() -> Result<()> {
-    let optimizer = |p| Sgd::builder([p]).lr(0.1).momentum(0.9).dampening(0.25).weight_decay(0.01).build();
-    compare(
-        |p| Ok(Box::new(optimizer(p)?)),
-        || {
-            let mut b = 0.0;
-            move |t, p, g| {
-                let d = g + 0.01 * p;
-                b = if t == 1 { d } else { 0.9 * b + 0.75 * d };
-                p - 0.1 * b
-            }
-        },
-    )
-}
-
-#[test]
-fn nesterov_that_ascends() -> Result<()> {
-    compare(
-        |p| Ok(Box::new(Sgd::builder([p]).lr(0.1).momentum(0.9).nesterov(true).maximize(true).build()?)),
-        || {
-            let mut b = 0.0;
-            move |_, p, g| {
-                b = 0.9 * b - g;
-                p - 0.1 * (0.9 * b - g)
-            }
-        },
-    )
-}
-
-/// Adam as in its paper: `m` and `v` are corrected before they are used.
-fn adam(decay: f64, decoupled: f64, amsgrad: bool) -> impl FnMut(i32, f64, f64) -> f64 {
-    let (mut m, mut v, mut max) = (0.0, 0.0, 0.0);
-    move |t, p, g| {
-        let p = p * (1.0 - 0.1 * decoupled);
-        let d: f64 = g + decay * p;
-        m = 0.8 * m + 0.2 * d;
-        v = 0.95 * v + 0.05 * d * d;
-        max = f64::max(max, v);
-        let second = if amsgrad { max } else { v };
-        p - 0.1 * (m / (1.0 - 0.8f64.powi(t))) / ((second / (1.0 - 0.95f64.powi(t))).sqrt() + 1e-3)
+fn every_optimizer_is_listed_and_tested() {
+    let listed = sorted(OPTIMIZERS.iter().map(|optimizer| optimizer.name()));
+    assert_eq!(declared("", "Options {"), listed, "namegrad_optim::list::OPTIMIZERS");
+    assert_eq!(sorted(table().iter().map(|row| row.name)), listed, "the table of the tests");
+    let face = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
+    for name in listed {
+        assert!(face.contains(&format!("{name}, {name}Options")), "lib.rs does not export {name}");
+        assert!(face.contains(&format!("[`{name}`]")), "the table of lib.rs has no {name}");
     }
 }
 
 #[test]
-fn adam_with_decay() -> Result<()> {
-    let optimizer = |p| Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.05).build();
-    compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.05, 0.0, false))
+fn every_schedule_is_listed() {
+    let mut declared = declared("schedule", " {");
+    declared.retain(|name| name != "ReduceOnPlateauBuilder");
+    let listed: Vec<&'static str> = SCHEDULES.iter().map(|make| make().name()).collect();
+    assert_eq!(declared, sorted(listed), "namegrad_optim::list::SCHEDULES");
+    let tried: Vec<&str> = crate::schedules::every().iter().map(|[schedule, _]| schedule.name()).collect();
+    assert!(declared.iter().all(|name| tried.contains(&name.as_str())), "tests/schedules.rs: {tried:?}");
 }
 
+/// A number outside of its range is refused when the optimizer is built.
 #[test]
-fn adam_with_amsgrad() -> Result<()> {
-    let optimizer = |p| Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).amsgrad(true).build();
-    compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.0, 0.0, true))
+fn hyperparameters_out_of_range_are_refused() -> Result<()> {
+    for entry in OPTIMIZERS {
+        let matrix = Parameter::new(Tensor::constant(NamedTensor::ones([2, 2])?))?;
+        entry.build(std::slice::from_ref(&matrix), &json!({}))?;
+        let defaults = entry.defaults();
+        for (row, range) in defaults.rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
+            let name = defaults.rows()[row].name;
+            for index in 0..defaults.value(row).count() {
+                for number in range.outside() {
+                    let parameters = vec![matrix.clone().into()];
+                    let built = entry.build_with(vec![parameters], &|_, rows| {
+                        rows.value_mut(row).set_number(index, number);
+                        Ok(())
+                    });
+                    let error = built.err().unwrap_or_else(|| panic!("{}.{name}: {number}", entry.name()));
+                    let found = (error.kind(), error.location().file());
+                    assert_eq!(found, (ErrorKind::Value, file!()), "{error}");
+                    let shown = [format!("{number}"), format!("{number:?}")];
+                    assert!(shown.iter().any(|shown| error.message().contains(shown)), "{error}: {number}");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
+/// A number outside of its range is refused when the scheduler is made.
 #[test]
-fn adamw() -> Result<()> {
-    let optimizer = |p| AdamW::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).build();
-    compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.0, 0.5, false))?;
-    let adam_form = |p| {
-        Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).decoupled_weight_decay(true)
-    };
-    compare(|p| Ok(Box::new(adam_form(p).build()?)), || adam(0.0, 0.5, false))
+fn options_of_schedules_out_of_range_are_refused() -> Result<()> {
+    for make in SCHEDULES {
+        let parameter = Parameter::new(Tensor::constant(NamedTensor::ones([1])?))?;
+        let mut optimizer = Sgd::new([parameter])?;
+        Scheduler::new(make(), &mut optimizer)?;
+        for (row, range) in make().rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
+            for number in range.outside() {
+                let mut schedule = make();
+                schedule.value_mut(row).set_number(0, number);
+                let (name, option) = (schedule.name(), schedule.rows()[row].name);
+                let error = match Scheduler::new(schedule, &mut optimizer) {
+                    Err(error) => error,
+                    Ok(_) => panic!("{name}.{option}: {number}"),
+                };
+                assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
+                assert!(error.repair().is_some_and(|repair| repair.starts_with(name)), "{error}");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A gradient that is a view in another order of memory gives the same step.
@@ -132,5 +219,16 @@ fn the_order_of_memory_does_not_matter() -> Result<()> {
         results.push(parameter.tensor().to_vec::<f64>()?);
     }
     assert!(results.iter().all(|result| *result == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]), "{results:?}");
+    Ok(())
+}
+
+/// The directions of LAMB's first step are those of the signs, also for a parameter of zeros.
+#[test]
+fn a_parameter_of_zeros_moves_with_lamb() -> Result<()> {
+    let parameter = Parameter::new(Tensor::constant(NamedTensor::zeros([2])?.to(DType::F64)?))?;
+    parameter.set_grad(Some(Tensor::constant(NamedTensor::from_slice(&[1.0, -1.0], [2])?)))?;
+    let options = json!({"lr": 0.5, "eps": 0.0});
+    optimizer("Lamb").build(std::slice::from_ref(&parameter), &options)?.step()?;
+    assert!(parameter.tensor().to_vec::<f64>()?[0] < -0.49);
     Ok(())
 }

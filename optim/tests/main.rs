@@ -9,3 +9,4 @@ mod formulas;
 mod groups_and_state;
 mod scaler;
 mod schedules;
+mod table;

@@ -36,7 +36,7 @@ type Boxed = Box<dyn Schedule>;
 type Function = Box<dyn Fn(f64) -> f64 + Send + Sync>;
 
 /// Every schedule, made twice with the same settings.
-fn every() -> Vec<[Boxed; 2]> {
+pub(crate) fn every() -> Vec<[Boxed; 2]> {
     fn twice<S: Schedule + 'static>(make: impl Fn() -> S) -> [Boxed; 2] {
         [Box::new(make()), Box::new(make())]
     }

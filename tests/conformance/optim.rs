@@ -1,70 +1,54 @@
-//! `optim.*`: some steps with given gradients, and the parameters after them. A new optimizer is one row of
-//! [`run`]. L-BFGS computes its gradients from an [`objective`]; clipping is one call.
+//! `optim.*`: some steps with given gradients, and the parameters after them. The optimizers are those of
+//! the library's list. L-BFGS computes its gradients from an [`objective`]; clipping is one call.
 
 use crate::call::{Answer, missing};
 use crate::case::{Case, Output, scalar};
 use crate::compare;
 use namegrad::core::{NamedTensor, Scalar};
-use namegrad::optim::{
-    AdadeltaOptions, AdafactorOptions, AdagradOptions, AdamOptions, AdamWOptions, AdamaxOptions, AsgdOptions,
-    Builder, ClipGradNormOptions, LbfgsOptions, Method, MuonOptions, NAdamOptions, Optimizer, RAdamOptions,
-    RmsPropOptions, RpropOptions, SgdOptions, clip_grad_norm_with_, clip_grad_value_,
-};
+use namegrad::optim::list::{AnyOptimizer, OPTIMIZERS};
+use namegrad::optim::rows::Rows;
+use namegrad::optim::{ClipGradNormOptions, Listed, clip_grad_norm_with_, clip_grad_value_};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 
 /// Runs the case and returns what differs.
 pub(crate) fn run(case: &Case) -> Answer<Option<String>> {
     match case.op.as_str() {
-        "optim.sgd" => descend::<SgdOptions>(case),
-        "optim.adam" => descend::<AdamOptions>(case),
-        "optim.adamw" => descend::<AdamWOptions>(case),
-        "optim.nadam" => descend::<NAdamOptions>(case),
-        "optim.radam" => descend::<RAdamOptions>(case),
-        "optim.adamax" => descend::<AdamaxOptions>(case),
-        "optim.adagrad" => descend::<AdagradOptions>(case),
-        "optim.adadelta" => descend::<AdadeltaOptions>(case),
-        "optim.rmsprop" => descend::<RmsPropOptions>(case),
-        "optim.rprop" => descend::<RpropOptions>(case),
-        "optim.asgd" => descend::<AsgdOptions>(case),
-        "optim.adafactor" => descend::<AdafactorOptions>(case),
-        "optim.muon" => descend::<MuonOptions>(case),
         "optim.lbfgs" => minimize(case),
         "optim.clip_grad_norm_" => clip_norm(case),
         "optim.clip_grad_value_" => clip_value(case),
-        _ => missing("no row"),
+        op => match OPTIMIZERS.iter().find(|entry| op == format!("optim.{}", entry.name().to_lowercase())) {
+            Some(entry) => descend(*entry, case),
+            None => missing("no optimizer"),
+        },
     }
 }
 
 /// The arguments that are not hyperparameters.
 const OF_THE_CASE: [&str; 5] = ["steps", "checkpoints", "param_groups", "params", "objective"];
 
-/// `base` with the hyperparameters of the case, which have the same names in PyTorch and here. `None` is a
-/// default.
-fn hyperparameters<M: Method>(base: M, args: &Map<String, Json>) -> Answer<M> {
-    let Ok(Json::Object(mut all)) = serde_json::to_value(base) else { return missing("hyperparameters") };
+/// The hyperparameters of the case, which have the same names in PyTorch and here. `None` is a default.
+fn hyperparameters(args: &Map<String, Json>) -> Map<String, Json> {
     let given = args.iter().filter(|(key, value)| !OF_THE_CASE.contains(&key.as_str()) && !value.is_null());
-    all.extend(given.map(|(key, value)| (key.clone(), value.clone())));
-    serde_json::from_value(Json::Object(all)).or_else(|error| missing(error.to_string()))
+    given.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn descend<M: Method + Default>(case: &Case) -> Answer<Option<String>> {
+fn descend(entry: &dyn AnyOptimizer, case: &Case) -> Answer<Option<String>> {
     let parameters = parameters(case)?;
-    let method: M = hyperparameters(M::default(), &case.args)?;
-    let mut optimizer = match case.args.get("param_groups").and_then(Json::as_array) {
-        None => Builder::new(parameters.clone(), method).build()?,
-        Some(groups) => {
-            let mut builder = Builder::new([], method.clone());
-            for group in groups {
-                let own = group.as_object().expect("a group is an object");
-                let members = own["params"].as_array().into_iter().flatten().filter_map(Json::as_u64);
-                let members: Vec<Parameter> = members.map(|k| parameters[k as usize].clone()).collect();
-                let own = hyperparameters(method.clone(), own)?;
-                builder = builder.group(members, |method| *method = own);
-            }
-            builder.build()?
+    let common = hyperparameters(&case.args);
+    let mut groups = vec![parameters.iter().cloned().map(Listed::from).collect()];
+    let mut options = vec![common.clone()];
+    if let Some(own) = case.args.get("param_groups").and_then(Json::as_array) {
+        (groups, options) = (Vec::new(), Vec::new());
+        for own in own {
+            let own = own.as_object().expect("a group is an object");
+            let members = own["params"].as_array().into_iter().flatten().filter_map(Json::as_u64);
+            groups.push(members.map(|k| parameters[k as usize].clone().into()).collect());
+            options.push(common.clone().into_iter().chain(hyperparameters(own)).collect());
         }
-    };
+    }
+    let read = |group: usize, rows: &mut dyn Rows| rows.read(&Json::Object(options[group].clone()));
+    let mut optimizer = entry.build_with(groups, &read)?;
     for (number, gradients) in case.grads.iter().enumerate() {
         for (parameter, gradient) in parameters.iter().zip(gradients) {
             parameter.set_grad(gradient.as_ref().map(|gradient| gradient.tensor()).transpose()?)?;
@@ -103,8 +87,10 @@ fn minimize(case: &Case) -> Answer<Option<String>> {
     let p = Parameter::new(case.inputs[0].tensor()?)?;
     let given = case.inputs[1..].iter().map(|input| input.tensor()).collect::<Result<Vec<Tensor>>>()?;
     let name = case.args["objective"].as_str().unwrap_or_default();
-    let method = hyperparameters(LbfgsOptions::default(), &case.args)?;
-    let mut optimizer = Builder::new([p.clone()], method).build()?;
+    let Some(entry) = OPTIMIZERS.iter().find(|entry| entry.name() == "Lbfgs") else {
+        return missing("Lbfgs");
+    };
+    let mut optimizer = entry.build(std::slice::from_ref(&p), &Json::Object(hyperparameters(&case.args)))?;
     for step in 1..=case.args["steps"].as_u64().unwrap_or_default() {
         let loss = optimizer.step_with(&mut || objective(name, &p.tensor(), &given))?;
         let loss = loss.item::<f64>()?;

@@ -3,13 +3,12 @@
 use crate::common::Model;
 use namegrad::core::random::{Generator, random_state};
 use namegrad::data::{Loader, TensorDataset};
+use namegrad::optim::AveragedModel;
+use namegrad::optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
-use namegrad::optim::{
-    Adadelta, Adafactor, Adagrad, Adamax, Asgd, AveragedModel, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam,
-    RAdam, RmsProp, Rprop,
-};
 use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
+use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
 /// A model with a weight in another order in memory than the file.
@@ -22,42 +21,38 @@ fn model() -> Result<Model> {
     Ok(model)
 }
 
-type Build = fn(Vec<(String, Parameter)>) -> Result<Box<dyn Optimizer>>;
+/// Options that keep more tensors than the defaults, and learning rates for this run.
+fn options(name: &str) -> Json {
+    match name {
+        "Sgd" => json!({"lr": 0.05, "momentum": 0.9}),
+        "Asgd" => json!({"lr": 0.05, "t0": 3.0}),
+        "Adam" => json!({"lr": 0.01, "amsgrad": true}),
+        "Adagrad" => json!({"lr": 0.05, "lr_decay": 0.01}),
+        "RmsProp" => json!({"lr": 0.01, "centered": true, "momentum": 0.5}),
+        "Lbfgs" => json!({"lr": 0.5, "max_iter": 3, "history_size": 4, "line_search_fn": "strong_wolfe"}),
+        _ => json!({"lr": 0.01}),
+    }
+}
 
-/// Every optimizer, with the options that keep the most.
+type Build = Box<dyn Fn(Vec<(String, Parameter)>) -> Result<Box<dyn Optimizer>>>;
+
+/// Every optimizer.
 fn every() -> Vec<(&'static str, Build)> {
-    macro_rules! every {
-        ($($Optimizer:ident $(.$option:ident($value:expr))*;)*) => {
-            vec![$((stringify!($Optimizer), |parameters| {
-                Ok(Box::new($Optimizer::builder_named(parameters)$(.$option($value))*.build()?))
-            })),*]
+    let row = |entry: &'static dyn AnyOptimizer| {
+        let build = move |named: Vec<(String, Parameter)>| {
+            let group = named.into_iter().map(Into::into).collect();
+            entry.build_with(vec![group], &|_, rows| rows.read(&options(entry.name())))
         };
-    }
-    every! {
-        Sgd.lr(0.05).momentum(0.9);
-        Asgd.lr(0.05).t0(3.0);
-        Adam.lr(0.01).amsgrad(true);
-        AdamW.lr(0.01);
-        NAdam.lr(0.01);
-        RAdam.lr(0.01);
-        Adamax.lr(0.01);
-        Adagrad.lr(0.05).lr_decay(0.01);
-        Adadelta.lr(1.0);
-        RmsProp.lr(0.01).centered(true).momentum(0.5);
-        Rprop.lr(0.01);
-        Adafactor.lr(0.05);
-        Muon.lr(0.02);
-        Lamb.lr(0.02);
-        Lion.lr(0.005);
-        Lbfgs.lr(0.5).max_iter(3).history_size(4).line_search_fn(Some(LineSearch::StrongWolfe));
-    }
+        (entry.name(), Box::new(build) as Build)
+    };
+    OPTIMIZERS.into_iter().map(row).collect()
 }
 
 const SAMPLES: usize = 20;
 const BATCH: usize = 6;
 
 /// A run that is saved after each step, if there is a folder, and ends when `stop` steps are made.
-fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Result<(Vec<u64>, Vec<f64>)> {
+fn run(dtype: DType, build: &Build, folder: Option<&PathBuf>, stop: u64) -> Result<(Vec<u64>, Vec<f64>)> {
     manual_seed(7);
     let data = Tensor::randn([("N", SAMPLES), ("in", 3)])?.to(dtype)?;
     let model = model()?;
@@ -157,13 +152,13 @@ fn in_a_process_of_its_own() {
 fn a_resumed_run_has_the_same_bits() -> Result<()> {
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         for (name, build) in every() {
-            let whole = run(dtype, build, None, 11)?;
+            let whole = run(dtype, &build, None, 11)?;
             let folder = folder(name);
             // Interrupted before the first step, within an epoch, at its end, and twice at the same place.
             for stop in [0, 1, 3, 4, 4, 9] {
-                run(dtype, build, Some(&folder), stop)?;
+                run(dtype, &build, Some(&folder), stop)?;
             }
-            let resumed = run(dtype, build, Some(&folder), 11)?;
+            let resumed = run(dtype, &build, Some(&folder), 11)?;
             assert_eq!(resumed.1, whole.1, "losses of {name} in {dtype}");
             assert_eq!(resumed.0, whole.0, "parameters of {name} in {dtype}");
             std::fs::remove_dir_all(&folder).unwrap();

@@ -126,7 +126,7 @@ impl AveragedModelBuilder<'_> {
         mut self,
         formula: impl Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync + 'static,
     ) -> Self {
-        self.rule = Rule::Formula(Box::new(formula));
+        self.rule = Rule::Custom(Box::new(formula));
         self
     }
 
@@ -214,7 +214,7 @@ impl AveragedModel {
         check(&self.parameters, &values)?;
         check(&self.buffers, &buffers)?;
         // Only the user's formula or weight can fail in the middle.
-        let before = matches!(self.rule, Rule::Formula(_) | Rule::Weight(_));
+        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_));
         let before = before.then(|| (self.parameters.clone(), self.buffers.clone()));
         let result = self.add(&values, &buffers);
         if let (Err(_), Some((parameters, buffers))) = (&result, before) {

@@ -1,13 +1,13 @@
 //! [`Rule`], the formula of an average.
 
 use super::state::Averaged;
+use crate::formula::{Elementwise, Formula};
 use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 
 type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
-type Formula = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
+type AverageFn = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
 
 /// How a value is included in an average of `n` others.
 pub(super) enum Rule {
@@ -17,7 +17,7 @@ pub(super) enum Rule {
     Ema(f64),
     /// The value has this weight.
     Weight(Weight),
-    Formula(Formula),
+    Custom(AverageFn),
 }
 
 impl Rule {
@@ -26,7 +26,7 @@ impl Rule {
             Rule::Equal => "equal",
             Rule::Ema(_) => "ema",
             Rule::Weight(_) => "weight",
-            Rule::Formula(_) => "avg_fn",
+            Rule::Custom(_) => "avg_fn",
         }
     }
 
@@ -80,16 +80,25 @@ impl Averaged {
         } else {
             let value = value.to(dtype)?.contiguous()?;
             match rule {
-                Rule::Equal => update_tensors(&Mean(n as f64 + 1.0), &mut self.value, &value, [])?,
-                Rule::Ema(decay) => update_tensors(&Lerp(1.0 - decay), &mut self.value, &value, [])?,
-                Rule::Weight(weight) => {
-                    update_tensors(&Lerp(weight_at(weight, n)?), &mut self.value, &value, [])?
-                }
-                Rule::Formula(_) => self.value = self.by_formula(rule, &value)?,
+                Rule::Equal => self.update(MeanFormula, [n as f64 + 1.0], &value)?,
+                Rule::Ema(decay) => self.lerp(1.0 - decay, &value)?,
+                Rule::Weight(weight) => self.lerp(weight_at(weight, n)?, &value)?,
+                Rule::Custom(_) => self.value = self.by_formula(rule, &value)?,
             }
         }
         self.count += 1;
         Ok(())
+    }
+
+    fn update<F: Formula<1, 0>>(&mut self, formula: F, numbers: [f64; 1], value: &NamedTensor) -> Result<()> {
+        update_tensors(&Elementwise::new(formula, numbers), &mut self.value, value, [])
+    }
+
+    fn lerp(&mut self, weight: f64, value: &NamedTensor) -> Result<()> {
+        match weight.abs() < 0.5 {
+            true => self.update(NearFormula, [weight], value),
+            false => self.update(FarFormula, [weight], value),
+        }
     }
 
     /// The average of integers, such as a number of batches, before it is rounded towards 0.
@@ -100,12 +109,12 @@ impl Averaged {
             Rule::Ema(decay) => own.mul(*decay)?.add(&value.mul(1.0 - decay)?),
             Rule::Equal => value.sub(&own)?.div(n as f64 + 1.0)?.add(&own),
             Rule::Weight(weight) => value.sub(&own)?.mul(weight_at(weight, n)?)?.add(&own),
-            Rule::Formula(_) => self.by_formula(rule, &value),
+            Rule::Custom(_) => self.by_formula(rule, &value),
         }
     }
 
     fn by_formula(&self, rule: &Rule, value: &NamedTensor) -> Result<NamedTensor> {
-        let Rule::Formula(formula) = rule else { return Ok(value.clone()) };
+        let Rule::Custom(formula) = rule else { return Ok(value.clone()) };
         let average = formula(&self.value, value, self.count)?;
         if average.sizes() != self.value.sizes() {
             let message =
@@ -117,34 +126,31 @@ impl Averaged {
 }
 
 /// `x += (g - x) / n`, in the form of PyTorch.
-struct Mean(f64);
+struct MeanFormula;
 
-impl Update<0> for Mean {
+impl Formula<1, 0> for MeanFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
-        let n = T::from_f64(self.0);
-        for (x, g) in x.iter_mut().zip(g) {
-            *x += (*g - *x) / n;
-        }
+    fn apply<T: Real>([n]: [T; 1], x: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x + (g - x) / n, [])
     }
 }
 
-/// `x += w (g - x)`, in the form of PyTorch, which is exact at both ends.
-struct Lerp(f64);
+/// `x += w (g - x)`, in the form of PyTorch, which is exact at both ends: this one for a small `w`.
+struct NearFormula;
 
-impl Update<0> for Lerp {
+impl Formula<1, 0> for NearFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
-        let w = T::from_f64(self.0);
-        if self.0.abs() < 0.5 {
-            for (x, g) in x.iter_mut().zip(g) {
-                *x += w * (*g - *x);
-            }
-        } else {
-            let rest = T::ONE - w;
-            for (x, g) in x.iter_mut().zip(g) {
-                *x = *g - (*g - *x) * rest;
-            }
-        }
+    fn apply<T: Real>([w]: [T; 1], x: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x + w * (g - x), [])
+    }
+}
+
+/// [`NearFormula`] for a large `w`.
+struct FarFormula;
+
+impl Formula<1, 0> for FarFormula {
+    #[inline(always)]
+    fn apply<T: Real>([w]: [T; 1], x: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        (g - (g - x) * (T::ONE - w), [])
     }
 }

@@ -218,8 +218,8 @@ impl Optimizer for Engine {
 
     fn state_dict(&self) -> OptimizerState {
         let groups = self.members.iter().enumerate().map(|(group, members)| GroupState {
-            // Those that were changed through `groups_mut` may have no JSON form. The reason is in their place
-            // then, and is the error of saving or loading the state.
+            // Those that were changed through `groups_mut` may have no JSON form. The reason is in their
+            // place then, and is the error of saving or loading the state.
             hyperparameters: self.groups.to_json(group).unwrap_or_else(|error| error.message().into()),
             parameters: members.iter().map(Member::state).collect(),
         });

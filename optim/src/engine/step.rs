@@ -61,9 +61,9 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
         self.step.each(&mut |group, own| f(&methods[group], own))
     }
 
-    /// Like [`each`](Self::each), for updates that do not depend on each other: several parameters are updated
-    /// at the same time, and long ones by several threads. Use `each` for updates of large products, which use
-    /// all threads themselves. If `f` fails, other parameters are changed.
+    /// Like [`each`](Self::each), for updates that do not depend on each other: several parameters are
+    /// updated at the same time, and long ones by several threads. Use `each` for updates of large products,
+    /// which use all threads themselves. If `f` fails, other parameters are changed.
     ///
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.

@@ -1,6 +1,6 @@
 //! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
 
-use super::{GradScaler, Settings, check_scale};
+use super::{GradScaler, GradScalerBuilder, check_scale};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
@@ -49,7 +49,7 @@ impl GradScaler {
     /// Everything that the next steps depend on, between an [`update`](Self::update) and the next
     /// [`scale`](Self::scale).
     pub fn state_dict(&self) -> GradScalerState {
-        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
+        let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
         GradScalerState {
             scale: self.scale,
             growth_factor,
@@ -72,7 +72,8 @@ impl GradScaler {
             return Ok(());
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = *state;
-        let settings = Settings { growth_factor, backoff_factor, growth_interval, enabled: true };
+        let settings =
+            GradScalerBuilder { growth_factor, backoff_factor, growth_interval, ..self.settings.clone() };
         let damaged = |error: Error| error.of("load_state_dict").context("the state is damaged: ");
         settings.check().map_err(damaged)?;
         check_scale(state.scale).map_err(damaged)?;

@@ -51,32 +51,26 @@
 //! # Your own schedule
 //! Give a function to [`Lambda`], or implement [`Schedule`].
 
-mod average;
 mod combined;
-mod cosine;
 mod cycle;
-mod decay;
-mod function;
+mod factors;
 mod per_group;
 mod plateau;
-mod ramp;
 mod scheduler;
 mod state;
+pub(crate) mod table;
 
-pub use average::SwaLr;
-pub use combined::{Chained, Sequence, Warmup};
-pub use cosine::{Cosine, CosineRestarts};
-pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode};
-pub use decay::{Exponential, MultiStep, StepDecay};
-pub use function::{Lambda, Multiplicative};
+pub use combined::{Chained, Lambda, Multiplicative, Sequence, Warmup};
+pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode, SwaLr};
+pub use factors::{
+    Constant, Cosine, CosineRestarts, Exponential, LinearRamp, MultiStep, Polynomial, StepDecay,
+};
 pub use per_group::PerGroup;
 pub use plateau::{Mode, ReduceOnPlateau, ReduceOnPlateauBuilder, ThresholdMode};
-pub use ramp::{Constant, LinearRamp, Polynomial};
 pub use scheduler::Scheduler;
 pub use state::SchedulerState;
 
 use namegrad_core::{Error, ErrorKind, Result};
-use serde::Serialize;
 
 /// A learning rate as a function of the step.
 ///
@@ -94,8 +88,8 @@ use serde::Serialize;
 /// struct InverseSqrt;
 ///
 /// impl Schedule for InverseSqrt {
-///     fn lr(&self, step: f64, base: f64, _group: usize) -> f64 {
-///         base / (1.0 + step).sqrt()
+///     fn factor(&self, step: f64) -> f64 {
+///         1.0 / (1.0 + step).sqrt()
 ///     }
 /// }
 ///
@@ -118,8 +112,16 @@ use serde::Serialize;
 /// assert_eq!([rates[0], rates[100]], [0.1, 0.0]);
 /// ```
 pub trait Schedule: Send + Sync {
-    /// The learning rate of a group after `step` steps.
-    fn lr(&self, step: f64, base: f64, group: usize) -> f64;
+    /// The learning rate after `step` steps, divided by `base`. By default, it is 1.
+    fn factor(&self, _step: f64) -> f64 {
+        1.0
+    }
+
+    /// The learning rate of a group after `step` steps. By default, it is `base` times the
+    /// [`factor`](Self::factor).
+    fn lr(&self, step: f64, base: f64, _group: usize) -> f64 {
+        base * self.factor(step)
+    }
 
     /// The momentum of a group after `step` steps, if the schedule changes the momentum.
     fn momentum(&self, _step: f64, _group: usize) -> Option<f64> {
@@ -199,6 +201,9 @@ pub trait Schedule: Send + Sync {
 }
 
 impl<S: Schedule + ?Sized> Schedule for Box<S> {
+    fn factor(&self, step: f64) -> f64 {
+        (**self).factor(step)
+    }
     fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
         (**self).lr(step, base, group)
     }
@@ -236,37 +241,7 @@ fn replay(schedule: &dyn Schedule, step: f64, base: f64, group: usize) -> f64 {
     (0..=step as u64).fold(base, |last, step| schedule.next(step as f64, last, base, group))
 }
 
-/// The fields of a schedule as [`Schedule::settings`].
-fn settings_of(schedule: &impl Serialize) -> serde_json::Value {
-    // A struct of numbers always has a JSON form.
-    serde_json::to_value(schedule).unwrap_or_default()
-}
-
 /// Returns an error if a setting does not hold.
 fn require(holds: bool, op: &'static str, message: impl FnOnce() -> String, repair: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, op, message()).with_repair(repair)) }
 }
-
-/// Checks that a number of steps is not 0.
-fn positive(op: &'static str, what: &str, value: u64, repair: &str) -> Result<()> {
-    require(value > 0, op, || format!("expected positive integer {what}, but got {value}"), repair)
-}
-
-/// Checks that a number is finite.
-fn finite(op: &'static str, what: &str, value: f64, repair: &str) -> Result<()> {
-    require(value.is_finite(), op, || format!("{what} must be finite, but is {value:?}"), repair)
-}
-
-/// Generates setters, which convert what they are given to the type of the field.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $ty:ty),* $(,)?) => {
-        $(
-            $(#[$doc])*
-            pub fn $name(mut self, $name: $ty) -> Self {
-                self.$name = $name.into();
-                self
-            }
-        )*
-    };
-}
-use setters;

@@ -1,9 +1,5 @@
 //! [`PerGroup`], a number for all groups or one for each.
 
-use super::require;
-use namegrad_core::Result;
-use serde::Serialize;
-
 /// A number for all groups of parameters, or one for each.
 ///
 /// ```
@@ -11,8 +7,7 @@ use serde::Serialize;
 /// let for_all = OneCycle::new(0.1, 1000);
 /// let for_each = OneCycle::new([0.1, 0.01], 1000);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PerGroup {
     /// The same number for all groups.
     All(f64),
@@ -27,32 +22,6 @@ impl PerGroup {
             PerGroup::All(value) => *value,
             PerGroup::Each(values) => values.get(group).copied().unwrap_or(f64::NAN),
         }
-    }
-
-    /// Checks that there is a finite number for each group.
-    pub(super) fn check(&self, op: &'static str, what: &str, groups: usize) -> Result<()> {
-        let values = match self {
-            PerGroup::All(value) => std::slice::from_ref(value),
-            PerGroup::Each(values) => {
-                let message = || {
-                    format!(
-                        "{what} must have the same length as the groups of the optimizer: {what} has {} values, \
-                         the optimizer has {groups} groups",
-                        values.len()
-                    )
-                };
-                require(
-                    values.len() == groups,
-                    op,
-                    message,
-                    "give one number for all groups, or one for each",
-                )?;
-                values
-            }
-        };
-        let wrong = values.iter().find(|value| !value.is_finite());
-        let message = || format!("{what} must be finite, but is {:?}", wrong.unwrap_or(&f64::NAN));
-        require(wrong.is_none(), op, message, "give finite numbers")
     }
 }
 

@@ -1,16 +1,17 @@
 //! [`ReduceOnPlateau`], which depends on a metric.
 
-use super::{PerGroup, SchedulerState, require, settings_of};
+use super::SchedulerState;
+use super::table::{Choice, check, schedule, settings};
 use crate::Optimizer;
 use namegrad_core::{Error, ErrorKind, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::panic::Location;
 
 const NAME: &str = "ReduceOnPlateau";
 
 /// Whether a metric should fall or rise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Less is better, such as a loss.
@@ -20,7 +21,7 @@ pub enum Mode {
 }
 
 /// What the threshold of an improvement is relative to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThresholdMode {
     /// A part of the best metric so far.
@@ -72,18 +73,35 @@ pub struct ReduceOnPlateau {
     lrs: Vec<f64>,
 }
 
-/// The settings of a [`ReduceOnPlateau`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ReduceOnPlateauBuilder {
-    mode: Mode,
-    factor: f64,
-    patience: u64,
-    threshold: f64,
-    threshold_mode: ThresholdMode,
-    cooldown: u64,
-    min_lr: PerGroup,
-    eps: f64,
+schedule! {
+    /// The settings of a [`ReduceOnPlateau`].
+    #[derive(Clone, Debug, PartialEq)]
+    ReduceOnPlateauBuilder {
+        /// The default settings.
+        new()
+        /// Whether the metric should fall or rise.
+        mode: Mode = (Mode::Min),
+        /// The factor.
+        factor: f64 = 0.1 in f64::MIN..1.0 => "factor should be < 1.0, but is {}",
+        /// The number of steps without an improvement that do not change the rate yet.
+        patience: u64 = 10,
+        /// How much better a metric must be than the best.
+        threshold: f64 = 1e-4 in .. => "threshold must be a number, but is {}",
+        /// What the threshold is relative to.
+        threshold_mode: ThresholdMode = (ThresholdMode::Rel),
+        /// The number of steps after a change that do not count.
+        cooldown: u64 = 0,
+        /// The smallest change of the rate that is made.
+        eps: f64 = 1e-8 in .. => "eps must be a number, but is {}",
+        each {
+            /// The lowest rate, of all groups or of each.
+            min_lr = 0.0,
+        }
+    }
 }
+
+impl Choice for Mode {}
+impl Choice for ThresholdMode {}
 
 /// What is known of the metrics so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,25 +113,6 @@ struct Memory {
 }
 
 impl ReduceOnPlateauBuilder {
-    super::setters! {
-        /// Whether the metric should fall or rise. Default: [`Mode::Min`].
-        mode: Mode,
-        /// The factor, less than 1. Default: 0.1.
-        factor: f64,
-        /// The number of steps without an improvement that do not change the rate yet. Default: 10.
-        patience: u64,
-        /// How much better a metric must be than the best. Default: 1e-4.
-        threshold: f64,
-        /// What the threshold is relative to. Default: [`ThresholdMode::Rel`].
-        threshold_mode: ThresholdMode,
-        /// The number of steps after a change that do not count. Default: 0.
-        cooldown: u64,
-        /// The smallest change of the rate that is made. Default: 1e-8.
-        eps: f64,
-        /// The lowest rate, of all groups or of each. Default: 0.
-        min_lr: impl Into<PerGroup>,
-    }
-
     /// Builds the scheduler for an optimizer.
     ///
     /// # Errors
@@ -122,7 +121,7 @@ impl ReduceOnPlateauBuilder {
     #[track_caller]
     pub fn build(self, optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
         let (caller, lrs) = (Location::caller(), optimizer.lrs());
-        self.check(lrs.len()).map_err(|error| error.at(caller))?;
+        check(&self, NAME, lrs.len()).map_err(|error| error.at(caller))?;
         let best = match self.mode {
             Mode::Min => f64::INFINITY,
             Mode::Max => f64::NEG_INFINITY,
@@ -132,18 +131,6 @@ impl ReduceOnPlateauBuilder {
             memory: Memory { steps: 0, best, bad_steps: 0, cooldown: 0 },
             lrs,
         })
-    }
-
-    fn check(&self, groups: usize) -> Result<()> {
-        let factor = self.factor;
-        let message = || format!("factor should be < 1.0, but is {factor:?}");
-        require(factor < 1.0 && factor.is_finite(), NAME, message, "ReduceOnPlateau::builder().factor(0.1)")?;
-        for (what, value) in [("threshold", self.threshold), ("eps", self.eps)] {
-            let message = || format!("{what} must be a number, but is {value:?}");
-            let repair = format!("ReduceOnPlateau::builder().{what}(1e-4)");
-            require(!value.is_nan(), NAME, message, &repair)?;
-        }
-        self.min_lr.check(NAME, "min_lr", groups)
     }
 
     fn improves(&self, metric: f64, best: f64) -> bool {
@@ -185,16 +172,7 @@ impl ReduceOnPlateau {
 
     /// A builder for a scheduler with other settings.
     pub fn builder() -> ReduceOnPlateauBuilder {
-        ReduceOnPlateauBuilder {
-            mode: Mode::Min,
-            factor: 0.1,
-            patience: 10,
-            threshold: 1e-4,
-            threshold_mode: ThresholdMode::Rel,
-            cooldown: 0,
-            min_lr: PerGroup::All(0.0),
-            eps: 1e-8,
-        }
+        ReduceOnPlateauBuilder::new()
     }
 
     /// Takes a metric, and lowers the rates if it has not improved for long enough.
@@ -206,7 +184,7 @@ impl ReduceOnPlateau {
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
         let mut lrs = optimizer.lrs();
-        self.settings.check(lrs.len()).map_err(|error| error.at(caller))?;
+        check(&self.settings, NAME, lrs.len()).map_err(|error| error.at(caller))?;
         let (memory, falls) = self.settings.after(&self.memory, metric);
         if falls {
             for (group, lr) in lrs.iter_mut().enumerate() {
@@ -242,7 +220,7 @@ impl ReduceOnPlateau {
         let Memory { steps, best, bad_steps, cooldown } = self.memory;
         SchedulerState {
             schedule: NAME.into(),
-            settings: settings_of(&self.settings),
+            settings: settings(&self.settings),
             step: steps as f64,
             base_lrs: self.lrs.clone(),
             lrs: self.lrs.clone(),
@@ -283,7 +261,7 @@ impl ReduceOnPlateau {
     /// The memory in a state, if the state fits.
     fn memory_of(&self, state: &SchedulerState, groups: usize) -> Result<Memory> {
         state
-            .check(NAME, &settings_of(&self.settings), groups)
+            .check(NAME, &settings(&self.settings), groups)
             .map_err(|error| error.with_repair("make the schedule with the settings of the state"))?;
         let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
         let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
