@@ -56,7 +56,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
             #[allow(dead_code)] // some kernels are used only by other kernels
             #[track_caller]
             pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
-                elements::#kernel.call([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
+                elements::#kernel.call(&[#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
             }
         }
     });
@@ -98,7 +98,6 @@ fn kernel_order(row: &Row) -> Vec<&Tensor> {
 /// The kernel of an elementwise row, whose loops contain the formulas.
 fn element(row: &Row, body: &Body) -> TokenStream {
     let (name, text) = (kernel_name(&row.name), row.name.to_string());
-    let n = row.tensors.len();
     let truth = row.outputs.form == Form::Truth;
     let mask = kernel_order(row).iter().position(|tensor| tensor.kind == TensorKind::Mask);
     let mask = mask.map_or(quote!(None), |at| quote!(Some(#at)));
@@ -127,8 +126,8 @@ fn element(row: &Row, body: &Body) -> TokenStream {
         }
     }
     quote! {
-        pub(crate) static #name: Kernel<#n> = {
-            let mut kernel = Kernel::<#n>::new(#text, #truth, #mask);
+        pub(crate) static #name: Kernel = {
+            let mut kernel = Kernel::new(#text, #truth, #mask);
             #fields
             kernel
         };
@@ -247,7 +246,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
     });
     let scalars = quote!(&[#(#scalars),*]);
     let call = match (row.by_element(), written) {
-        (true, _) => quote!(elements::#kernel.call([#(#tensors),*], #scalars)),
+        (true, _) => quote!(elements::#kernel.call(&[#(#tensors),*], #scalars)),
         (false, true) => {
             let (x, others) = (names[0], &names[1..]);
             quote! {

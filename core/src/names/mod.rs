@@ -95,15 +95,20 @@ impl Names {
     /// [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn new(op: &'static str, names: impl IntoIterator<Item = Option<Name>>) -> Result<Names> {
-        let names = Names::unchecked(names);
-        for (dim, name) in names.0.iter().enumerate() {
-            if name.is_some() && names.0[..dim].contains(name) {
-                let message = format!("Cannot construct a tensor with duplicate names. Got names: {names}.");
+        Names::unchecked(names).distinct(op)
+    }
+
+    /// The names, if no name occurs twice.
+    #[track_caller]
+    fn distinct(self, op: &'static str) -> Result<Names> {
+        for (dim, name) in self.0.iter().enumerate() {
+            if name.is_some() && self.0[..dim].contains(name) {
+                let message = format!("Cannot construct a tensor with duplicate names. Got names: {self}.");
                 return Err(Error::new(ErrorKind::DuplicateName, op, message)
                     .with_repair("give each dim a different name"));
             }
         }
-        Ok(names)
+        Ok(self)
     }
 
     /// The names that a caller gives to the dims that an op makes, or `own` if none are given.

@@ -141,7 +141,12 @@ impl Names {
     /// Like [`Names::new`], if the caller knows that there are no duplicates.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
-        Names::from_list(names.into_iter().collect())
+        // A loop, since `collect` would be compiled for each iterator with all of what a list does to grow.
+        let mut list = List::new();
+        for name in names {
+            list.push(name);
+        }
+        Names::from_list(list)
     }
 
     /// Like [`Names::unchecked`], for an existing list.

@@ -146,12 +146,8 @@ ops! { binary;
 
 /// Checks that the value of a fill is a single number, and that the mask of a named tensor has no more dims
 /// than the tensor.
-fn one_value(
-    op: &'static str,
-    inputs: &[&NamedTensor; 3],
-    _: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
-    let [x, mask, _] = inputs;
+fn one_value(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<&'static Kernel>> {
+    let (x, mask) = (inputs[0], inputs[1]);
     if mask.ndim() > x.ndim() && x.has_names() {
         let (mask, x) = (mask.names().list(mask.ndim()), x.names().list(x.ndim()));
         let message = format!(
@@ -175,11 +171,7 @@ fn one_value(
 
 /// Checks that plain numbers fit the integer dtype of the computation, because a cast would wrap them. Sums
 /// and products wrap anyway, so their rows do not need this check.
-fn numbers_fit<const N: usize>(
-    op: &'static str,
-    inputs: &[&NamedTensor; N],
-    _: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
+fn numbers_fit(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<&'static Kernel>> {
     if inputs.iter().any(|x| x.is_number()) {
         check_numbers(op, inputs)?;
     }
@@ -203,11 +195,7 @@ fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
 }
 
 /// Returns an error if an integer is divided by zero.
-fn no_zero(
-    op: &'static str,
-    inputs: &[&NamedTensor; 2],
-    args: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
+fn no_zero(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
     numbers_fit(op, inputs, args)?;
     let dtype = promoted(inputs);
     let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
@@ -223,12 +211,8 @@ fn no_zero(
 }
 
 /// Finds a cheaper kernel for `pow` if the exponent is a plain number.
-fn powers(
-    op: &'static str,
-    inputs: &[&NamedTensor; 2],
-    args: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
-    let [x, exponent] = *inputs;
+fn powers(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+    let (x, exponent) = (inputs[0], inputs[1]);
     check_power(x, exponent)?;
     numbers_fit(op, inputs, args)?;
     Ok(power_of(x, exponent))
@@ -247,7 +231,7 @@ fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
 
 /// The cheaper op that raises floats to this power, if there is one. The choice is PyTorch's, whose results
 /// at -0 and -inf are those of the cheaper op.
-fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
+fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel> {
     use crate::ops::unary::elements::{POSITIVE, RECIPROCAL, RSQRT, SQRT, SQUARE};
     use by_number::elements::{CUBE, FIRST_POWER, ZEROTH_POWER};
     if !exponent.is_number() || x.is_number() {

@@ -1,10 +1,10 @@
 //! Elementwise ops: the kernels that rows with formulas become, and how they are applied.
 //!
-//! A row becomes a [`Kernel`], with one loop for each dtype that kernels compute in. [`Kernel::apply`]
+//! A row becomes a [`Kernel`], with one loop for each dtype that kernels compute in. [`Kernel::call`]
 //! determines the dtype, sizes and names of the result, and `crate::cpu::pointwise` runs the loop over
 //! operands of any strides and dtypes.
 
-use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
+use crate::cpu::pointwise::{Job, Loop, MOST, Source, drive, run_direct};
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
@@ -18,31 +18,30 @@ use smallvec::SmallVec;
 use std::panic::Location;
 
 /// An elementwise op: a row of a table.
-pub(crate) struct Kernel<const N: usize> {
+pub(crate) struct Kernel {
     /// The name of the op.
     pub(crate) name: &'static str,
     /// The loops on `f32` and `f64`.
-    pub(crate) float: Option<[Loop<N>; 2]>,
+    pub(crate) float: Option<[Loop; 2]>,
     /// The loop on `i64`, for all integers.
-    pub(crate) int: Option<Loop<N>>,
+    pub(crate) int: Option<Loop>,
     /// The loop on `bool`.
-    pub(crate) boolean: Option<Loop<N>>,
+    pub(crate) boolean: Option<Loop>,
     /// The loops on elements of 1, 2, 4 and 8 bytes, if the op only moves elements.
-    pub(crate) any: Option<[Loop<N>; 4]>,
+    pub(crate) any: Option<[Loop; 4]>,
     /// Whether the result is `bool` for all inputs.
     pub(crate) to_bool: bool,
     /// The input that is a `bool` mask and does not affect the dtype of the result.
     pub(crate) mask: Option<usize>,
     /// The function that checks the inputs first.
-    pub(crate) before: Option<Before<N>>,
+    pub(crate) before: Option<Before>,
     /// The rule about dtypes, if the loops alone do not determine it.
     pub(crate) dtypes: Option<Dtypes>,
 }
 
 /// A function that looks at the inputs and arguments before an op runs. It returns an error, or another
 /// kernel that computes the same from the first input at a lower cost.
-pub(crate) type Before<const N: usize> =
-    fn(&'static str, &[&NamedTensor; N], &[Scalar]) -> Result<Option<&'static Kernel<1>>>;
+pub(crate) type Before = fn(&'static str, &[&NamedTensor], &[Scalar]) -> Result<Option<&'static Kernel>>;
 
 /// A rule about the dtypes of an op, in addition to the loops that it has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,6 +123,22 @@ fn saturated(dtype: DType, args: &[Scalar]) -> SmallVec<[Scalar; 2]> {
     args
 }
 
+/// The inputs of an in-place form, in the first places of an array.
+fn with_first<'a>(x: &'a NamedTensor, others: &[&'a NamedTensor]) -> [&'a NamedTensor; MOST] {
+    let mut inputs = [x; MOST];
+    inputs[1..][..others.len()].copy_from_slice(others);
+    inputs
+}
+
+/// Tensors as the loops see them.
+fn sources<'a>(inputs: &[&'a NamedTensor]) -> SmallVec<[Source<'a>; MOST]> {
+    let mut sources = SmallVec::new();
+    for x in inputs {
+        sources.push(source(x));
+    }
+    sources
+}
+
 /// A tensor as the loops see it.
 #[inline]
 fn source(x: &NamedTensor) -> Source<'_> {
@@ -138,62 +153,9 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     }
 }
 
-/// [`Kernel::apply`] and [`Kernel::apply_in_place`] as functions of one number of inputs. Generic ones would
-/// be compiled again in every crate that calls an op.
-impl Kernel<1> {
-    #[track_caller]
-    pub(crate) fn call(&self, inputs: [&NamedTensor; 1], args: &[Scalar]) -> Result<NamedTensor> {
-        self.apply(inputs, args)
-    }
-
-    #[track_caller]
-    pub(crate) fn call_in_place(
-        &self,
-        x: &mut NamedTensor,
-        others: &[&NamedTensor],
-        args: &[Scalar],
-    ) -> Result<()> {
-        self.apply_in_place(x, others, args)
-    }
-}
-
-impl Kernel<2> {
-    #[track_caller]
-    pub(crate) fn call(&self, inputs: [&NamedTensor; 2], args: &[Scalar]) -> Result<NamedTensor> {
-        self.apply(inputs, args)
-    }
-
-    #[track_caller]
-    pub(crate) fn call_in_place(
-        &self,
-        x: &mut NamedTensor,
-        others: &[&NamedTensor],
-        args: &[Scalar],
-    ) -> Result<()> {
-        self.apply_in_place(x, others, args)
-    }
-}
-
-impl Kernel<3> {
-    #[track_caller]
-    pub(crate) fn call(&self, inputs: [&NamedTensor; 3], args: &[Scalar]) -> Result<NamedTensor> {
-        self.apply(inputs, args)
-    }
-
-    #[track_caller]
-    pub(crate) fn call_in_place(
-        &self,
-        x: &mut NamedTensor,
-        others: &[&NamedTensor],
-        args: &[Scalar],
-    ) -> Result<()> {
-        self.apply_in_place(x, others, args)
-    }
-}
-
-impl<const N: usize> Kernel<N> {
+impl Kernel {
     /// A kernel without loops.
-    pub(crate) const fn new(name: &'static str, to_bool: bool, mask: Option<usize>) -> Kernel<N> {
+    pub(crate) const fn new(name: &'static str, to_bool: bool, mask: Option<usize>) -> Kernel {
         let (before, dtypes) = (None, None);
         Kernel { name, float: None, int: None, boolean: None, any: None, to_bool, mask, before, dtypes }
     }
@@ -205,7 +167,7 @@ impl<const N: usize> Kernel<N> {
     /// [`ErrorKind::DType`] if the op does not accept it.
     #[inline]
     #[track_caller]
-    pub(crate) fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+    pub(crate) fn compute_dtype(&self, inputs: &[&NamedTensor]) -> Result<DType> {
         let dtype = self.promoted(inputs)?;
         let dtype = match self.dtypes {
             Some(Dtypes::OfFirst) => inputs[0].dtype(),
@@ -237,7 +199,7 @@ impl<const N: usize> Kernel<N> {
     /// The dtype that the inputs promote to, ignoring a mask.
     #[inline]
     #[track_caller]
-    fn promoted(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+    fn promoted(&self, inputs: &[&NamedTensor]) -> Result<DType> {
         let Some(at) = self.mask else { return Ok(promoted(inputs)) };
         if inputs[at].dtype() != DType::Bool {
             let (what, repair) = match self.name {
@@ -247,14 +209,14 @@ impl<const N: usize> Kernel<N> {
             let message = format!("expected {what} to be a boolean tensor, but got {}", inputs[at].dtype());
             return Err(Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
-        let mut others = *inputs;
+        let mut others: SmallVec<[&NamedTensor; MOST]> = SmallVec::from_slice(inputs);
         others[at] = inputs[0];
         Ok(promoted(&others))
     }
 
     /// The error for a dtype that the op does not accept.
     #[track_caller]
-    fn refused(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Error {
+    fn refused(&self, dtype: DType, inputs: &[&NamedTensor]) -> Error {
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
         let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
         let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
@@ -274,15 +236,15 @@ impl<const N: usize> Kernel<N> {
 
     /// Checks the rule [`Dtypes::OneFloat`].
     #[track_caller]
-    fn check_one_float(&self, inputs: &[&NamedTensor; N]) -> Result<()> {
+    fn check_one_float(&self, inputs: &[&NamedTensor]) -> Result<()> {
         let dtype = inputs[0].dtype();
         let fits = |(k, x): (usize, &&NamedTensor)| {
-            x.dtype() == dtype || x.is_number() || k == N - 1 && x.ndim() == 0
+            x.dtype() == dtype || x.is_number() || k == inputs.len() - 1 && x.ndim() == 0
         };
         if dtype.is_floating_point() && inputs.iter().enumerate().all(fits) {
             return Ok(());
         }
-        let found = inputs.map(|x| x.dtype().torch_name()).join(", ");
+        let found = inputs.iter().map(|x| x.dtype().torch_name()).collect::<Vec<_>>().join(", ");
         let message = format!("expected inputs of one floating-point dtype, got {found}");
         let common = inputs.iter().map(|x| x.dtype()).fold(default_dtype(), DType::promote);
         Err(Error::about(inputs, ErrorKind::DType, self.name, message)
@@ -290,7 +252,7 @@ impl<const N: usize> Kernel<N> {
     }
 
     #[inline]
-    fn loop_for(&self, dtype: DType) -> Loop<N> {
+    fn loop_for(&self, dtype: DType) -> Loop {
         let found = match (self.any, dtype) {
             (Some(loops), _) => Some(loops[dtype.itemsize().trailing_zeros() as usize]),
             (None, DType::Bool) => self.boolean,
@@ -317,14 +279,14 @@ impl<const N: usize> Kernel<N> {
     /// # Errors
     /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
-    fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
-        if let Some(kernel) = self.look_before(&inputs, args)? {
-            return kernel.apply([inputs[0]], &[]);
+    pub(crate) fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
+        if let Some(kernel) = self.look_before(inputs, args)? {
+            return kernel.call(&inputs[..1], &[]);
         }
         let first = inputs[0];
         let alike = match self.mask {
             None => inputs[1..].iter().all(|x| x.is_like(first)),
-            Some(at) => (1..N).all(|k| match k == at {
+            Some(at) => (1..inputs.len()).all(|k| match k == at {
                 true => inputs[k].is_mask_of(first),
                 false => inputs[k].is_like(first),
             }),
@@ -336,14 +298,14 @@ impl<const N: usize> Kernel<N> {
         {
             return self.apply_alike(inputs, args);
         }
-        let dtype = self.compute_dtype(&inputs)?;
+        let dtype = self.compute_dtype(inputs)?;
         self.apply_as(dtype, inputs, args)
     }
 
     /// Runs [`before`](Kernel::before).
     #[inline]
     #[track_caller]
-    fn look_before(&self, inputs: &[&NamedTensor; N], args: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
+    fn look_before(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
         let Some(before) = self.before else { return Ok(None) };
         let caller = Location::caller(); // a function pointer does not get it
         before(self.name, inputs, args).map_err(|error| error.at(caller))
@@ -351,8 +313,8 @@ impl<const N: usize> Kernel<N> {
 
     /// The dtypes in which the loop for `dtype` reads its inputs.
     #[inline]
-    fn reads(&self, dtype: DType) -> [DType; N] {
-        let mut reads = [self.computes(dtype); N];
+    fn reads(&self, dtype: DType) -> [DType; MOST] {
+        let mut reads = [self.computes(dtype); MOST];
         if let Some(at) = self.mask {
             reads[at] = DType::Bool;
         }
@@ -368,12 +330,16 @@ impl<const N: usize> Kernel<N> {
     /// The most common case: dense inputs of the same dtype, sizes and names.
     #[inline]
     #[track_caller]
-    fn apply_alike(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
+    fn apply_alike(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
         let dtype = inputs[0].dtype();
         let makes = self.makes(dtype);
         let mut out = Unwritten::like(self.name, inputs[0], makes)?;
         let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), makes.itemsize());
-        let (from, reads) = (inputs.map(NamedTensor::ptr), || self.reads(dtype));
+        let mut from = [std::ptr::null(); MOST];
+        for (from, x) in from.iter_mut().zip(inputs) {
+            *from = x.ptr();
+        }
+        let reads = || self.reads(dtype);
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements.
         unsafe { run_direct(numel, body, args, from, reads, out.ptr_mut(), itemsize) };
         // SAFETY: the loop writes each element.
@@ -396,17 +362,19 @@ impl<const N: usize> Kernel<N> {
     pub(crate) fn apply_as(
         &self,
         dtype: DType,
-        inputs: [&NamedTensor; N],
+        inputs: &[&NamedTensor],
         args: &[Scalar],
     ) -> Result<NamedTensor> {
-        let (cast, args) = (self.narrowed(dtype, &inputs)?, saturated(dtype, args));
-        let inputs = if cast.is_empty() { inputs } else { std::array::from_fn(|k| &cast[k]) };
-        let names = self.names(&inputs)?;
-        let sizes = self.sizes(&inputs)?;
+        let (cast, args) = (self.narrowed(dtype, inputs)?, saturated(dtype, args));
+        let cast: SmallVec<[&NamedTensor; MOST]> = cast.iter().collect();
+        let inputs = if cast.is_empty() { inputs } else { &cast };
+        let names = self.names(inputs)?;
+        let sizes = self.sizes(inputs)?;
         let out_dtype = if self.to_bool { DType::Bool } else { dtype };
         let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
         let to = out.ptr_mut();
-        let job = self.job(dtype, inputs.map(source), &args, out.sizes(), out_dtype);
+        let sources = sources(inputs);
+        let job = self.job(dtype, &sources, &args, out.sizes(), out_dtype);
         // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
         unsafe { drive(job, to, false) };
         // SAFETY: the loop writes each element.
@@ -433,11 +401,11 @@ impl<const N: usize> Kernel<N> {
     fn job<'a>(
         &self,
         dtype: DType,
-        inputs: [Source<'a>; N],
+        inputs: &'a [Source<'a>],
         args: &'a [Scalar],
         sizes: &'a [usize],
         out: DType,
-    ) -> Job<'a, N> {
+    ) -> Job<'a> {
         let (compute, made) = (self.reads(dtype), self.makes(dtype));
         Job { body: self.loop_for(dtype), args, inputs, compute, made, out, sizes }
     }
@@ -446,10 +414,15 @@ impl<const N: usize> Kernel<N> {
     /// After an error, `x` is unchanged.
     ///
     /// # Errors
-    /// The errors of [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`,
+    /// The errors of [`Kernel::call`]; [`ErrorKind::Shape`] if the result is larger than `x`,
     /// [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
-    fn apply_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
+    pub(crate) fn call_in_place(
+        &self,
+        x: &mut NamedTensor,
+        others: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<()> {
         // The kernel has the name of the op, but the user called the in-place form.
         self.write_over(x, others, args).map_err(|error| match super::all().find(|op| op.name == self.name) {
             Some(OpInfo { in_place: Some(called), .. }) => error.of(called),
@@ -459,22 +432,23 @@ impl<const N: usize> Kernel<N> {
 
     #[track_caller]
     fn write_over(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
-        let mut inputs: [&NamedTensor; N] = [x; N];
-        inputs[1..].copy_from_slice(others);
-        if let Some(kernel) = self.look_before(&inputs, args)? {
-            return kernel.apply_in_place(x, &[], &[]);
+        let inputs = with_first(x, others);
+        let inputs = &inputs[..1 + others.len()];
+        if let Some(kernel) = self.look_before(inputs, args)? {
+            return kernel.call_in_place(x, &[], &[]);
         }
-        let dtype = self.compute_dtype(&inputs)?;
+        let dtype = self.compute_dtype(inputs)?;
         let (cast, args) = (self.narrowed(dtype, others)?, saturated(dtype, args));
-        let cast: SmallVec<[&NamedTensor; 2]> = cast.iter().collect();
+        let cast: SmallVec<[&NamedTensor; MOST]> = cast.iter().collect();
         let others = if cast.is_empty() { others } else { &cast };
-        inputs[1..].copy_from_slice(others);
-        let names = self.names(&inputs)?;
-        let sizes = self.sizes(&inputs)?;
+        let inputs = with_first(x, others);
+        let inputs = &inputs[..1 + others.len()];
+        let names = self.names(inputs)?;
+        let sizes = self.sizes(inputs)?;
         if sizes[..] != *x.sizes() {
             let message =
                 format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
-            let error = Error::about(&inputs, ErrorKind::Shape, self.name, message);
+            let error = Error::about(inputs, ErrorKind::Shape, self.name, message);
             let op = self.name.trim_end_matches('_');
             return Err(match inputs.len() {
                 2 => error.with_repair(format!("let x = x.{op}(&y)?; the result does not fit into x")),
@@ -489,24 +463,25 @@ impl<const N: usize> Kernel<N> {
             let message =
                 format!("result type {result} can't be cast to the desired output type {}", x.dtype());
             let repair = format!("x = x.to(DType::{result:?})?; before it");
-            return Err(Error::about(&inputs, ErrorKind::DType, self.name, message).with_repair(repair));
+            return Err(Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
         if x.is_writable() {
             let strides = Strides::from_slice(x.strides());
             let to = x.ptr_mut();
             let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
-            let sources = std::array::from_fn(|k| if k == 0 { own } else { source(others[k - 1]) });
-            let job = self.job(dtype, sources, &args, &sizes, out_dtype);
+            let mut sources = sources(others);
+            sources.insert(0, own);
+            let job = self.job(dtype, &sources, &args, &sizes, out_dtype);
             // SAFETY: `x` is dense, has the broadcast sizes, and its buffer is not shared; with `aliased`,
             // each chunk is copied before it is overwritten.
             unsafe { drive(job, to, true) };
             x.set_names(names);
         } else {
             let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
-            let job = self.job(dtype, inputs.map(source), &args, &sizes, out_dtype);
+            let to = out.ptr_mut();
             // SAFETY: as in `apply_as`.
-            unsafe { drive(job, out.ptr_mut(), false) };
+            unsafe { drive(self.job(dtype, &sources(inputs), &args, &sizes, out_dtype), to, false) };
             // SAFETY: the loop writes each element.
             *x = unsafe { out.written() };
         }
@@ -515,7 +490,7 @@ impl<const N: usize> Kernel<N> {
 
     #[inline]
     #[track_caller]
-    fn names(&self, inputs: &[&NamedTensor; N]) -> Result<Names> {
+    fn names(&self, inputs: &[&NamedTensor]) -> Result<Names> {
         let first = inputs[0];
         if inputs[1..].iter().all(|x| x.names() == first.names() && x.ndim() == first.ndim())
             || inputs.iter().all(|x| !x.has_names())
@@ -535,7 +510,7 @@ impl<const N: usize> Kernel<N> {
 
     #[inline]
     #[track_caller]
-    fn sizes(&self, inputs: &[&NamedTensor; N]) -> Result<Sizes> {
+    fn sizes(&self, inputs: &[&NamedTensor]) -> Result<Sizes> {
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
             if sizes[..] != *x.sizes() {

@@ -486,13 +486,13 @@ pub(crate) mod kernels {
 
     /// Applies the op with its second input multiplied by `value`, which is not rounded to a half type.
     #[track_caller]
-    fn with_scaled(kernel: &Kernel<3>, [x, a, b]: [&NamedTensor; 3], value: Scalar) -> Result<NamedTensor> {
+    fn with_scaled(kernel: &Kernel, [x, a, b]: [&NamedTensor; 3], value: Scalar) -> Result<NamedTensor> {
         let dtype = kernel.compute_dtype(&[x, a, b])?;
         let dtype = if value.dtype().category() > dtype.category() { default_dtype() } else { dtype };
         if value.to_f64() == 1.0 {
-            return kernel.apply_as(dtype, [x, a, b], &[]);
+            return kernel.apply_as(dtype, &[x, a, b], &[]);
         }
-        kernel.apply_as(dtype, [x, &a.to(dtype.compute())?.mul(value)?, b], &[])
+        kernel.apply_as(dtype, &[x, &a.to(dtype.compute())?.mul(value)?, b], &[])
     }
 
     #[track_caller]

@@ -228,11 +228,7 @@ ops! { unary;
 }
 
 /// Selects the kernel of `round`: rounding to integers has its own loop, and integers do not change.
-fn to_whole(
-    op: &'static str,
-    inputs: &[&NamedTensor; 1],
-    args: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
+fn to_whole(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
     use whole::elements::ROUND;
     let (dtype, decimals) = (inputs[0].dtype(), args[0].to_i64());
     if !dtype.is_floating_point() && decimals < 0 {
@@ -251,11 +247,7 @@ mod whole {
 }
 
 /// Checks that `min_val` is not greater than `max_val`.
-fn in_order(
-    op: &'static str,
-    inputs: &[&NamedTensor; 1],
-    args: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
+fn in_order(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
     let (min_val, max_val) = (args[0], args[1]);
     if min_val.to_f64() <= max_val.to_f64() || min_val.to_f64().is_nan() || max_val.to_f64().is_nan() {
         return Ok(None);
@@ -267,9 +259,9 @@ fn in_order(
 /// Checks that `alpha`, by which `x` is divided, is not zero.
 fn no_zero_alpha(
     op: &'static str,
-    inputs: &[&NamedTensor; 1],
+    inputs: &[&NamedTensor],
     args: &[Scalar],
-) -> Result<Option<&'static Kernel<1>>> {
+) -> Result<Option<&'static Kernel>> {
     if args[0].to_f64() != 0.0 {
         return Ok(None);
     }

@@ -11,16 +11,19 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+/// The most inputs that a loop has.
+pub(crate) const MOST: usize = 3;
+
 /// A loop and its operands.
-pub(crate) struct Job<'a, const N: usize> {
+pub(crate) struct Job<'a> {
     /// The loop.
-    pub(crate) body: Loop<N>,
+    pub(crate) body: Loop,
     /// The arguments that are the same for all elements.
     pub(crate) args: &'a [Scalar],
     /// The inputs, which broadcast to the sizes of the output.
-    pub(crate) inputs: [Source<'a>; N],
+    pub(crate) inputs: &'a [Source<'a>],
     /// The dtypes in which the loop reads them.
-    pub(crate) compute: [DType; N],
+    pub(crate) compute: [DType; MOST],
     /// The dtype that the loop produces.
     pub(crate) made: DType,
     /// The dtype of the output.
@@ -34,8 +37,7 @@ pub(crate) struct Job<'a, const N: usize> {
 /// # Safety
 /// `to` has room for a dense tensor of the sizes and dtype of the output that nothing else reads. Unless
 /// `aliased`, no input overlaps it.
-#[inline]
-pub(crate) unsafe fn drive<const N: usize>(job: Job<'_, N>, to: *mut u8, aliased: bool) {
+pub(crate) unsafe fn drive(job: Job<'_>, to: *mut u8, aliased: bool) {
     let Job { body, args, inputs, compute, made, out, sizes } = job;
     let numel: usize = sizes.iter().product();
     if numel == 0 {
@@ -43,16 +45,23 @@ pub(crate) unsafe fn drive<const N: usize>(job: Job<'_, N>, to: *mut u8, aliased
     }
     let direct =
         |k: usize| inputs[k].dtype == compute[k] && is_dense(inputs[k].sizes, inputs[k].strides, numel);
-    if !aliased && made == out && (0..N).all(direct) {
+    if !aliased && made == out && (0..inputs.len()).all(direct) {
+        let mut from = [std::ptr::null(); MOST];
+        for (from, x) in from.iter_mut().zip(inputs) {
+            *from = x.ptr;
+        }
         // SAFETY: contiguous inputs of as many elements as the output.
-        return unsafe {
-            run_direct(numel, body, args, inputs.map(|x| x.ptr), || compute, to, made.itemsize())
-        };
+        return unsafe { run_direct(numel, body, args, from, || compute, to, made.itemsize()) };
     }
-    let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
-    let (sizes, strides) = coalesce(sizes, expanded);
-    let views =
-        std::array::from_fn(|k| View { ptr: inputs[k].ptr, dtype: inputs[k].dtype, strides: &strides[k] });
+    let mut expanded: SmallVec<[Strides; MOST]> = SmallVec::new();
+    for x in inputs {
+        expanded.push(expand_strides(x, sizes));
+    }
+    let (sizes, strides) = coalesce(sizes, &expanded);
+    let mut views: SmallVec<[View<'_>; MOST]> = SmallVec::new();
+    for (x, strides) in inputs.iter().zip(&strides) {
+        views.push(View { ptr: x.ptr, dtype: x.dtype, strides });
+    }
     let task =
         Task { body, args, compute, made, out_dtype: out, sizes: &sizes, views, out: to as usize, aliased };
     if task.is_transposed() {
@@ -97,26 +106,27 @@ fn expand_strides(x: &Source<'_>, sizes: &[usize]) -> Strides {
 }
 
 /// Merges adjacent dims over which every operand steps evenly.
-fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [Strides; N]) {
+fn coalesce(sizes: &[usize], strides: &[Strides]) -> (Sizes, SmallVec<[Strides; MOST]>) {
     let mut merged = Sizes::new();
-    let mut steps: [Strides; N] = std::array::from_fn(|_| Strides::new());
+    let n = strides.len();
+    let mut steps: SmallVec<[Strides; MOST]> = SmallVec::from_elem(Strides::new(), n);
     for (dim, &size) in sizes.iter().enumerate() {
         if size == 1 {
             continue;
         }
         let last = merged.len().wrapping_sub(1);
-        let even = !merged.is_empty() && (0..N).all(|k| steps[k][last] == strides[k][dim] * size as isize);
+        let even = !merged.is_empty() && (0..n).all(|k| steps[k][last] == strides[k][dim] * size as isize);
         if even {
             merged[last] *= size;
-            (0..N).for_each(|k| steps[k][last] = strides[k][dim]);
+            (0..n).for_each(|k| steps[k][last] = strides[k][dim]);
         } else {
             merged.push(size);
-            (0..N).for_each(|k| steps[k].push(strides[k][dim]));
+            (0..n).for_each(|k| steps[k].push(strides[k][dim]));
         }
     }
     if merged.is_empty() {
         merged.push(1);
-        (0..N).for_each(|k| steps[k].push(0));
+        (0..n).for_each(|k| steps[k].push(0));
     }
     (merged, steps)
 }
@@ -128,29 +138,45 @@ const GRAIN: usize = 1 << 16;
 /// Runs the loop directly on contiguous inputs of the right dtypes.
 ///
 /// # Safety
-/// As for a [`Loop`]: the inputs have `numel` elements of the dtypes `compute`, and the output has as many
-/// elements of its size in bytes.
+/// As for a [`Loop`]: the inputs, which are the first of `from`, have `numel` elements of the dtypes `compute`,
+/// and the output has as many elements of its size in bytes.
 #[inline]
-pub(crate) unsafe fn run_direct<const N: usize>(
+pub(crate) unsafe fn run_direct(
     numel: usize,
-    body: Loop<N>,
+    body: Loop,
     args: &[Scalar],
-    from: [*const u8; N],
-    compute: impl FnOnce() -> [DType; N],
+    from: [*const u8; MOST],
+    compute: impl FnOnce() -> [DType; MOST],
     to: *mut u8,
     out_itemsize: usize,
 ) {
     if numel <= 2 * GRAIN {
         // SAFETY: the caller's contract.
-        return unsafe { body(numel, from, args, to) };
+        return unsafe { body(numel, from.as_ptr(), args, to) };
     }
-    let itemsizes = compute().map(DType::itemsize);
+    // SAFETY: the same contract.
+    unsafe { run_in_parts(numel, body, args, from, compute(), to, out_itemsize) }
+}
+
+/// [`run_direct`] on several threads.
+unsafe fn run_in_parts(
+    numel: usize,
+    body: Loop,
+    args: &[Scalar],
+    from: [*const u8; MOST],
+    compute: [DType; MOST],
+    to: *mut u8,
+    out_itemsize: usize,
+) {
     let (from, to) = (from.map(|ptr| ptr as usize), to as usize); // addresses, so that threads may share them
     parallel(numel, GRAIN, |range| {
-        let from = std::array::from_fn(|k| (from[k] + range.start * itemsizes[k]) as *const u8);
+        let mut part = [std::ptr::null::<u8>(); MOST];
+        for k in 0..MOST {
+            part[k] = (from[k] + range.start * compute[k].itemsize()) as *const u8;
+        }
         let to = (to + range.start * out_itemsize) as *mut u8;
         // SAFETY: ranges of different threads do not overlap.
-        unsafe { body(range.len(), from, args, to) }
+        unsafe { body(range.len(), part.as_ptr(), args, to) }
     });
 }
 
@@ -159,29 +185,29 @@ const CHUNK: usize = 1024;
 type Scratch = [MaybeUninit<u64>; CHUNK];
 
 /// A loop with its operands, of which a thread runs a part.
-struct Task<'a, const N: usize> {
-    body: Loop<N>,
+struct Task<'a> {
+    body: Loop,
     args: &'a [Scalar],
-    compute: [DType; N],
+    compute: [DType; MOST],
     made: DType,
     out_dtype: DType,
     sizes: &'a [usize],
-    views: [View<'a>; N],
+    views: SmallVec<[View<'a>; MOST]>,
     out: usize,
     aliased: bool,
 }
 
-impl<const N: usize> Task<'_, N> {
+impl Task<'_> {
     /// Runs elements `range` of the output, chunk by chunk.
     ///
     /// # Safety
     /// The contract of [`drive`], and no other thread has any of these elements.
     unsafe fn run(&self, range: Range<usize>) {
-        let mut scratch: [Scratch; N] = [[MaybeUninit::uninit(); CHUNK]; N];
+        let mut scratch: [Scratch; MOST] = [[MaybeUninit::uninit(); CHUNK]; MOST];
         let mut made: Scratch = [MaybeUninit::uninit(); CHUNK];
         let last = self.sizes.len() - 1;
         let inner = self.sizes[last];
-        let mut filled = [false; N]; // an operand of one element fills its chunk only once
+        let mut filled = [false; MOST]; // an operand of one element fills its chunk only once
         let mut start = range.start;
         while start < range.end {
             // A chunk does not cross the end of a long inner dim, so that operands contiguous along it are
@@ -190,9 +216,8 @@ impl<const N: usize> Task<'_, N> {
             if inner >= CHUNK / 4 {
                 n = n.min(inner - start % inner);
             }
-            let mut from = [std::ptr::null::<u8>(); N];
-            for k in 0..N {
-                let view = &self.views[k];
+            let mut from = [std::ptr::null::<u8>(); MOST];
+            for (k, view) in self.views.iter().enumerate() {
                 let spread = view.strides.iter().all(|stride| *stride == 0);
                 let buffer = scratch[k].as_mut_ptr().cast::<u8>();
                 let whole_run = self.sizes.len() == 1 || n <= inner - start % inner;
@@ -218,10 +243,10 @@ impl<const N: usize> Task<'_, N> {
             unsafe {
                 let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
                 if self.made == self.out_dtype {
-                    (self.body)(n, from, self.args, out);
+                    (self.body)(n, from.as_ptr(), self.args, out);
                 } else {
                     let buffer = made.as_mut_ptr().cast::<u8>();
-                    (self.body)(n, from, self.args, buffer);
+                    (self.body)(n, from.as_ptr(), self.args, buffer);
                     converter(self.made, self.out_dtype).run(n, buffer, 1, out);
                 }
             }
@@ -239,7 +264,10 @@ impl<const N: usize> Task<'_, N> {
                 (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
             col_stride > 1 && row_stride < col_stride && view.dtype == self.compute[k]
         };
-        !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && (0..N).any(across)
+        !self.aliased
+            && self.made == self.out_dtype
+            && self.sizes[row] >= 4
+            && (0..self.views.len()).any(across)
     }
 
     /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile. Transposed operands are gathered so
@@ -250,8 +278,8 @@ impl<const N: usize> Task<'_, N> {
     /// The contract of [`drive`] for an [`is_transposed`](Self::is_transposed) task, and no other thread has
     /// any of these bands.
     unsafe fn run_tiles(&self, bands: Range<usize>) {
-        let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; N] =
-            [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; N];
+        let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; MOST] =
+            [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; MOST];
         let row_dim = self.sizes.len() - 2;
         let (rows, cols) = (self.sizes[row_dim], self.sizes[row_dim + 1]);
         let per_matrix = rows.div_ceil(TILE_ROWS);
@@ -262,9 +290,8 @@ impl<const N: usize> Task<'_, N> {
                 let height = TILE_ROWS.min(rows - row);
                 let first = (matrix * rows + row) * cols + col; // in the output
                 // The first row of each operand, and the number of bytes to the next row.
-                let mut tile = [(std::ptr::null::<u8>(), 0); N];
-                for k in 0..N {
-                    let view = &self.views[k];
+                let mut tile = [(std::ptr::null::<u8>(), 0); MOST];
+                for (k, view) in self.views.iter().enumerate() {
                     let (row_stride, col_stride) = (view.strides[row_dim], view.strides[row_dim + 1]);
                     let itemsize = view.dtype.itemsize();
                     // SAFETY: the tile is inside the view, and the scratch has room for a tile of any dtype.
@@ -292,11 +319,11 @@ impl<const N: usize> Task<'_, N> {
                     unsafe {
                         let out = (self.out as *mut u8).add((first + r * cols) * self.out_dtype.itemsize());
                         // A loop, since `array::map` is not always inlined.
-                        let mut rows = [std::ptr::null::<u8>(); N];
-                        for (row, (first, pitch)) in rows.iter_mut().zip(tile) {
+                        let mut rows = [std::ptr::null::<u8>(); MOST];
+                        for (row, (first, pitch)) in rows.iter_mut().zip(tile).take(self.views.len()) {
                             *row = first.offset(r as isize * pitch);
                         }
-                        (self.body)(width, rows, self.args, out);
+                        (self.body)(width, rows.as_ptr(), self.args, out);
                     }
                 }
             }

@@ -10,14 +10,17 @@ use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::Scalar;
 use std::marker::PhantomData;
 
-/// A loop over `n` contiguous elements of each of `N` inputs, with arguments that are the same for all
+/// A loop over `n` contiguous elements of each of the inputs, with arguments that are the same for all
 /// elements.
 ///
 /// # Safety
-/// Inputs and output have `n` elements of the dtypes that the loop was made for, and there are as many
-/// arguments as the formula takes; the output overlaps no input.
-pub(crate) type Loop<const N: usize> =
-    unsafe fn(n: usize, inputs: [*const u8; N], args: &[Scalar], out: *mut u8);
+/// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
+/// dtypes that the loop was made for, and the output overlaps no input.
+pub(crate) type Loop = unsafe fn(n: usize, inputs: Inputs, args: &[Scalar], out: *mut u8);
+
+/// The addresses of the inputs of a loop: the first of an array, so that loops over any number of inputs have
+/// one type.
+type Inputs = *const *const u8;
 
 /// The formula of a row on floats, generic over the float type. `Out` is `T`, or `bool` for a test; `args`
 /// are the `A` arguments of the row.
@@ -76,19 +79,19 @@ impl Made for bool {
 /// Element `i` of each input, and of the mask.
 ///
 /// # Safety
-/// The inputs have an element `i` of type `T`, and the mask a `bool`.
+/// There are `N` inputs with an element `i` of type `T`, or `bool` for the mask.
 #[inline(always)]
-unsafe fn read<T: Copy, const N: usize>(inputs: &[*const u8; N], at_mask: usize, i: usize) -> ([T; N], bool) {
+unsafe fn read<T: Copy, const N: usize>(inputs: Inputs, at_mask: usize, i: usize) -> ([T; N], bool) {
     // SAFETY: the caller's contract.
     unsafe {
         // A loop, since `array::map` costs the compiler more time than everything else here.
-        let mut x = [*inputs[0].cast::<T>().add(i); N];
+        let mut x = [*(*inputs).cast::<T>().add(i); N];
         let mut mask = false;
         for k in 1..N {
             if k == at_mask {
-                mask = *inputs[k].cast::<bool>().add(i);
+                mask = *(*inputs.add(k)).cast::<bool>().add(i);
             } else {
-                x[k] = *inputs[k].cast::<T>().add(i);
+                x[k] = *(*inputs.add(k)).cast::<T>().add(i);
             }
         }
         (x, mask)
@@ -126,7 +129,7 @@ fn whole<const A: usize>(args: &[Scalar]) -> [i64; A] {
 #[inline(always)]
 unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: &[*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -150,7 +153,7 @@ unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
     f: fn([f64; N], bool, [f64; A]) -> O,
     at_mask: usize,
     n: usize,
-    inputs: &[*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -171,8 +174,7 @@ unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
 /// The arguments of a [`Loop`] on `T`, which meet its contract.
 struct Floats<'a, K, T, const N: usize, const A: usize> {
     n: usize,
-    /// A reference, since a copy would cost short loops a tenth of their time.
-    inputs: &'a [*const u8; N],
+    inputs: Inputs,
     args: &'a [Scalar],
     out: *mut u8,
     formula: PhantomData<(K, T)>,
@@ -197,31 +199,31 @@ impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for F
 
 unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
-    vectorize(Floats::<K, T, N, A> { n, inputs: &inputs, args, out, formula: PhantomData }, ());
+    vectorize(Floats::<K, T, N, A> { n, inputs, args, out, formula: PhantomData }, ());
 }
 
 unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
     // SAFETY: the same contract.
-    unsafe { float_loop::<K, T, N, A>(n, &inputs, args, out) }
+    unsafe { float_loop::<K, T, N, A>(n, inputs, args, out) }
 }
 
 unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
     // SAFETY: the same contract.
-    unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, n, &inputs, args, out) }
+    unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, n, inputs, args, out) }
 }
 
 /// Fails to compile unless a formula on floats has the results that its row says.
@@ -231,26 +233,26 @@ const fn check_result<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool:
 
 /// The loops of a formula on `f32` and `f64`, compiled for each set of vectors and with fused multiply-add.
 /// The results must be `bool` if `to_bool`.
-pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_wide::<K, f32, N, A>, run_wide::<K, f64, N, A>]
 }
 
 /// Like [`wide`], compiled only for the build target.
-pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_plain::<K, f32, N, A>, run_plain::<K, f64, N, A>]
 }
 
 /// Like [`wide`], as calls of one function of `f64`.
-pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop<N>; 2] {
+pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_scalar::<K, f32, N, A>, run_scalar::<K, f64, N, A>]
 }
 
 unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: Inputs,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -259,7 +261,7 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
     while i < n {
         // SAFETY: the contract of `Loop`.
         unsafe {
-            let (x, mask) = read::<i64, N>(&inputs, K::MASK, i);
+            let (x, mask) = read::<i64, N>(inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask, args);
         }
         i += 1;
@@ -268,23 +270,18 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
 
 /// The loop of a formula on integers, which are computed in `i64`: narrower ones have the low bits of its
 /// results. It is compiled only for the build target. The results must be `bool` if `to_bool`.
-pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> Loop<N> {
+pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> Loop {
     assert!(size_of::<K::Out>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
     run_int::<K, N, A>
 }
 
-unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
-    n: usize,
-    inputs: [*const u8; N],
-    _: &[Scalar],
-    out: *mut u8,
-) {
+unsafe fn run_bool<K: BoolOp<N>, const N: usize>(n: usize, inputs: Inputs, _: &[Scalar], out: *mut u8) {
     let out = out.cast::<bool>();
     let mut i = 0;
     while i < n {
         // SAFETY: the contract of `Loop`.
         unsafe {
-            let (x, mask) = read::<bool, N>(&inputs, K::MASK, i);
+            let (x, mask) = read::<bool, N>(inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask);
         }
         i += 1;
@@ -292,19 +289,19 @@ unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
 }
 
 /// The loop of a formula on `bool`.
-pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> Loop<N> {
+pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> Loop {
     run_bool::<K, N>
 }
 
 /// The arguments of a [`Loop`] that moves elements of type `T`, which meet its contract.
-struct Moves<'a, K, T, const N: usize> {
+struct Moves<K, T, const N: usize> {
     n: usize,
-    inputs: &'a [*const u8; N],
+    inputs: Inputs,
     out: *mut T,
     formula: PhantomData<K>,
 }
 
-impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
+impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
     type Out<'a> = ();
 
     #[inline(always)]
@@ -323,14 +320,14 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
 
 unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
     n: usize,
-    inputs: [*const u8; N],
+    inputs: Inputs,
     _: &[Scalar],
     out: *mut u8,
 ) {
-    vectorize(Moves::<K, T, N> { n, inputs: &inputs, out: out.cast(), formula: PhantomData }, ());
+    vectorize(Moves::<K, T, N> { n, inputs, out: out.cast(), formula: PhantomData }, ());
 }
 
 /// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.
-pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [Loop<N>; 4] {
+pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [Loop; 4] {
     [run_moves::<K, u8, N>, run_moves::<K, u16, N>, run_moves::<K, u32, N>, run_moves::<K, u64, N>]
 }
