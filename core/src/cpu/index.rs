@@ -5,7 +5,7 @@
 
 use super::room::{self, Room};
 use super::threads::{Parts, each_part, parallel, write_parts};
-use crate::dtype::{DType, Element, Scalar};
+use crate::dtype::{Element, Scalar};
 
 /// The elements that a thread moves at a time.
 const TASK: usize = 1 << 14;
@@ -115,9 +115,6 @@ fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
     })
 }
 
-/// The dtypes that every [`Combine`] is compiled for. The half types have a sum as well.
-pub(crate) const CLASSES: [DType; 3] = [DType::F32, DType::F64, DType::I64];
-
 /// Where the elements of `x` go in `y`.
 #[derive(Clone, Copy)]
 pub(crate) enum Positions<'a> {
@@ -137,30 +134,36 @@ pub(crate) fn replace<T: Copy + Send + Sync>(
     scatter_by(|_, b| b, x, sizes, positions, y);
 }
 
-/// Combines each element of `x` with the element of `y` at its position, in the order of `j`. `T` is one of
-/// [`CLASSES`].
-pub(crate) fn scatter<T: Element>(
+/// Adds each element of `x` to the element of `y` at its position, in the order of `j`.
+pub(crate) fn add<T: Element>(x: &[T], sizes: [usize; 3], positions: Positions<'_>, y: &mut [T]) {
+    scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y);
+}
+
+/// [`add`] of narrow floats. If there are many terms, sums are taken in `f64`.
+pub(crate) fn add_floats<T: Element>(x: &[T], sizes: [usize; 3], positions: Positions<'_>, y: &mut [T]) {
+    if x.len() / MANY < y.len() {
+        return add(x, sizes, positions, y);
+    }
+    let mut sums = Vec::with_capacity(y.len());
+    for y in y.iter() {
+        sums.push(y.to_scalar().to_f64());
+    }
+    scatter_by(|sum, x: T| sum + x.to_scalar().to_f64(), x, sizes, positions, &mut sums);
+    for (y, sum) in y.iter_mut().zip(&sums) {
+        *y = T::from_scalar(Scalar::Float(*sum));
+    }
+}
+
+/// Combines each element of `x` with the element of `y` at its position, in the order of `j`. One loop for all
+/// ways, which are rare but for sums.
+pub(crate) fn combine<T: Element>(
     how: Combine,
     x: &[T],
     sizes: [usize; 3],
     positions: Positions<'_>,
     y: &mut [T],
 ) {
-    match how {
-        Combine::Add if T::DTYPE.is_floating_point() && x.len() / MANY >= y.len() => {
-            let mut sums = Vec::with_capacity(y.len());
-            for y in y.iter() {
-                sums.push(y.to_scalar().to_f64());
-            }
-            scatter_by(|sum, x: T| sum + x.to_scalar().to_f64(), x, sizes, positions, &mut sums);
-            for (y, sum) in y.iter_mut().zip(&sums) {
-                *y = T::from_scalar(Scalar::Float(*sum));
-            }
-        }
-        Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
-        // Rare, and a loop for each would cost build time.
-        how => scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y),
-    }
+    scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y);
 }
 
 fn scatter_by<T: Copy + Send + Sync, S: Copy + Send + Sync>(
@@ -175,6 +178,10 @@ fn scatter_by<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     }
     match positions {
         Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
+        // Rows of one element.
+        Positions::OfRows(positions) if sizes[0] * sizes[2] == 1 => {
+            scatter_elements(join, x, sizes, positions, y);
+        }
         Positions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
     }
 }
@@ -210,39 +217,27 @@ fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     y: &mut [S],
 ) {
     let count = positions.len();
-    if outer > 1 {
-        let slabs = (TASK / (count * inner)).max(1);
-        return each_part(y, slabs * n * inner, &|task, y| {
-            for (k, y) in y.chunks_exact_mut(n * inner).enumerate() {
-                let rows = x[(task * slabs + k) * count * inner..].chunks_exact(inner);
-                for (row, at) in rows.zip(positions) {
-                    add_row(&join, row, &mut y[*at as usize * inner..][..inner]);
+    // Several slabs are not cut. Of a single one, each thread takes some columns of all rows, so the order of
+    // the terms of a sum is always the same.
+    let width = if outer > 1 { inner } else { (TASK / count).max(COLUMNS).min(inner) };
+    let (blocks, grain) = (inner.div_ceil(width), (TASK / (count * width)).max(1));
+    let y = Parts::new(y);
+    parallel(outer * blocks, grain, |tasks| {
+        for task in tasks {
+            let (o, start) = (task / blocks, task % blocks * width);
+            let columns = start..(start + width).min(inner);
+            for (j, at) in positions.iter().enumerate() {
+                let (row, at) = (&x[(o * count + j) * inner..][columns.clone()], *at as usize);
+                assert!(at < n, "the caller has checked the positions");
+                let place = (o * n + at) * inner;
+                // SAFETY: slabs and columns of different threads do not overlap.
+                let place = unsafe { y.part(place + columns.start..place + columns.end) };
+                for (there, x) in place.iter_mut().zip(row) {
+                    *there = join(*there, *x);
                 }
             }
-        });
-    }
-    if inner == 1 {
-        for (x, at) in x.iter().zip(positions) {
-            let there = &mut y[*at as usize];
-            *there = join(*there, *x);
-        }
-        return;
-    }
-    // Each thread takes some columns of all rows, so the order of the terms of a sum is always the same.
-    let y = Parts::new(y);
-    parallel(inner, (TASK / count).max(COLUMNS), |columns| {
-        for (row, at) in x.chunks_exact(inner).zip(positions) {
-            let start = *at as usize * inner;
-            // SAFETY: columns of different threads do not overlap.
-            let place = unsafe { y.part(start + columns.start..start + columns.end) };
-            add_row(&join, &row[columns.clone()], place);
         }
     });
-}
-
-#[inline]
-fn add_row<T: Copy, S: Copy>(join: &impl Fn(S, T) -> S, row: &[T], place: &mut [S]) {
-    place.iter_mut().zip(row).for_each(|(there, x)| *there = join(*there, *x));
 }
 
 /// The elements of `x` where `mask` is true, which are as many as there is room for.
@@ -296,11 +291,11 @@ mod tests {
                 want[(o * n + positions[j] as usize) * inner + i] += x;
             }
             let mut rows = vec![1; want.len()];
-            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfRows(&positions), &mut rows);
+            add(&x, [outer, n, inner], Positions::OfRows(&positions), &mut rows);
             assert_eq!(rows, want);
             let spread: Vec<i64> = (0..x.len()).map(|k| positions[k / inner % count]).collect();
             let mut scattered = vec![1; want.len()];
-            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
+            add(&x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
             assert_eq!(scattered, want);
             let selected = room::vec_of(x.len(), |y| select(&want, [outer, n, inner], &positions, y));
             let gathered = room::vec_of(x.len(), |y| gather(&want, [outer, n, inner], &spread, y));

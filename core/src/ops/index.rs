@@ -384,13 +384,22 @@ pub(crate) mod kernels {
                 cpu::replace(source.opaque::<U>()?, sizes, positions, x.opaque_mut()?);
             }),
             (Combine::Add, DType::F16) => {
-                cpu::scatter::<f16>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+                cpu::add_floats::<f16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
             }
             (Combine::Add, DType::BF16) => {
-                cpu::scatter::<bf16>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+                cpu::add_floats::<bf16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
             }
-            _ if cpu::CLASSES.contains(&dtype) => dispatch!(dtype, wide T => {
-                cpu::scatter::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            (Combine::Add, DType::F32) => {
+                cpu::add_floats::<f32>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
+            (Combine::Add, DType::F64) => {
+                cpu::add::<f64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
+            (Combine::Add, DType::I64) => {
+                cpu::add::<i64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
+            (_, DType::F32 | DType::F64 | DType::I64) => dispatch!(dtype, wide T => {
+                cpu::combine::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
             }),
             // Integers wrap after the last combination as well as after each, and a `bool` is 0 or 1.
             _ => {
