@@ -57,7 +57,7 @@ impl<const N: usize> Over<N> {
 ///
 /// ```ignore
 /// /// The doc.
-/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) sliding { stride ceil_mode }
+/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg sliding { stride ceil_mode }
 /// ```
 /// becomes
 ///
@@ -80,7 +80,7 @@ impl<const N: usize> Over<N> {
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
-        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+) $way:ident { $($setting:ident)* }
+        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+) $what:ident $way:ident { $($setting:ident)* }
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
@@ -145,7 +145,52 @@ macro_rules! layers {
                 Ok($Layer { windows: self.windows, over: self.over?, path: ModulePath::new() })
             }
         }
+
+        layers!(@ $what $Layer);
     )*};
+    (@ max $Layer:ident) => {
+        impl<const N: usize> $Layer<N> {
+            /// The largest element of each window.
+            ///
+            /// # Errors
+            /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+            /// [`ErrorKind::DType`] for `bool`.
+            #[track_caller]
+            pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                Ok(self.forward_with_indices(x)?.values)
+            }
+
+            /// The largest element of each window, and its position in row-major order among the elements
+            /// of the dims of the windows.
+            ///
+            /// # Errors
+            /// Same as [`forward`](Self::forward).
+            #[track_caller]
+            pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+                let _running = self.path.running();
+                let dims = self.over.find(Self::NAME, &self.path, x)?;
+                max_over(Self::NAME, x, self.windows, &dims)
+                    .map_err(|error| within(error, Self::NAME, &self.path))
+            }
+        }
+    };
+    (@ avg $Layer:ident) => {
+        impl<const N: usize> $Layer<N> {
+            /// The mean of each window.
+            ///
+            /// # Errors
+            /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+            /// [`ErrorKind::DType`] unless `x` is floating-point.
+            #[track_caller]
+            pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let _running = self.path.running();
+                let dims = self.over.find(Self::NAME, &self.path, x)?;
+                avg_over(Self::NAME, x, self.windows, &dims)
+                    .map_err(|error| within(error, Self::NAME, &self.path))
+            }
+        }
+    };
+    (@ unpool $Layer:ident) => {};
     (@ stride) => {
         /// The step from one window to the next; by default windows touch. One number for all dims or a list
         /// of one for each, as for all such options.
@@ -208,7 +253,7 @@ layers! {
     /// assert_eq!(overlapping.forward(&x)?.shape().to_string(), "[N=2, H=4, W=3, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] (x) sliding { stride padding dilation ceil_mode }
+    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] (x) max sliding { stride padding dilation ceil_mode }
     /// The mean of each window over `N` dims, which the layer finds by name: [`AvgPool1d`], [`AvgPool2d`],
     /// [`AvgPool3d`].
     ///
@@ -227,7 +272,7 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) sliding {
+    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg sliding {
         stride padding ceil_mode count_include_pad divisor_override
     }
     /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
@@ -249,7 +294,7 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=1, W=2]");
     /// # Ok::<(), Error>(())
     /// ```
-    AdaptiveMaxPool AdaptiveMaxPoolBuilder [AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d] (x) adaptive {}
+    AdaptiveMaxPool AdaptiveMaxPoolBuilder [AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d] (x) max adaptive {}
     /// The mean of each of a fixed number of windows over `N` dims, which the layer finds by name:
     /// [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. The windows are those of
     /// [`AdaptiveMaxPool`].
@@ -270,7 +315,7 @@ layers! {
     /// assert!(y.allclose(&x.mean(keep(["H", "W"]))?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] (x) adaptive {}
+    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] (x) avg adaptive {}
     /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions
     /// that [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
     ///
@@ -291,60 +336,7 @@ layers! {
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) sliding { stride padding }
-}
-
-/// `forward` and `forward_with_indices` of the layers that find the largest elements, and `forward` of those
-/// with means.
-macro_rules! forward {
-    (max: $($Max:ident),*; avg: $($Avg:ident),*;) => {
-        $(
-            impl<const N: usize> $Max<N> {
-                /// The largest element of each window.
-                ///
-                /// # Errors
-                /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
-                /// [`ErrorKind::DType`] for `bool`.
-                #[track_caller]
-                pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                    Ok(self.forward_with_indices(x)?.values)
-                }
-
-                /// The largest element of each window, and its position in row-major order among the elements
-                /// of the dims of the windows.
-                ///
-                /// # Errors
-                /// Same as [`forward`](Self::forward).
-                #[track_caller]
-                pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-                    let _running = self.path.running();
-                    let dims = self.over.find(Self::NAME, &self.path, x)?;
-                    max_over(Self::NAME, x, self.windows, &dims)
-                        .map_err(|error| within(error, Self::NAME, &self.path))
-                }
-            }
-        )*
-        $(
-            impl<const N: usize> $Avg<N> {
-                /// The mean of each window.
-                ///
-                /// # Errors
-                /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
-                /// [`ErrorKind::DType`] unless `x` is floating-point.
-                #[track_caller]
-                pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                    let _running = self.path.running();
-                    let dims = self.over.find(Self::NAME, &self.path, x)?;
-                    avg_over(Self::NAME, x, self.windows, &dims)
-                        .map_err(|error| within(error, Self::NAME, &self.path))
-                }
-            }
-        )*
-    };
-}
-forward! {
-    max: MaxPool, AdaptiveMaxPool;
-    avg: AvgPool, AdaptiveAvgPool;
+    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) unpool sliding { stride padding }
 }
 
 impl<const N: usize> MaxUnpool<N> {

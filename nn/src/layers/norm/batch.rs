@@ -1,19 +1,17 @@
 //! Batch normalization.
 
-use super::{Affine, Running};
+use super::{Affine, Given, Running, with_running};
 use crate::Module;
 use crate::buffer::Buffer;
 use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::BatchNormOptions;
-use crate::layers::within;
 use crate::training::{ModulePath, Training};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Parameter, Tensor};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{DType, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
-use std::borrow::Cow;
 
 /// Batch normalization: `(x - mean) / √(var + eps) weight + bias` for each channel, with the mean and the
 /// variance over all other dims. It replaces PyTorch's `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`.
@@ -65,7 +63,6 @@ pub struct BatchNorm {
     training: Training,
     path: ModulePath,
 }
-parameters! { BatchNorm }
 
 /// A builder for [`BatchNorm`]; see [`BatchNorm::builder`].
 #[derive(Clone, Debug, Setters)]
@@ -110,6 +107,16 @@ impl BatchNormBuilder {
 }
 
 impl BatchNorm {
+    /// The weight, if the layer has one.
+    pub fn weight(&self) -> Option<&Parameter> {
+        self.affine.weight.as_ref()
+    }
+
+    /// The bias, if the layer has one.
+    pub fn bias(&self) -> Option<&Parameter> {
+        self.affine.bias.as_ref()
+    }
+
     /// A layer for the channel dim `dim`, a size with or without a name.
     ///
     /// # Errors
@@ -162,31 +169,16 @@ impl BatchNorm {
             self.dim,
             Some(1),
         )?;
-        let ([weight, bias], training) = (self.affine.tensors("BatchNorm", &self.path)?, self.training.get());
-        let options = BatchNormOptions {
-            weight: weight.as_ref().map(Cow::Borrowed),
-            bias: bias.as_ref().map(Cow::Borrowed),
-            training: training || self.running.is_none(),
-            eps: self.eps,
-            ..BatchNormOptions::new()
-        };
-        let fail = |error| within(error, "BatchNorm", &self.path);
-        let Some(running) = &self.running else {
-            let y = F::batch_norm_with(x, dim, options).map_err(fail)?.0;
-            measured.gives(&y);
-            return Ok(y);
-        };
-        let (count, momentum) = running.counted(self.momentum)?;
-        let options = BatchNormOptions {
-            running_mean: Some(Cow::Owned(running.mean.tensor())),
-            running_var: Some(Cow::Owned(running.var.tensor())),
-            momentum,
-            ..options
-        };
-        let (y, mean, var) = F::batch_norm_with(x, dim, options).map_err(fail)?;
-        if training {
-            running.set(&mean, &var, count)?;
-        }
+        let mode = (self.training.get(), self.momentum);
+        let parts = (&self.affine, self.running.as_ref());
+        let y = with_running(("BatchNorm", &self.path), parts, mode, &|given| {
+            let Given { weight, bias, running_mean, running_var, of_input, momentum } = given;
+            let training = of_input;
+            let eps = self.eps;
+            let options =
+                BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };
+            F::batch_norm_with(x, dim, options)
+        })?;
         measured.gives(&y);
         Ok(y)
     }

@@ -7,7 +7,7 @@ use crate::functional as F;
 use crate::functional::options::GroupNormOptions;
 use crate::layers::within;
 use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Dims, Error, ErrorKind, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
 use std::borrow::Cow;
@@ -54,7 +54,6 @@ pub struct GroupNorm {
     eps: f64,
     path: ModulePath,
 }
-parameters! { GroupNorm }
 
 /// A builder for [`GroupNorm`]; see [`GroupNorm::builder`].
 #[derive(Clone, Debug, Setters)]
@@ -97,6 +96,16 @@ impl GroupNormBuilder {
 }
 
 impl GroupNorm {
+    /// The weight, if the layer has one.
+    pub fn weight(&self) -> Option<&Parameter> {
+        self.affine.weight.as_ref()
+    }
+
+    /// The bias, if the layer has one.
+    pub fn bias(&self) -> Option<&Parameter> {
+        self.affine.bias.as_ref()
+    }
+
     /// A layer that splits the channels `dim`, a size with or without a name, into `num_groups` groups, and
     /// normalizes over a group and `dims`.
     ///

@@ -2,19 +2,17 @@
 
 #[cfg(doc)]
 use super::BatchNorm;
-use super::{Affine, Running};
+use super::{Affine, Given, Running, with_running};
 use crate::Module;
 use crate::dims::{Finder, Named, dim_text, named};
 use crate::functional as F;
 use crate::functional::options::InstanceNormOptions;
-use crate::layers::within;
 use crate::training::{ModulePath, Training};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Parameter, Tensor};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{DType, Dims, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
-use std::borrow::Cow;
 
 /// Instance normalization: `(x - mean) / √(var + eps) weight + bias` for each channel of each instance, with
 /// the mean and the variance over the layer's dims. It replaces PyTorch's `InstanceNorm1d`, `InstanceNorm2d`
@@ -64,7 +62,6 @@ pub struct InstanceNorm {
     training: Training,
     path: ModulePath,
 }
-parameters! { InstanceNorm }
 
 /// A builder for [`InstanceNorm`]; see [`InstanceNorm::builder`].
 #[derive(Clone, Debug, Setters)]
@@ -109,6 +106,16 @@ impl InstanceNormBuilder {
 }
 
 impl InstanceNorm {
+    /// The weight, if the layer has one.
+    pub fn weight(&self) -> Option<&Parameter> {
+        self.affine.weight.as_ref()
+    }
+
+    /// The bias, if the layer has one.
+    pub fn bias(&self) -> Option<&Parameter> {
+        self.affine.bias.as_ref()
+    }
+
     /// A layer for the channel dim `dim`, a size with or without a name, that normalizes over `dims`.
     ///
     /// # Errors
@@ -153,32 +160,23 @@ impl InstanceNorm {
             self.dim,
             Some(1),
         )?;
-        let ([weight, bias], training) =
-            (self.affine.tensors("InstanceNorm", &self.path)?, self.training.get());
-        let options = InstanceNormOptions {
-            weight: weight.as_ref().map(Cow::Borrowed),
-            bias: bias.as_ref().map(Cow::Borrowed),
-            use_input_stats: training || self.running.is_none(),
-            eps: self.eps,
-            ..InstanceNormOptions::new()
-        };
-        let fail = |error| within(error, "InstanceNorm", &self.path);
-        let Some(running) = &self.running else {
-            let y = F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?.0;
-            measured.gives(&y);
-            return Ok(y);
-        };
-        let (count, momentum) = running.counted(self.momentum)?;
-        let options = InstanceNormOptions {
-            running_mean: Some(Cow::Owned(running.mean.tensor())),
-            running_var: Some(Cow::Owned(running.var.tensor())),
-            momentum,
-            ..options
-        };
-        let (y, mean, var) = F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?;
-        if training {
-            running.set(&mean, &var, count)?;
-        }
+        let mode = (self.training.get(), self.momentum);
+        let parts = (&self.affine, self.running.as_ref());
+        let y = with_running(("InstanceNorm", &self.path), parts, mode, &|given| {
+            let Given { weight, bias, running_mean, running_var, of_input, momentum } = given;
+            let use_input_stats = of_input;
+            let eps = self.eps;
+            let options = InstanceNormOptions {
+                running_mean,
+                running_var,
+                weight,
+                bias,
+                use_input_stats,
+                momentum,
+                eps,
+            };
+            F::instance_norm_with(x, dim, self.dims.clone(), options)
+        })?;
         measured.gives(&y);
         Ok(y)
     }

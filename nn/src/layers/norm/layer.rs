@@ -75,7 +75,6 @@ pub struct LayerNorm {
     eps: f64,
     path: ModulePath,
 }
-parameters! { LayerNorm }
 
 /// A builder for [`LayerNorm`]; see [`LayerNorm::builder`].
 #[derive(Clone, Debug, Setters)]
@@ -109,6 +108,16 @@ impl LayerNormBuilder {
 }
 
 impl LayerNorm {
+    /// The weight, if the layer has one.
+    pub fn weight(&self) -> Option<&Parameter> {
+        self.affine.weight.as_ref()
+    }
+
+    /// The bias, if the layer has one.
+    pub fn bias(&self) -> Option<&Parameter> {
+        self.affine.bias.as_ref()
+    }
+
     /// A layer that normalizes over `dims`, each a size with or without a name.
     ///
     /// # Errors

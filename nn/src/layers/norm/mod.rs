@@ -1,13 +1,14 @@
 //! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their
 //! builders.
 
-use super::read_any;
+use super::{read_any, within};
 use crate::buffer::Buffer;
 use crate::dims::Named;
 use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::Location;
 
@@ -121,21 +122,39 @@ impl Field for Running {
     }
 }
 
-/// The accessors of a layer's parameters.
-macro_rules! parameters {
-    ($layer:ident) => {
-        impl $layer {
-            /// The weight, if the layer has one.
-            pub fn weight(&self) -> Option<&::namegrad_autograd::Parameter> {
-                self.affine.weight.as_ref()
-            }
+/// The arguments of a norm that depend on its parameters and running statistics.
+struct Given {
+    weight: Option<Cow<'static, Tensor>>,
+    bias: Option<Cow<'static, Tensor>>,
+    running_mean: Option<Cow<'static, Tensor>>,
+    running_var: Option<Cow<'static, Tensor>>,
+    /// Whether the statistics are those of the input.
+    of_input: bool,
+    momentum: f64,
+}
 
-            /// The bias, if the layer has one.
-            pub fn bias(&self) -> Option<&::namegrad_autograd::Parameter> {
-                self.affine.bias.as_ref()
-            }
-        }
-    };
+/// The output of a norm with running statistics, if the layer has them; in training, they are updated. `f` is the
+/// function of the layer.
+#[track_caller]
+fn with_running(
+    (layer, path): (&'static str, &ModulePath),
+    (affine, running): (&Affine, Option<&Running>),
+    (training, momentum): (bool, Option<f64>),
+    f: &dyn Fn(Given) -> Result<(Tensor, Tensor, Tensor)>,
+) -> Result<Tensor> {
+    let caller = Location::caller(); // not that of the closure
+    let [weight, bias] = affine.tensors(layer, path)?.map(|tensor| tensor.map(Cow::Owned));
+    let (count, momentum) = running.map_or(Ok((0, 0.0)), |running| running.counted(momentum))?;
+    let of_running =
+        |buffer: fn(&Running) -> &Buffer| running.map(|running| Cow::Owned(buffer(running).tensor()));
+    let (running_mean, running_var) = (of_running(|own| &own.mean), of_running(|own| &own.var));
+    let of_input = training || running.is_none();
+    let made = f(Given { weight, bias, running_mean, running_var, of_input, momentum });
+    let (y, mean, var) = made.map_err(|error| within(error.at(caller), layer, path))?;
+    if let Some(running) = running.filter(|_| training) {
+        running.set(&mean, &var, count)?;
+    }
+    Ok(y)
 }
 
 mod batch;
