@@ -1,6 +1,6 @@
 //! Casts between dtypes.
 
-use super::matmul::MatmulElement;
+use super::matmul::Operand;
 use super::room::{self, Room};
 use super::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::{DType, Element, dispatch};
@@ -196,7 +196,7 @@ impl Vectorized for Widened<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, to: &mut Room<f32>) {
         for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(MatmulElement::widen(*from));
+            to.write(Operand::widen(*from));
         }
     }
 }
@@ -210,7 +210,7 @@ impl Vectorized for Narrowed<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, to: &mut Room<bf16>) {
         for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(MatmulElement::narrow(*from));
+            to.write(Operand::narrow(*from));
         }
     }
 }

@@ -11,7 +11,6 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::math::Real;
-use super::matmul::{Accumulator, Lanes};
 use super::room::Room;
 
 /// A loop to be compiled for each set of instructions.
@@ -63,21 +62,6 @@ pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
     unsafe { copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
 }
 
-/// Runs a loop with the widest vectors of a CPU that has more than the build target guarantees. It is not
-/// compiled for other CPUs.
-#[inline]
-pub(crate) fn vectorize_wide<V: Vectorized>(job: V, out: V::Out<'_>) {
-    match isa() {
-        Isa::Baseline => unreachable!("the caller has found wider instructions"),
-        // SAFETY: this CPU has the instructions that `isa` found.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { Avx2::assume() }.run(job, out),
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { Avx512::assume() }.run(job, out),
-    }
-}
-
 /// The copies of a loop, in the order of [`Isa`].
 trait Copies: Vectorized {
     const COPIES: [CopyOf<Self>; Isa::COUNT];
@@ -111,8 +95,6 @@ pub(crate) trait Simd: Copy {
     const IS_RARE: bool;
     /// `T`, with fused multiply-add if there is one. It has the layout of `T`.
     type Number<T: Real>: Real;
-    /// The vectors in which products of `T` are computed.
-    type Lanes<T: Accumulator>: Lanes<Elem = T>;
 
     /// The token.
     ///
@@ -145,7 +127,6 @@ impl Simd for Baseline {
     const ISA: Isa = Isa::Baseline;
     const IS_RARE: bool = cfg!(target_arch = "x86_64");
     type Number<T: Real> = T;
-    type Lanes<T: Accumulator> = T::Baseline;
 
     #[inline(always)]
     unsafe fn assume() -> Self {
@@ -197,7 +178,6 @@ impl Simd for Baseline {
 /// impl Simd for Avx2 {
 ///     const ISA: Isa = Isa::Avx2;
 ///     type Number<T: Real> = T::Fused;
-///     type Lanes<T: Accumulator> = T::Avx2;
 ///     ...
 /// }
 /// ```
@@ -236,7 +216,6 @@ macro_rules! instructions {
             const ISA: Isa = Isa::$Name;
             const IS_RARE: bool = false;
             type Number<T: Real> = T::Fused;
-            type Lanes<T: Accumulator> = T::$Name;
 
             #[inline(always)]
             unsafe fn assume() -> Self {

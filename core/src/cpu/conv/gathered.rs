@@ -80,7 +80,7 @@ impl<T: MatmulElement> Gathered<'_, T> {
         let to = To(output.as_mut_ptr().cast::<T>());
         parallel(self.groups * blocks, (TASK / cost).max(1), |tasks| {
             let sums = self.rows * width * size_of::<T::Acc>();
-            with_buffer(&BLOCKS, sums + columns * width * size_of::<T>(), |memory: *mut u8| {
+            with_buffer(&BLOCKS, sums + columns * width * size_of::<T>(), &mut |memory| {
                 for task in tasks.clone() {
                     let from = task % blocks * width;
                     let block = Block {
@@ -161,7 +161,7 @@ impl<T: MatmulElement> Gathered<'_, T> {
                 }
                 let (ptr, row_stride) = (output.add(plane(channels.start) + place), volume as isize);
                 let to = Mat { ptr, row_stride, col_stride: step as isize };
-                return write_rounded(sums, apart, self.rows, run.len, T::Acc::ZERO, to);
+                return write_rounded(sums, apart, [self.rows, run.len], T::Acc::ZERO, to);
             }
         }
         for (row, channel) in channels.enumerate() {

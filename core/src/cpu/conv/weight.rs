@@ -97,7 +97,8 @@ fn add_image<T: MatmulElement>(
         grid: geometry.output,
     };
     let g = &g[(image * groups + group) * features * places..][..features * places];
-    with_buffer(&BLOCKS, rows * ROW, |block: *mut T| {
+    with_buffer(&BLOCKS, rows * ROW * size_of::<T>(), &mut |block| {
+        let block = block.cast::<T>();
         for from in (0..places).step_by(PLACES) {
             let count = PLACES.min(places - from);
             // SAFETY: the block has room for a row for each tap of the channels. Without neighbors, those are

@@ -10,9 +10,10 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::kernel::{Kernels, Layout, Tile, TileFn};
-use super::pack::{Part, square_of_8};
+use super::element::Accumulator;
+use super::pack::square_of_8;
 use super::pairs;
+use super::product::{Panel, Tile, TileFn};
 use crate::cpu::simd::{Avx512, Simd, Vectorized, is_unlimited};
 use half::bf16;
 
@@ -20,21 +21,28 @@ use half::bf16;
 pub(super) const SIDE: usize = 16;
 /// The rows and columns of C that the kernel computes at once, as two by two tiles. They take four of the
 /// eight registers, and each tile of A and B is used twice.
-const BLOCK: usize = 2 * SIDE;
+pub(super) const BLOCK: usize = 2 * SIDE;
 /// The bytes of a tile, and of its rows.
 const BYTES: usize = SIDE * ROW;
 const ROW: usize = 64;
 
-/// The kernels, if this CPU has the instructions and the system lets us use the registers.
+/// Whether this CPU has the instructions and the system lets us use the registers.
 #[inline]
-pub(super) fn found() -> Option<&'static Kernels<f32>> {
+pub(super) fn is_found() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    const ANY: [TileFn<f32>; BLOCK] = [tile; BLOCK];
-    static KERNELS: Kernels<f32> =
-        Kernels { layout: Layout::Tiles, lanes: SIDE, rows: BLOCK, tiles: [&ANY, &ANY] };
-    let find = || Avx512::found().is_some() && is_unlimited() && has_instructions() && is_permitted();
-    FOUND.get_or_init(find).then_some(&KERNELS)
+    *FOUND.get_or_init(|| Avx512::found().is_some() && is_unlimited() && has_instructions() && is_permitted())
 }
+
+/// The kernel for each number of rows, the greatest first.
+pub(super) static TILES: [(usize, TileFn); BLOCK] = {
+    let mut tiles: [(usize, TileFn); BLOCK] = [(0, tile); BLOCK];
+    let mut at = 0;
+    while at < BLOCK {
+        tiles[at].0 = BLOCK - at;
+        at += 1;
+    }
+    tiles
+};
 
 /// Whether the CPU has tiles and their products of `bf16`.
 fn has_instructions() -> bool {
@@ -94,25 +102,22 @@ static CONFIG: Config = {
     Config { palette: 1, start_row: 0, reserved: [0; 14], row_bytes, rows }
 };
 
-/// The registers, ready for use by this thread until this is dropped. Making them ready takes as long as
-/// the kernel with a short `k`.
-pub(super) struct Registers(());
-
-impl Registers {
-    /// # Safety
-    /// [`found`] has returned kernels.
-    pub(super) unsafe fn ready() -> Self {
-        // SAFETY: the CPU has the instruction, which reads the configuration.
-        unsafe { asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, readonly, preserves_flags)) };
-        Registers(())
-    }
+/// Makes the registers ready for use by this thread, which takes as long as the kernel with a short `k`.
+///
+/// # Safety
+/// [`is_found`] has returned true.
+pub(super) unsafe fn make_ready() {
+    // SAFETY: the CPU has the instruction, which reads the configuration.
+    unsafe { asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, readonly, preserves_flags)) };
 }
 
-impl Drop for Registers {
-    fn drop(&mut self) {
-        // SAFETY: the CPU has the instruction, and no other code uses the registers.
-        unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
-    }
+/// Ends the use of the registers.
+///
+/// # Safety
+/// They are [ready](make_ready), and no other code uses them.
+pub(super) unsafe fn release() {
+    // SAFETY: the CPU has the instruction, and no other code uses the registers.
+    unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
 }
 
 /// The sums of a block of C.
@@ -123,16 +128,16 @@ struct Sums([[MaybeUninit<f32>; BLOCK]; BLOCK]);
 ///
 /// # Safety
 /// The contract of [`TileFn`]. The panels are those of [`pack_rows`] and [`pack_columns`], and the
-/// [`Registers`] are ready.
-unsafe fn tile(t: &Tile<f32>) {
+/// registers are [ready](make_ready).
+unsafe fn tile(t: &Tile) {
     let chunks = t.k / SIDE;
-    let b_row = t.b_row_stride as usize * size_of::<f32>();
+    let b_row = t.b_row as usize;
     let second_a = if t.rows > SIDE { chunks * BYTES } else { 0 };
     let second_b = if t.cols > SIDE { ROW } else { 0 };
-    let in_place = t.rows == BLOCK && t.cols == BLOCK && t.alpha == 1.0 && t.beta == 0.0;
+    let in_place = t.rows == BLOCK && t.cols == BLOCK && t.alpha == f32::ONE_BITS && t.beta == 0;
     let mut sums = Sums([[MaybeUninit::uninit(); BLOCK]; BLOCK]);
     let (to, to_row) = if in_place {
-        (t.c.cast(), t.c_row_stride * size_of::<f32>() as isize)
+        (t.c, t.c_row)
     } else {
         (sums.0.as_mut_ptr().cast::<u8>(), (BLOCK * size_of::<f32>()) as isize)
     };
@@ -162,12 +167,12 @@ unsafe fn tile(t: &Tile<f32>) {
             "tilestored [{to} + {to_row}*1 + 64], tmm1",
             "tilestored [{to_below} + {to_row}*1], tmm2",
             "tilestored [{to_below} + {to_row}*1 + 64], tmm3",
-            a = inout(reg) t.a.cast::<u8>() => _,
-            below = inout(reg) t.a.cast::<u8>().add(second_a) => _,
+            a = inout(reg) t.a => _,
+            below = inout(reg) t.a.add(second_a) => _,
             a_row = in(reg) ROW,
             a_step = const BYTES,
-            b = inout(reg) t.b.cast::<u8>() => _,
-            right = inout(reg) t.b.cast::<u8>().add(second_b) => _,
+            b = inout(reg) t.b => _,
+            right = inout(reg) t.b.add(second_b) => _,
             b_row = in(reg) b_row,
             b_step = in(reg) SIDE * b_row,
             chunks = inout(reg) chunks => _,
@@ -186,7 +191,7 @@ unsafe fn tile(t: &Tile<f32>) {
 
 /// `c ← alpha sums + beta c` for the rows and columns that C has.
 struct Finish<'a> {
-    t: &'a Tile<f32>,
+    t: &'a Tile,
     sums: &'a Sums,
 }
 
@@ -196,20 +201,21 @@ impl Vectorized for Finish<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
         let t = self.t;
+        let [alpha, beta] = [t.alpha, t.beta].map(|bits| f32::from_bits(bits as u32));
         for (r, sums) in self.sums.0.iter().enumerate().take(t.rows) {
             // SAFETY: the kernel has written all sums, and the caller guarantees the rows of C. They are
             // read only if `beta` is not 0.
             unsafe {
                 let sums = std::slice::from_raw_parts(sums.as_ptr().cast::<f32>(), t.cols);
-                let c = t.c.offset(r as isize * t.c_row_stride);
-                if t.beta == 0.0 {
+                let c = t.c.offset(r as isize * t.c_row).cast::<f32>();
+                if t.beta == 0 {
                     for (j, sum) in sums.iter().enumerate() {
-                        c.add(j).write(t.alpha * sum);
+                        c.add(j).write(alpha * sum);
                     }
                 } else {
                     let c = std::slice::from_raw_parts_mut(c, t.cols);
                     for (c, sum) in c.iter_mut().zip(sums) {
-                        *c = t.alpha.mul_add(*sum, t.beta * *c);
+                        *c = alpha.mul_add(*sum, beta * *c);
                     }
                 }
             }
@@ -221,12 +227,12 @@ impl Vectorized for Finish<'_> {
 ///
 /// # Safety
 /// The contract of [`pairs::pack`], and `to` has room for whole tiles.
-pub(super) unsafe fn pack_rows(part: Part<bf16>) {
+pub(super) unsafe fn pack_rows(part: Panel) {
     // SAFETY: the caller guarantees the instructions.
     unsafe { Avx512::assume() }.run(Rows(part), ());
 }
 
-struct Rows(Part<bf16>);
+struct Rows(Panel);
 
 impl Vectorized for Rows {
     type Out<'a> = ();
@@ -238,15 +244,15 @@ impl Vectorized for Rows {
         // SAFETY: the contract of `pack_rows` holds.
         unsafe {
             for i in (0..part.count).step_by(SIDE) {
-                let to = part.to.add(i * chunks * SIDE);
-                let group = Part {
+                let to = part.to.cast::<f32>().add(i * chunks * SIDE).cast();
+                let group = Panel {
                     count: (part.count - i).min(SIDE),
                     width: SIDE,
                     from: part.from.offset(i as isize * part.stride),
                     to,
                     ..part
                 };
-                if part.k_stride == 1 {
+                if part.k_stride == size_of::<bf16>() as isize {
                     group.copy_rows();
                 } else {
                     group.transpose_rows();
@@ -256,7 +262,7 @@ impl Vectorized for Rows {
     }
 }
 
-impl Part<bf16> {
+impl Panel {
     /// Copies contiguous rows to tiles.
     ///
     /// # Safety
@@ -294,14 +300,14 @@ impl Part<bf16> {
             let k = (self.k - l).min(BLOCK);
             // SAFETY: the contract is the same, and the square has room for the pairs.
             unsafe {
-                pairs::pack(Part {
+                pairs::pack(Panel {
                     k,
                     from: self.from.offset(l as isize * self.k_stride),
-                    to: columns.as_mut_ptr(),
+                    to: columns.as_mut_ptr().cast(),
                     ..*self
                 });
                 columns[k.div_ceil(2) * SIDE..].fill(0.0);
-                let to = self.to.add(chunk * SIDE * SIDE);
+                let to = self.to.cast::<f32>().add(chunk * SIDE * SIDE);
                 for (i, j) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
                     square_of_8(columns.as_ptr().add(i * SIDE + j), ROW as isize, to.add(j * SIDE + i), SIDE);
                 }
@@ -314,11 +320,14 @@ impl Part<bf16> {
 ///
 /// # Safety
 /// The contract of [`pairs::pack`], and `to` has room for whole tiles.
-pub(super) unsafe fn pack_columns(part: Part<bf16>) {
+pub(super) unsafe fn pack_columns(part: Panel) {
     let pairs = part.k.div_ceil(2);
     // SAFETY: the contract is the same.
     unsafe {
-        part.to.add(pairs * part.width).write_bytes(0, (pairs.next_multiple_of(SIDE) - pairs) * part.width);
+        part.to
+            .cast::<f32>()
+            .add(pairs * part.width)
+            .write_bytes(0, (pairs.next_multiple_of(SIDE) - pairs) * part.width);
         pairs::pack(part);
     }
 }

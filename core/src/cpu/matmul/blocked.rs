@@ -1,16 +1,7 @@
 //! The product on one thread: the loops around the kernel.
 
-use super::element::{Accumulator, MatmulElement};
-use super::kernel::{Kernels, Layout, Tile};
-#[cfg(target_arch = "x86_64")]
-use super::pack::Part;
-use super::pack::{PANELS, pack, with_buffer};
-use super::rounded::{turn, write};
-use super::{Mat, Product};
-#[cfg(target_arch = "x86_64")]
-use super::{amx, pairs};
-#[cfg(target_arch = "x86_64")]
-use half::bf16;
+use super::buffer::{PANELS, with_buffer};
+use super::product::{Kernels, Matrix, PackFn, Panel, Product, Results, Sums, Tile, TileFn};
 
 /// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
 /// the core.
@@ -24,32 +15,27 @@ const A_DIRECT: usize = 2048;
 /// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
 
-/// Where the sums of a product go, and what they are added to.
-enum Sums<T: MatmulElement> {
-    /// `beta C` for a C of accumulators, with contiguous rows at a stride.
-    InPlace(T::Acc, *mut T::Acc, isize),
-    /// `beta C`, in which each number is rounded once. There is one block of `k`. The last matrix is the part
-    /// of a symmetric C on the other side of the diagonal.
-    Rounded(T::Acc, Mat<*mut T>, Option<Mat<*mut T>>),
+/// What becomes of the sums of a product.
+#[derive(Clone, Copy)]
+enum Target {
+    /// They are formed in memory for all of them.
+    Sums(Sums),
+    /// Each is rounded once and added to `beta` times a matrix. There is one block of `k`. The last matrix is
+    /// the part of a symmetric C on the other side of the diagonal.
+    Rounded(u64, Matrix, Option<Matrix>),
 }
 
-impl<T: MatmulElement> Copy for Sums<T> {}
-impl<T: MatmulElement> Clone for Sums<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: MatmulElement> Sums<T> {
+impl Target {
     /// The sums from row `i` and column `j` on, of a block of `k` that is the first or a later one.
-    fn at(self, i: usize, j: usize, first: bool) -> Self {
+    fn at(self, p: &Product, i: usize, j: usize, first: bool) -> Self {
         match self {
-            Sums::InPlace(beta, c, stride) => {
-                let beta = if first { beta } else { T::Acc::ONE };
-                Sums::InPlace(beta, c.wrapping_offset(i as isize * stride).wrapping_add(j), stride)
+            Target::Sums(Sums { ptr, row, beta }) => {
+                let beta = if first { beta } else { p.kind.one };
+                let ptr = ptr.wrapping_offset(i as isize * row).wrapping_add(j * p.kind.acc_size());
+                Target::Sums(Sums { ptr, row, beta })
             }
-            Sums::Rounded(beta, c, mirror) => {
-                Sums::Rounded(beta, c.at(i, j), mirror.map(|mirror| mirror.at(j, i)))
+            Target::Rounded(beta, c, mirror) => {
+                Target::Rounded(beta, c.at(i, j), mirror.map(|mirror| mirror.at(j, i)))
             }
         }
     }
@@ -57,82 +43,84 @@ impl<T: MatmulElement> Sums<T> {
 
 /// How a product is cut into blocks. The blocks of `k`, which determine the bits of a result, depend only on
 /// `k`.
-struct Plan<T: 'static> {
-    kernels: &'static Kernels<T>,
+struct Plan {
+    kernels: &'static Kernels,
+    /// Copies rows of A, and columns of B, to panels.
+    panels: [PackFn; 2],
     /// The largest `k` of a block, in elements of a panel.
     k_max: usize,
     /// The columns of a panel of B.
     panel: usize,
+    /// The bytes of a sum, and of an element of a panel.
+    size: usize,
     /// Whether the kernels read A in place.
     a_direct: bool,
     /// Whether the kernels read B in place.
     b_direct: bool,
 }
 
-impl<T: Accumulator> Plan<T> {
+impl Plan {
     /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than
     /// once. A copy pays off for a large operand, and for one whose cache lines evict each other.
-    fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
-        let kernels = E::kernels().expect("only a CPU with kernels uses this method");
-        let panel = 2 * kernels.lanes;
-        let a_stride = if p.a.row_stride == 1 { p.a.col_stride } else { p.a.row_stride };
-        let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;
-        let a_direct = p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded::<T>(a_stride);
-        let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded::<T>(p.b.row_stride);
-        let k = p.k.div_ceil(kernels.layout.depth()).next_multiple_of(kernels.layout.unit());
+    fn new(p: &Product) -> Self {
+        let kernels = (p.kind.kernels)().expect("only a CPU with kernels uses this method");
+        let (panel, size) = (2 * kernels.lanes, p.kind.acc_size());
+        let contiguous = size as isize; // the stride, for operands that are read in place
+        let a_stride = if p.a.row == contiguous { p.a.col } else { p.a.row };
+        let a_in_lines = p.a.row == contiguous || p.a.col == contiguous;
+        let a_direct = p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded(a_stride);
+        let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded(p.b.row);
+        let k = p.k.div_ceil(kernels.depth).next_multiple_of(kernels.k_unit);
         Plan {
             kernels,
-            k_max: k.min(K_BYTES / size_of::<T>()),
+            panels: kernels.panels.unwrap_or([p.kind.pack; 2]),
+            k_max: k.min(K_BYTES / size),
             panel,
-            a_direct: E::IS_ACC && a_direct,
-            b_direct: E::IS_ACC && p.b.col_stride == 1 && b_direct,
+            size,
+            a_direct: p.kind.is_acc && a_direct,
+            b_direct: p.kind.is_acc && p.b.col == contiguous && b_direct,
         }
     }
 
     /// Whether one block has all of `k`.
     fn is_one_block(&self, k: usize) -> bool {
-        k <= self.k_max * self.kernels.layout.depth()
+        k <= self.k_max * self.kernels.depth
     }
 }
 
-/// Whether cache lines at this stride use so few sets of the L1 cache that they evict each other. Most L1
+/// Whether cache lines at this stride, in bytes, use so few sets of the L1 cache that they evict each other. Most L1
 /// caches have 64 sets, which depend on the address modulo 4096.
-pub(super) fn crowded<T>(stride: isize) -> bool {
-    let bytes = stride.unsigned_abs() * size_of::<T>();
+pub(super) fn crowded(stride: isize) -> bool {
+    let bytes = stride.unsigned_abs();
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
 }
 
-/// The [`Method`](super::Method) for all shapes: A and B are cut into blocks for the caches, and the blocks
-/// into tiles for the kernel.
+/// The [`Method`](super::method::Method) for all shapes: A and B are cut into blocks for the caches, and the
+/// blocks into tiles for the kernel.
 ///
 /// # Safety
-/// The contract of [`Method::run`](super::Method::run).
-pub(super) unsafe fn blocked<T: MatmulElement>(
-    p: &Product<T>,
-    beta: T::Acc,
-    c: *mut T::Acc,
-    c_row_stride: isize,
-) {
+/// The contract of [`Method::run`](super::method::Method::run).
+pub(super) unsafe fn blocked(p: &Product, sums: Sums) {
     // SAFETY: the contract is the same.
-    unsafe { blocks(p, &Plan::new(p), Sums::InPlace(beta, c, c_row_stride), None) }
+    unsafe { blocks(p, &Plan::new(p), Target::Sums(sums), None) }
 }
 
 /// [`blocked`] for any C, if there is one block of `k`. Otherwise it does nothing and returns false.
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-pub(super) unsafe fn blocked_and_rounded<T: MatmulElement>(p: &Product<T>) -> bool {
+pub(super) unsafe fn blocked_and_rounded(p: &Product) -> bool {
     let plan = Plan::new(p);
     let one = plan.is_one_block(p.k);
     if one {
         // SAFETY: the contract is the same.
-        unsafe { blocks(p, &plan, Sums::Rounded(p.beta, p.c, None), None) }
+        unsafe { blocks(p, &plan, Target::Rounded(p.beta, p.c, None), None) }
     }
     one
 }
 
 /// Whether there is one block of `k`.
-pub(super) fn is_one_block<T: MatmulElement>(p: &Product<T>) -> bool {
+pub(super) fn is_one_block(p: &Product) -> bool {
     Plan::new(p).is_one_block(p.k)
 }
 
@@ -141,40 +129,34 @@ pub(super) fn is_one_block<T: MatmulElement>(p: &Product<T>) -> bool {
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm) for these columns and for the rows of the same numbers.
-pub(super) unsafe fn blocked_above<T: MatmulElement>(p: &Product<T>, from: usize, to: usize) {
+pub(super) unsafe fn blocked_above(p: &Product, from: usize, to: usize) {
     let part = p.part(0, to, from, to - from);
-    let sums = if T::IS_ACC {
-        Sums::InPlace(p.beta, part.c.ptr.cast(), part.c.row_stride)
-    } else {
-        Sums::Rounded(p.beta, part.c, Some(p.c.at(from, 0)))
+    let target = match p.kind.is_acc {
+        true => Target::Sums(part.sums()),
+        false => Target::Rounded(p.beta, part.c, Some(p.c.at(from, 0))),
     };
-    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator.
-    unsafe { blocks(&part, &Plan::new(&part), sums, Some(from as isize)) }
+    // SAFETY: the contract is the same.
+    unsafe { blocks(&part, &Plan::new(&part), target, Some(from as isize)) }
 }
 
 /// The loops over blocks. If C is part of a symmetric matrix, `diagonal` is the row of the diagonal in its
 /// first column.
 ///
 /// # Safety
-/// The contract of [`gemm`](super::gemm), with the sums in place of C and `beta`.
-unsafe fn blocks<T: MatmulElement>(
-    p: &Product<T>,
-    plan: &Plan<T::Acc>,
-    sums: Sums<T>,
-    diagonal: Option<isize>,
-) {
-    let (depth, unit) = (plan.kernels.layout.depth(), plan.kernels.layout.unit());
+/// The contract of [`gemm`](super::gemm), with the target in place of C and `beta`.
+unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isize>) {
+    let (depth, unit) = (plan.kernels.depth, plan.kernels.row_unit);
     let m_max = M_MAX.next_multiple_of(unit);
     let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.next_multiple_of(unit).min(m_max) };
     // With one block of rows, a panel of B is no longer needed when the next one is packed.
     let b_cols = if p.m <= m_max { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
     let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
-    let sums_len = match sums {
-        Sums::InPlace(..) => 0,
-        Sums::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
-        Sums::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
+    let sums_len = match target {
+        Target::Sums(_) => 0,
+        Target::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
+        Target::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
     };
-    with_buffer(&PANELS, b_len + a_len + sums_len, |b_panels: *mut T::Acc| {
+    with_buffer(&PANELS, (b_len + a_len + sums_len) * plan.size, &mut |b_panels| {
         // LOOP 5: blocks of columns of B and C.
         for (j, n) in pieces(p.n, N_MAX, plan.panel) {
             // LOOP 4: blocks of `k`. All but the first add to C.
@@ -190,16 +172,16 @@ unsafe fn blocks<T: MatmulElement>(
                             n,
                             alpha: p.alpha,
                             a: p.a.at(i, l),
-                            a_panels: b_panels.add(b_len),
-                            panel_sums: b_panels.add(b_len + a_len),
+                            a_panels: b_panels.add(b_len * plan.size),
+                            panel_sums: b_panels.add((b_len + a_len) * plan.size),
                             b: p.b.at(l, j),
                             b_panels,
                             pack_b: !plan.b_direct && i == 0,
                             keep_b: p.m > m_max,
-                            sums: sums.at(i, j, l == 0),
+                            target: target.at(p, i, j, l == 0),
                             diagonal: diagonal.map(|row| row + j as isize - i as isize),
                         };
-                        block.run();
+                        block.run(p);
                     }
                 }
             }
@@ -208,44 +190,48 @@ unsafe fn blocks<T: MatmulElement>(
 }
 
 /// A block of the product: some rows of A, some columns of B.
-struct Block<'p, T: MatmulElement> {
-    plan: &'p Plan<T::Acc>,
+struct Block<'p> {
+    plan: &'p Plan,
     m: usize,
     k: usize,
     n: usize,
-    alpha: T::Acc,
-    a: Mat<*const T>,
-    a_panels: *mut T::Acc,
+    alpha: u64,
+    a: Matrix,
+    a_panels: *mut u8,
     /// Memory for the sums of a panel of columns, if they are rounded, and for their mirror image.
-    panel_sums: *mut T::Acc,
-    b: Mat<*const T>,
-    b_panels: *mut T::Acc,
+    panel_sums: *mut u8,
+    b: Matrix,
+    b_panels: *mut u8,
     /// Whether to pack the panels of B. Otherwise they are read in place, or were packed for an earlier
     /// block.
     pack_b: bool,
     /// Whether each panel of B has its own memory.
     keep_b: bool,
-    sums: Sums<T>,
+    target: Target,
     /// The row of the diagonal in the first column, if C is symmetric.
     diagonal: Option<isize>,
 }
 
-impl<T: MatmulElement> Block<'_, T> {
+impl Block<'_> {
     /// # Safety
     /// The contract of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their
     /// memory.
-    unsafe fn run(&self) {
-        let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
-        let unit = kernels.layout.unit();
+    unsafe fn run(&self, p: &Product) {
+        let Plan { kernels, panels, size, a_direct, b_direct, .. } = *self.plan;
         let Block { m, n, .. } = *self;
-        let k = self.k.div_ceil(kernels.layout.depth()).next_multiple_of(unit);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the plan has kernels that are found.
-        let _registers = matches!(kernels.layout, Layout::Tiles).then(|| unsafe { amx::Registers::ready() });
+        let unit = kernels.row_unit;
+        let k = self.k.div_ceil(kernels.depth).next_multiple_of(kernels.k_unit);
+        // SAFETY: the plan has kernels of this CPU.
+        let _around = kernels.around.map(|around| unsafe { Around::start(around) });
         if !a_direct {
             for (i, rows) in pieces(m, kernels.rows, unit) {
+                let Matrix { ptr, row, col } = self.a.at(i, 0);
+                let to = self.a_panels.wrapping_add(i * k * size);
+                let (count, width) = (rows, rows);
                 // SAFETY: the rows exist, and each takes `k` elements of the panels.
-                unsafe { self.copy_rows(rows, self.a.at(i, 0), self.a_panels.add(i * k)) };
+                unsafe {
+                    panels[0](Panel { k: self.k, count, width, from: ptr, k_stride: col, stride: row, to });
+                }
             }
         }
         // LOOP 2: panels of columns of B and C.
@@ -253,19 +239,27 @@ impl<T: MatmulElement> Block<'_, T> {
         while j < n {
             let (second, cols) = self.panel(n - j);
             let width = kernels.lanes << second;
-            // SAFETY: the columns exist, and the panel has room for them.
-            let (b, b_row_stride) = unsafe {
-                let from = self.b.at(0, j);
-                if b_direct {
-                    (from.ptr.cast(), from.row_stride)
-                } else {
-                    let to = if self.keep_b { self.b_panels.add(j * k) } else { self.b_panels };
-                    if self.pack_b {
-                        self.copy_columns(cols, width, from, to);
+            let Matrix { ptr, row, col } = self.b.at(0, j);
+            let (mut b, mut b_row) = (ptr, row);
+            if !b_direct {
+                b = self.b_panels.wrapping_add(if self.keep_b { j * k * size } else { 0 });
+                b_row = (width * size) as isize;
+                if self.pack_b {
+                    let (from, to) = (ptr, b);
+                    // SAFETY: the columns exist, and the panel has room for them.
+                    unsafe {
+                        panels[1](Panel {
+                            k: self.k,
+                            count: cols,
+                            width,
+                            from,
+                            k_stride: row,
+                            stride: col,
+                            to,
+                        });
                     }
-                    (to.cast_const(), width as isize)
                 }
-            };
+            }
             // Those of the panel down to the diagonal, and those above it alone.
             let above = |column: usize| {
                 self.diagonal
@@ -273,91 +267,67 @@ impl<T: MatmulElement> Block<'_, T> {
             };
             let (m, m_above) = (above(j + cols), above(j));
             // LOOP 1: tiles of rows of A and C.
-            for (i, rows) in pieces(self.m, kernels.rows, unit).take_while(|(i, _)| *i < m) {
-                // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this CPU.
-                unsafe {
-                    let a = self.a.at(i, 0);
-                    let (a, a_row_stride, a_col_stride) = if a_direct {
-                        (a.ptr.cast(), a.row_stride, a.col_stride)
-                    } else {
-                        (self.a_panels.add(i * k).cast_const(), 1, rows as isize)
-                    };
-                    let (beta, c, c_row_stride) = match self.sums {
-                        Sums::InPlace(beta, c, stride) => {
-                            (beta, c.offset(i as isize * stride).add(j), stride)
-                        }
-                        Sums::Rounded(..) => (T::Acc::ZERO, self.panel_sums.add(i * width), width as isize),
-                    };
-                    kernels.tiles[second][rows - 1](&Tile {
-                        k,
-                        a,
-                        a_row_stride,
-                        a_col_stride,
-                        b,
-                        b_row_stride,
-                        c,
-                        c_row_stride,
-                        rows,
-                        cols,
-                        alpha: self.alpha,
-                        beta,
-                    });
+            for (i, mut rows) in pieces(self.m, kernels.rows, unit) {
+                if i >= m {
+                    break;
+                }
+                let (mut a, mut a_row, mut a_col) = (self.a.at(i, 0).ptr, self.a.row, self.a.col);
+                if !a_direct {
+                    a = self.a_panels.wrapping_add(i * k * size);
+                    (a_row, a_col) = (size as isize, (rows * size) as isize);
+                }
+                let Sums { ptr, row: c_row, beta } = match self.target {
+                    Target::Sums(sums) => sums,
+                    Target::Rounded(..) => {
+                        Sums { ptr: self.panel_sums, row: (width * size) as isize, beta: 0 }
+                    }
+                };
+                let in_panel = if matches!(self.target, Target::Sums(_)) { j * size } else { 0 };
+                let mut c = ptr.wrapping_offset(i as isize * c_row).wrapping_add(in_panel);
+                while rows > 0 {
+                    let (count, kernel) = kernels.tile(second, rows);
+                    let alpha = self.alpha;
+                    // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this
+                    // CPU.
+                    unsafe {
+                        kernel(&Tile {
+                            k,
+                            a,
+                            a_row,
+                            a_col,
+                            b,
+                            b_row,
+                            c,
+                            c_row,
+                            rows: count,
+                            cols,
+                            alpha,
+                            beta,
+                        });
+                    }
+                    a = a.wrapping_offset(count as isize * a_row);
+                    c = c.wrapping_offset(count as isize * c_row);
+                    rows -= count;
                 }
             }
-            if let Sums::Rounded(beta, c, mirror) = self.sums {
+            if let Target::Rounded(beta, c, mirror) = self.target {
+                let sums = self.panel_sums;
                 // SAFETY: the kernels have written the sums of these columns, which C has. There is room for
                 // their mirror image, which C has too.
                 unsafe {
                     if let Some(mirror) = mirror {
-                        let turned = self.panel_sums.add(self.m * width);
-                        turn(self.panel_sums, width, m_above, cols, turned);
-                        write(turned, m_above, cols, m_above, beta, mirror.at(j, 0));
+                        let turned = sums.add(self.m * width * size);
+                        let (row, col) = ((width * size) as isize, size as isize);
+                        let columns = Matrix { ptr: sums, row, col }.t();
+                        (p.kind.acc)().copy_rows(columns, cols, m_above, turned);
+                        let (m, n, width, c) = (cols, m_above, m_above, mirror.at(j, 0));
+                        (p.kind.write)(&Results { sums: turned, width, m, n, beta, c });
                     }
-                    write(self.panel_sums, width, m, cols, beta, c.at(0, j));
+                    (p.kind.write)(&Results { sums, width, m, n: cols, beta, c: c.at(0, j) });
                 }
             }
             j += cols;
         }
-    }
-
-    /// Writes `count` rows of a part of A to a panel.
-    ///
-    /// # Safety
-    /// The rows exist, and the panel has room.
-    unsafe fn copy_rows(&self, count: usize, from: Mat<*const T>, to: *mut T::Acc) {
-        // SAFETY: the contract is the same. Only kernels for `bf16` have tiles.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            if matches!(self.plan.kernels.layout, Layout::Tiles) {
-                return amx::pack_rows(self.halves(count, count, from.t(), to));
-            }
-            self.copy_columns(count, count, from.t(), to);
-        }
-    }
-
-    /// Writes `count` columns of a part of B to a panel of `width` columns.
-    ///
-    /// # Safety
-    /// The columns exist, and the panel has room.
-    unsafe fn copy_columns(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) {
-        // SAFETY: the contract is the same. Only kernels for `bf16` have pairs or tiles.
-        unsafe {
-            match self.plan.kernels.layout {
-                Layout::Numbers => pack(self.k, count, width, from.ptr, from.row_stride, from.col_stride, to),
-                #[cfg(target_arch = "x86_64")]
-                Layout::Pairs => pairs::pack(self.halves(count, width, from, to)),
-                #[cfg(target_arch = "x86_64")]
-                Layout::Tiles => amx::pack_columns(self.halves(count, width, from, to)),
-            }
-        }
-    }
-
-    /// What to pack, if `T` is `bf16`.
-    #[cfg(target_arch = "x86_64")]
-    fn halves(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) -> Part<bf16> {
-        let Mat { ptr, row_stride, col_stride } = from;
-        let (from, to) = (ptr.cast(), to.cast());
-        Part { k: self.k, count, width, from, k_stride: row_stride, stride: col_stride, to }
     }
 
     /// The next panel of B when `left` columns are left: 1 if it has two vectors, else 0, and the number of
@@ -366,6 +336,36 @@ impl<T: MatmulElement> Block<'_, T> {
         let lanes = self.plan.kernels.lanes;
         let second = usize::from(left > lanes);
         (second, left.min(lanes << second))
+    }
+}
+
+impl Kernels {
+    /// The kernel with most rows, at most `rows`, for one vector or, if `second` is 1, for two. It comes with
+    /// the number of its rows.
+    fn tile(&self, second: usize, rows: usize) -> (usize, TileFn) {
+        let tiles = self.tiles[second];
+        let at = tiles.iter().position(|(most, _)| *most <= rows);
+        tiles[at.expect("the last kernel has one row")]
+    }
+}
+
+/// The time in which a thread calls kernels that need something done [around](Kernels::around).
+struct Around(unsafe fn());
+
+impl Around {
+    /// # Safety
+    /// The functions are those of kernels for this CPU.
+    unsafe fn start((before, after): (unsafe fn(), unsafe fn())) -> Self {
+        // SAFETY: the contract is the same.
+        unsafe { before() };
+        Around(after)
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        // SAFETY: the function of `start` was called before.
+        unsafe { (self.0)() };
     }
 }
 

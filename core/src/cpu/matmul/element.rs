@@ -1,48 +1,24 @@
-//! The number types of a product: those that are stored and those that are computed with.
+//! The number types of a product: those that operands have, and those that sums are formed in.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::foreign::Gemm;
-use super::kernel::{Kernels, Layout, compiled, kernels};
-#[cfg(target_arch = "x86_64")]
-use super::lanes::x86;
-use super::lanes::{Lanes, Portable};
-use super::rounded::Rows;
-#[cfg(target_arch = "x86_64")]
-use super::{amx, pairs};
 use crate::cpu::math::Real;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::simd::{Avx2, Avx512};
-use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize, vectorize_wide};
 
 /// A number that operands are made of.
 ///
 /// Sums are formed in [`Acc`](Self::Acc). For the half types it is `f32`, since a long sum of halves would
 /// lose its digits. Of the integers only `i64` has products: it has the low bits of the others.
-pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
+pub(crate) trait Operand: Copy + Send + Sync + 'static {
     /// The type that products are computed and summed in.
     type Acc: Accumulator;
     /// Whether [`Acc`](Self::Acc) is this type, so that the kernels can read and write operands in place.
     const IS_ACC: bool;
 
-    /// The kernels for this CPU, if there are any.
-    #[inline]
-    fn kernels() -> Option<&'static Kernels<Self::Acc>> {
-        Kernels::get()
-    }
     /// The same number as an accumulator.
     fn widen(self) -> Self::Acc;
     /// The nearest number of this type.
     fn narrow(acc: Self::Acc) -> Self;
-    /// [`rounded::write`](super::rounded::write).
-    ///
-    /// # Safety
-    /// The contract of that function.
-    #[inline]
-    unsafe fn round(rows: Rows<Self>) {
-        Self::Acc::run(rows, ());
-    }
     /// [`narrow`](Self::narrow) for each number. Both slices have the same length.
     #[inline(always)]
     fn narrow_slice(from: &[Self::Acc], to: &mut [Self]) {
@@ -53,37 +29,18 @@ pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
 }
 
 /// A number that sums are formed in.
-pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
-    /// Zero.
+pub(crate) trait Accumulator: Operand<Acc = Self> + PartialEq {
+    /// Zero, whose [`bits`](Self::bits) are 0.
     const ZERO: Self;
     /// One.
     const ONE: Self;
-    /// The vectors of a CPU with AVX-512.
-    #[cfg(target_arch = "x86_64")]
-    type Avx512: Lanes<Elem = Self>;
-    /// The vectors of a CPU with AVX2 and FMA.
-    #[cfg(target_arch = "x86_64")]
-    type Avx2: Lanes<Elem = Self>;
-    /// The vectors of any CPU of the build target.
-    type Baseline: Lanes<Elem = Self>;
-    /// The kernels for each [`Isa`](crate::cpu::simd::Isa), in its order; `None` where
-    /// [`GEMM`](Self::GEMM) is used.
-    const KERNELS: &'static [Option<Kernels<Self>>];
-    /// The product of another library, if there are instructions without [`KERNELS`](Self::KERNELS).
-    const GEMM: Option<Gemm<Self>>;
+    /// The bits of one.
+    const ONE_BITS: u64;
 
-    /// Runs a loop with the widest vectors that loops over this type are compiled for.
-    #[inline]
-    fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
-        vectorize(job, out);
-    }
-
-    /// Like [`run`](Self::run), for a part of a product on a CPU with [`KERNELS`](Self::KERNELS).
-    #[inline]
-    fn run_product<V: Vectorized>(job: V, out: V::Out<'_>) {
-        vectorize_wide(job, out);
-    }
-
+    /// The number in the low bits of 64, as products carry their scalars.
+    fn bits(self) -> u64;
+    /// The number with these [`bits`](Self::bits).
+    fn of_bits(bits: u64) -> Self;
     /// `self * x + y`, rounded once if the build target has an instruction for it.
     fn mul_add(self, x: Self, y: Self) -> Self;
     /// `self + x`
@@ -96,11 +53,10 @@ fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
     a.mul_add(x, y)
 }
 
-/// Implements both traits for floats. A row has the type, its vectors for AVX-512 and AVX2, the lanes of the
-/// baseline's vectors, and the product of `matrixmultiply`. The row of `f32` becomes
+/// Implements both traits for floats. The row `f32;` becomes
 ///
 /// ```ignore
-/// impl MatmulElement for f32 {
+/// impl Operand for f32 {
 ///     type Acc = f32;
 ///     const IS_ACC: bool = true;
 ///     ...
@@ -109,17 +65,11 @@ fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
 /// impl Accumulator for f32 {
 ///     const ZERO: f32 = 0.0;
 ///     ...
-///     type Avx512 = x86::F32x16;
-///     type Avx2 = x86::F32x8;
-///     type Baseline = Portable<f32, 4>;
-///     const KERNELS: &'static [Option<Kernels<f32>>] = &[None, Some(kernels!(Avx2, f32, [1 2 ...])), ...];
-///     const GEMM: Option<Gemm<f32>> = Some(matrixmultiply::sgemm);
-///     ...
 /// }
 /// ```
 macro_rules! float {
-    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal, $gemm:ident;)*) => {$(
-        impl MatmulElement for $T {
+    ($($T:ident;)*) => {$(
+        impl Operand for $T {
             type Acc = $T;
             const IS_ACC: bool = true;
             #[inline(always)]
@@ -134,20 +84,16 @@ macro_rules! float {
         impl Accumulator for $T {
             const ZERO: $T = 0.0;
             const ONE: $T = 1.0;
-            #[cfg(target_arch = "x86_64")]
-            type Avx512 = $avx512;
-            #[cfg(target_arch = "x86_64")]
-            type Avx2 = $avx2;
-            type Baseline = Portable<$T, $lanes>;
-            /// 14 rows need 32 registers, which only AVX-512 has.
-            const KERNELS: &'static [Option<Kernels<$T>>] = &[
-                None,
-                #[cfg(target_arch = "x86_64")]
-                Some(kernels!(Avx2, $T, [1 2 3 4 5 6])),
-                #[cfg(target_arch = "x86_64")]
-                Some(kernels!(Avx512, $T, [1 2 3 4 5 6 7 8 9 10 11 12 13 14])),
-            ];
-            const GEMM: Option<Gemm<$T>> = Some(matrixmultiply::$gemm);
+            const ONE_BITS: u64 = <$T>::to_bits(1.0) as u64;
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                // A negative zero is 0, too.
+                (self + 0.0).to_bits().into()
+            }
+            #[inline(always)]
+            fn of_bits(bits: u64) -> $T {
+                $T::from_bits(bits as _)
+            }
             #[inline(always)]
             fn mul_add(self, x: $T, y: $T) -> $T {
                 mul_add(self, x, y)
@@ -160,12 +106,12 @@ macro_rules! float {
     )*};
 }
 float! {
-    f32: x86::F32x16, x86::F32x8, 4, sgemm;
-    f64: x86::F64x8, x86::F64x4, 2, dgemm;
+    f32;
+    f64;
 }
 
 /// Sums wrap.
-impl MatmulElement for i64 {
+impl Operand for i64 {
     type Acc = i64;
     const IS_ACC: bool = true;
 
@@ -183,32 +129,16 @@ impl MatmulElement for i64 {
 impl Accumulator for i64 {
     const ZERO: i64 = 0;
     const ONE: i64 = 1;
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = Portable<i64, 2>;
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = Portable<i64, 2>;
-    type Baseline = Portable<i64, 2>;
-    /// Products of integers are rarely hot. They are compiled only for the baseline, since each copy costs
-    /// build time.
-    const KERNELS: &'static [Option<Kernels<i64>>] = &[
-        Some(kernels!(Baseline, i64, [1 2 3 4])),
-        #[cfg(target_arch = "x86_64")]
-        Some(kernels!(Baseline, i64, [1 2 3 4])),
-        #[cfg(target_arch = "x86_64")]
-        Some(kernels!(Baseline, i64, [1 2 3 4])),
-    ];
-    const GEMM: Option<Gemm<i64>> = None;
+    const ONE_BITS: u64 = 1;
 
-    #[inline]
-    fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
-        Baseline.run(job, out);
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self as u64
     }
-
-    #[inline]
-    fn run_product<V: Vectorized>(job: V, out: V::Out<'_>) {
-        Baseline.run(job, out);
+    #[inline(always)]
+    fn of_bits(bits: u64) -> i64 {
+        bits as i64
     }
-
     #[inline(always)]
     fn mul_add(self, x: i64, y: i64) -> i64 {
         self.wrapping_mul(x).wrapping_add(y)
@@ -219,24 +149,10 @@ impl Accumulator for i64 {
     }
 }
 
-impl MatmulElement for bf16 {
+impl Operand for bf16 {
     type Acc = f32;
     const IS_ACC: bool = false;
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    fn kernels() -> Option<&'static Kernels<f32>> {
-        amx::found().or_else(pairs::found).or_else(Kernels::get)
-    }
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    unsafe fn round(rows: Rows<bf16>) {
-        if rows.c.col_stride == 1 && pairs::found().is_some() {
-            // SAFETY: the contract is the same, and there are kernels.
-            unsafe { pairs::round(rows) }
-        } else {
-            f32::run(rows, ());
-        }
-    }
+
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
@@ -252,9 +168,10 @@ impl MatmulElement for bf16 {
     }
 }
 
-impl MatmulElement for f16 {
+impl Operand for f16 {
     type Acc = f32;
     const IS_ACC: bool = false;
+
     /// Has no branches, so that loops over it become vector code. `f16::to_f32` checks the CPU on each call.
     ///
     /// Exponent and fraction, moved to where `f32` has them, are a number that is too small by `2^112`, the

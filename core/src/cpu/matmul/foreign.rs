@@ -1,12 +1,13 @@
-//! Products on processors without a kernel here. They use `matrixmultiply`, which has a kernel for NEON.
+//! Products on processors without a kernel here, and those of integers. Floats use `matrixmultiply`, which
+//! has a kernel for NEON.
 
-use super::Product;
-use super::element::{Accumulator, MatmulElement};
-use super::pack::{PANELS, pack, with_buffer};
+use super::buffer::{PANELS, with_buffer};
+use super::element::Accumulator;
+use super::product::{Matrix, Product, Sums};
 
-/// `C ← alpha A B + beta C` as other libraries define it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix
+/// `C ← alpha A B + beta C` as `matrixmultiply` defines it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix
 /// is a pointer, its row stride and its column stride.
-pub(crate) type Gemm<T> = unsafe fn(
+pub(super) type Gemm<T> = unsafe fn(
     usize,
     usize,
     usize,
@@ -23,40 +24,75 @@ pub(crate) type Gemm<T> = unsafe fn(
     isize,
 );
 
+/// Calls a product of `matrixmultiply`. The contract is that of [`ForeignFn`](super::product::ForeignFn).
+#[inline(always)]
+pub(super) unsafe fn call<T: Accumulator>(gemm: Gemm<T>, p: &Product) {
+    let size = size_of::<T>() as isize;
+    let [(a, a_row, a_col), (b, b_row, b_col), (c, c_row, c_col)] =
+        [p.a, p.b, p.c].map(|x| (x.ptr.cast::<T>(), x.row / size, x.col / size));
+    let (alpha, beta) = (T::of_bits(p.alpha), T::of_bits(p.beta));
+    // SAFETY: the contract is the same.
+    unsafe { gemm(p.m, p.k, p.n, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col) }
+}
+
+/// The product of integers, which wraps. It is one plain loop, since such products are rarely hot.
+///
+/// # Safety
+/// The contract of [`ForeignFn`](super::product::ForeignFn), and the rows of C are contiguous.
+pub(super) unsafe fn of_integers(p: &Product) {
+    let (alpha, beta) = (i64::of_bits(p.alpha), i64::of_bits(p.beta));
+    let contiguous = p.b.col == size_of::<i64>() as isize;
+    for i in 0..p.m {
+        // SAFETY: the elements exist, C has contiguous rows, and it is read only if `beta` is not 0.
+        unsafe {
+            let c = p.c.at(i, 0).ptr.cast::<i64>();
+            for j in 0..p.n {
+                c.add(j).write(if beta == 0 { 0 } else { beta.wrapping_mul(*c.add(j)) });
+            }
+            let c = std::slice::from_raw_parts_mut(c, p.n);
+            for l in 0..p.k {
+                let a = alpha.wrapping_mul(*p.a.at(i, l).ptr.cast());
+                let b = p.b.at(l, 0).ptr.cast::<i64>();
+                if contiguous {
+                    for (c, b) in c.iter_mut().zip(std::slice::from_raw_parts(b, p.n)) {
+                        *c = a.mul_add(*b, *c);
+                    }
+                } else {
+                    for (j, c) in c.iter_mut().enumerate() {
+                        *c = a.mul_add(*b.byte_offset(j as isize * p.b.col), *c);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The largest `k` of a block of operands that are widened.
 const K_MAX: usize = 512;
 
-/// The [`Method`](super::Method) of another library. Half types are widened first.
+/// The [`Method`](super::method::Method) of another library. Half types are widened first.
 ///
 /// # Safety
-/// The contract of [`Method::run`](super::Method::run).
-pub(super) unsafe fn foreign<T: MatmulElement>(
-    p: &Product<T>,
-    beta: T::Acc,
-    c: *mut T::Acc,
-    c_row_stride: isize,
-) {
-    let gemm = T::Acc::GEMM.expect("a type without kernels has it");
-    let Product { m, k, n, alpha, a, b, .. } = *p;
-    if T::IS_ACC {
-        let (a_ptr, b_ptr) = (a.ptr.cast(), b.ptr.cast());
-        let (a, b) = ((a.row_stride, a.col_stride), (b.row_stride, b.col_stride));
-        // SAFETY: the contract is the same, and `T` is its own accumulator.
-        return unsafe { gemm(m, k, n, alpha, a_ptr, a.0, a.1, b_ptr, b.0, b.1, beta, c, c_row_stride, 1) };
+/// The contract of [`Method::run`](super::method::Method::run).
+pub(super) unsafe fn foreign(p: &Product, sums: Sums) {
+    let acc = (p.kind.acc)();
+    let size = acc.size as isize;
+    let c = Matrix { ptr: sums.ptr, row: sums.row, col: size };
+    if p.kind.is_acc {
+        // SAFETY: the contract is the same.
+        return unsafe { (acc.multiply)(&Product { beta: sums.beta, c, ..*p }) };
     }
+    let Product { m, k, n, .. } = *p;
     let k_max = k.min(K_MAX);
-    with_buffer(&PANELS, (m + n) * k_max, |wide: *mut T::Acc| {
+    with_buffer(&PANELS, (m + n) * k_max * acc.size, &mut |wide| {
         for l in (0..k).step_by(k_max) {
             let k = k_max.min(k - l);
-            let beta = if l == 0 { beta } else { T::Acc::ONE };
-            let (a, b) = (a.at(0, l), b.at(l, 0));
             // SAFETY: this part of `k` exists, and the buffer has room for it.
             unsafe {
-                let b_wide = wide.add(m * k_max);
-                pack(k, m, m, a.ptr, a.col_stride, a.row_stride, wide); // [k, m]
-                pack(k, n, n, b.ptr, b.row_stride, b.col_stride, b_wide); // [k, n]
-                let (m_, n_) = (m as isize, n as isize);
-                gemm(m, k, n, alpha, wide, 1, m_, b_wide, n_, 1, beta, c, c_row_stride, 1);
+                let a = p.kind.copy_rows(p.a.at(0, l).t(), k, m, wide).t();
+                let b = p.kind.copy_rows(p.b.at(l, 0), k, n, wide.add(m * k_max * acc.size));
+                let beta = if l == 0 { sums.beta } else { acc.one };
+                (acc.multiply)(&Product { kind: acc, k, a, b, beta, c, ..*p });
             }
         }
     });

@@ -3,10 +3,9 @@
 //! order on both sides.
 
 use super::blocked::{blocked_above, is_one_block};
-use super::element::{Accumulator, MatmulElement};
-use super::pack::{SUMS, pack, with_buffer};
-use super::rounded::{turn, write};
-use super::{Method, Product, serial};
+use super::buffer::{SUMS, with_buffer};
+use super::method::{Method, serial};
+use super::product::{Matrix, Panel, Product, Results, Sums};
 use crate::cpu::threads::each;
 
 /// The least size of a C of which half is computed.
@@ -22,22 +21,22 @@ const SQUARE: usize = 192;
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm), and `k` is not 0.
-pub(super) unsafe fn gram<T: MatmulElement>(p: &Product<T>, method: Method, parts: usize) -> bool {
-    let is_gram =
-        p.a.ptr == p.b.ptr && (p.m, p.a.row_stride, p.a.col_stride) == (p.n, p.b.col_stride, p.b.row_stride);
-    if !is_gram || p.n < LEAST || !matches!(method, Method::Blocked) || p.c.col_stride != 1 {
+pub(super) unsafe fn gram(p: &Product, method: Method, parts: usize) -> bool {
+    let is_gram = p.a.ptr == p.b.ptr && (p.m, p.a.row, p.a.col) == (p.n, p.b.col, p.b.row);
+    let size = p.kind.size as isize;
+    if !is_gram || p.n < LEAST || method != Method::Blocked || p.c.col != size {
         return false;
     }
-    let (in_strips, side) = (T::IS_ACC || is_one_block(p), p.n.div_ceil(SQUARE));
+    let (in_strips, side) = (p.kind.is_acc || is_one_block(p), p.n.div_ceil(SQUARE));
     // Only C that is cut in other ways keeps more threads busy.
     if parts > if in_strips { p.n / (2 * UNIT) } else { side * (side + 1) / 2 } {
         return false;
     }
     // SAFETY: the contract is the same, and the parts share no element of C.
     unsafe {
-        if T::IS_ACC {
+        if p.kind.is_acc {
             // C is not written in place twice.
-            if p.beta != T::Acc::ZERO || p.c.row_stride < p.n as isize {
+            if p.beta != 0 || p.c.row < p.n as isize * size {
                 return false;
             }
             each_strip(p.n, parts, &|from, to| {
@@ -76,20 +75,20 @@ fn each_strip(n: usize, parts: usize, f: &(dyn Fn(usize, usize) + Sync)) {
 /// Copies the numbers above the diagonal of the columns `from..to` to the rows `from..to`.
 ///
 /// # Safety
-/// The contract of [`gemm`](super::gemm) for these columns and rows. `T` is its own accumulator.
-unsafe fn mirror<T: MatmulElement>(p: &Product<T>, from: usize, to: usize) {
-    let (c, stride) = (p.c.ptr.cast::<T::Acc>(), p.c.row_stride);
+/// The contract of [`gemm`](super::gemm) for these columns and rows. The numbers of C are accumulators.
+unsafe fn mirror(p: &Product, from: usize, to: usize) {
+    let (c, size) = (p.c, p.kind.size);
     for j in (from..to).step_by(UNIT) {
-        let cols = (to - j).min(UNIT);
+        let k = (to - j).min(UNIT);
         // SAFETY: the numbers are inside C. What is read is above the diagonal, what is written below it.
         unsafe {
-            let columns = c.add(j).cast_const();
-            pack(cols, j, stride as usize, columns, 1, stride, c.offset(j as isize * stride));
+            let (width, k_stride, stride) = (c.row as usize / size, c.col, c.row);
+            let (from, to) = (c.at(0, j).ptr, c.at(j, 0).ptr);
+            (p.kind.pack)(Panel { k, count: j, width, from, k_stride, stride, to });
             // The square on the diagonal.
-            for i in j..j + cols {
+            for i in j..j + k {
                 for l in j..i {
-                    let above = *c.offset(l as isize * stride).add(i);
-                    c.offset(i as isize * stride).add(l).write(above);
+                    c.at(i, l).ptr.copy_from_nonoverlapping(c.at(l, i).ptr, size);
                 }
             }
         }
@@ -101,7 +100,7 @@ unsafe fn mirror<T: MatmulElement>(p: &Product<T>, from: usize, to: usize) {
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm) for both squares.
-unsafe fn by_square<T: MatmulElement>(p: &Product<T>, i: usize, j: usize) {
+unsafe fn by_square(p: &Product, i: usize, j: usize) {
     let part = p.part(i, (p.m - i).min(SQUARE), j, (p.n - j).min(SQUARE));
     // SAFETY: the contract is the same. The buffer has room for the sums twice; the method initializes them
     // and, since `beta` is 0, does not read them before.
@@ -109,13 +108,14 @@ unsafe fn by_square<T: MatmulElement>(p: &Product<T>, i: usize, j: usize) {
         if i == j {
             return serial(&part, Method::Blocked);
         }
-        let (m, n) = (part.m, part.n);
-        with_buffer(&SUMS, 2 * m * n, |sums: *mut T::Acc| {
-            let turned = sums.add(m * n);
-            Method::Blocked.run(&part, T::Acc::ZERO, sums, n as isize);
-            turn(sums, n, m, n, turned);
-            write(turned, m, n, m, p.beta, p.c.at(j, i));
-            write(sums, n, m, n, p.beta, part.c);
+        let (Product { m, n, beta, c, .. }, size) = (part, p.kind.acc_size());
+        with_buffer(&SUMS, 2 * m * n * size, &mut |sums| {
+            let turned = sums.add(m * n * size);
+            let (row, col) = ((n * size) as isize, size as isize);
+            Method::Blocked.run(&part, Sums { ptr: sums, row, beta: 0 });
+            (p.kind.acc)().copy_rows(Matrix { ptr: sums, row, col }.t(), n, m, turned);
+            (p.kind.write)(&Results { sums: turned, width: m, m: n, n: m, beta, c: p.c.at(j, i) });
+            (p.kind.write)(&Results { sums, width: n, m, n, beta, c });
         });
     }
 }

@@ -38,6 +38,18 @@ pub(crate) unsafe trait Lanes: Copy {
         unsafe { self.mul_add(x, y) }
     }
 
+    /// The numbers from `p` on, or those under the mask, if there is one, and zeros for the others.
+    #[inline(always)]
+    unsafe fn load_if(p: *const Self::Elem, mask: Option<Self::Mask>) -> Self {
+        // SAFETY: the contract is the same.
+        unsafe {
+            match mask {
+                Some(mask) => Self::load_first(p, mask),
+                None => Self::load(p),
+            }
+        }
+    }
+
     /// The sum of all numbers.
     #[inline(always)]
     unsafe fn sum(self) -> Self::Elem {
@@ -48,8 +60,10 @@ pub(crate) unsafe trait Lanes: Copy {
         let mut count = Self::COUNT;
         while count > 1 {
             count /= 2;
-            for i in 0..count {
+            let mut i = 0;
+            while i < count {
                 lanes[i] = lanes[i].add(lanes[i + count]);
+                i += 1;
             }
         }
         lanes[0]
@@ -59,66 +73,7 @@ pub(crate) unsafe trait Lanes: Copy {
 /// The most numbers in a vector: 64 bytes of `f32`.
 const MOST: usize = 16;
 
-/// An array, which the compiler turns into vectors, for targets and numbers without a row below.
-#[derive(Clone, Copy)]
-pub(crate) struct Portable<T, const N: usize>([T; N]);
-
-// SAFETY: the methods read and write whole arrays, or the first `count` numbers.
-unsafe impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
-    type Elem = T;
-    type Mask = usize;
-    const COUNT: usize = N;
-
-    #[inline(always)]
-    unsafe fn mask(count: usize) -> usize {
-        count
-    }
-    #[inline(always)]
-    unsafe fn splat(x: T) -> Self {
-        Self([x; N])
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const T) -> Self {
-        // SAFETY: `p` is valid for N reads, and an array has the alignment of its elements.
-        Self(unsafe { p.cast::<[T; N]>().read() })
-    }
-    #[inline(always)]
-    unsafe fn load_first(p: *const T, count: usize) -> Self {
-        if count == N {
-            // SAFETY: the mask has all numbers.
-            return unsafe { Self::load(p) };
-        }
-        let mut lanes = [T::ZERO; N];
-        for (i, lane) in lanes.iter_mut().enumerate().take(count) {
-            // SAFETY: `p` is valid for `count` reads.
-            *lane = unsafe { p.add(i).read() };
-        }
-        Self(lanes)
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut T) {
-        // SAFETY: `p` is valid for N writes.
-        unsafe { p.cast::<[T; N]>().write(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(self, p: *mut T, count: usize) {
-        for (i, lane) in self.0.into_iter().enumerate().take(count) {
-            // SAFETY: `p` is valid for `count` writes.
-            unsafe { p.add(i).write(lane) }
-        }
-    }
-    #[inline(always)]
-    unsafe fn mul_add(self, x: Self, y: Self) -> Self {
-        let mut sums = y;
-        for ((sum, a), x) in sums.0.iter_mut().zip(self.0).zip(x.0) {
-            *sum = a.mul_add(x, *sum);
-        }
-        sums
-    }
-}
-
 /// The vectors of x86-64.
-#[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;

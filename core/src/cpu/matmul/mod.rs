@@ -1,38 +1,68 @@
 //! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows about tensors.
 //!
-//! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
-//! `pack` (copies of parts of the operands). `pairs` and `amx` have what differs for `bf16`. `rounded` has
-//! sums that are not formed in C. `gram` has products of a matrix with itself transposed. `matvec` has
-//! products with a vector or a few rows, with its two steps `dots` and `axpys`. `foreign` has products on
-//! processors without a kernel here. `element` has the types of numbers, `lanes` the vector registers, and
-//! `threads` shares the work.
+//! The files, each of which uses only those above it:
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `element` | the types of numbers |
+//! | `product` | a product as data, and the tables of functions that the drivers call |
+//! | `buffer` | memory that a thread keeps between products |
+//! | `lanes` | vector registers |
+//! | `pack` | copies of parts of the operands |
+//! | `kernel` | the innermost loop |
+//! | `rounded` | sums that are not formed in C |
+//! | `dots`, `axpys` | the innermost loops for a vector or a few rows |
+//! | `pairs`, `amx` | what differs for `bf16` |
+//! | `foreign` | products on processors without a kernel here |
+//! | `kind` | the table of number types and instructions |
+//! | `blocked` | the loops around the kernel |
+//! | `matvec` | the loops around `dots` and `axpys` |
+//! | `method` | the ways to compute a product on one thread |
+//! | `gram` | products of a matrix with itself transposed |
+//! | `threads` | shares the work |
 //!
 //! The order of every sum over `k`, and so the bits of a result, depend on the shape, the strides and the
 //! CPU, but not on the number of threads.
 
+mod element;
+mod product;
+
+mod buffer;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+mod pack;
+
+#[cfg(target_arch = "x86_64")]
+mod axpys;
+#[cfg(target_arch = "x86_64")]
+mod dots;
+#[cfg(target_arch = "x86_64")]
+mod kernel;
+mod rounded;
+
 #[cfg(target_arch = "x86_64")]
 mod amx;
-mod axpys;
-mod blocked;
-mod dots;
-mod element;
 mod foreign;
-mod gram;
-mod kernel;
-mod lanes;
-mod matvec;
-mod pack;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
-mod rounded;
-#[cfg(test)]
-mod tests;
+
+mod kind;
+
+mod blocked;
+mod gram;
+mod matvec;
+mod method;
 mod threads;
 
-pub(crate) use element::{Accumulator, MatmulElement};
-pub(crate) use lanes::Lanes;
-pub(crate) use pack::{Buffer, with_buffer};
-pub(crate) use rounded::write as write_rounded;
+#[cfg(test)]
+mod tests;
+
+use method::{Method, scale, serial};
+use product::{Matrix, Product, Results, Sums};
+
+pub(crate) use buffer::{Buffer, with_buffer};
+pub(crate) use element::{Accumulator, Operand};
+pub(crate) use kind::MatmulElement;
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -70,61 +100,18 @@ impl<T> Mat<*mut T> {
     }
 }
 
-/// The arguments of [`gemm()`], with the scalars as accumulators.
-#[derive(Clone, Copy)]
-struct Product<T: MatmulElement> {
-    m: usize,
-    k: usize,
-    n: usize,
-    alpha: T::Acc,
-    a: Mat<*const T>,
-    b: Mat<*const T>,
-    beta: T::Acc,
-    c: Mat<*mut T>,
-}
-
-// SAFETY: a product is sent to another thread together with the right to its part of C. A and B are only
-// read.
-unsafe impl<T: MatmulElement> Send for Product<T> {}
-// SAFETY: as above.
-unsafe impl<T: MatmulElement> Sync for Product<T> {}
-
-impl<T: MatmulElement> Product<T> {
-    /// `m` rows of C from row `i` on, and `n` columns from column `j` on.
-    fn part(&self, i: usize, m: usize, j: usize, n: usize) -> Self {
-        Product { m, n, a: self.a.at(i, 0), b: self.b.at(0, j), c: self.c.at(i, j), ..*self }
-    }
-
-    /// The same product with each operand moved by a number of elements.
-    fn moved(&self, (a, b, c): (isize, isize, isize)) -> Self {
-        let mut moved = *self;
-        moved.a.ptr = self.a.ptr.wrapping_offset(a);
-        moved.b.ptr = self.b.ptr.wrapping_offset(b);
-        moved.c.ptr = self.c.ptr.wrapping_offset(c);
-        moved
-    }
-
-    /// The same product, transposed if needed: `C^T = B^T A^T` fills the same memory. The rows of C become
-    /// contiguous if its columns are, and a C with one column gets one row.
-    ///
-    /// The stride of a direction with one element has no meaning and is set to 1, the best stride.
-    fn upright(mut self) -> Self {
-        if self.m == 1 {
-            (self.a.row_stride, self.c.row_stride) = (1, 1);
-        }
-        if self.n == 1 {
-            (self.b.col_stride, self.c.col_stride) = (1, 1);
-        }
-        if self.k == 1 {
-            (self.a.col_stride, self.b.row_stride) = (1, 1);
-        }
-        let lying = self.c.row_stride == 1 && self.c.col_stride != 1;
-        if self.m > 1 && (lying || self.n == 1) {
-            (self.m, self.n) = (self.n, self.m);
-            (self.a, self.b) = (self.b.t(), self.a.t());
-            self.c = self.c.t();
-        }
-        self
+impl Product {
+    fn of<T: MatmulElement>(
+        [m, k, n]: [usize; 3],
+        alpha: T::Acc,
+        a: Mat<*const T>,
+        b: Mat<*const T>,
+        beta: T::Acc,
+        c: Mat<*mut T>,
+    ) -> Product {
+        let [a, b] = [a, b].map(Matrix::of);
+        let (alpha, beta, c) = (alpha.bits(), beta.bits(), Matrix::of_mut(c));
+        Product { kind: T::kind(), m, k, n, alpha, a, b, beta, c }
     }
 }
 
@@ -151,12 +138,8 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     beta: T::Acc,
     c: Mat<*mut T>,
 ) {
-    if m == 0 || n == 0 {
-        return;
-    }
-    let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
     // SAFETY: the contract is the same.
-    unsafe { threads::one(&product) }
+    unsafe { threads::one(&Product::of([m, k, n], alpha, a, b, beta, c)) }
 }
 
 /// [`gemm()`] on this thread alone, for callers that share the work between threads themselves.
@@ -164,22 +147,31 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
 /// # Safety
 /// The contract of [`gemm()`].
 pub(crate) unsafe fn gemm_serial<T: MatmulElement>(
-    [m, k, n]: [usize; 3],
+    sizes: [usize; 3],
     alpha: T::Acc,
     a: Mat<*const T>,
     b: Mat<*const T>,
     beta: T::Acc,
     c: Mat<*mut T>,
 ) {
-    if m == 0 || n == 0 {
+    // SAFETY: the contract is the same.
+    unsafe { on_this_thread(Product::of(sizes, alpha, a, b, beta, c)) }
+}
+
+/// [`gemm_serial`] of a product as data.
+///
+/// # Safety
+/// The contract of [`gemm()`].
+unsafe fn on_this_thread(p: Product) {
+    if p.m == 0 || p.n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
+    let p = p.upright();
     // SAFETY: the contract is the same.
     unsafe {
-        match k {
-            0 => scale(&product),
-            _ => serial(&product, Method::of(&product)),
+        match p.k {
+            0 => scale(&p),
+            _ => serial(&p, Method::of(&p)),
         }
     }
 }
@@ -195,37 +187,48 @@ pub(crate) unsafe fn gemm_sums<T: MatmulElement>(
     beta: T::Acc,
     c: Mat<*mut T::Acc>,
 ) {
-    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator, and otherwise the C of the
-    // product is replaced.
+    let (kind, one, size) = (T::kind(), T::Acc::ONE.bits(), size_of::<T::Acc>() as isize);
+    let [a, b, c] = [Matrix::of(a), Matrix::of(b), Matrix::of_mut(c)];
+    let p = Product { kind, m, k, n, alpha: one, a, b, beta: beta.bits(), c };
+    // SAFETY: the contract is the same. With no `k`, A and B are not read, so they may be of any type.
     unsafe {
         if T::IS_ACC || k == 0 {
-            let [a, b] = [a, b].map(|x| Mat {
-                ptr: x.ptr.cast::<T::Acc>(),
-                row_stride: x.row_stride,
-                col_stride: x.col_stride,
-            });
-            return gemm_serial([m, k, n], T::Acc::ONE, a, b, beta, c);
+            on_this_thread(Product { kind: (kind.acc)(), ..p });
+        } else if m > 0 && n > 0 {
+            debug_assert_eq!(c.col, size);
+            Method::of(&p).run(&p, Sums { ptr: c.ptr, row: c.row, beta: p.beta });
         }
-        if m == 0 || n == 0 {
-            return;
-        }
-        let none = Mat { ptr: std::ptr::null_mut(), row_stride: 0, col_stride: 0 };
-        let product = Product { m, k, n, alpha: T::Acc::ONE, a, b, beta, c: none };
-        Method::of(&product).run(&product, beta, c.ptr, c.row_stride);
     }
+}
+
+/// Writes sums to C: `C ← sums + beta C` for `m` rows and `n` columns. The rows of `sums` are `width` apart,
+/// and are overwritten.
+///
+/// # Safety
+/// The sums are valid for reads and writes, those of C for writes and, unless `beta` is 0, for reads.
+pub(crate) unsafe fn write_rounded<T: MatmulElement>(
+    sums: *mut T::Acc,
+    width: usize,
+    [m, n]: [usize; 2],
+    beta: T::Acc,
+    c: Mat<*mut T>,
+) {
+    let (sums, beta, c) = (sums.cast(), beta.bits(), Matrix::of_mut(c));
+    // SAFETY: the contract is the same.
+    unsafe { (T::kind().write)(&Results { sums, width, m, n, beta, c }) };
 }
 
 /// Whether products of `bf16` are faster than those of `f32` on this CPU.
 pub(crate) fn has_fast_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return pairs::found().is_some();
+    return pairs::are_found();
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
 
 /// Whether the rows of a matrix at this distance evict each other from the cache of a core.
 pub(crate) fn rows_collide<T>(stride: usize) -> bool {
-    blocked::crowded::<T>(stride as isize)
+    blocked::crowded((stride * size_of::<T>()) as isize)
 }
 
 /// `batch` products like [`gemm()`]. The operands of number `i` are `offsets(i)` elements after `a`, `b` and
@@ -247,79 +250,6 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     beta: T::Acc,
     c: Mat<*mut T>,
 ) {
-    if m == 0 || n == 0 {
-        return;
-    }
-    let product = Product { m, k, n, alpha, a, b, beta, c };
     // SAFETY: the contract is the same.
-    unsafe { threads::many(batch, offsets, &product) }
-}
-
-/// A way to compute a product on one thread. Parts of a product must use the method of the whole.
-#[derive(Clone, Copy)]
-enum Method {
-    Blocked,
-    ByColumns,
-    ByRows,
-    Foreign,
-}
-
-impl Method {
-    /// The method for a shape.
-    fn of<T: MatmulElement>(p: &Product<T>) -> Self {
-        match T::kernels() {
-            Some(_) => matvec::method(p).unwrap_or(Method::Blocked),
-            None => Method::Foreign,
-        }
-    }
-
-    /// Computes `C ← alpha A B + beta C`. The last three arguments replace `beta` and C of the product: C has
-    /// accumulators, contiguous rows and the given row stride. `k` is not 0.
-    ///
-    /// # Safety
-    /// The contract of [`gemm()`].
-    unsafe fn run<T: MatmulElement>(self, p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
-        // SAFETY: the contract is the same.
-        unsafe {
-            match self {
-                Method::Blocked => blocked::blocked(p, beta, c, c_row_stride),
-                Method::ByColumns => matvec::by_columns(p, beta, c, c_row_stride),
-                Method::ByRows => matvec::by_rows(p, beta, c, c_row_stride),
-                Method::Foreign => foreign::foreign(p, beta, c, c_row_stride),
-            }
-        }
-    }
-}
-
-/// Computes `C ← alpha A B + beta C` on this thread. `k` is not 0.
-///
-/// # Safety
-/// The contract of [`gemm()`].
-#[inline]
-unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method) {
-    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator.
-    unsafe {
-        if T::IS_ACC && p.c.col_stride == 1 {
-            method.run(p, p.beta, p.c.ptr.cast(), p.c.row_stride);
-        } else if !(matches!(method, Method::Blocked) && blocked::blocked_and_rounded(p)) {
-            rounded::apart(p, method);
-        }
-    }
-}
-
-/// `C ← beta C`
-///
-/// # Safety
-/// The contract of [`gemm()`] with respect to C.
-unsafe fn scale<T: MatmulElement>(p: &Product<T>) {
-    for i in 0..p.m {
-        for j in 0..p.n {
-            let c = p.c.at(i, j).ptr;
-            // SAFETY: the element exists, and it is read only if `beta` is not 0.
-            unsafe {
-                let old = if p.beta == T::Acc::ZERO { T::Acc::ZERO } else { (*c).widen() };
-                c.write(T::narrow(p.beta.mul_add(old, T::Acc::ZERO)));
-            }
-        }
-    }
+    unsafe { threads::many(batch, offsets, &Product::of([m, k, n], alpha, a, b, beta, c)) }
 }

@@ -7,23 +7,22 @@
 
 use std::arch::x86_64::*;
 
-use super::kernel::{Kernels, Layout, Tile, kernels, tile};
+use super::kernel::tile;
 use super::lanes::x86::PairsX16;
-use super::pack::{AHEAD, Part, prefetch, square_of_8};
-use super::rounded::Rows;
+use super::pack::{AHEAD, prefetch, square_of_8};
+use super::product::{Panel, Results, Tile};
 use crate::cpu::simd::{Avx512, Isa, Simd, Vectorized};
 use half::bf16;
 
-/// The kernels, if this CPU has the instructions.
+/// Whether this CPU has the instructions.
 #[inline]
-pub(super) fn found() -> Option<&'static Kernels<f32>> {
-    static KERNELS: Kernels<f32> = kernels!(pairs [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
-    (Avx512::found().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")).then_some(&KERNELS)
+pub(super) fn are_found() -> bool {
+    Avx512::found().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")
 }
 
-/// [`tile`] for pairs. The contract is that of [`TileFn`](super::kernel::TileFn).
+/// [`tile`] for pairs. The contract is that of [`TileFn`](super::product::TileFn).
 #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile<f32>) {
+pub(super) unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile) {
     // SAFETY: the contract is the same, and this code is compiled for the vectors.
     unsafe { tile::<PairsX16, R, V>(t) }
 }
@@ -34,11 +33,10 @@ unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile<f32>) {
 /// # Safety
 /// `from` is valid for reads of the numbers, `to` for writes of `width` pairs for each two rows. The CPU has
 /// AVX-512.
-#[inline]
-pub(super) unsafe fn pack(part: Part<bf16>) {
+pub(super) unsafe fn pack(part: Panel) {
     // SAFETY: the caller guarantees the instructions.
     let avx512 = unsafe { Avx512::assume() };
-    if part.k_stride == 1 && part.k >= 2 * SIDE && part.count >= SIDE {
+    if part.k_stride == SIZE && part.k >= 2 * SIDE && part.count >= SIDE {
         avx512.run(Transposed(part), ());
     } else {
         avx512.run(Interleaved(part), ());
@@ -48,22 +46,21 @@ pub(super) unsafe fn pack(part: Part<bf16>) {
 /// [`rounded::write`](super::rounded::write) for contiguous rows of C.
 ///
 /// # Safety
-/// The contract of that function, and [`found`] has returned kernels.
+/// The contract of [`WriteFn`](super::product::WriteFn), and the CPU has the instructions.
 #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-pub(super) unsafe fn round(mut rows: Rows<bf16>) {
-    let (beta, c) = (rows.beta, rows.c);
-    let factor = _mm512_set1_ps(beta);
-    for i in 0..rows.m {
-        // SAFETY: the row exists.
-        let row = unsafe { rows.row(i) };
-        for (j, sums) in (0..).step_by(LANES).zip(row.chunks(LANES)) {
-            let mask = u16::MAX >> (LANES - sums.len());
+pub(super) unsafe fn write(results: &Results) {
+    let Results { width, n, beta, c, .. } = *results;
+    let factor = _mm512_set1_ps(f32::from_bits(beta as u32));
+    for i in 0..results.m {
+        let sums = results.sums.cast::<f32>().wrapping_add(i * width);
+        for j in (0..n).step_by(LANES) {
+            let mask = u16::MAX >> (LANES - LANES.min(n - j));
             let to = c.at(i, j).ptr.cast();
             // SAFETY: the masks leave out what is past the end of a row. The others are valid by the
             // contract.
             unsafe {
-                let mut sum = _mm512_maskz_loadu_ps(mask, sums.as_ptr());
-                if beta != 0.0 {
+                let mut sum = _mm512_maskz_loadu_ps(mask, sums.add(j));
+                if beta != 0 {
                     let old = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, to));
                     let old = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(old));
                     sum = _mm512_fmadd_ps(factor, old, sum);
@@ -75,6 +72,8 @@ pub(super) unsafe fn round(mut rows: Rows<bf16>) {
     }
 }
 
+/// The bytes of a number, in a panel's strides.
+const SIZE: isize = size_of::<bf16>() as isize;
 /// The numbers of a vector register.
 const LANES: usize = 16;
 
@@ -84,7 +83,7 @@ fn pair(first: bf16, second: bf16) -> u32 {
     u32::from(first.to_bits()) | u32::from(second.to_bits()) << 16
 }
 
-impl Part<bf16> {
+impl Panel {
     /// The address of a number.
     ///
     /// # Safety
@@ -92,7 +91,7 @@ impl Part<bf16> {
     #[inline(always)]
     unsafe fn at(&self, l: usize, i: usize) -> *const bf16 {
         // SAFETY: the caller guarantees the number.
-        unsafe { self.from.offset(l as isize * self.k_stride + i as isize * self.stride) }
+        unsafe { self.from.offset(l as isize * self.k_stride + i as isize * self.stride).cast() }
     }
 
     /// Writes the pairs from row `l` on to their row of the panel.
@@ -103,7 +102,7 @@ impl Part<bf16> {
     unsafe fn row(&self, l: usize) {
         // SAFETY: the caller guarantees the row; the next one is read only if it exists.
         unsafe {
-            let to = self.to.add(l / 2 * self.width).cast::<u32>();
+            let to = self.to.cast::<u32>().add(l / 2 * self.width);
             let paired = l + 1 < self.k;
             for i in 0..self.count {
                 to.add(i).write(pair(*self.at(l, i), if paired { *self.at(l + 1, i) } else { bf16::ZERO }));
@@ -120,20 +119,20 @@ impl Part<bf16> {
         // SAFETY: the caller guarantees the rows; arrays are aligned as their elements.
         unsafe {
             let [first, second] = [l, l + 1].map(|l| {
-                prefetch(self.at(l, 0).wrapping_offset(AHEAD * self.k_stride));
+                prefetch(self.at(l, 0).wrapping_byte_offset(AHEAD * self.k_stride));
                 self.at(l, 0).cast::<[bf16; N]>().read()
             });
             let mut pairs = [0; N];
             for ((to, first), second) in pairs.iter_mut().zip(first).zip(second) {
                 *to = pair(first, second);
             }
-            self.to.add(l / 2 * self.width).cast::<[u32; N]>().write(pairs);
+            self.to.cast::<u32>().add(l / 2 * self.width).cast::<[u32; N]>().write(pairs);
         }
     }
 }
 
 /// [`pack`] for any strides, at full speed for a `stride` of 1 and a common `count`.
-struct Interleaved(Part<bf16>);
+struct Interleaved(Panel);
 
 impl Vectorized for Interleaved {
     type Out<'a> = ();
@@ -141,13 +140,12 @@ impl Vectorized for Interleaved {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
         let part = self.0;
-        let wide = if part.stride == 1 { part.count } else { 0 };
+        let wide = if part.stride == SIZE { part.count } else { 0 };
         for l in (0..part.k).step_by(2) {
             // SAFETY: the contract of `pack` holds, and the rows have `count` contiguous numbers.
             unsafe {
                 match wide {
-                    13 if l + 1 < part.k => part.contiguous::<13>(l),
-                    14 if l + 1 < part.k => part.contiguous::<14>(l),
+                    12 if l + 1 < part.k => part.contiguous::<12>(l),
                     16 if l + 1 < part.k => part.contiguous::<16>(l),
                     32 if l + 1 < part.k => part.contiguous::<32>(l),
                     _ => part.row(l),
@@ -162,7 +160,7 @@ const SIDE: usize = 8;
 
 /// [`pack`] for a `k_stride` of 1, with at least one square: squares of pairs are transposed in registers.
 /// The last square of a direction may overlap the one before.
-struct Transposed(Part<bf16>);
+struct Transposed(Panel);
 
 impl Vectorized for Transposed {
     type Out<'a> = ();
@@ -172,7 +170,6 @@ impl Vectorized for Transposed {
         const { assert!(matches!(S::ISA, Isa::Avx512), "the squares need AVX2") };
         let part = self.0;
         let pairs = part.k / 2;
-        let bytes = part.stride * size_of::<bf16>() as isize;
         // SAFETY: the squares are inside the numbers of the contract of `pack`, and this code is compiled for
         // more than AVX2.
         unsafe {
@@ -180,8 +177,8 @@ impl Vectorized for Transposed {
                 let row = row.min(pairs - SIDE);
                 for i in (0..part.count).step_by(SIDE) {
                     let i = i.min(part.count - SIDE);
-                    let to = part.to.add(row * part.width + i);
-                    square_of_8(part.at(2 * row, i).cast(), bytes, to, part.width);
+                    let to = part.to.cast::<f32>().add(row * part.width + i);
+                    square_of_8(part.at(2 * row, i).cast(), part.stride, to, part.width);
                 }
             }
             if part.k % 2 == 1 {

@@ -4,9 +4,10 @@
 //! not matter where C is cut. If C is small and `k` is long, `k` is cut as well, in a way that depends only
 //! on the shape.
 
-use super::element::{Accumulator, MatmulElement};
 use super::gram::gram;
-use super::{Method, Product, matvec, rounded, scale, serial};
+use super::matvec::TOGETHER;
+use super::method::{Method, scale, serial};
+use super::product::{Matrix, Product, Results, Sums};
 use crate::cpu::threads::{each, each_part, parallel};
 
 /// The cost from which a product is worth handing to another thread, which takes several microseconds, in
@@ -14,15 +15,19 @@ use crate::cpu::threads::{each, each_part, parallel};
 const HAND_OVER: usize = 1 << 20;
 
 /// The cost of a product in multiply-adds of four bytes.
-fn cost<T: MatmulElement>(p: &Product<T>) -> usize {
-    (p.m * size_of::<T::Acc>() / 4).saturating_mul(p.n).saturating_mul(p.k)
+fn cost(p: &Product) -> usize {
+    (p.m * p.kind.acc_size() / 4).saturating_mul(p.n).saturating_mul(p.k)
 }
 
 /// Runs a product on as many threads as it is worth.
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
+pub(super) unsafe fn one(p: &Product) {
+    if p.m == 0 || p.n == 0 {
+        return;
+    }
+    let p = &p.upright();
     let parts = cost(p) / HAND_OVER;
     // Rayon starts its threads when asked for their number.
     let parts = if parts < 2 { 1 } else { parts.min(rayon::current_num_threads()) };
@@ -34,11 +39,14 @@ pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
 ///
 /// # Safety
 /// The contract of [`gemm_batched`](super::gemm_batched).
-pub(super) unsafe fn many<T: MatmulElement>(
+pub(super) unsafe fn many(
     batch: usize,
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
-    p: &Product<T>,
+    p: &Product,
 ) {
+    if p.m == 0 || p.n == 0 {
+        return;
+    }
     let cost = cost(p);
     let threads = if cost.saturating_mul(batch) < 2 * HAND_OVER { 1 } else { rayon::current_num_threads() };
     // Several tasks per thread, so that none waits long for the last one. But cutting a product makes its
@@ -58,7 +66,7 @@ pub(super) unsafe fn many<T: MatmulElement>(
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
+unsafe fn in_parts(p: &Product, parts: usize) {
     // SAFETY: the contract is the same.
     unsafe {
         if p.k == 0 {
@@ -84,11 +92,11 @@ const UNIT: usize = 16;
 
 /// Part `index` of a C that is repeatedly cut in two along its longer side until there are `parts`. If it
 /// cannot be cut that often, the missing parts are `None`.
-fn cut<T: MatmulElement>(p: &Product<T>, mut parts: usize, mut index: usize) -> Option<Product<T>> {
+fn cut(p: &Product, mut parts: usize, mut index: usize) -> Option<Product> {
     let mut p = *p;
     while parts > 1 {
-        // Few rows stay together because the order of the sums in `dots` depends on their number.
-        let down = p.m > p.n && p.m > matvec::ROWS;
+        // Few rows stay together, for which B is read once.
+        let down = p.m > p.n && p.m > TOGETHER;
         let len = if down { p.m } else { p.n };
         let first = parts / 2;
         let at = (len / UNIT * first / parts).max(1) * UNIT;
@@ -112,27 +120,34 @@ const SMALL: usize = 1 << 12;
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
+unsafe fn long(p: &Product, threaded: bool) {
     let (parts, method) = (p.k.div_ceil(K_PART), Method::of(p));
-    let mut sums = vec![T::Acc::ZERO; parts * p.m * p.n];
-    let part = |part: usize, sums: &mut [T::Acc]| {
+    let (acc, len) = ((p.kind.acc)(), p.m * p.n);
+    let row = (p.n * acc.size) as isize;
+    // An accumulator has at most eight bytes.
+    let mut sums = vec![0_u64; parts * len];
+    let part = |part: usize, sums: &mut [u64]| {
         let l = part * p.k / parts;
         let k = (part + 1) * p.k / parts - l;
         let p = Product { k, a: p.a.at(0, l), b: p.b.at(l, 0), ..*p };
-        // SAFETY: this part of `k` exists, and `sums` has the size of C.
-        unsafe { method.run(&p, T::Acc::ZERO, sums.as_mut_ptr(), p.n as isize) };
+        // SAFETY: this part of `k` exists, and `sums` has room for C.
+        unsafe { method.run(&p, Sums { ptr: sums.as_mut_ptr().cast(), row, beta: 0 }) };
     };
     if threaded {
-        each_part(&mut sums, p.m * p.n, &part);
+        each_part(&mut sums, len, &part);
     } else {
-        sums.chunks_mut(p.m * p.n).enumerate().for_each(|(l, sums)| part(l, sums));
+        sums.chunks_mut(len).enumerate().for_each(|(l, sums)| part(l, sums));
     }
-    let (total, others) = sums.split_at_mut(p.m * p.n);
-    for others in others.chunks(p.m * p.n) {
-        for (total, other) in total.iter_mut().zip(others) {
-            *total = total.add(*other);
-        }
-    }
+    let (total, others) = sums.split_at_mut(len);
+    let total = total.as_mut_ptr().cast();
+    let (width, m, n) = (p.n, p.m, p.n);
     // SAFETY: these are the sums of C.
-    unsafe { rounded::write(total.as_mut_ptr(), p.n, p.m, p.n, p.beta, p.c) };
+    unsafe {
+        let c = Matrix { ptr: total, row, col: acc.size as isize };
+        for others in others.chunks_mut(len) {
+            let sums = others.as_mut_ptr().cast();
+            (acc.write)(&Results { sums, width, m, n, beta: acc.one, c });
+        }
+        (p.kind.write)(&Results { sums: total, width, m, n, beta: p.beta, c: p.c });
+    }
 }
