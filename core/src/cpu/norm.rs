@@ -2,9 +2,8 @@
 //! memory. Statistics over groups of channels are in `standardize`.
 
 use super::math::Real;
-use super::math::lane::Lane;
 use super::room::{Room, copy, fill, written};
-use super::row::sum;
+use super::row::{sum, sum_products};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
@@ -69,39 +68,47 @@ impl<T: Real> Vectorized for Forward<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
         let Rows { n, centered, weight, bias, eps } = self.norm;
-        let (x, y) = (simd.numbers(self.x), simd.room(y));
-        let (mean, rstd) = (simd.room(mean), simd.room(rstd));
-        // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
-        // deviations.
-        let count = S::Number::<T>::from_f64(n as f64);
-        let eps = S::Number::<T>::from_f64(eps);
-        let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
-        for ((x, y), (mean, rstd)) in rows.zip(mean.iter_mut().zip(rstd)) {
-            let center = if centered { sum(x, x, |x, _| x) / count } else { S::Number::<T>::ZERO };
-            let variance = sum(x, x, |x, _| (x - center) * (x - center)) / count;
-            let scale = (variance + eps).rsqrt();
-            mean.write(center);
-            rstd.write(scale);
-            if let (Some(weight), Some(bias)) = (weight, bias) {
-                let parameters = simd.numbers(weight).iter().zip(simd.numbers(bias));
-                for ((y, x), (weight, bias)) in y.iter_mut().zip(x).zip(parameters) {
-                    y.write((*x - center) * scale * *weight + *bias);
-                }
-                continue;
+        let weight = weight.map(|weight| simd.numbers(weight));
+        let bias = bias.map(|bias| simd.numbers(bias));
+        let norm = Rows { n, centered, weight, bias, eps };
+        forward(simd.numbers(self.x), norm, [simd.room(y), simd.room(mean), simd.room(rstd)]);
+    }
+}
+
+#[inline(always)]
+fn forward<T: Real>(x: &[T], norm: Rows<'_, T>, [y, mean, rstd]: [&mut Room<T>; 3]) {
+    let Rows { n, centered, weight, bias, eps } = norm;
+    // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
+    // deviations.
+    let count = T::from_f64(n as f64);
+    for row in 0..mean.len() {
+        let (x, y) = (&x[row * n..][..n], &mut y[row * n..][..n]);
+        let center = if centered { sum(x) / count } else { T::ZERO };
+        let variance = sum_products(x, x, [center; 2]) / count;
+        let scale = (variance + T::from_f64(eps)).rsqrt();
+        mean[row].write(center);
+        rstd[row].write(scale);
+        if let (Some(weight), Some(bias)) = (weight, bias) {
+            let (weight, bias) = (&weight[..n], &bias[..n]);
+            for j in 0..n {
+                y[j].write((x[j] - center) * scale * weight[j] + bias[j]);
             }
-            for (y, x) in y.iter_mut().zip(x) {
-                y.write((*x - center) * scale);
+        } else {
+            for j in 0..n {
+                y[j].write((x[j] - center) * scale);
             }
             // SAFETY: both rows have `n` elements.
             let y = unsafe { written(y) };
             if let Some(weight) = weight {
-                for (y, weight) in y.iter_mut().zip(simd.numbers(weight)) {
-                    *y *= *weight;
+                let weight = &weight[..n];
+                for j in 0..n {
+                    y[j] *= weight[j];
                 }
             }
             if let Some(bias) = bias {
-                for (y, bias) in y.iter_mut().zip(simd.numbers(bias)) {
-                    *y += *bias;
+                let bias = &bias[..n];
+                for j in 0..n {
+                    y[j] += bias[j];
                 }
             }
         }
@@ -127,7 +134,7 @@ pub(crate) struct Backward<'a, T> {
     pub(crate) weight: Option<&'a [T]>,
 }
 
-impl<T: Real> Backward<'_, T> {
+impl<'a, T: Real> Backward<'a, T> {
     /// `dx = rstd (gw - mean(gw) - x̂ mean(gw x̂))`, with `gw` the gradient times the weight and `x̂` the
     /// normalized input. The first mean is left out if the mean was not taken out.
     pub(crate) fn input(self, dx: &mut Room<T>) -> &mut [T] {
@@ -163,6 +170,14 @@ impl<T: Real> Backward<'_, T> {
         }
     }
 
+    /// The same numbers, for a set of instructions.
+    #[inline(always)]
+    fn numbers<S: Simd>(self, simd: S) -> Backward<'a, S::Number<T>> {
+        let [g, x, mean, rstd] = [self.g, self.x, self.mean, self.rstd].map(|x| simd.numbers(x));
+        let weight = self.weight.map(|weight| simd.numbers(weight));
+        Backward { g, x, n: self.n, centered: self.centered, mean, rstd, weight }
+    }
+
     /// Only these rows.
     fn rows(self, from: usize, to: usize) -> Self {
         let elements = from * self.n..to * self.n;
@@ -183,29 +198,33 @@ impl<T: Real> Vectorized for Input<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
-        let Backward { g, x, n, centered, mean, rstd, weight } = self.0;
-        let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.room(dx));
-        let count = S::Number::<T>::from_f64(n as f64);
-        let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
-        let rows = g.chunks_exact(n).zip(x.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
-        for (((g, x), dx), (mean, rstd)) in rows.zip(moments) {
-            // The row of `dx` holds the gradient times the weight first.
-            let dx = match weight {
-                Some(weight) => {
-                    let weight = &simd.numbers(weight)[..n];
-                    for ((dx, g), weight) in dx.iter_mut().zip(g).zip(weight) {
-                        dx.write(*g * *weight);
-                    }
-                    // SAFETY: a row has `n` elements, as the weight.
-                    unsafe { written(dx) }
+        input_gradient(self.0.numbers(simd), simd.room(dx));
+    }
+}
+
+#[inline(always)]
+fn input_gradient<T: Real>(backward: Backward<'_, T>, dx: &mut Room<T>) {
+    let Backward { g, x, n, centered, mean, rstd, weight } = backward;
+    let count = T::from_f64(n as f64);
+    for row in 0..mean.len() {
+        let (g, x) = (&g[row * n..][..n], &x[row * n..][..n]);
+        let (dx, mean, rstd) = (&mut dx[row * n..][..n], mean[row], rstd[row]);
+        // The row of `dx` holds the gradient times the weight first.
+        let dx = match weight {
+            Some(weight) => {
+                let weight = &weight[..n];
+                for j in 0..n {
+                    dx[j].write(g[j] * weight[j]);
                 }
-                None => copy(dx, g),
-            };
-            let along = if centered { sum(dx, dx, |g, _| g) / count } else { S::Number::<T>::ZERO };
-            let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) / count;
-            for (dx, x) in dx.iter_mut().zip(x) {
-                *dx = (*dx - along - (*x - *mean) * *rstd * across) * *rstd;
+                // SAFETY: a row has `n` elements, as the weight.
+                unsafe { written(dx) }
             }
+            None => copy(dx, g),
+        };
+        let along = if centered { sum(dx) / count } else { T::ZERO };
+        let across = sum_products(dx, x, [T::ZERO, mean]) * rstd / count;
+        for j in 0..n {
+            dx[j] = (dx[j] - along - (x[j] - mean) * rstd * across) * rstd;
         }
     }
 }
@@ -217,15 +236,19 @@ impl<T: Real> Vectorized for Parameters<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (weight, bias): (&mut [T], &mut [T])) {
-        let Backward { g, x, n, mean, rstd, .. } = self.0;
-        let (weight, bias) = (simd.numbers_mut(weight), simd.numbers_mut(bias));
-        let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
-        let rows = simd.numbers(g).chunks_exact(n).zip(simd.numbers(x).chunks_exact(n));
-        for ((g, x), (mean, rstd)) in rows.zip(moments) {
-            for (((weight, bias), g), x) in weight.iter_mut().zip(bias.iter_mut()).zip(g).zip(x) {
-                *weight += *g * ((*x - *mean) * *rstd);
-                *bias += *g;
-            }
+        parameter_gradients(self.0.numbers(simd), simd.numbers_mut(weight), simd.numbers_mut(bias));
+    }
+}
+
+#[inline(always)]
+fn parameter_gradients<T: Real>(backward: Backward<'_, T>, weight: &mut [T], bias: &mut [T]) {
+    let Backward { g, x, n, mean, rstd, .. } = backward;
+    let (weight, bias) = (&mut weight[..n], &mut bias[..n]);
+    for row in 0..mean.len() {
+        let (g, x, mean, rstd) = (&g[row * n..][..n], &x[row * n..][..n], mean[row], rstd[row]);
+        for j in 0..n {
+            weight[j] += g[j] * ((x[j] - mean) * rstd);
+            bias[j] += g[j];
         }
     }
 }

@@ -8,21 +8,34 @@ use super::math::Real;
 /// The accumulators of a sum.
 pub(super) const LANES: usize = 16;
 
-/// `Σ term(a, b)` over two rows.
-///
-/// `term` is a closure. It is inlined with this function, which is compiled as a part of the loop that calls
-/// it.
+/// `Σ x` over a row.
 #[inline(always)]
-pub(super) fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
+pub(super) fn sum<T: Real>(x: &[T]) -> T {
     let mut sums = [T::ZERO; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
         for j in 0..LANES {
-            sums[j] += term(a[j], b[j]);
+            sums[j] += x[j];
         }
     }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum += term(*a, *b);
+    for j in 0..rest.len() {
+        sums[j] += rest[j];
+    }
+    sum_lanes(sums)
+}
+
+/// `Σ (a - center_a) (b - center_b)` over two rows of the same length.
+#[inline(always)]
+pub(super) fn sum_products<T: Real>(a: &[T], b: &[T], [center_a, center_b]: [T; 2]) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for i in 0..a.len() {
+        for j in 0..LANES {
+            sums[j] += (a[i][j] - center_a) * (b[i][j] - center_b);
+        }
+    }
+    for j in 0..a_rest.len() {
+        sums[j] += (a_rest[j] - center_a) * (b_rest[j] - center_b);
     }
     sum_lanes(sums)
 }
@@ -32,13 +45,13 @@ pub(super) fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
 pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     let mut sums = [T::ZERO; LANES];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
+    for i in 0..a.len() {
         for j in 0..LANES {
-            sums[j] = a[j].mul_add(b[j], sums[j]);
+            sums[j] = a[i][j].mul_add(b[i][j], sums[j]);
         }
     }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum = a.mul_add(*b, *sum);
+    for j in 0..a_rest.len() {
+        sums[j] = a_rest[j].mul_add(b_rest[j], sums[j]);
     }
     sum_lanes(sums)
 }
@@ -46,24 +59,38 @@ pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 /// The largest of `least` and the elements that are not NaN.
 #[inline(always)]
 pub(super) fn largest<T: Real>(x: &[T], least: T) -> T {
-    largest_term(x, least, |x| x)
-}
-
-/// The largest of `least` and the terms of the elements that are not NaN. `term` is as in [`sum`].
-#[inline(always)]
-pub(super) fn largest_term<T: Real>(x: &[T], least: T, term: impl Fn(T) -> T) -> T {
     let mut lanes = [least; LANES];
     let (whole, rest) = x.as_chunks::<LANES>();
     for x in whole {
         for j in 0..LANES {
-            let x = term(x[j]);
-            lanes[j] = if x > lanes[j] { x } else { lanes[j] };
+            lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
         }
     }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        let x = term(*x);
-        *lane = if x > *lane { x } else { *lane };
+    for j in 0..rest.len() {
+        lanes[j] = if rest[j] > lanes[j] { rest[j] } else { lanes[j] };
     }
+    largest_lane(lanes)
+}
+
+/// The largest magnitude of the elements that are not NaN, or 0.
+#[inline(always)]
+pub(super) fn largest_magnitude<T: Real>(x: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        for j in 0..LANES {
+            lanes[j] = if x[j].abs() > lanes[j] { x[j].abs() } else { lanes[j] };
+        }
+    }
+    for j in 0..rest.len() {
+        lanes[j] = if rest[j].abs() > lanes[j] { rest[j].abs() } else { lanes[j] };
+    }
+    largest_lane(lanes)
+}
+
+/// The largest of the lanes.
+#[inline(always)]
+fn largest_lane<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for j in 0..width {

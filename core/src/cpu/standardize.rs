@@ -6,9 +6,8 @@
 //! numbers, which `crate::ops::standardize` does in `f64`.
 
 use super::math::Real;
-use super::math::lane::Lane;
 use super::room::{Room, written};
-use super::row::sum;
+use super::row::{sum, sum_products};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
@@ -102,26 +101,29 @@ impl<T: Real> Vectorized for Sums<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
-        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
-        let runs = x.chunks_exact(self.inner).zip(g.chunks_exact(self.inner)).enumerate();
-        for ((at, (x, g)), (first, second)) in runs.zip(first.iter_mut().zip(second)) {
-            let mean =
-                if mean.is_empty() { S::Number::<T>::ZERO } else { mean[(self.from + at) % mean.len()] };
-            match self.terms {
-                Terms::Moments => {
-                    let total = sum(x, x, |x, _| x);
-                    let own = total / S::Number::<T>::from_f64(self.inner as f64);
-                    *first = total.to_f64();
-                    *second = sum(x, x, |x, _| (x - own) * (x - own)).to_f64();
-                }
-                Terms::Values => *first = sum(x, x, |x, _| x).to_f64(),
-                Terms::Squares => *first = sum(x, x, |x, _| (x - mean) * (x - mean)).to_f64(),
-                Terms::Products => {
-                    *first = sum(g, g, |g, _| g).to_f64();
-                    *second = sum(g, x, |g, x| g * (x - mean)).to_f64();
-                }
-            }
+        let [x, g, mean] = [self.x, self.g, self.mean].map(|x| simd.numbers(x));
+        for run in 0..first.len() {
+            let range = run * self.inner..(run + 1) * self.inner;
+            let center = match mean.len() {
+                0 => S::Number::<T>::ZERO,
+                len => mean[(self.from + run) % len],
+            };
+            (first[run], second[run]) = sums_of_run(self.terms, &x[range.clone()], &g[range], center);
         }
+    }
+}
+
+#[inline(always)]
+fn sums_of_run<T: Real>(terms: Terms, x: &[T], g: &[T], mean: T) -> (f64, f64) {
+    match terms {
+        Terms::Moments => {
+            let total = sum(x);
+            let own = total / T::from_f64(x.len() as f64);
+            (total.to_f64(), sum_products(x, x, [own; 2]).to_f64())
+        }
+        Terms::Values => (sum(x).to_f64(), 0.0),
+        Terms::Squares => (sum_products(x, x, [mean; 2]).to_f64(), 0.0),
+        Terms::Products => (sum(g).to_f64(), sum_products(g, x, [T::ZERO, mean]).to_f64()),
     }
 }
 
@@ -138,28 +140,34 @@ impl<T: Real> Vectorized for Columns<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
-        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
-        let (first, second) = (simd.numbers_mut(first), simd.numbers_mut(second));
-        let channels = first.len();
-        for (x, g) in x.chunks_exact(channels).zip(g.chunks_exact(channels)) {
-            match self.terms {
-                Terms::Moments => unreachable!("a run of one element has no deviation"),
-                Terms::Values => {
-                    for (sum, x) in first.iter_mut().zip(x) {
-                        *sum += *x;
-                    }
+        let [x, g, mean] = [self.x, self.g, self.mean].map(|x| simd.numbers(x));
+        sums_of_columns(self.terms, x, g, mean, simd.numbers_mut(first), simd.numbers_mut(second));
+    }
+}
+
+#[inline(always)]
+fn sums_of_columns<T: Real>(terms: Terms, x: &[T], g: &[T], mean: &[T], first: &mut [T], second: &mut [T]) {
+    let n = first.len();
+    let second = &mut second[..n];
+    for (x, g) in x.chunks_exact(n).zip(g.chunks_exact(n)) {
+        match terms {
+            Terms::Moments => unreachable!("a run of one element has no deviation"),
+            Terms::Values => {
+                for j in 0..n {
+                    first[j] += x[j];
                 }
-                Terms::Squares => {
-                    for ((sum, x), mean) in first.iter_mut().zip(x).zip(mean) {
-                        *sum += (*x - *mean) * (*x - *mean);
-                    }
+            }
+            Terms::Squares => {
+                let mean = &mean[..n];
+                for j in 0..n {
+                    first[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
                 }
-                Terms::Products => {
-                    let sums = first.iter_mut().zip(second.iter_mut());
-                    for (((first, second), (x, g)), mean) in sums.zip(x.iter().zip(g)).zip(mean) {
-                        *first += *g;
-                        *second += *g * (*x - *mean);
-                    }
+            }
+            Terms::Products => {
+                let mean = &mean[..n];
+                for j in 0..n {
+                    first[j] += g[j];
+                    second[j] += g[j] * (x[j] - mean[j]);
                 }
             }
         }
@@ -213,49 +221,54 @@ impl<T: Real> Vectorized for Runs<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let Runs { map, layout: Layout { channels, inner }, from } = self;
-        let (x, y) = (simd.numbers(map.x), simd.room(y));
-        let [mean, across, shift] = [map.mean, map.across, map.shift].map(|of_runs| simd.numbers(of_runs));
-        let g = map.g.map(|(g, along)| (simd.numbers(g), simd.numbers(along)));
+        let Map { x, g, mean, across, shift } = self.map;
+        let [x, mean, across, shift] = [x, mean, across, shift].map(|x| simd.numbers(x));
+        let g = g.map(|(g, along)| (simd.numbers(g), simd.numbers(along)));
+        let map = Map { x, g, mean, across, shift };
+        let (inner, y) = (self.layout.inner, simd.room(y));
         if inner == 1 {
-            // The numbers for a row of channels.
-            for (row, (x, y)) in x.chunks_exact(channels).zip(y.chunks_exact_mut(channels)).enumerate() {
-                let at = (from + row * channels) % mean.len();
-                let at = at..at + channels;
-                let numbers = mean[at.clone()].iter().zip(&across[at.clone()]).zip(&shift[at.clone()]);
-                match g {
-                    None => {
-                        for ((y, x), ((mean, across), shift)) in y.iter_mut().zip(x).zip(numbers) {
-                            y.write((*x - *mean) * *across + *shift);
-                        }
-                    }
-                    Some((g, along)) => {
-                        let g = g[row * channels..][..channels].iter().zip(&along[at]);
-                        for (((y, x), (g, along)), ((mean, across), shift)) in
-                            y.iter_mut().zip(x).zip(g).zip(numbers)
-                        {
-                            y.write(*g * *along + ((*x - *mean) * *across + *shift));
-                        }
-                    }
-                }
-            }
-            return;
+            map_rows(map, self.layout.channels, self.from, y);
+        } else {
+            map_runs(map, inner, self.from, y);
         }
-        for (run, (x, y)) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)).enumerate() {
-            let at = (from + run) % mean.len();
-            let (mean, across, shift) = (mean[at], across[at], shift[at]);
-            match g {
-                None => {
-                    for (y, x) in y.iter_mut().zip(x) {
-                        y.write((*x - mean) * across + shift);
-                    }
-                }
-                Some((g, along)) => {
-                    let along = along[at];
-                    for ((y, x), g) in y.iter_mut().zip(x).zip(&g[run * inner..][..inner]) {
-                        y.write(*g * along + ((*x - mean) * across + shift));
-                    }
-                }
+    }
+}
+
+/// The map for runs of one element: rows of channels, each with its own numbers.
+#[inline(always)]
+fn map_rows<T: Real>(map: Map<'_, T>, channels: usize, from: usize, y: &mut Room<T>) {
+    for (row, y) in y.chunks_exact_mut(channels).enumerate() {
+        let at = (from + row * channels) % map.mean.len();
+        let [mean, across, shift] = [map.mean, map.across, map.shift].map(|x| &x[at..][..channels]);
+        let x = &map.x[row * channels..][..channels];
+        if let Some((g, along)) = map.g {
+            let (g, along) = (&g[row * channels..][..channels], &along[at..][..channels]);
+            for j in 0..channels {
+                y[j].write(g[j] * along[j] + ((x[j] - mean[j]) * across[j] + shift[j]));
+            }
+        } else {
+            for j in 0..channels {
+                y[j].write((x[j] - mean[j]) * across[j] + shift[j]);
+            }
+        }
+    }
+}
+
+/// The map for longer runs.
+#[inline(always)]
+fn map_runs<T: Real>(map: Map<'_, T>, inner: usize, from: usize, y: &mut Room<T>) {
+    for (run, y) in y.chunks_exact_mut(inner).enumerate() {
+        let at = (from + run) % map.mean.len();
+        let (mean, across, shift) = (map.mean[at], map.across[at], map.shift[at]);
+        let x = &map.x[run * inner..][..inner];
+        if let Some((g, along)) = map.g {
+            let (g, along) = (&g[run * inner..][..inner], along[at]);
+            for j in 0..inner {
+                y[j].write(g[j] * along + ((x[j] - mean) * across + shift));
+            }
+        } else {
+            for j in 0..inner {
+                y[j].write((x[j] - mean) * across + shift);
             }
         }
     }

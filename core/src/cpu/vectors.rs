@@ -2,7 +2,7 @@
 //! few of them at a time: a core gets more from memory by four streams than by one or by twenty.
 
 use super::math::Real;
-use super::row::{LANES, dot, largest_term, sum_lanes};
+use super::row::{LANES, dot, largest_magnitude, sum_lanes};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::each_part;
 use super::update::{PARALLEL, TASK};
@@ -191,21 +191,17 @@ impl<T: Real> Vectorized for Combination<'_, T> {
         for (factor, x) in rest {
             add([(*factor, simd.numbers(&x[range.clone()]))], to);
         }
-        for (to, y) in to.chunks(PART).zip(simd.numbers(self.y).chunks(PART)) {
-            *product += product_of(to, y);
-            *most = f64::max(*most, largest_magnitude(to));
-        }
+        measure(to, simd.numbers(self.y), product, most);
     }
 }
 
+/// Adds the product of `to` and `y`, and takes the largest magnitude in `to`.
 #[inline(always)]
-fn product_of<T: Real>(x: &[T], y: &[T]) -> f64 {
-    dot(x, y).to_f64()
-}
-
-#[inline(always)]
-fn largest_magnitude<T: Real>(x: &[T]) -> f64 {
-    largest_term(x, T::ZERO, |x| x.abs()).to_f64()
+fn measure<T: Real>(to: &[T], y: &[T], product: &mut f64, most: &mut f64) {
+    for (to, y) in to.chunks(PART).zip(y.chunks(PART)) {
+        *product += dot(to, y).to_f64();
+        *most = f64::max(*most, largest_magnitude(to).to_f64());
+    }
 }
 
 /// `to += Σ factor x`.

@@ -125,19 +125,29 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 
 pub(crate) mod kernels {
     use super::*;
-    use crate::cpu::fold::{Fold, Max, Min, Prod, Sum, SumSquares, fold_middle};
+    use crate::cpu::fold::plain::{self, Elements, Plain, fold_plainly};
+    use crate::cpu::fold::{Fold, Max, Min, Sum, SumSquares, fold_middle};
+    use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
 
-    /// Folds an arranged tensor.
+    /// Folds an arranged tensor of floats.
     #[track_caller]
     fn fold<T, F>(op: &'static str, fold: F, arranged: Arranged<'_>) -> Result<NamedTensor>
     where
-        T: Element,
-        F: Fold<T, Acc: Element>,
+        T: Element + Real,
+        F: Fold<T>,
     {
         let Arranged { x, sizes, shape } = arranged;
-        Unwritten::new(op, shape, F::Acc::DTYPE)?.write_from(&x, |x: &[T], y| fold_middle(fold, x, sizes, y))
+        Unwritten::new(op, shape, T::DTYPE)?.write_from(&x, |x: &[T], y| fold_middle(fold, x, sizes, y))
+    }
+
+    /// Folds an arranged tensor of any dtype in that of `A`.
+    #[track_caller]
+    fn fold_in<A: Element>(op: &'static str, plain: Plain<A>, arranged: Arranged<'_>) -> Result<NamedTensor> {
+        let Arranged { x, sizes, shape } = arranged;
+        let elements = dispatch!(x.dtype(), T => Elements::of(x.as_slice::<T>()?));
+        Ok(Unwritten::new(op, shape, A::DTYPE)?.write(|y| fold_plainly(plain, elements, sizes, y)))
     }
 
     /// Splits dims of a dense tensor that are not adjacent into the last adjacent group and the others.
@@ -180,14 +190,21 @@ pub(crate) mod kernels {
                 return crate::ops::shape::kernels::squeeze(&whole, removed);
             }
             let folded = arrange(&x, dims)?;
+            let is_float = x.dtype().is_floating_point();
             match self {
-                Folding::Total => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Sum, folded)),
-                Folding::Product => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Prod, folded)),
-                Folding::Largest => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Max, folded)),
-                Folding::Smallest => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Min, folded)),
-                Folding::Squares => {
-                    dispatch!(x.dtype(), float T => fold::<T, _>(op, SumSquares, folded), else unreachable!("checked to be a float"))
-                }
+                Folding::Total if !is_float => fold_in(op, plain::SUM, folded),
+                Folding::Largest if !is_float => fold_in(op, plain::MAX, folded),
+                Folding::Smallest if !is_float => fold_in(op, plain::MIN, folded),
+                Folding::Product if !is_float => fold_in(op, plain::PRODUCT, folded),
+                Folding::Product => fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype()),
+                _ => dispatch!(x.dtype(), float T => {
+                    match self {
+                        Folding::Total => fold::<T, _>(op, Sum, folded),
+                        Folding::Largest => fold::<T, _>(op, Max, folded),
+                        Folding::Smallest => fold::<T, _>(op, Min, folded),
+                        _ => fold::<T, _>(op, SumSquares, folded),
+                    }
+                }, else unreachable!("only floats have squares")),
             }
         }
     }

@@ -160,7 +160,7 @@ mod x86_64 {
     pub(super) fn kernels_of_f64() -> Option<&'static Kernels> {
         static WIDE: Kernels = with::<Avx512, x86::F64x8>(
             4,
-            [tiles!(Avx512, x86::F64x8, [12 8 4 1] 1), tiles!(Avx512, x86::F64x8, [12 8 4 1] 2)],
+            [tiles!(Avx512, x86::F64x8, [12 8 4 1] 1), tiles!(Avx512, x86::F64x8, [12 8 4 2 1] 2)],
         );
         static NARROW: Kernels = with::<Avx2, x86::F64x4>(
             4,
@@ -173,7 +173,7 @@ mod x86_64 {
         const PAIRS: Kernels = Kernels {
             depth: 2,
             panels: Some([pairs::pack, pairs::pack]),
-            ..with::<Avx512, x86::F32x16>(4, [tiles!(pairs, [12 8 4 1] 1), tiles!(pairs, [12 8 4 1] 2)])
+            ..with::<Avx512, x86::F32x16>(4, [tiles!(pairs, [12 8 4 1] 1), tiles!(pairs, [12 8 4 2 1] 2)])
         };
         static OF_PAIRS: Kernels = PAIRS;
         static OF_TILES: Kernels = Kernels {

@@ -92,10 +92,13 @@ unsafe fn copy_rows<T: Operand>(p: &Panel) {
             prefetch(ahead);
             prefetch(ahead.wrapping_add(p.count - 1));
             let mut i = 0;
-            while i < p.count {
-                let at = i.min(p.count - WIDE);
-                widen_row::<T, WIDE>(row.add(at), to.add(at).cast());
+            while i + WIDE <= p.count {
+                widen_row::<T, WIDE>(row.add(i), to.add(i).cast());
                 i += WIDE;
+            }
+            if i < p.count {
+                i = p.count - WIDE;
+                widen_row::<T, WIDE>(row.add(i), to.add(i).cast());
             }
         }
         l += 1;

@@ -49,7 +49,7 @@ pub(crate) fn max<'v, 'i, T: Ordered>(
     assert!(x.len() == planes.count * len && values.len() == planes.count * windows);
     assert_eq!(values.len(), indices.len());
     let parts = (Parts::new(values), Parts::new(indices));
-    planes.run(len + windows, |at, plane| {
+    planes.run(len + windows, &|at, plane| {
         let (x, to) = (&x[at * len..][..len], at * windows..(at + 1) * windows);
         // SAFETY: each plane has its own windows, and is run by one thread.
         let (values, indices) = unsafe { (parts.0.part(to.clone()), parts.1.part(to)) };
@@ -61,20 +61,19 @@ pub(crate) fn max<'v, 'i, T: Ordered>(
 
 fn max_of_plane<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indices: &mut Room<i64>) {
     vectorize(Lines { x, plane }, (&mut *values, &mut *indices));
-    let step = plane.step();
-    plane.each_other(|window, spans| {
+    let mut places = Vec::new();
+    for (window, spans) in plane.others() {
+        plane.places(spans, &mut places);
         let (mut best, mut place) = (T::LEAST, None);
-        plane.each_row(spans, |row| {
-            for at in (row..).step_by(step).take(spans[2].count) {
-                let value = x[at];
-                if value > best || place.is_none() || value.is_nan() {
-                    (best, place) = (value, Some(at));
-                }
+        for at in &places {
+            let value = x[*at];
+            if value > best || place.is_none() || value.is_nan() {
+                (best, place) = (value, Some(*at));
             }
-        });
+        }
         values[window].write(best);
         indices[window].write(place.unwrap_or(0) as i64);
-    });
+    }
 }
 
 /// The maxima of the regular windows of a plane.
@@ -88,51 +87,50 @@ impl<T: Ordered> Vectorized for Lines<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, (values, indices): (&mut Room<T>, &mut Room<i64>)) {
-        let Lines { x, plane } = self;
-        let (stride, step) = (plane.regular.stride, plane.step());
-        let count = plane.regular.windows.len();
-        let (mut best, mut taps) = (vec![T::LEAST; count], vec![0_u32; count]);
-        let mut places = Vec::new();
-        plane.each_regular(|windows, spans| {
-            places.clear();
-            plane.each_row(spans, |row| places.extend((0..spans[2].count).map(|tap| row + tap * step)));
-            best.fill(T::LEAST);
-            taps.fill(0);
-            for (tap, place) in (0..).zip(&places) {
-                let x = &x[*place..][..(count - 1) * stride + 1];
-                match stride {
-                    1 => rise(best.iter_mut().zip(&mut taps), x.iter().copied(), tap),
-                    2 => {
-                        let (pairs, last) = x.as_chunks::<2>();
-                        rise(best.iter_mut().zip(&mut taps), pairs.iter().map(|pair| pair[0]), tap);
-                        let own = best[count - 1..].iter_mut().zip(&mut taps[count - 1..]);
-                        rise(own, last.iter().copied(), tap);
-                    }
-                    _ => rise(best.iter_mut().zip(&mut taps), x.iter().copied().step_by(stride), tap),
-                }
+        max_of_lines(self.x, self.plane, values, indices);
+    }
+}
+
+#[inline(always)]
+fn max_of_lines<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indices: &mut Room<i64>) {
+    let stride = plane.regular.stride;
+    let count = plane.regular.windows.len();
+    let (mut best, mut taps) = (vec![T::LEAST; count], vec![0_u32; count]);
+    let mut places = Vec::new();
+    for (windows, spans) in plane.regular_lines() {
+        plane.places(spans, &mut places);
+        best.fill(T::LEAST);
+        taps.fill(0);
+        for (tap, place) in (0..).zip(&places) {
+            let x = &x[*place..][..(count - 1) * stride + 1];
+            match stride {
+                1 => rise(&mut best, &mut taps, x, 1, tap),
+                2 => rise(&mut best, &mut taps, x, 2, tap),
+                _ => rise(&mut best, &mut taps, x, stride, tap),
             }
-            let values = values[windows.clone()].iter_mut().zip(&best);
-            values.for_each(|(value, best)| _ = value.write(*best));
-            for (at, (index, tap)) in indices[windows].iter_mut().zip(&taps).enumerate() {
-                // A window without elements has the index 0.
-                index.write(places.get(*tap as usize).map_or(0, |place| place + at * stride) as i64);
-            }
-        });
+        }
+        let (values, indices) = (&mut values[windows.clone()], &mut indices[windows]);
+        for at in 0..count {
+            values[at].write(best[at]);
+            // A window without elements has the index 0.
+            let place = places.get(taps[at] as usize).map_or(0, |place| place + at * stride);
+            indices[at].write(place as i64);
+        }
     }
 }
 
 /// The greatest element so far of each window and its number among the elements of the window, after the
-/// element with the number `tap`.
+/// element with the number `tap`. Window `i` has it at `x[i * stride]`.
 #[inline(always)]
-fn rise<'a, T: Ordered>(
-    best: impl Iterator<Item = (&'a mut T, &'a mut u32)>,
-    elements: impl Iterator<Item = T>,
-    tap: u32,
-) {
-    for ((best, of_best), x) in best.zip(elements) {
-        let is_greater = (x > *best) | x.is_nan();
-        *best = if is_greater { x } else { *best };
-        *of_best = if is_greater { tap } else { *of_best };
+fn rise<T: Ordered>(best: &mut [T], taps: &mut [u32], x: &[T], stride: usize, tap: u32) {
+    let count = best.len();
+    assert!(taps.len() == count && (count - 1) * stride < x.len());
+    for at in 0..count {
+        // SAFETY: the number of the last one is inside `x`, as asserted.
+        let x = unsafe { *x.get_unchecked(at * stride) };
+        let is_greater = (x > best[at]) | x.is_nan();
+        best[at] = if is_greater { x } else { best[at] };
+        taps[at] = if is_greater { tap } else { taps[at] };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Span;
 use super::{Plane, Planes};
-use crate::cpu::fold::{Fold, Sum, fold_middle};
+use crate::cpu::fold::{Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::row::sum;
@@ -15,10 +15,7 @@ pub(crate) fn mean<'y, T: Real>(
     planes: Planes<'_>,
     divisor: Option<isize>,
     y: &'y mut Room<T>,
-) -> &'y mut [T]
-where
-    Sum: Fold<T, Acc = T>,
-{
+) -> &'y mut [T] {
     let [len, windows] = planes.sizes();
     assert!(x.len() == planes.count * len && y.len() == planes.count * windows);
     if let [plane] = planes.each
@@ -30,7 +27,7 @@ where
         return y;
     }
     let parts = Parts::new(y);
-    planes.run(len + windows, |at, plane| {
+    planes.run(len + windows, &|at, plane| {
         // SAFETY: each plane has its own windows, and is run by one thread.
         let y = unsafe { parts.part(at * windows..(at + 1) * windows) };
         mean_of_plane(&x[at * len..][..len], plane, divisor, y);
@@ -55,43 +52,48 @@ impl<T: Real> Vectorized for Means<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let Means { x, plane, divisor } = self;
-        let (x, y, step, stride) = (simd.numbers(x), simd.room(y), plane.step(), plane.regular.stride);
-        plane.each_regular(|windows, spans| {
-            let y = fill(&mut y[windows], S::Number::<T>::ZERO);
-            let length = (y.len() - 1) * stride + 1;
-            plane.each_row(spans, |row| {
-                for tap in 0..spans[2].count {
-                    add(&x[row + tap * step..][..length], stride, y);
-                }
-            });
-            let divisor = divisor_of::<S::Number<T>>(spans, divisor);
-            y.iter_mut().for_each(|y| *y /= divisor);
-        });
-        plane.each_other(|window, spans| {
-            let mut total = S::Number::<T>::ZERO;
-            match step {
-                1 => plane.each_run(spans, |run| total += sum(&x[run.clone()], &x[run], |x, _| x)),
-                _ => plane.each_row(spans, |row| {
-                    (row..).step_by(step).take(spans[2].count).for_each(|at| total += x[at]);
-                }),
+        mean_of_windows(simd.numbers(self.x), self.plane, self.divisor, simd.room(y));
+    }
+}
+
+#[inline(always)]
+fn mean_of_windows<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &mut Room<T>) {
+    let stride = plane.regular.stride;
+    let mut places = Vec::new();
+    for (windows, spans) in plane.regular_lines() {
+        let y = fill(&mut y[windows], T::ZERO);
+        let length = (y.len() - 1) * stride + 1;
+        plane.places(spans, &mut places);
+        for place in &places {
+            let x = &x[*place..][..length];
+            match stride {
+                1 => add(x, 1, y),
+                2 => add(x, 2, y),
+                _ => add(x, stride, y),
             }
-            y[window].write(total / divisor_of(spans, divisor));
-        });
+        }
+        let divisor = divisor_of::<T>(spans, divisor);
+        for y in y {
+            *y /= divisor;
+        }
+    }
+    for (window, spans) in plane.others() {
+        let mut total = T::ZERO;
+        let len = plane.runs(spans, &mut places);
+        for run in &places {
+            total += sum(&x[*run..][..len]);
+        }
+        y[window].write(total / divisor_of(spans, divisor));
     }
 }
 
 /// `y ← y + x`, for every `stride`th element of `x`.
 #[inline(always)]
 fn add<T: Real>(x: &[T], stride: usize, y: &mut [T]) {
-    match stride {
-        1 => y.iter_mut().zip(x).for_each(|(y, x)| *y += *x),
-        2 => {
-            let (pairs, last) = x.as_chunks::<2>();
-            y.iter_mut().zip(pairs).for_each(|(y, pair)| *y += pair[0]);
-            y[pairs.len()..].iter_mut().zip(last).for_each(|(y, x)| *y += *x);
-        }
-        _ => y.iter_mut().zip(x.iter().step_by(stride)).for_each(|(y, x)| *y += *x),
+    assert!((y.len() - 1) * stride < x.len());
+    for at in 0..y.len() {
+        // SAFETY: the number of the last one is inside `x`, as asserted.
+        y[at] += unsafe { *x.get_unchecked(at * stride) };
     }
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn mean_backward<'x, T: Real>(
     let [len, windows] = planes.sizes();
     assert!(dx.len() == planes.count * len && g.len() == planes.count * windows);
     let parts = Parts::new(dx);
-    planes.run(len + windows, |at, plane| {
+    planes.run(len + windows, &|at, plane| {
         // SAFETY: planes do not overlap, and each is run by one thread.
         let dx = fill(unsafe { parts.part(at * len..(at + 1) * len) }, T::ZERO);
         spread(&g[at * windows..][..windows], plane, divisor, dx);
@@ -136,31 +138,46 @@ impl<T: Real> Vectorized for Spread<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
-        let Spread { g, plane, divisor } = self;
-        let (g, dx, step, stride) =
-            (simd.numbers(g), simd.numbers_mut(dx), plane.step(), plane.regular.stride);
-        let mut shares = vec![S::Number::<T>::ZERO; plane.regular.windows.len()];
-        plane.each_regular(|windows, spans| {
-            let divisor = divisor_of::<S::Number<T>>(spans, divisor);
-            shares.iter_mut().zip(&g[windows]).for_each(|(share, g)| *share = *g / divisor);
-            plane.each_row(spans, |row| {
-                for tap in 0..spans[2].count {
-                    let dx = &mut dx[row + tap * step..][..(shares.len() - 1) * stride + 1];
-                    match stride {
-                        1 => dx.iter_mut().zip(&shares).for_each(|(dx, share)| *dx += *share),
-                        _ => dx.iter_mut().step_by(stride).zip(&shares).for_each(|(dx, share)| *dx += *share),
-                    }
-                }
-            });
-        });
-        plane.each_other(|window, spans| {
-            let g = g[window] / divisor_of(spans, divisor);
-            match step {
-                1 => plane.each_run(spans, |run| dx[run].iter_mut().for_each(|dx| *dx += g)),
-                _ => plane.each_row(spans, |row| {
-                    (row..).step_by(step).take(spans[2].count).for_each(|at| dx[at] += g);
-                }),
+        spread_over_windows(simd.numbers(self.g), self.plane, self.divisor, simd.numbers_mut(dx));
+    }
+}
+
+#[inline(always)]
+fn spread_over_windows<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, dx: &mut [T]) {
+    let stride = plane.regular.stride;
+    let mut shares = vec![T::ZERO; plane.regular.windows.len()];
+    let mut places = Vec::new();
+    for (windows, spans) in plane.regular_lines() {
+        let (divisor, g) = (divisor_of::<T>(spans, divisor), &g[windows]);
+        for at in 0..g.len() {
+            shares[at] = g[at] / divisor;
+        }
+        plane.places(spans, &mut places);
+        for place in &places {
+            let dx = &mut dx[*place..][..(shares.len() - 1) * stride + 1];
+            match stride {
+                1 => add_shares(&shares, 1, dx),
+                _ => add_shares(&shares, stride, dx),
             }
-        });
+        }
+    }
+    for (window, spans) in plane.others() {
+        let g = g[window] / divisor_of(spans, divisor);
+        let len = plane.runs(spans, &mut places);
+        for run in &places {
+            for dx in &mut dx[*run..][..len] {
+                *dx += g;
+            }
+        }
+    }
+}
+
+/// Adds a share to every `stride`th element of `dx`.
+#[inline(always)]
+fn add_shares<T: Real>(shares: &[T], stride: usize, dx: &mut [T]) {
+    assert!((shares.len() - 1) * stride < dx.len());
+    for at in 0..shares.len() {
+        // SAFETY: the number of the last one is inside `dx`, as asserted.
+        unsafe { *dx.get_unchecked_mut(at * stride) += shares[at] };
     }
 }

@@ -88,69 +88,65 @@ impl Plane {
         Some([depth?, height?, width?])
     }
 
-    /// Calls `f` with each window that is not regular: its number, and its part along each dim.
-    #[inline(always)]
-    fn each_other(&self, mut f: impl FnMut(usize, [Span; 3])) {
-        let widths = &self.dims[2].spans;
-        self.each_line(|line, depth, height| {
-            for (at, width) in widths.iter().enumerate() {
+    /// The windows that are not regular, each with its number and its part along each dim.
+    fn others(&self) -> Vec<(usize, [Span; 3])> {
+        let mut others = Vec::new();
+        for (line, depth, height) in self.lines() {
+            for (at, width) in self.dims[2].spans.iter().enumerate() {
                 if !self.regular.windows.contains(&at) {
-                    f(line + at, [depth, height, *width]);
+                    others.push((line + at, [depth, height, *width]));
                 }
             }
-        });
-    }
-
-    /// Calls `f` with the number of the first window of each line, and the parts of its windows along the
-    /// other dims.
-    #[inline(always)]
-    fn each_line(&self, mut f: impl FnMut(usize, Span, Span)) {
-        let [depths, heights, widths] = &self.dims;
-        let mut at = 0;
-        for depth in &depths.spans {
-            for height in &heights.spans {
-                f(at, *depth, *height);
-                at += widths.spans.len();
-            }
         }
+        others
     }
 
-    /// Calls `f` with the regular windows of each line, and the parts of the first of them along each dim.
-    #[inline(always)]
-    fn each_regular(&self, mut f: impl FnMut(Range<usize>, [Span; 3])) {
+    /// The number of the first window of each line, and the parts of its windows along the other dims.
+    fn lines(&self) -> Vec<(usize, Span, Span)> {
+        let [depths, heights, widths] = &self.dims;
+        let lines =
+            depths.spans.iter().flat_map(|depth| heights.spans.iter().map(|height| (*depth, *height)));
+        lines.enumerate().map(|(at, (depth, height))| (at * widths.spans.len(), depth, height)).collect()
+    }
+
+    /// The regular windows of each line, and the parts of the first of them along each dim.
+    fn regular_lines(&self) -> Vec<(Range<usize>, [Span; 3])> {
         let Regular { windows, span, .. } = &self.regular;
-        if !windows.is_empty() {
-            self.each_line(|line, depth, height| {
-                f(line + windows.start..line + windows.end, [depth, height, *span]);
-            });
+        if windows.is_empty() {
+            return Vec::new();
         }
+        let of_line = |(line, depth, height): (usize, Span, Span)| {
+            (line + windows.start..line + windows.end, [depth, height, *span])
+        };
+        self.lines().into_iter().map(of_line).collect()
     }
 
-    /// Calls `f` with the position of the first element of each row of a window.
-    #[inline(always)]
-    fn each_row(&self, [depth, height, width]: [Span; 3], mut f: impl FnMut(usize)) {
+    /// Writes the positions of the elements of a window to `places`.
+    fn places(&self, spans: [Span; 3], places: &mut Vec<usize>) {
         let [depths, heights, widths] = &self.dims;
+        let [depth, height, width] = spans;
+        places.clear();
         for i in 0..depth.count {
             for j in 0..height.count {
                 let row = (depth.first + i * depths.step) * heights.length + height.first + j * heights.step;
-                f(row * widths.length + width.first);
+                let first = row * widths.length + width.first;
+                places.extend((0..width.count).map(|tap| first + tap * widths.step));
             }
         }
     }
 
-    /// Calls `f` with the runs of elements in memory that a window has, if the elements of its rows are not
-    /// apart. Whole rows make one run.
-    #[inline(always)]
-    fn each_run(&self, [depth, height, width]: [Span; 3], mut f: impl FnMut(Range<usize>)) {
+    /// Writes the starts of the runs of elements in memory that a window has, and returns their length. Whole
+    /// rows make one run, and elements that are apart are runs of one.
+    fn runs(&self, [depth, height, width]: [Span; 3], runs: &mut Vec<usize>) -> usize {
         let [_, heights, widths] = &self.dims;
-        let whole = width.count == widths.length && heights.step == 1;
-        let (rows, times) = if whole { (Span { count: 1, ..height }, height.count) } else { (height, 1) };
-        self.each_row([depth, rows, width], |row| f(row..row + times * width.count));
-    }
-
-    /// The distance between the elements of a row of a window.
-    fn step(&self) -> usize {
-        self.dims[2].step
+        let whole = width.count == widths.length && heights.step == 1 && widths.step == 1;
+        let (height, rows) = if whole { (Span { count: 1, ..height }, height.count) } else { (height, 1) };
+        let (width, len) = match widths.step {
+            1 => (Span { count: width.count.min(1), ..width }, rows * width.count),
+            _ => (width, 1),
+        };
+        self.places([depth, height, width], runs);
+        len
     }
 }
 
@@ -167,7 +163,7 @@ impl Planes<'_> {
     }
 
     /// Runs `f` for the planes on all threads. They have `work` elements or windows each.
-    fn run(&self, work: usize, f: impl Fn(usize, &Plane) + Sync) {
+    fn run(&self, work: usize, f: &(dyn Fn(usize, &Plane) + Sync)) {
         parallel(self.count, TASK / work.max(1) + 1, |planes| planes.for_each(|at| f(at, self.get(at))));
     }
 

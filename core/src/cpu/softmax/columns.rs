@@ -13,8 +13,9 @@ const COLUMNS: usize = 256;
 fn largest_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &mut [T]) {
     max.fill(T::NEG_INFINITY);
     for x in x.chunks_exact(inner) {
-        for (max, x) in max.iter_mut().zip(&x[from..]) {
-            *max = if *x > *max { *x } else { *max };
+        let x = &x[from..][..max.len()];
+        for j in 0..x.len() {
+            max[j] = if x[j] > max[j] { x[j] } else { max[j] };
         }
     }
 }
@@ -22,61 +23,57 @@ fn largest_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &mut [T]) {
 /// Adds `Σ exp(x - max)` of each column from column `from` on.
 #[inline(always)]
 fn exp_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &[T], sums: &mut [T]) {
+    let n = sums.len();
+    let max = &max[..n];
     for x in x.chunks_exact(inner) {
-        for ((sum, max), x) in sums.iter_mut().zip(max).zip(&x[from..]) {
-            *sum += (*x - *max).exp();
+        let x = &x[from..][..n];
+        for j in 0..n {
+            sums[j] += (x[j] - max[j]).exp();
         }
     }
 }
 
+/// Softmax, or its logarithm.
 #[inline(always)]
-pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
+pub(super) fn softmax_columns<T: Real>(log: bool, x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
     let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
     for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
-        for from in (0..inner).step_by(COLUMNS) {
+        let mut from = 0;
+        while from < inner {
             let columns = (inner - from).min(COLUMNS);
             let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
             largest_columns(x, inner, from, max);
             sums.fill(T::ZERO);
-            for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
-                let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
-                for j in 0..columns {
-                    sums[j] += *y[j].write((x[j] - max[j]).exp());
+            if log {
+                exp_columns(x, inner, from, max, sums);
+            } else {
+                for row in 0..n {
+                    let at = row * inner + from;
+                    let (x, y) = (&x[at..][..columns], &mut y[at..][..columns]);
+                    for j in 0..columns {
+                        sums[j] += *y[j].write((x[j] - max[j]).exp());
+                    }
                 }
             }
-            for sum in sums.iter_mut() {
-                *sum = sum.recip();
+            for sum in &mut *sums {
+                *sum = if log { sum.ln() } else { sum.recip() };
             }
-            for y in y.chunks_exact_mut(inner) {
-                // SAFETY: these columns are written above.
-                let y = unsafe { written(&mut y[from..][..columns]) };
-                for (y, scale) in y.iter_mut().zip(&*sums) {
-                    *y *= *scale;
+            for row in 0..n {
+                let at = row * inner + from;
+                let (x, y) = (&x[at..][..columns], &mut y[at..][..columns]);
+                if log {
+                    for j in 0..columns {
+                        y[j].write((x[j] - max[j]) - sums[j]);
+                    }
+                } else {
+                    // SAFETY: these columns are written above.
+                    let y = unsafe { written(y) };
+                    for j in 0..columns {
+                        y[j] *= sums[j];
+                    }
                 }
             }
-        }
-    }
-}
-
-#[inline(always)]
-pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
-    let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
-    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
-        for from in (0..inner).step_by(COLUMNS) {
-            let columns = (inner - from).min(COLUMNS);
-            let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
-            largest_columns(x, inner, from, max);
-            sums.fill(T::ZERO);
-            exp_columns(x, inner, from, max, sums);
-            for sum in sums.iter_mut() {
-                *sum = sum.ln();
-            }
-            for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
-                let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
-                for j in 0..columns {
-                    y[j].write((x[j] - max[j]) - sums[j]);
-                }
-            }
+            from += columns;
         }
     }
 }
@@ -91,24 +88,28 @@ pub(super) fn softmax_backward_columns<T: Real>(
     dx: &mut Room<T>,
 ) {
     let mut sums = [T::ZERO; COLUMNS];
-    let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
-    for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
-        for from in (0..inner).step_by(COLUMNS) {
+    for (group, dx) in dx.chunks_exact_mut(n * inner).enumerate() {
+        let [y, g] = [y, g].map(|x| &x[group * n * inner..][..n * inner]);
+        let mut from = 0;
+        while from < inner {
             let columns = (inner - from).min(COLUMNS);
             let sums = &mut sums[..columns];
             sums.fill(T::ZERO);
-            let rows = y.chunks_exact(inner).zip(g.chunks_exact(inner));
-            for (y, g) in rows.clone() {
-                for ((sum, y), g) in sums.iter_mut().zip(&y[from..]).zip(&g[from..]) {
-                    *sum = if log { *sum + *g } else { y.mul_add(*g, *sum) };
+            for row in 0..n {
+                let at = row * inner + from;
+                let (y, g) = (&y[at..][..columns], &g[at..][..columns]);
+                for j in 0..columns {
+                    sums[j] = if log { sums[j] + g[j] } else { y[j].mul_add(g[j], sums[j]) };
                 }
             }
-            for ((y, g), dx) in rows.zip(dx.chunks_exact_mut(inner)) {
-                let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
+            for row in 0..n {
+                let at = row * inner + from;
+                let (y, g, dx) = (&y[at..][..columns], &g[at..][..columns], &mut dx[at..][..columns]);
                 for j in 0..columns {
                     dx[j].write(if log { g[j] - y[j].exp() * sums[j] } else { y[j] * (g[j] - sums[j]) });
                 }
             }
+            from += columns;
         }
     }
 }
@@ -117,7 +118,8 @@ pub(super) fn softmax_backward_columns<T: Real>(
 pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
     let mut max = [T::ZERO; COLUMNS];
     for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
-        for from in (0..inner).step_by(COLUMNS) {
+        let mut from = 0;
+        while from < inner {
             let columns = (inner - from).min(COLUMNS);
             let (max, y) = (&mut max[..columns], &mut y[from..][..columns]);
             largest_columns(x, inner, from, max);
@@ -126,9 +128,10 @@ pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mu
             }
             let y = fill(y, T::ZERO);
             exp_columns(x, inner, from, max, y);
-            for (y, max) in y.iter_mut().zip(&*max) {
-                *y = *max + y.ln();
+            for j in 0..columns {
+                y[j] = max[j] + y[j].ln();
             }
+            from += columns;
         }
     }
 }

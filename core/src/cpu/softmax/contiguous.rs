@@ -34,13 +34,13 @@ fn exp_row<'a, T: Real>(x: &[T], shift: T, y: &'a mut Room<T>) -> (&'a mut [T], 
     let mut sums = [T::ZERO; LANES];
     let (whole, rest) = x.as_chunks::<LANES>();
     let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
-    for (x, y) in whole.iter().zip(whole_y) {
-        copy(y, &exp_lanes(x, shift, &mut sums));
+    for i in 0..whole.len() {
+        copy(&mut whole_y[i], &exp_lanes(&whole[i], shift, &mut sums));
     }
     if !rest.is_empty() {
         let e = exp_lanes(&filled(rest), shift, &mut sums);
-        for (y, e) in rest_y.iter_mut().zip(e) {
-            y.write(e);
+        for j in 0..rest_y.len() {
+            rest_y[j].write(e[j]);
         }
     }
     // SAFETY: the whole lanes and the rest, which is shorter than the lanes, are written above.
@@ -65,8 +65,8 @@ fn sum_exp_row<T: Real>(x: &[T], shift: T) -> T {
 #[inline(always)]
 fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
     let mut lanes = [T::NEG_INFINITY; LANES];
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = *x;
+    for j in 0..rest.len() {
+        lanes[j] = rest[j];
     }
     lanes
 }
@@ -74,20 +74,31 @@ fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
 /// `Σ a b`.
 #[inline(always)]
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    if a.len() < SHORT {
-        // the CPU runs several short rows at once
-        return a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum + *a * *b);
+    if a.len() >= SHORT {
+        return row::dot(a, b);
     }
-    row::dot(a, b)
+    // The CPU runs several short rows at once.
+    let mut sum = T::ZERO;
+    for j in 0..a.len() {
+        sum += a[j] * b[j];
+    }
+    sum
 }
 
 /// `Σ x`.
 #[inline(always)]
 fn sum<T: Real>(x: &[T]) -> T {
-    if x.len() < SHORT {
-        return x.iter().fold(T::ZERO, |sum, x| sum + *x);
+    if x.len() >= SHORT { row::sum(x) } else { sum_short(x) }
+}
+
+/// `Σ x` of a short row.
+#[inline(always)]
+fn sum_short<T: Real>(x: &[T]) -> T {
+    let mut sum = T::ZERO;
+    for x in x {
+        sum += *x;
     }
-    row::sum(x, x, |x, _| x)
+    sum
 }
 
 /// `x = exp(x)`.
@@ -110,7 +121,10 @@ fn ln_all<T: Real>(x: &mut [T]) {
 #[inline(always)]
 fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
     for (x, max) in x.chunks_exact(n).zip(max) {
-        *max = x.iter().fold(T::NEG_INFINITY, |max, x| if *x > max { *x } else { max });
+        *max = T::NEG_INFINITY;
+        for x in x {
+            *max = if *x > *max { *x } else { *max };
+        }
     }
 }
 
@@ -123,17 +137,19 @@ fn exp_short_rows<'a, T: Real>(
     y: &'a mut Room<T>,
     sums: &'a mut Room<T>,
 ) -> [&'a mut [T]; 2] {
-    assert!(x.len() == y.len() && x.len() == sums.len() * n && max.len() >= sums.len());
-    for ((x, y), max) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(max) {
-        for (x, y) in x.iter().zip(y) {
-            y.write(*x - *max);
+    let rows = sums.len();
+    assert!(x.len() == y.len() && x.len() == rows * n && max.len() >= rows);
+    for row in 0..rows {
+        let (x, y, max) = (&x[row * n..][..n], &mut y[row * n..][..n], max[row]);
+        for j in 0..n {
+            y[j].write(x[j] - max);
         }
     }
     // SAFETY: there are as many whole rows of `y` as of `x`, and a maximum for each.
     let y = unsafe { written(y) };
     exp_all(y);
-    for (y, sum) in y.chunks_exact(n).zip(sums.iter_mut()) {
-        sum.write(y.iter().fold(T::ZERO, |sum, y| sum + *y));
+    for row in 0..rows {
+        sums[row].write(sum_short(&y[row * n..][..n]));
     }
     // SAFETY: there is a row for each.
     [y, unsafe { written(sums) }]
@@ -149,75 +165,68 @@ fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut Room<T>) {
         let [y, sums] = exp_short_rows(x, n, &max, y, &mut sums[..x.len() / n]);
         if log {
             ln_all(sums);
-            let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
-            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&*sums)) {
-                for (x, y) in x.iter().zip(y) {
-                    *y = (*x - *max) - *ln_sum;
-                }
-            }
-        } else {
-            for (y, sum) in y.chunks_exact_mut(n).zip(&*sums) {
-                let scale = sum.recip();
-                for y in y {
-                    *y *= scale;
-                }
+        }
+        for row in 0..sums.len() {
+            let (x, y, max, sum) = (&x[row * n..][..n], &mut y[row * n..][..n], max[row], sums[row]);
+            let scale = sum.recip();
+            for j in 0..n {
+                y[j] = if log { (x[j] - max) - sum } else { y[j] * scale };
             }
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
+pub(super) fn softmax_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut Room<T>) {
     if n < SHORT {
-        return softmax_short_rows(false, x, n, y);
-    }
-    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-        let (y, sum) = exp_row(x, largest(x, T::NEG_INFINITY), y);
-        let scale = sum.recip();
-        for y in y {
-            *y *= scale;
-        }
-    }
-}
-
-#[inline(always)]
-pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
-    if n < SHORT {
-        return softmax_short_rows(true, x, n, y);
+        return softmax_short_rows(log, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
         let max = largest(x, T::NEG_INFINITY);
-        let ln_sum = sum_exp_row(x, max).ln();
-        for (y, x) in y.iter_mut().zip(x) {
-            y.write((*x - max) - ln_sum);
+        if log {
+            let ln_sum = sum_exp_row(x, max).ln();
+            for j in 0..n {
+                y[j].write((x[j] - max) - ln_sum);
+            }
+        } else {
+            let (y, sum) = exp_row(x, max, y);
+            let scale = sum.recip();
+            for y in y {
+                *y *= scale;
+            }
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut Room<T>) {
-    for ((y, g), dx) in y.chunks_exact(n).zip(g.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
+pub(super) fn softmax_backward_rows<T: Real>(log: bool, [y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
+    if log {
+        return log_softmax_backward_rows([y, g], n, dx);
+    }
+    for (row, dx) in dx.chunks_exact_mut(n).enumerate() {
+        let (y, g) = (&y[row * n..][..n], &g[row * n..][..n]);
         let mean = dot(g, y);
-        for ((y, g), dx) in y.iter().zip(g).zip(dx) {
-            dx.write(*y * (*g - mean));
+        for j in 0..n {
+            dx[j].write(y[j] * (g[j] - mean));
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn log_softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut Room<T>) {
+fn log_softmax_backward_rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
     // as many whole rows as stay in the L1 cache
     let block = (BLOCK / n).max(1) * n;
-    for ((y, g), dx) in y.chunks(block).zip(g.chunks(block)).zip(dx.chunks_mut(block)) {
-        for (y, dx) in y.iter().zip(dx.iter_mut()) {
-            dx.write(y.exp());
+    for (at, dx) in dx.chunks_mut(block).enumerate() {
+        let (y, g) = (&y[at * block..][..dx.len()], &g[at * block..][..dx.len()]);
+        for j in 0..dx.len() {
+            dx[j].write(y[j].exp());
         }
-        // SAFETY: the three have the same length.
+        // SAFETY: the loop writes each element.
         let dx = unsafe { written(dx) };
         for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
             let sum = sum(g);
-            for (g, dx) in g.iter().zip(dx) {
-                *dx = *g - *dx * sum;
+            for j in 0..n {
+                dx[j] = g[j] - dx[j] * sum;
             }
         }
     }
@@ -236,8 +245,8 @@ pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
             }
             let [_, y] = exp_short_rows(x, n, max, &mut exps[..x.len()], y);
             ln_all(y);
-            for (y, max) in y.iter_mut().zip(max) {
-                *y += *max;
+            for row in 0..max.len() {
+                y[row] += max[row];
             }
         }
         return;
@@ -257,32 +266,33 @@ pub(super) fn cross_entropy_backward_rows<T: Real>(
     g: &[T],
     dx: &mut Room<T>,
 ) {
-    let rows = (BLOCK / n).max(1);
-    for (i, (x, dx)) in x.chunks(rows * n).zip(dx.chunks_mut(rows * n)).enumerate() {
-        let from = i * rows;
-        for ((x, dx), logsumexp) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).zip(&logsumexp[from..]) {
-            for (x, dx) in x.iter().zip(dx) {
-                dx.write(*x - *logsumexp);
+    let block = (BLOCK / n).max(1);
+    for (i, dx) in dx.chunks_mut(block * n).enumerate() {
+        let from = i * block;
+        let rows = dx.len() / n;
+        for row in 0..rows {
+            let (x, dx, sum) = (&x[(from + row) * n..][..n], &mut dx[row * n..][..n], logsumexp[from + row]);
+            for j in 0..n {
+                dx[j].write(x[j] - sum);
             }
         }
-        // SAFETY: there are as many whole rows of `dx` as of `x`, and a sum for each.
+        // SAFETY: the loop writes all rows.
         let dx = unsafe { written(dx) };
         exp_all(dx);
-        let rows = dx.chunks_exact_mut(n).zip(&logsumexp[from..]).zip(&target[from..]).zip(&g[from..]);
-        for (((dx, logsumexp), target), g) in rows {
-            let target = *target as usize; // a negative target becomes too large
+        for row in 0..rows {
+            let dx = &mut dx[row * n..][..n];
+            let target = target[from + row] as usize; // a negative target becomes too large
             if target >= n {
                 dx.fill(T::ZERO);
-                continue;
-            }
-            if logsumexp.is_infinite() {
+            } else if logsumexp[from + row].is_infinite() {
                 dx.fill(T::NAN); // as softmax is
-                continue;
+            } else {
+                let g = g[from + row];
+                for dx in &mut *dx {
+                    *dx *= g;
+                }
+                dx[target] -= g;
             }
-            for dx in dx.iter_mut() {
-                *dx *= *g;
-            }
-            dx[target] -= *g;
         }
     }
 }

@@ -16,7 +16,7 @@ use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 use columns::*;
 use contiguous::*;
-use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Below this many elements one thread is faster than two.
 const PARALLEL: usize = 1 << 15;
@@ -25,12 +25,12 @@ const TASK: usize = 1 << 13;
 
 /// `y = exp(x - max x) / Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map::<Softmax, T, 1>([x], sizes, y)
+    map(Function::Softmax { log: false, x }, sizes, y)
 }
 
 /// `y = x - max x - ln Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn log_softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map::<LogSoftmax, T, 1>([x], sizes, y)
+    map(Function::Softmax { log: true, x }, sizes, y)
 }
 
 /// The gradient of [`softmax`]: `y (g - Σ g y)`, with the result `y` and its gradient `g`.
@@ -40,7 +40,7 @@ pub(crate) fn softmax_backward<'a, T: Real>(
     sizes: [usize; 3],
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
-    map::<SoftmaxBackward, T, 2>([y, g], sizes, dx)
+    map(Function::Backward { log: false, inputs: [y, g] }, sizes, dx)
 }
 
 /// The gradient of [`log_softmax`]: `g - exp(y) Σ g`, with the result `y` and its gradient `g`.
@@ -50,7 +50,7 @@ pub(crate) fn log_softmax_backward<'a, T: Real>(
     sizes: [usize; 3],
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
-    map::<LogSoftmaxBackward, T, 2>([y, g], sizes, dx)
+    map(Function::Backward { log: true, inputs: [y, g] }, sizes, dx)
 }
 
 /// `y = ln Σ exp(x)`: `[outer, n, inner] -> [outer, inner]`.
@@ -63,9 +63,9 @@ pub(crate) fn logsumexp<'a, T: Real>(
     if n == 0 {
         return fill(y, T::NEG_INFINITY);
     }
-    for_each_group(x.len(), y, n * inner, inner, |from, y| {
+    for_each_group(x.len(), y, n * inner, inner, &|from, y| {
         let x = &x[from * n * inner..][..y.len() * n];
-        run::<LogSumExp, T, 1>([x], [n, inner], y);
+        vectorize(Loop { function: Function::LogSumExp { x }, sizes: [n, inner] }, y);
     });
     // SAFETY: the groups make up `y`, and the loop writes all of a group.
     unsafe { written(y) }
@@ -108,7 +108,7 @@ pub(crate) fn cross_entropy_backward<'a, T: Real>(
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
     assert_eq!((logits.len(), dx.len()), (target.len() * classes, logits.len()));
-    for_each_group(logits.len(), dx, classes, classes, |from, dx| {
+    for_each_group(logits.len(), dx, classes, classes, &|from, dx| {
         let rows = from..from + dx.len() / classes;
         let backward = CrossEntropyBackward {
             logits: &logits[from * classes..][..dx.len()],
@@ -148,123 +148,70 @@ impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
     }
 }
 
-/// A function along the middle of `[outer, n, inner]`, with a loop for each order of memory. Both write all
-/// of `y`.
-trait Along<const INPUTS: usize> {
-    /// The function for `inner = 1`, on rows of `n` elements.
-    fn rows<T: Real>(inputs: [&[T]; INPUTS], n: usize, y: &mut Room<T>);
-    /// The function on `n` rows of `inner` columns each.
-    fn columns<T: Real>(inputs: [&[T]; INPUTS], n: usize, inner: usize, y: &mut Room<T>);
+/// A function along the middle of `[outer, n, inner]`, with its inputs.
+#[derive(Clone, Copy)]
+enum Function<'a, T> {
+    /// Softmax of `x`, or its logarithm.
+    Softmax { log: bool, x: &'a [T] },
+    /// Its gradient, from its result and the gradient of that.
+    Backward { log: bool, inputs: [&'a [T]; 2] },
+    /// The logarithm of the sum of the exponentials.
+    LogSumExp { x: &'a [T] },
 }
 
-struct Softmax;
-impl Along<1> for Softmax {
-    #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
-        softmax_rows(x, n, y);
-    }
-
-    #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
-        softmax_columns(x, n, inner, y);
-    }
-}
-
-struct LogSoftmax;
-impl Along<1> for LogSoftmax {
-    #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
-        log_softmax_rows(x, n, y);
-    }
-
-    #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
-        log_softmax_columns(x, n, inner, y);
+impl<T> Function<'_, T> {
+    /// The same for some elements of the inputs.
+    fn part(self, range: Range<usize>) -> Self {
+        match self {
+            Function::Softmax { log, x } => Function::Softmax { log, x: &x[range] },
+            Function::Backward { log, inputs } => {
+                Function::Backward { log, inputs: inputs.map(|x| &x[range.clone()]) }
+            }
+            Function::LogSumExp { x } => Function::LogSumExp { x: &x[range] },
+        }
     }
 }
 
-struct SoftmaxBackward;
-impl Along<2> for SoftmaxBackward {
-    #[inline(always)]
-    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
-        softmax_backward_rows(y, g, n, dx);
-    }
-
-    #[inline(always)]
-    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut Room<T>) {
-        softmax_backward_columns(false, inputs, n, inner, dx);
-    }
-}
-
-struct LogSoftmaxBackward;
-impl Along<2> for LogSoftmaxBackward {
-    #[inline(always)]
-    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
-        log_softmax_backward_rows(y, g, n, dx);
-    }
-
-    #[inline(always)]
-    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut Room<T>) {
-        softmax_backward_columns(true, inputs, n, inner, dx);
-    }
-}
-
-struct LogSumExp;
-impl Along<1> for LogSumExp {
-    #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
-        logsumexp_rows(x, n, y);
-    }
-
-    #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
-        logsumexp_columns(x, n, inner, y);
-    }
-}
-
-/// A function with its inputs.
-struct Loop<'a, A, T, const INPUTS: usize> {
-    inputs: [&'a [T]; INPUTS],
+/// A function on groups of sizes `[n, inner]`, which writes all of `y`.
+struct Loop<'a, T> {
+    function: Function<'a, T>,
     sizes: [usize; 2],
-    function: PhantomData<A>,
 }
 
-impl<A: Along<INPUTS>, T: Real, const INPUTS: usize> Vectorized for Loop<'_, A, T, INPUTS> {
+impl<T: Real> Vectorized for Loop<'_, T> {
     type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let mut inputs: [&[S::Number<T>]; INPUTS] = [&[]; INPUTS];
-        for (input, x) in inputs.iter_mut().zip(self.inputs) {
-            *input = simd.numbers(x);
-        }
-        match self.sizes {
-            [n, 1] => A::rows(inputs, n, simd.room(y)),
-            [n, inner] => A::columns(inputs, n, inner, simd.room(y)),
+        let (y, [n, inner]) = (simd.room(y), self.sizes);
+        match self.function {
+            Function::Softmax { log, x } => match inner {
+                1 => softmax_rows(log, simd.numbers(x), n, y),
+                _ => softmax_columns(log, simd.numbers(x), n, inner, y),
+            },
+            Function::Backward { log, inputs } => match inner {
+                1 => softmax_backward_rows(log, inputs.map(|x| simd.numbers(x)), n, y),
+                _ => softmax_backward_columns(log, inputs.map(|x| simd.numbers(x)), n, inner, y),
+            },
+            Function::LogSumExp { x } => match inner {
+                1 => logsumexp_rows(simd.numbers(x), n, y),
+                _ => logsumexp_columns(simd.numbers(x), n, inner, y),
+            },
         }
     }
 }
 
-/// Applies a function to groups of sizes `[n, inner]` on this thread.
-fn run<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
-    inputs: [&[T]; INPUTS],
-    sizes: [usize; 2],
-    y: &mut Room<T>,
-) {
-    vectorize(Loop { inputs, sizes, function: PhantomData::<A> }, y);
-}
-
 /// Applies a function whose result has the sizes of its inputs, on all threads if there are enough elements.
-fn map<'a, A: Along<INPUTS>, T: Real, const INPUTS: usize>(
-    inputs: [&[T]; INPUTS],
+fn map<'a, T: Real>(
+    function: Function<'_, T>,
     [outer, n, inner]: [usize; 3],
     y: &'a mut Room<T>,
 ) -> &'a mut [T] {
     let size = n * inner;
-    assert!(y.len() == outer * size && inputs.iter().all(|x| x.len() == y.len()));
-    for_each_group(y.len(), y, size, size, |from, y| {
-        let part = from * size..from * size + y.len();
-        run::<A, T, INPUTS>(inputs.map(|x| &x[part.clone()]), [n, inner], y);
+    assert_eq!(y.len(), outer * size);
+    for_each_group(y.len(), y, size, size, &|from, y| {
+        let function = function.part(from * size..from * size + y.len());
+        vectorize(Loop { function, sizes: [n, inner] }, y);
     });
     // SAFETY: the groups make up `y`, and the function writes all of a group.
     unsafe { written(y) }
@@ -278,7 +225,7 @@ fn for_each_group<T: Real>(
     y: &mut Room<T>,
     size: usize,
     inner: usize,
-    f: impl Fn(usize, &mut Room<T>) + Sync,
+    f: &(dyn Fn(usize, &mut Room<T>) + Sync),
 ) {
     if y.is_empty() {
         return;

@@ -1,126 +1,111 @@
 //! Reductions of contiguous data: all of a slice, its rows, or a dim in the middle.
 //!
-//! A reduction is a [`Fold`]; the loops that it shares with the others are here. Partial results are combined
+//! A reduction of floats is a [`Fold`]; the loops that it shares with the others are here. Those of integers
+//! are in [`plain`]. Partial results are combined
 //! in an order that depends only on the sizes, so that the result is the same for any number of threads. The
 //! order is a tree, so that a sum of `n` numbers has an error of at most 64 + log₂ n roundings, and usually
 //! of one or two.
+
+pub(crate) mod plain;
 
 use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{WritePart, write_parts};
 
-/// A reduction of elements to one result.
+/// A reduction of floats to one, whose loops run in lanes and as trees. They are compiled for the CPU's widest
+/// vectors.
 ///
 /// To add a reduction, implement this trait for a type without fields.
 pub(crate) trait Fold<T>: Copy + Send + Sync {
-    /// The partial result and the final one.
-    type Acc: Copy + Send + Sync + 'static;
-    /// Whether the loops run in lanes and as trees, and are compiled for the CPU's widest vectors. Integers
-    /// and products have one plain loop ([`fold_plainly`]): they are rarely hot, each copy costs build time,
-    /// and a tree would not make them more accurate.
-    const WIDE: bool;
     /// The result for no elements.
-    fn start(self) -> Self::Acc;
+    fn start(self) -> T;
     /// Adds an element to a partial result.
-    fn add(self, acc: Self::Acc, x: T) -> Self::Acc;
+    fn add(self, acc: T, x: T) -> T;
     /// Combines two partial results.
-    fn join(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn join(self, a: T, b: T) -> T;
 }
 
-/// `Σ x`. Integers are added in `i64` and wrap.
+/// `Σ x`.
 #[derive(Clone, Copy)]
 pub(crate) struct Sum;
-/// `Π x`. Integers are multiplied in `i64` and wrap.
-#[derive(Clone, Copy)]
-pub(crate) struct Prod;
 /// `Σ x²`.
 #[derive(Clone, Copy)]
 pub(crate) struct SumSquares;
-/// The largest element, or NaN if there is one. For no elements it is `-∞` or the smallest integer.
+/// The largest element, or NaN if there is one. For no elements it is `-∞`.
 #[derive(Clone, Copy)]
 pub(crate) struct Max;
-/// The smallest element, or NaN if there is one. For no elements it is `∞` or the largest integer.
+/// The smallest element, or NaN if there is one. For no elements it is `∞`.
 #[derive(Clone, Copy)]
 pub(crate) struct Min;
 
-/// Implements the reductions for a list of types. A row has the name, the type of the result, whether the
-/// loops are [`WIDE`](Fold::WIDE), and the three functions. `T` is the type of the elements.
-///
-/// For `f32`, the row of `Sum` becomes
-///
-/// ```ignore
-/// impl Fold<f32> for Sum {
-///     type Acc = f32;
-///     const WIDE: bool = true;
-///
-///     fn start(self) -> f32 {
-///         0.0
-///     }
-///
-///     fn add(self, s: f32, x: f32) -> f32 {
-///         s + x
-///     }
-///
-///     fn join(self, a: f32, b: f32) -> f32 {
-///         a + b
-///     }
-/// }
-/// ```
-macro_rules! folds {
-    ($($T:ty)*: $rows:tt) => {
-        $(folds! { @ $T, $rows })*
-    };
-    (@ $T:ty, {
-        $($Name:ident -> $Acc:ty, $wide:literal {
-            $start:expr, |$s:ident, $x:ident| $add:expr, |$a:ident, $b:ident| $join:expr
-        })*
-    }) => {
-        const _: () = {
-            type T = $T;
-            $(
-                impl Fold<T> for $Name {
-                    type Acc = $Acc;
-                    const WIDE: bool = $wide;
+impl<T: Real> Fold<T> for Sum {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::ZERO
+    }
 
-                    #[inline(always)]
-                    fn start(self) -> $Acc {
-                        $start
-                    }
+    #[inline(always)]
+    fn add(self, acc: T, x: T) -> T {
+        acc + x
+    }
 
-                    #[inline(always)]
-                    fn add(self, $s: $Acc, $x: T) -> $Acc {
-                        $add
-                    }
-
-                    #[inline(always)]
-                    fn join(self, $a: $Acc, $b: $Acc) -> $Acc {
-                        $join
-                    }
-                }
-            )*
-        };
-    };
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a + b
+    }
 }
-folds! { f32 f64: {
-    Sum -> T, true { 0.0, |s, x| s + x, |a, b| a + b }
-    Prod -> T, false { 1.0, |s, x| s * x, |a, b| a * b }
-    SumSquares -> T, true { 0.0, |s, x| s + x * x, |a, b| a + b }
-    Max -> T, true { T::NEG_INFINITY, |s, x| Real::maximum(s, x), |a, b| Real::maximum(a, b) }
-    Min -> T, true { T::INFINITY, |s, x| Real::minimum(s, x), |a, b| Real::minimum(a, b) }
-} }
-folds! { u8 i8 i16 i32 i64: {
-    Sum -> i64, false { 0, |s, x| s.wrapping_add(x as i64), |a, b| a.wrapping_add(b) }
-    Prod -> i64, false { 1, |s, x| s.wrapping_mul(x as i64), |a, b| a.wrapping_mul(b) }
-    Max -> T, false { T::MIN, |s, x| s.max(x), |a, b| a.max(b) }
-    Min -> T, false { T::MAX, |s, x| s.min(x), |a, b| a.min(b) }
-} }
-folds! { bool: {
-    Sum -> i64, false { 0, |s, x| s + x as i64, |a, b| a + b }
-    Prod -> i64, false { 1, |s, x| s * x as i64, |a, b| a * b }
-    Max -> bool, false { false, |s, x| s | x, |a, b| a | b }
-    Min -> bool, false { true, |s, x| s & x, |a, b| a & b }
-} }
+
+impl<T: Real> Fold<T> for SumSquares {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::ZERO
+    }
+
+    #[inline(always)]
+    fn add(self, acc: T, x: T) -> T {
+        acc + x * x
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a + b
+    }
+}
+
+impl<T: Real> Fold<T> for Max {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::NEG_INFINITY
+    }
+
+    #[inline(always)]
+    fn add(self, acc: T, x: T) -> T {
+        acc.maximum(x)
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a.maximum(b)
+    }
+}
+
+impl<T: Real> Fold<T> for Min {
+    #[inline(always)]
+    fn start(self) -> T {
+        T::INFINITY
+    }
+
+    #[inline(always)]
+    fn add(self, acc: T, x: T) -> T {
+        acc.minimum(x)
+    }
+
+    #[inline(always)]
+    fn join(self, a: T, b: T) -> T {
+        a.minimum(b)
+    }
+}
 
 /// Below this many elements one thread is faster than two. On two cores of a Zen 4, both take the same time
 /// for a sum of 150,000.
@@ -130,16 +115,16 @@ const LANES: usize = 64;
 /// The elements that one set of accumulators takes.
 const BLOCK: usize = 4096;
 /// The elements that a thread takes at a time.
-const TASK: usize = 16 * BLOCK;
+pub(super) const TASK: usize = 16 * BLOCK;
 /// The columns whose accumulators stay in the L1 cache while the rows pass.
 const COLUMNS: usize = 1024;
 /// The rows that are combined before they join those above: the first level of the tree over rows.
 const ROWS: usize = 64;
 
 /// The reduction of all of `x`.
-fn fold_slice<T, F>(fold: F, x: &[T]) -> F::Acc
+fn fold_slice<T, F>(fold: F, x: &[T]) -> T
 where
-    T: Copy + Send + Sync,
+    T: Real,
     F: Fold<T>,
 {
     let parts = vec_of(x.len().div_ceil(TASK), |parts| {
@@ -151,9 +136,9 @@ where
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-fn fold_rows<'a, T, F>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc]
+fn fold_rows<'a, T, F>(fold: F, x: &[T], y: &'a mut Room<T>) -> &'a mut [T]
 where
-    T: Copy + Send + Sync,
+    T: Real,
     F: Fold<T>,
 {
     let n = x.len() / y.len();
@@ -172,18 +157,15 @@ pub(crate) fn fold_middle<'a, T, F>(
     fold: F,
     x: &[T],
     [outer, n, inner]: [usize; 3],
-    y: &'a mut Room<F::Acc>,
-) -> &'a mut [F::Acc]
+    y: &'a mut Room<T>,
+) -> &'a mut [T]
 where
-    T: Copy + Send + Sync,
+    T: Real,
     F: Fold<T>,
 {
     assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
     if y.is_empty() || n == 0 {
         return fill(y, fold.start());
-    }
-    if !F::WIDE {
-        return fold_plainly(fold, x, [n, inner], y);
     }
     if inner == 1 {
         return fold_rows(fold, x, y);
@@ -211,14 +193,9 @@ where
 }
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
-fn fold_columns_of_all<'a, T, F>(
-    fold: F,
-    x: &[T],
-    [n, inner]: [usize; 2],
-    y: &'a mut Room<F::Acc>,
-) -> &'a mut [F::Acc]
+fn fold_columns_of_all<'a, T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &'a mut Room<T>) -> &'a mut [T]
 where
-    T: Copy + Send + Sync,
+    T: Real,
     F: Fold<T>,
 {
     if y.len() == inner && x.len() >= PARALLEL {
@@ -237,61 +214,8 @@ where
     })
 }
 
-/// [`fold_middle`] with one plain loop for all sizes.
-fn fold_plainly<'a, T, F>(
-    fold: F,
-    x: &[T],
-    [n, inner]: [usize; 2],
-    y: &'a mut Room<F::Acc>,
-) -> &'a mut [F::Acc]
-where
-    T: Copy + Send + Sync,
-    F: Fold<T>,
-{
-    let rows = (TASK / inner).max(1);
-    let slabs = n.div_ceil(rows);
-    if slabs == 1 {
-        let group = (TASK / (n * inner)).max(1);
-        return write_each_part(x.len(), y, group * inner, &|i, y| {
-            let x = &x[i * group * n * inner..][..y.len() * n];
-            for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
-                fold_plain_rows(fold, x, y);
-            }
-            // SAFETY: a part is made up of whole groups of `inner` columns, each of which is written.
-            unsafe { written(y) }
-        });
-    }
-    // [outer, slabs, inner], as in `fold_middle`
-    let parts = vec_of(y.len() * slabs, |parts| {
-        write_each_part(x.len(), parts, inner, &|i, part| {
-            let (o, from) = (i / slabs, i % slabs * rows);
-            fold_plain_rows(fold, &x[(o * n + from) * inner..][..(n - from).min(rows) * inner], part)
-        })
-    });
-    for (parts, y) in parts.chunks_exact(slabs * inner).zip(y.chunks_exact_mut(inner)) {
-        let y = fill(y, fold.start());
-        for part in parts.chunks_exact(inner) {
-            y.iter_mut().zip(part).for_each(|(acc, part)| *acc = fold.join(*acc, *part));
-        }
-    }
-    // SAFETY: `y` is made up of rows of `inner` elements, each of which is written.
-    unsafe { written(y) }
-}
-
-/// `[n, inner] -> [inner]`, one element after the other.
-fn fold_plain_rows<'a, T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc] {
-    if y.len() == 1 {
-        return fill(y, x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)));
-    }
-    let y = fill(y, fold.start());
-    for row in x.chunks_exact(y.len()) {
-        y.iter_mut().zip(row).for_each(|(acc, x)| *acc = fold.add(*acc, *x));
-    }
-    y
-}
-
 /// Writes each part of `len` elements of `y` by `f`, on all threads if the input has enough elements, `size`.
-fn write_each_part<'a, A: Send>(
+pub(super) fn write_each_part<'a, A: Send>(
     size: usize,
     y: &'a mut Room<A>,
     len: usize,
@@ -309,15 +233,22 @@ fn write_each_part<'a, A: Send>(
 }
 
 /// Combines neighbors until one result is left.
-fn join_parts<T, F: Fold<T>>(fold: F, mut parts: Vec<F::Acc>) -> F::Acc {
+fn join_parts<T: Real, F: Fold<T>>(fold: F, mut parts: Vec<T>) -> T {
     while parts.len() > 1 {
-        parts = parts.chunks(2).map(|p| if p.len() == 2 { fold.join(p[0], p[1]) } else { p[0] }).collect();
+        let pairs = parts.len() / 2;
+        for i in 0..pairs {
+            parts[i] = fold.join(parts[2 * i], parts[2 * i + 1]);
+        }
+        // The last of an odd number joins nothing in this round.
+        let odd = (parts.len() % 2 == 1).then(|| parts[2 * pairs]);
+        parts.truncate(pairs);
+        parts.extend(odd);
     }
     parts.pop().unwrap_or_else(|| fold.start())
 }
 
 /// [`join_parts`] for rows of the length of `y`, in place.
-fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut Room<F::Acc>) {
+fn join_rows<T: Real, F: Fold<T>>(fold: F, parts: &mut [T], y: &mut Room<T>) {
     let inner = y.len();
     let slabs = parts.len() / inner;
     let mut distance = 1;
@@ -335,7 +266,7 @@ fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut Room<F::Acc>)
 
 /// Reduces a block in `L` lanes: lane `j` takes the elements `j`, `j + L`, ...
 #[inline(always)]
-fn fold_lanes<const L: usize, T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+fn fold_lanes<const L: usize, T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
     let mut acc = [fold.start(); L];
     let whole = x.chunks_exact(L);
     let rest = whole.remainder();
@@ -358,7 +289,7 @@ fn fold_lanes<const L: usize, T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 }
 
 #[inline(always)]
-fn fold_block<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+fn fold_block<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
     match x.len() {
         // the CPU runs several short rows at once
         0..32 => x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)),
@@ -369,7 +300,7 @@ fn fold_block<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 
 /// Reduces at most [`TASK`] elements in blocks, which are combined as a tree.
 #[inline(always)]
-fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+fn fold_blocks<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
     if x.len() <= BLOCK {
         return fold_block(fold, x);
     }
@@ -388,7 +319,7 @@ fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 }
 
 /// Reduces rows of at most [`TASK`] elements.
-fn fold_short_rows<'a, T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc] {
+fn fold_short_rows<'a, T: Real, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     vectorize(ShortRows { fold, x }, y);
     // SAFETY: the loop writes each element.
     unsafe { written(y) }
@@ -399,11 +330,11 @@ struct ShortRows<'a, T, F> {
     x: &'a [T],
 }
 
-impl<T: Copy, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
-    type Out<'a> = &'a mut Room<F::Acc>;
+impl<T: Real, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
+    type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut Room<F::Acc>) {
+    fn run<S: Simd>(self, _: S, y: &mut Room<T>) {
         let n = self.x.len() / y.len();
         for (i, y) in y.iter_mut().enumerate() {
             y.write(fold_blocks(self.fold, &self.x[i * n..][..n]));
@@ -414,7 +345,7 @@ impl<T: Copy, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
 /// `acc[j] = add(acc[j], x[row, j])` for all rows, four at a time, so that each accumulator is read and
 /// written once for four rows.
 #[inline(always)]
-fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [F::Acc]) {
+fn add_rows<T: Real, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [T]) {
     let columns = acc.len();
     let groups = x.chunks_exact(4 * inner);
     for row in groups.remainder().chunks_exact(inner) {
@@ -435,13 +366,13 @@ fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
 }
 
 /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
-fn fold_columns<'a, T: Copy, F: Fold<T>>(
+fn fold_columns<'a, T: Real, F: Fold<T>>(
     fold: F,
     x: &[T],
     inner: usize,
     from: usize,
-    y: &'a mut Room<F::Acc>,
-) -> &'a mut [F::Acc] {
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
     vectorize(Columns { fold, x, inner, from }, y);
     // SAFETY: the loop starts with a value for each element.
     unsafe { written(y) }
@@ -454,11 +385,11 @@ struct Columns<'a, T, F> {
     from: usize,
 }
 
-impl<T: Copy, F: Fold<T>> Vectorized for Columns<'_, T, F> {
-    type Out<'a> = &'a mut Room<F::Acc>;
+impl<T: Real, F: Fold<T>> Vectorized for Columns<'_, T, F> {
+    type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut Room<F::Acc>) {
+    fn run<S: Simd>(self, _: S, y: &mut Room<T>) {
         let Columns { fold, x, inner, from } = self;
         if x.len() <= ROWS * inner {
             return add_rows(fold, x, inner, from, fill(y, fold.start()));
@@ -482,13 +413,14 @@ impl<T: Copy, F: Fold<T>> Vectorized for Columns<'_, T, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::fold::plain::{self, Elements, fold_plainly};
 
     fn numbers(n: usize) -> Vec<f32> {
         (0..n).map(|i| ((i as f32) * 1.37).sin() + 0.1).collect()
     }
 
     /// `[outer, n, inner] -> [outer, inner]`, one element at a time.
-    fn plain<T: Copy, A: Copy>(
+    fn one_by_one<T: Copy, A: Copy>(
         x: &[T],
         [outer, n, inner]: [usize; 3],
         start: A,
@@ -526,19 +458,22 @@ mod tests {
             let x = numbers(shape.iter().product());
             let len = shape[0] * shape[2];
             let y = vec_of(len, |y| fold_middle(Sum, &x, shape, y));
-            let sums = plain(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
+            let sums = one_by_one(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
             for (y, sum) in y.iter().zip(&sums) {
                 // numbers of both signs: relative to the sum of magnitudes, which is about the length
                 let tolerance = 2e-7 * (shape[1] as f64);
                 assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
             }
             let y = vec_of(len, |y| fold_middle(Max, &x, shape, y));
-            assert_eq!(y, plain(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
+            assert_eq!(y, one_by_one(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
             let y = vec_of(len, |y| fold_middle(Min, &x, shape, y));
-            assert_eq!(y, plain(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
+            assert_eq!(y, one_by_one(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
             let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
-            let y = vec_of(len, |y| fold_middle(Sum, &i, shape, y));
-            assert_eq!(y, plain(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
+            let elements = Elements::of(&i);
+            let y = vec_of(len, |y| fold_plainly(plain::SUM, elements, shape, y));
+            assert_eq!(y, one_by_one(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
+            let y = vec_of(len, |y| fold_plainly(plain::MAX, elements, shape, y));
+            assert_eq!(y, one_by_one(&i, shape, i64::MIN, |s, x| s.max(i64::from(x))), "{shape:?}");
         }
     }
 

@@ -1,0 +1,114 @@
+//! Reductions of integers, and products: one plain loop, which reads its elements as `i64` or `f64`. They are
+//! rarely hot, and a tree would not make them more accurate.
+
+use super::{TASK, write_each_part};
+use crate::cpu::convert::converter;
+use crate::cpu::room::{Room, fill, vec_of, written};
+use crate::dtype::{DType, Element};
+
+/// A reduction of numbers of type `A`.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<A> {
+    /// The result for no elements.
+    start: A,
+    /// Adds each row of `x` to the row `y`.
+    add_rows: fn(x: &[A], y: &mut [A]),
+}
+
+/// `Σ x`; wraps.
+pub(crate) const SUM: Plain<i64> = Plain { start: 0, add_rows: |x, y| add_rows(x, y, i64::wrapping_add) };
+/// `Π x`; wraps.
+pub(crate) const PRODUCT: Plain<i64> = Plain { start: 1, add_rows: |x, y| add_rows(x, y, i64::wrapping_mul) };
+/// The largest element.
+pub(crate) const MAX: Plain<i64> = Plain { start: i64::MIN, add_rows: |x, y| add_rows(x, y, i64::max) };
+/// The smallest element.
+pub(crate) const MIN: Plain<i64> = Plain { start: i64::MAX, add_rows: |x, y| add_rows(x, y, i64::min) };
+/// `Π x` of floats.
+pub(crate) const FLOAT_PRODUCT: Plain<f64> =
+    Plain { start: 1.0, add_rows: |x, y| add_rows(x, y, |a, b| a * b) };
+
+#[inline(always)]
+fn add_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
+    if let [y] = y {
+        for x in x {
+            *y = join(*y, *x);
+        }
+        return;
+    }
+    for x in x.chunks_exact(y.len()) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = join(*y, *x);
+        }
+    }
+}
+
+/// Elements of any dtype.
+#[derive(Clone, Copy)]
+pub(crate) struct Elements<'a> {
+    bytes: &'a [u8],
+    dtype: DType,
+}
+
+impl<'a> Elements<'a> {
+    /// The elements of a slice.
+    pub(crate) fn of<T: Element>(x: &'a [T]) -> Self {
+        // SAFETY: any element consists of initialized bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) };
+        Elements { bytes, dtype: T::DTYPE }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.itemsize()
+    }
+
+    /// The elements from number `from` on, as numbers.
+    fn read<'b, A: Element>(&self, from: usize, to: &'b mut Room<A>) -> &'b mut [A] {
+        let size = self.dtype.itemsize();
+        let bytes = &self.bytes[from * size..][..to.len() * size];
+        // SAFETY: there are as many elements of the dtype, and the cast writes all of the room.
+        unsafe {
+            converter(self.dtype, A::DTYPE).run(to.len(), bytes.as_ptr(), 1, to.as_mut_ptr().cast());
+            written(to)
+        }
+    }
+}
+
+/// The elements that are cast at a time.
+const PIECE: usize = 1 << 12;
+
+/// `[outer, n, inner] -> [outer, inner]`.
+pub(crate) fn fold_plainly<'a, A: Element>(
+    plain: Plain<A>,
+    x: Elements<'_>,
+    [outer, n, inner]: [usize; 3],
+    y: &'a mut Room<A>,
+) -> &'a mut [A] {
+    assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+    if y.is_empty() || n == 0 {
+        return fill(y, plain.start);
+    }
+    // [outer, slabs, inner]: each slab is reduced to a row, then these rows are reduced.
+    let rows = (TASK / inner).max(1);
+    let slabs = n.div_ceil(rows);
+    let parts = vec_of(y.len() * slabs, |parts| {
+        write_each_part(x.len(), parts, inner, &|i, part| {
+            let (o, from) = (i / slabs, i % slabs * rows);
+            let part = fill(part, plain.start);
+            let mut piece = Vec::new();
+            let (first, len) = ((o * n + from) * inner, (n - from).min(rows) * inner);
+            let step = (PIECE / inner).max(1) * inner;
+            for at in (0..len).step_by(step) {
+                piece.clear();
+                piece.reserve(step);
+                let room = &mut piece.spare_capacity_mut()[..step.min(len - at)];
+                (plain.add_rows)(x.read(first + at, room), part);
+            }
+            part
+        })
+    });
+    let y = fill(y, plain.start);
+    for (parts, y) in parts.chunks_exact(slabs * inner).zip(y.chunks_exact_mut(inner)) {
+        (plain.add_rows)(parts, y);
+    }
+    y
+}
