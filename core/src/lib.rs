@@ -8,6 +8,7 @@
 
 #[doc(hidden)]
 pub mod args;
+mod cell;
 #[doc(hidden)]
 pub mod close;
 #[allow(unsafe_code)]
@@ -28,6 +29,7 @@ mod sizes;
 mod tensor;
 
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
+pub use cell::Cell;
 pub use device::Device;
 pub use dim::{Dim, Dims, except, keep};
 #[doc(hidden)]
@@ -44,7 +46,6 @@ pub use ops::data::Data;
 pub use ops::index::Reduce;
 pub use ops::linalg::Triangle;
 pub use ops::pick::Picked;
-pub use ops::recurrent::Cell;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::Shape;
 pub use tensor::NamedTensor;

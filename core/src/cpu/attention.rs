@@ -397,24 +397,27 @@ impl<T: Real> Vectorized for Soften<T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], QueryRows<'_, T>)) {
-        let (max, sum, y) =
-            (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
-        let known = max.iter_mut().zip(sum);
-        for (row, (scores, (max, sum))) in
-            simd.numbers_mut(scores).chunks_exact_mut(self.seen.n).zip(known).enumerate()
-        {
-            let scores = self.seen.hide(row, scores);
-            let old = *max;
-            *max = largest(scores, old);
-            let shift = shift(*max);
-            let total = exp_row(scores, shift);
-            if old == *max || old == S::Number::<T>::NEG_INFINITY {
-                *sum += total; // what was summed so far has the same maximum, or is 0
-                continue;
-            }
+        let depth = rows.depth;
+        let [max, sum, y] = [rows.max, rows.sum, rows.y].map(|x| simd.numbers_mut(x));
+        soften(self.seen, simd.numbers_mut(scores), QueryRows { max, sum, y, depth });
+    }
+}
+
+#[inline(always)]
+fn soften<T: Real>(seen: VisibleKeys, scores: &mut [T], rows: QueryRows<'_, T>) {
+    let QueryRows { max, sum, y, depth } = rows;
+    for row in 0..max.len() {
+        let scores = seen.hide(row, &mut scores[row * seen.n..][..seen.n]);
+        let old = max[row];
+        max[row] = largest(scores, old);
+        let shift = shift(max[row]);
+        let total = exp_row(scores, shift);
+        if old == max[row] || old == T::NEG_INFINITY {
+            sum[row] += total; // what was summed so far has the same maximum, or is 0
+        } else {
             let factor = (old - shift).exp();
-            *sum = *sum * factor + total;
-            for y in &mut y[row * rows.depth..][..rows.depth] {
+            sum[row] = sum[row] * factor + total;
+            for y in &mut y[row * depth..][..depth] {
                 *y *= factor;
             }
         }
@@ -432,10 +435,14 @@ impl<T: Real> Vectorized for ScoreWeights<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
-        let rows = simd.numbers_mut(scores).chunks_exact_mut(self.seen.n).zip(simd.numbers(self.lse));
-        for (row, (scores, lse)) in rows.enumerate() {
-            exp_row(self.seen.hide(row, scores), shift(*lse));
-        }
+        weights(self.seen, simd.numbers(self.lse), simd.numbers_mut(scores));
+    }
+}
+
+#[inline(always)]
+fn weights<T: Real>(seen: VisibleKeys, lse: &[T], scores: &mut [T]) {
+    for row in 0..lse.len() {
+        exp_row(seen.hide(row, &mut scores[row * seen.n..][..seen.n]), shift(lse[row]));
     }
 }
 
@@ -451,12 +458,17 @@ impl<T: Real> Vectorized for OfScores<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
-        let rows = simd.numbers_mut(gradients).chunks_exact_mut(self.n);
-        let weights = simd.numbers(self.weights).chunks_exact(self.n);
-        for ((gradients, weights), along) in rows.zip(weights).zip(simd.numbers(self.along)) {
-            for (gradient, weight) in gradients.iter_mut().zip(weights) {
-                *gradient = *weight * (*gradient - *along);
-            }
+        let [weights, along] = [self.weights, self.along].map(|x| simd.numbers(x));
+        gradients_of_scores(self.n, weights, along, simd.numbers_mut(gradients));
+    }
+}
+
+#[inline(always)]
+fn gradients_of_scores<T: Real>(n: usize, weights: &[T], along: &[T], gradients: &mut [T]) {
+    for row in 0..along.len() {
+        let (weights, gradients) = (&weights[row * n..][..n], &mut gradients[row * n..][..n]);
+        for j in 0..n {
+            gradients[j] = weights[j] * (gradients[j] - along[row]);
         }
     }
 }
@@ -473,9 +485,9 @@ impl<T: Real> Vectorized for RowDots<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [T]) {
-        let rows = simd.numbers(self.a).chunks_exact(self.n).zip(simd.numbers(self.b).chunks_exact(self.n));
-        for (sum, (a, b)) in simd.numbers_mut(sums).iter_mut().zip(rows) {
-            *sum = row::dot(a, b);
+        let (n, a, b, sums) = (self.n, simd.numbers(self.a), simd.numbers(self.b), simd.numbers_mut(sums));
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum = row::dot(&a[row * n..][..n], &b[row * n..][..n]);
         }
     }
 }
@@ -486,16 +498,16 @@ fn exp_row<T: Real>(x: &mut [T], shift: T) -> T {
     let mut sums = [T::ZERO; LANES];
     let (whole, rest) = x.as_chunks_mut::<LANES>();
     for x in whole {
-        for x in x.iter_mut() {
-            *x = (*x - shift).exp();
+        for j in 0..LANES {
+            x[j] = (x[j] - shift).exp();
         }
-        for (sum, x) in sums.iter_mut().zip(x) {
-            *sum += *x;
+        for j in 0..LANES {
+            sums[j] += x[j];
         }
     }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *x = (*x - shift).exp();
-        *sum += *x;
+    for j in 0..rest.len() {
+        rest[j] = (rest[j] - shift).exp();
+        sums[j] += rest[j];
     }
     sum_lanes(sums)
 }

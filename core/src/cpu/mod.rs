@@ -1,8 +1,10 @@
 //! The kernels for the CPU. A second device would be a folder beside this one.
 //!
+//! Other crates and your own ops use [`math`], [`update`] and [`vectors`]; all else is private to this crate.
+//!
 //! A kernel is a plain function on slices, and on sizes for which the slices have room. It knows nothing about
-//! names, errors or ops: this folder imports only dtypes and lists of sizes from the rest of the crate, which a
-//! test checks.
+//! names, errors or ops: this folder imports only dtypes, cells of recurrent layers and lists of sizes from the
+//! rest of the crate, which a test checks.
 //!
 //! * Elements: `pointwise` (loops of elementwise rows), `convert` (casts), `copy` (dense copies of strided
 //!   views), `fill` (elements from their positions), `join`, `index` (moved elements), `random`.
@@ -53,7 +55,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// The modules below this one.
-    const BELOW: [&str; 2] = ["dtype", "layout"];
+    const BELOW: [&str; 3] = ["cell", "dtype", "layout"];
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -12,31 +12,8 @@
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm};
 use super::simd::{Simd, Vectorized, vectorize};
+use crate::cell::Cell;
 use std::marker::PhantomData;
-
-/// The kind of cell: the formula of a step from the gates and the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// `h = tanh(a)`
-    Tanh,
-    /// `h = max(a, 0)`
-    Relu,
-    /// Gates `i f g o`: `c = f c + i g`, `h = o tanh(c)`.
-    Lstm,
-    /// Gates `r z n`: `h = (1 - z) n + z h`, where the state enters `n` through `r`.
-    Gru,
-}
-
-impl Cell {
-    /// The number of gates.
-    pub fn gates(self) -> usize {
-        match self {
-            Cell::Tanh | Cell::Relu => 1,
-            Cell::Gru => 3,
-            Cell::Lstm => 4,
-        }
-    }
-}
 
 /// The sizes and parameters of a layer. Matrices are dense and row-major.
 #[derive(Clone, Copy)]
@@ -359,49 +336,64 @@ impl<T: Real> Vectorized for ForwardStep<T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (gates, inner, c, h): StepOut<'_, T>) {
-        let n = self.hidden;
         let (gates, inner) = (simd.numbers_mut(gates), simd.numbers_mut(inner));
-        let (c, h) = (simd.numbers_mut(c), simd.numbers_mut(h));
-        match self.cell {
-            Cell::Tanh => {
-                for (h, gate) in h.iter_mut().zip(gates) {
-                    *gate = gate.tanh();
-                    *h = *gate;
-                }
-            }
-            Cell::Relu => {
-                for (h, gate) in h.iter_mut().zip(gates) {
-                    *gate = gate.maximum(S::Number::<T>::ZERO);
-                    *h = *gate;
-                }
-            }
-            Cell::Lstm => {
-                let (sigmoids, rest) = gates.split_at_mut(2 * n);
-                let (g, o) = rest.split_at_mut(n);
-                sigmoids.iter_mut().for_each(|gate| *gate = gate.sigmoid());
-                g.iter_mut().for_each(|gate| *gate = gate.tanh());
-                o.iter_mut().for_each(|gate| *gate = gate.sigmoid());
-                let (i, f) = sigmoids.split_at(n);
-                for k in 0..n {
-                    c[k] = f[k] * c[k] + i[k] * g[k];
-                    inner[k] = c[k];
-                }
-                for k in 0..n {
-                    h[k] = o[k] * c[k].tanh();
-                }
-            }
-            Cell::Gru => {
-                let (rz, new) = gates.split_at_mut(2 * n);
-                rz.iter_mut().for_each(|gate| *gate = gate.sigmoid());
-                let (r, z) = rz.split_at(n);
-                for k in 0..n {
-                    new[k] = (new[k] + r[k] * inner[k]).tanh();
-                }
-                for k in 0..n {
-                    h[k] = (h[k] - new[k]) * z[k] + new[k];
-                }
+        step(self.cell, self.hidden, (gates, inner, simd.numbers_mut(c), simd.numbers_mut(h)));
+    }
+}
+
+#[inline(always)]
+fn step<T: Real>(cell: Cell, n: usize, (gates, inner, c, h): StepOut<'_, T>) {
+    let h = &mut h[..n];
+    match cell {
+        Cell::Tanh => {
+            for k in 0..n {
+                gates[k] = gates[k].tanh();
+                h[k] = gates[k];
             }
         }
+        Cell::Relu => {
+            for k in 0..n {
+                gates[k] = gates[k].maximum(T::ZERO);
+                h[k] = gates[k];
+            }
+        }
+        Cell::Lstm => {
+            let (sigmoids, rest) = gates.split_at_mut(2 * n);
+            let (g, o) = rest.split_at_mut(n);
+            activate(sigmoids, g);
+            activate(o, &mut []);
+            let (i, f) = sigmoids.split_at(n);
+            let (inner, c) = (&mut inner[..n], &mut c[..n]);
+            for k in 0..n {
+                c[k] = f[k] * c[k] + i[k] * g[k];
+                inner[k] = c[k];
+            }
+            for k in 0..n {
+                h[k] = o[k] * c[k].tanh();
+            }
+        }
+        Cell::Gru => {
+            let (rz, new) = gates.split_at_mut(2 * n);
+            activate(rz, &mut []);
+            let ((r, z), inner) = (rz.split_at(n), &inner[..n]);
+            for k in 0..n {
+                new[k] = (new[k] + r[k] * inner[k]).tanh();
+            }
+            for k in 0..n {
+                h[k] = (h[k] - new[k]) * z[k] + new[k];
+            }
+        }
+    }
+}
+
+/// The activations of gates.
+#[inline(always)]
+fn activate<T: Real>(sigmoid: &mut [T], tanh: &mut [T]) {
+    for gate in sigmoid {
+        *gate = gate.sigmoid();
+    }
+    for gate in tanh {
+        *gate = gate.tanh();
     }
 }
 
@@ -424,52 +416,59 @@ impl<T: Real> Vectorized for BackwardStep<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (dgates, dinner, dc, full): StepOut<'_, T>) {
-        let n = self.hidden;
-        let (zero, one) = (S::Number::<T>::ZERO, S::Number::<T>::ONE);
-        let (gates, inner) = (simd.numbers(self.gates), simd.numbers(self.inner));
-        let (before, dh) = (simd.numbers(self.before), simd.numbers(self.dh));
+        let [gates, inner] = [self.gates, self.inner].map(|x| simd.numbers(x));
+        let [before, dh] = [self.before, self.dh].map(|x| simd.numbers(x));
         let (dgates, dinner) = (simd.numbers_mut(dgates), simd.numbers_mut(dinner));
-        let (dc, full) = (simd.numbers_mut(dc), simd.numbers_mut(full));
-        match self.cell {
-            Cell::Tanh => {
-                for (dgate, (h, dh)) in dgates.iter_mut().zip(gates.iter().zip(dh)) {
-                    *dgate = *dh * (one - *h * *h);
-                }
+        let out = (dgates, dinner, simd.numbers_mut(dc), simd.numbers_mut(full));
+        step_back(BackwardStep { cell: self.cell, hidden: self.hidden, gates, inner, before, dh }, out);
+    }
+}
+
+#[inline(always)]
+fn step_back<T: Real>(back: BackwardStep<'_, T>, (dgates, dinner, dc, full): StepOut<'_, T>) {
+    let BackwardStep { cell, hidden: n, gates, inner, before, dh } = back;
+    let (one, dh) = (T::ONE, &dh[..n]);
+    match cell {
+        Cell::Tanh => {
+            for k in 0..n {
+                dgates[k] = dh[k] * (one - gates[k] * gates[k]);
             }
-            Cell::Relu => {
-                for (dgate, (h, dh)) in dgates.iter_mut().zip(gates.iter().zip(dh)) {
-                    *dgate = if *h > zero { *dh } else { zero };
-                }
+        }
+        Cell::Relu => {
+            for k in 0..n {
+                dgates[k] = if gates[k] > T::ZERO { dh[k] } else { T::ZERO };
             }
-            Cell::Lstm => {
-                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| &gates[gate * n..][..n]);
-                for (full, (o, c)) in full.iter_mut().zip(o.iter().zip(inner)) {
-                    *full = *o * c.tanh();
-                }
-                let (di, rest) = dgates.split_at_mut(n);
-                let (df, rest) = rest.split_at_mut(n);
-                let (dg, d_o) = rest.split_at_mut(n);
-                for k in 0..n {
-                    let tanh = inner[k].tanh();
-                    let all = dc[k] + dh[k] * o[k] * (one - tanh * tanh);
-                    di[k] = all * g[k] * i[k] * (one - i[k]);
-                    df[k] = all * before[k] * f[k] * (one - f[k]);
-                    dg[k] = all * i[k] * (one - g[k] * g[k]);
-                    d_o[k] = dh[k] * tanh * o[k] * (one - o[k]);
-                    dc[k] = all * f[k];
-                }
+        }
+        Cell::Lstm => {
+            let [i, f, g, o] = [0, 1, 2, 3].map(|gate| &gates[gate * n..][..n]);
+            for k in 0..full.len() {
+                full[k] = o[k] * inner[k].tanh();
             }
-            Cell::Gru => {
-                let [r, z, new] = [0, 1, 2].map(|gate| &gates[gate * n..][..n]);
-                let (dr, rest) = dgates.split_at_mut(n);
-                let (dz, dn) = rest.split_at_mut(n);
-                for k in 0..n {
-                    let of_new = dh[k] * (one - z[k]) * (one - new[k] * new[k]);
-                    dn[k] = of_new;
-                    dinner[k] = of_new * r[k];
-                    dr[k] = of_new * inner[k] * r[k] * (one - r[k]);
-                    dz[k] = dh[k] * (before[k] - new[k]) * z[k] * (one - z[k]);
-                }
+            let (di, rest) = dgates.split_at_mut(n);
+            let (df, rest) = rest.split_at_mut(n);
+            let (dg, d_o) = rest.split_at_mut(n);
+            let (inner, before, dc) = (&inner[..n], &before[..n], &mut dc[..n]);
+            for k in 0..n {
+                let tanh = inner[k].tanh();
+                let all = dc[k] + dh[k] * o[k] * (one - tanh * tanh);
+                di[k] = all * g[k] * i[k] * (one - i[k]);
+                df[k] = all * before[k] * f[k] * (one - f[k]);
+                dg[k] = all * i[k] * (one - g[k] * g[k]);
+                d_o[k] = dh[k] * tanh * o[k] * (one - o[k]);
+                dc[k] = all * f[k];
+            }
+        }
+        Cell::Gru => {
+            let [r, z, new] = [0, 1, 2].map(|gate| &gates[gate * n..][..n]);
+            let (dr, rest) = dgates.split_at_mut(n);
+            let (dz, dn) = rest.split_at_mut(n);
+            let (inner, before, dinner) = (&inner[..n], &before[..n], &mut dinner[..n]);
+            for k in 0..n {
+                let of_new = dh[k] * (one - z[k]) * (one - new[k] * new[k]);
+                dn[k] = of_new;
+                dinner[k] = of_new * r[k];
+                dr[k] = of_new * inner[k] * r[k] * (one - r[k]);
+                dz[k] = dh[k] * (before[k] - new[k]) * z[k] * (one - z[k]);
             }
         }
     }

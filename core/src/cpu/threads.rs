@@ -14,15 +14,18 @@ use std::sync::{Arc, Mutex};
 
 /// Splits `0..n` into ranges of `grain` and runs them on all threads. Up to two ranges run on the calling
 /// thread. The ranges do not depend on the number of threads.
-#[inline]
+#[inline(always)]
 pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    if n <= 2 * grain {
-        if n > 0 {
-            f(0..n);
-        }
-        return;
+    parallel_ranges(n, grain, &f);
+}
+
+/// [`parallel`], which is compiled once.
+fn parallel_ranges(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+    if n > 2 * grain {
+        each(n.div_ceil(grain), &|task| f(task * grain..((task + 1) * grain).min(n)));
+    } else if n > 0 {
+        f(0..n);
     }
-    each(n.div_ceil(grain), &|task| f(task * grain..((task + 1) * grain).min(n)));
 }
 
 /// Runs `f` for each number below `tasks` on all threads.

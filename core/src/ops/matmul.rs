@@ -64,9 +64,9 @@ mod by_element {
 pub(crate) mod kernels {
     use super::by_element::elements;
     use crate::args::Paired;
-    use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
+    use crate::cpu::matmul::{Mat, gemm_of};
     use crate::dim::{Positions, called, in_rust};
-    use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
+    use crate::dtype::{Category, DType, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
     use crate::layout::Sizes;
     use crate::names::{Name, Names, rules};
@@ -305,39 +305,14 @@ pub(crate) mod kernels {
         beta: Scalar,
         out: *mut u8,
     ) {
-        // SAFETY: the same contract.
-        unsafe {
-            match dtype {
-                DType::F16 => run::<half::f16>(batch, x, other, alpha, beta, out),
-                DType::BF16 => run::<half::bf16>(batch, x, other, alpha, beta, out),
-                DType::F32 => run::<f32>(batch, x, other, alpha, beta, out),
-                DType::F64 => run::<f64>(batch, x, other, alpha, beta, out),
-                DType::I64 => run::<i64>(batch, x, other, alpha, beta, out),
-                _ => unreachable!("same_dtype refuses bool, and the other integers are cast to i64"),
-            }
-        }
-    }
-
-    /// [`multiply`] for elements of type `T`.
-    ///
-    /// # Safety
-    /// As there.
-    unsafe fn run<T: MatmulElement<Acc: Element>>(
-        batch: &[usize],
-        x: &NamedTensor,
-        other: &NamedTensor,
-        alpha: Scalar,
-        beta: Scalar,
-        out: *mut u8,
-    ) {
         let (l, r) = (x.ndim(), other.ndim());
         let (m, row_a) = if l >= 2 { (x.sizes()[l - 2], x.strides()[l - 2]) } else { (1, 0) };
         let (k, col_a) = (x.sizes()[l - 1], x.strides()[l - 1]);
         let row_b = other.strides()[r.saturating_sub(2)];
         let (n, col_b) = if r >= 2 { (other.sizes()[r - 1], other.strides()[r - 1]) } else { (1, 0) };
-        let a = Mat { ptr: x.ptr().cast::<T>(), row_stride: row_a, col_stride: col_a };
-        let b = Mat { ptr: other.ptr().cast::<T>(), row_stride: row_b, col_stride: col_b };
-        let c = Mat { ptr: out.cast::<T>(), row_stride: n as isize, col_stride: 1 };
+        let a = Mat { ptr: x.ptr(), row_stride: row_a, col_stride: col_a };
+        let b = Mat { ptr: other.ptr(), row_stride: row_b, col_stride: col_b };
+        let c = Mat { ptr: out, row_stride: n as isize, col_stride: 1 };
         let count: usize = batch.iter().product();
         // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size
         // one.
@@ -353,16 +328,9 @@ pub(crate) mod kernels {
             offset
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
-        let (alpha, beta) = (T::Acc::from_scalar(alpha), T::Acc::from_scalar(beta));
-        // SAFETY: the strides and sizes are those of the tensors, of dtype T; the caller guarantees that
+        // SAFETY: the strides and sizes are those of the tensors, of this dtype; the caller guarantees that
         // `out` has room for the product and is held by nobody else.
-        unsafe {
-            if count == 1 {
-                gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero
-            } else {
-                gemm_batched(count, &offsets, m, k, n, alpha, a, b, beta, c);
-            }
-        }
+        unsafe { gemm_of(dtype, (count, &offsets), [m, k, n], alpha, a, b, beta, c) }
     }
 
     /// `beta x + alpha (a b)` with the names of `a b` unified with those of `x`.

@@ -1,6 +1,6 @@
 //! Recurrent layers.
 
-pub use crate::cpu::recurrent::Cell;
+pub use crate::cell::Cell;
 
 use crate::args::Value;
 use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};

@@ -1,9 +1,8 @@
 //! A product of a weight with the windows of a tensor, whose columns are the places of the result.
 
 use super::windows::{Run, Windows, runs};
-use super::{Factor, volume};
-use crate::cpu::matmul::{Accumulator, Buffer, Mat, MatmulElement, gemm_sums, with_buffer, write_rounded};
-use crate::cpu::room::Room;
+use super::{Elements, Factor, To, by_width, volume};
+use crate::cpu::matmul::{Buffer, Kind, Matrix, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::parallel;
 use std::cell::Cell;
 
@@ -22,10 +21,11 @@ const TASK: usize = 1 << 20;
 
 /// The result at place `t` of the grid is the sum over taps of the factor times the source at `step t + tap`.
 /// It goes to `spread t + start` of the output.
-pub(super) struct Gathered<'a, T: MatmulElement> {
+pub(super) struct Gathered<'a> {
+    pub(super) kind: &'static Kind,
     /// `rows` by `channels` times taps, for each group.
-    pub(super) factor: Factor<'a, T>,
-    pub(super) source: &'a [T],
+    pub(super) factor: Factor<'a>,
+    pub(super) source: Elements<'a>,
     /// The channels of the source in a group.
     pub(super) channels: usize,
     pub(super) input: [usize; 3],
@@ -34,7 +34,8 @@ pub(super) struct Gathered<'a, T: MatmulElement> {
     pub(super) grid: [usize; 3],
     /// The channels of the output in a group.
     pub(super) rows: usize,
-    pub(super) bias: Option<&'a [T]>,
+    /// The bias of each channel of the output, as accumulators.
+    pub(super) bias: Option<Vec<u64>>,
     pub(super) output: [usize; 3],
     pub(super) spread: [usize; 3],
     pub(super) start: [usize; 3],
@@ -43,57 +44,43 @@ pub(super) struct Gathered<'a, T: MatmulElement> {
 }
 
 /// Some places of a group.
-struct Block<T: MatmulElement> {
+struct Block {
     group: usize,
     from: usize,
     count: usize,
     /// Memory for the sums, in rows of `width`.
-    sums: *mut T::Acc,
+    sums: *mut u8,
     /// Memory for the windows, in such rows too.
-    windows: *mut T,
+    windows: *mut u8,
     width: usize,
 }
 
-/// The memory of the output. Tasks write different places of it.
-#[derive(Clone, Copy)]
-struct To<T>(*mut T);
-
-// SAFETY: tasks write different places.
-unsafe impl<T: Send> Sync for To<T> {}
-
-impl<T> To<T> {
-    fn ptr(&self) -> *mut T {
-        self.0
-    }
-}
-
-impl<T: MatmulElement> Gathered<'_, T> {
-    /// Writes the results of all places to the output.
-    pub(super) fn write(&self, output: &mut Room<T>) {
-        assert_eq!(output.len(), self.batch * self.groups * self.rows * volume(&self.output));
+impl Gathered<'_> {
+    /// Writes the results of all places to the output, which has room for them.
+    pub(super) fn write(&self, output: To) {
+        let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let places = self.batch * volume(&self.grid);
         let columns = self.channels * self.taps.len();
         let (least, most) = PLACES;
         let width = (BLOCK / (columns + self.rows).max(1)).clamp(least, most) / least * least;
         let blocks = places.div_ceil(width);
         let cost = (self.rows * columns * width).max(width);
-        let to = To(output.as_mut_ptr().cast::<T>());
         parallel(self.groups * blocks, (TASK / cost).max(1), |tasks| {
-            let sums = self.rows * width * size_of::<T::Acc>();
-            with_buffer(&BLOCKS, sums + columns * width * size_of::<T>(), &mut |memory| {
+            let sums = self.rows * width * acc_size;
+            with_buffer(&BLOCKS, sums + columns * width * size, &mut |memory| {
                 for task in tasks.clone() {
                     let from = task % blocks * width;
                     let block = Block {
                         group: task / blocks,
                         from,
                         count: width.min(places - from),
-                        sums: memory.cast(),
-                        windows: memory.wrapping_add(sums).cast(),
+                        sums: memory,
+                        windows: memory.wrapping_add(sums),
                         width,
                     };
                     // SAFETY: the buffer has room for the windows and sums of a block, and no other task has
                     // these places in this group.
-                    unsafe { self.block(&block, to.ptr()) };
+                    unsafe { self.block(&block, output.ptr()) };
                 }
             });
         });
@@ -104,12 +91,15 @@ impl<T: MatmulElement> Gathered<'_, T> {
     /// # Safety
     /// The memory of the block has room for its windows and results, and nothing else accesses the output at
     /// its places.
-    unsafe fn block(&self, block: &Block<T>, output: *mut T) {
+    unsafe fn block(&self, block: &Block, output: *mut u8) {
         let Block { group, from, count, sums, windows, width } = *block;
+        let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let columns = self.channels * self.taps.len();
         let volume = volume(&self.input);
         let source = Windows {
-            source: &self.source[(group * self.channels * volume).min(self.source.len())..],
+            source: Elements(
+                &self.source.0[(group * self.channels * volume * size).min(self.source.0.len())..],
+            ),
             image_stride: self.groups * self.channels * volume,
             channels: 0..self.channels,
             input: self.input,
@@ -117,18 +107,27 @@ impl<T: MatmulElement> Gathered<'_, T> {
             taps: &self.taps,
             grid: self.grid,
         };
-        let factor = &self.factor.elements[group * self.factor.group_stride..][..self.factor.group_stride];
-        // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements, and
-        // with a `beta` of 0 the sums are written and not read.
+        let factor = self.factor.ptr().wrapping_add(group * self.factor.group_stride * size);
+        // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements. The sums
+        // are read only if they were filled with the bias.
         unsafe {
-            source.pack(from, count, windows, width);
-            let row_stride = self.factor.row_stride as isize;
-            let a = Mat { ptr: factor.as_ptr(), row_stride, col_stride: 1 };
-            let b = Mat { ptr: windows.cast_const(), row_stride: width as isize, col_stride: 1 };
-            let c = Mat { ptr: sums, row_stride: width as isize, col_stride: 1 };
-            gemm_sums([self.rows, columns, count], a, b, T::Acc::ZERO, c);
+            by_width!(size, W => source.pack::<W>(from, count, windows.cast(), width));
+            if let Some(bias) = &self.bias {
+                by_width!(acc_size, W => {
+                    let bias = bias.as_ptr().cast::<W>().add(group * self.rows);
+                    for row in 0..self.rows {
+                        let sums = sums.cast::<W>().add(row * width);
+                        for column in 0..count {
+                            sums.add(column).write(*bias.add(row));
+                        }
+                    }
+                });
+            }
+            let a = Matrix::rows(factor.cast_mut(), self.factor.row_stride, size);
+            let (b, c) = (Matrix::rows(windows, width, size), Matrix::rows(sums, width, acc_size));
+            gemm_sums(self.kind, [self.rows, columns, count], a, b, self.bias.is_some(), c);
             for run in runs(self.grid, from, count) {
-                self.spread_run(group, &run, (sums.add(run.column), width), output);
+                self.spread_run(group, &run, (sums.add(run.column * acc_size), width), output);
             }
         }
     }
@@ -138,43 +137,20 @@ impl<T: MatmulElement> Gathered<'_, T> {
     /// # Safety
     /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output
     /// at these places.
-    unsafe fn spread_run(
-        &self,
-        group: usize,
-        run: &Run,
-        (sums, apart): (*mut T::Acc, usize),
-        output: *mut T,
-    ) {
+    unsafe fn spread_run(&self, group: usize, run: &Run, (sums, apart): (*mut u8, usize), output: *mut u8) {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);
-        let (place, step) = ((d * height + h) * width + w, self.spread[2]);
-        let channels = group * self.rows..(group + 1) * self.rows;
+        let (place, size) = ((d * height + h) * width + w, self.kind.size);
         let volume = volume(&self.output);
-        let plane = |channel: usize| (run.image * self.groups * self.rows + channel) * volume;
-        if !T::IS_ACC {
-            // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
-            unsafe {
-                for (row, bias) in self.bias.iter().flat_map(|bias| bias[channels.clone()].iter().enumerate())
-                {
-                    let sums = std::slice::from_raw_parts_mut(sums.add(row * apart), run.len);
-                    sums.iter_mut().for_each(|sum| *sum = sum.add(bias.widen()));
-                }
-                let (ptr, row_stride) = (output.add(plane(channels.start) + place), volume as isize);
-                let to = Mat { ptr, row_stride, col_stride: step as isize };
-                return write_rounded(sums, apart, [self.rows, run.len], T::Acc::ZERO, to);
-            }
-        }
-        for (row, channel) in channels.enumerate() {
-            let bias = self.bias.map_or(T::Acc::ZERO, |bias| bias[channel].widen());
-            // SAFETY: as above.
-            unsafe {
-                let (sums, to) = (sums.add(row * apart), output.add(plane(channel) + place));
-                let sum = |i: usize| T::narrow((*sums.add(i)).add(bias));
-                match step {
-                    1 => (0..run.len).for_each(|i| to.add(i).write(sum(i))),
-                    _ => (0..run.len).for_each(|i| to.add(i * step).write(sum(i))),
-                }
-            }
+        let plane = (run.image * self.groups + group) * self.rows * volume;
+        // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
+        unsafe {
+            let to = Matrix {
+                ptr: output.add((plane + place) * size),
+                row: (volume * size) as isize,
+                col: (self.spread[2] * size) as isize,
+            };
+            write_sums(self.kind, sums, apart, [self.rows, run.len], to);
         }
     }
 }

@@ -13,13 +13,10 @@ mod gathered;
 mod weight;
 mod windows;
 
-use super::matmul::{Accumulator, Mat, MatmulElement, gemm_batched, rows_collide};
-use super::room::{Room, fill, written};
-use super::threads::write_parts;
+use super::matmul::{Kind, MatmulElement, Matrix, gemm_batched, rows_collide};
+use super::room::{Room, written};
+use super::threads::each;
 use gathered::Gathered;
-use std::borrow::Cow;
-
-pub(crate) use weight::weight;
 
 /// The sizes of a convolution. The output at place `t` is the sum over taps `k` of the weight at `k` times
 /// the input at `stride t + dilation k - padding`; there are zeros outside of the input.
@@ -78,20 +75,79 @@ impl Geometry {
     }
 }
 
-/// The matrices of a weight, one for each group.
-struct Factor<'a, T: Clone> {
-    elements: Cow<'a, [T]>,
+/// Elements in memory, of a type of number that is known at run time. The loops are compiled once, and move
+/// elements by their width.
+#[derive(Clone, Copy)]
+struct Elements<'a>(&'a [u8]);
+
+impl<'a> Elements<'a> {
+    fn of<T: MatmulElement>(x: &'a [T]) -> Self {
+        // SAFETY: a number consists of initialized bytes.
+        Elements(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) })
+    }
+
+    /// The same elements as integers of their width.
+    ///
+    /// # Safety
+    /// They are of a type of the width of `W`.
+    unsafe fn by_width<W>(self) -> &'a [W] {
+        // SAFETY: the caller guarantees the width, and so the alignment; any bits are an integer.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() / size_of::<W>()) }
+    }
+}
+
+/// Memory that tasks write in different places.
+#[derive(Clone, Copy)]
+struct To(*mut u8);
+
+// SAFETY: tasks write different places.
+unsafe impl Sync for To {}
+
+impl To {
+    fn ptr(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+/// Runs `body` with `W` bound to the integer of as many bytes as an element has.
+macro_rules! by_width {
+    ($size:expr, $W:ident => $body:expr) => {
+        match $size {
+            2 => {
+                type $W = u16;
+                $body
+            }
+            4 => {
+                type $W = u32;
+                $body
+            }
+            _ => {
+                type $W = u64;
+                $body
+            }
+        }
+    };
+}
+use by_width;
+
+/// The matrices of a weight, one for each group, whose rows are `row_stride` elements apart.
+struct Factor<'a> {
+    weight: Elements<'a>,
+    /// A copy of the weight in another order.
+    copied: Option<Vec<u64>>,
     row_stride: usize,
     group_stride: usize,
 }
 
-fn zero<T: MatmulElement>() -> T {
-    T::narrow(T::Acc::ZERO)
+impl Factor<'_> {
+    fn ptr(&self) -> *const u8 {
+        self.copied.as_ref().map_or(self.weight.0.as_ptr(), |copied| copied.as_ptr().cast())
+    }
 }
 
 /// The row stride at which the rows of a matrix do not evict each other from the cache.
-fn apart<T>(columns: usize) -> usize {
-    if rows_collide::<T>(columns) { columns + 64 / size_of::<T>() } else { columns }
+fn apart(columns: usize, size: usize) -> usize {
+    if rows_collide(columns * size) { columns + 64 / size } else { columns }
 }
 
 /// The output for the input `x`, plus `bias`.
@@ -103,24 +159,47 @@ pub(crate) fn output<'y, T: MatmulElement>(
     geometry: &Geometry,
 ) -> &'y mut [T] {
     geometry.check(x.len(), weight.len(), y.len());
-    let Geometry { batch, groups, channels, features, .. } = *geometry;
-    let columns = channels * geometry.taps();
-    if geometry.is_pointwise() && columns > 0 {
-        let factor = Mat { ptr: weight.as_ptr(), row_stride: columns as isize, col_stride: 1 };
-        return pointwise(x, factor, bias, y, [features, columns], geometry);
+    assert!(bias.is_none_or(|bias| bias.len() == geometry.groups * geometry.features));
+    let [x, weight] = [x, weight].map(Elements::of);
+    // SAFETY: the lengths are checked, and all of `y` is written.
+    unsafe {
+        output_of(T::kind(), x, weight, bias.map(Elements::of), To(y.as_mut_ptr().cast()), geometry);
+        written(y)
     }
-    let row_stride = if features > 1 { apart::<T>(columns) } else { columns };
-    let elements = if row_stride == columns {
-        Cow::Borrowed(weight)
-    } else {
-        let mut rows = vec![zero::<T>(); groups * features * row_stride];
-        for (to, row) in rows.chunks_mut(row_stride).zip(weight.chunks(columns)) {
-            to[..columns].copy_from_slice(row);
+}
+
+/// [`output`] of any type.
+///
+/// # Safety
+/// The elements are of this kind, and `y` has room for the output.
+unsafe fn output_of(
+    kind: &'static Kind,
+    x: Elements<'_>,
+    weight: Elements<'_>,
+    bias: Option<Elements<'_>>,
+    y: To,
+    geometry: &Geometry,
+) {
+    let Geometry { batch, groups, channels, features, .. } = *geometry;
+    let (columns, size) = (channels * geometry.taps(), kind.size);
+    if geometry.is_pointwise() && columns > 0 {
+        let factor = Matrix::rows(weight.0.as_ptr().cast_mut(), columns, size);
+        // SAFETY: the contract is the same.
+        return unsafe { pointwise(kind, x, factor, bias, y, [features, columns], geometry) };
+    }
+    let row_stride = if features > 1 { apart(columns, size) } else { columns };
+    let copied = (row_stride != columns).then(|| {
+        let mut rows = vec![0_u64; (groups * features * row_stride * size).div_ceil(8)];
+        let to = rows.as_mut_ptr().cast::<u8>();
+        for (row, from) in weight.0.chunks(columns * size).enumerate() {
+            // SAFETY: there is a row for each, which is longer.
+            unsafe { to.add(row * row_stride * size).copy_from(from.as_ptr(), from.len()) };
         }
-        Cow::Owned(rows)
-    };
+        rows
+    });
     Gathered {
-        factor: Factor { elements, row_stride, group_stride: features * row_stride },
+        kind,
+        factor: Factor { weight, copied, row_stride, group_stride: features * row_stride },
         source: x,
         channels,
         input: geometry.input,
@@ -128,7 +207,7 @@ pub(crate) fn output<'y, T: MatmulElement>(
         taps: geometry.offsets(),
         grid: geometry.output,
         rows: features,
-        bias,
+        bias: bias.map(|bias| kind.widened(bias.0)),
         output: geometry.output,
         spread: [1; 3],
         start: [0; 3],
@@ -136,8 +215,6 @@ pub(crate) fn output<'y, T: MatmulElement>(
         batch,
     }
     .write(y);
-    // SAFETY: the grid is the output, of which each place is written.
-    unsafe { written(y) }
 }
 
 /// The gradient of the input, from the gradient `g` of the output; for itself, a transposed convolution.
@@ -151,17 +228,33 @@ pub(crate) fn input<'x, T: MatmulElement>(
     geometry: &Geometry,
 ) -> &'x mut [T] {
     geometry.check(dx.len(), weight.len(), g.len());
+    let [g, weight] = [g, weight].map(Elements::of);
+    // SAFETY: the lengths are checked. Each place of the input is in the part that starts at its position
+    // modulo the stride, and all places of a part are written.
+    unsafe {
+        input_of(T::kind(), g, weight, To(dx.as_mut_ptr().cast()), geometry);
+        written(dx)
+    }
+}
+
+/// [`input`] of any type.
+///
+/// # Safety
+/// The elements are of this kind, and `dx` has room for the input.
+unsafe fn input_of(kind: &'static Kind, g: Elements<'_>, weight: Elements<'_>, dx: To, geometry: &Geometry) {
     let Geometry { batch, groups, channels, features, stride, .. } = *geometry;
     if geometry.is_pointwise() && features > 0 {
-        let factor = Mat { ptr: weight.as_ptr(), row_stride: 1, col_stride: channels as isize };
-        return pointwise(g, factor, None, dx, [channels, features], geometry);
+        let factor = Matrix::rows(weight.0.as_ptr().cast_mut(), channels, kind.size).t();
+        // SAFETY: the contract is the same.
+        return unsafe { pointwise(kind, g, factor, None, dx, [channels, features], geometry) };
     }
     // A part that starts after the end has no places, and there can be many of them.
     for start in positions(std::array::from_fn(|dim| stride[dim].min(geometry.input[dim]))) {
         let grid = std::array::from_fn(|dim| (geometry.input[dim] - start[dim]).div_ceil(stride[dim]));
         let (taps, offsets) = taps_of_part(geometry, start);
         Gathered {
-            factor: transposed(weight, &taps, geometry),
+            kind,
+            factor: transposed(kind, weight, &taps, geometry),
             source: g,
             channels: features,
             input: geometry.output,
@@ -178,9 +271,22 @@ pub(crate) fn input<'x, T: MatmulElement>(
         }
         .write(dx);
     }
-    // SAFETY: each place of the input is in the part that starts at its position modulo the stride, and all
-    // places of a part are written.
-    unsafe { written(dx) }
+}
+
+/// The gradient `dw` of the weight, from the input `x` and the gradient `g` of the output.
+pub(crate) fn weight<'w, T: MatmulElement>(
+    x: &[T],
+    g: &[T],
+    dw: &'w mut Room<T>,
+    geometry: &Geometry,
+) -> &'w mut [T] {
+    geometry.check(x.len(), dw.len(), g.len());
+    let [x, g] = [x, g].map(Elements::of);
+    // SAFETY: the lengths are checked, and all of `dw` is written.
+    unsafe {
+        weight::weight_of(T::kind(), x, g, (To(dw.as_mut_ptr().cast()), dw.len()), geometry);
+        written(dw)
+    }
 }
 
 /// The taps that the inputs at `start` plus multiples of the stride see, and the places of their outputs
@@ -198,62 +304,65 @@ fn taps_of_part(geometry: &Geometry, start: [usize; 3]) -> (Vec<usize>, Vec<[isi
 }
 
 /// Some taps of the weight with rows for the channels of the input.
-fn transposed<T: MatmulElement>(weight: &[T], taps: &[usize], geometry: &Geometry) -> Factor<'static, T> {
+fn transposed<'a>(
+    kind: &'static Kind,
+    weight: Elements<'a>,
+    taps: &[usize],
+    geometry: &Geometry,
+) -> Factor<'a> {
     let Geometry { groups, channels, features, .. } = *geometry;
     let (all, columns) = (geometry.taps(), features * taps.len());
-    let row_stride = apart::<T>(columns);
-    let mut elements = vec![zero::<T>(); groups * channels * row_stride];
-    for (group, weight) in weight.chunks((features * channels * all).max(1)).enumerate() {
-        for channel in 0..channels {
-            let row = &mut elements[(group * channels + channel) * row_stride..][..columns];
-            for (feature, row) in row.chunks_mut(taps.len().max(1)).enumerate() {
-                let from = &weight[(feature * channels + channel) * all..][..all];
-                row.iter_mut().zip(taps).for_each(|(to, tap)| *to = from[*tap]);
+    let row_stride = apart(columns, kind.size);
+    let mut copied = vec![0_u64; (groups * channels * row_stride * kind.size).div_ceil(8)];
+    // SAFETY: a filter has `channels` times all taps of this width, and there is a row for each channel of
+    // each group.
+    by_width!(kind.size, W => unsafe {
+        let (from, to) = (weight.by_width::<W>().as_ptr(), copied.as_mut_ptr().cast::<W>());
+        for row in 0..groups * channels {
+            let (group, channel) = (row / channels, row % channels);
+            for feature in 0..features {
+                let from = from.add(((group * features + feature) * channels + channel) * all);
+                let to = to.add(row * row_stride + feature * taps.len());
+                for (at, tap) in taps.iter().enumerate() {
+                    to.add(at).write(*from.add(*tap));
+                }
             }
         }
-    }
-    Factor { elements: Cow::Owned(elements), row_stride, group_stride: channels * row_stride }
+    });
+    Factor { weight, copied: Some(copied), row_stride, group_stride: channels * row_stride }
 }
 
 /// A convolution without neighbors: the product of `factor`, which has `rows` by `columns` elements for each
 /// group, and the channels of `x`.
-fn pointwise<'y, T: MatmulElement>(
-    x: &[T],
-    factor: Mat<*const T>,
-    bias: Option<&[T]>,
-    y: &'y mut Room<T>,
+///
+/// # Safety
+/// The operands have these sizes.
+unsafe fn pointwise(
+    kind: &'static Kind,
+    x: Elements<'_>,
+    factor: Matrix,
+    bias: Option<Elements<'_>>,
+    y: To,
     [rows, columns]: [usize; 2],
     geometry: &Geometry,
-) -> &'y mut [T] {
-    let (places, groups) = (volume(&geometry.input), geometry.groups);
+) {
+    let (places, groups, batch) = (volume(&geometry.input), geometry.groups, geometry.batch);
     let offsets = |i: usize| {
         let (factor, x, y) = (i % groups * rows * columns, i * columns * places, i * rows * places);
         (factor as isize, x as isize, y as isize)
     };
-    let beta = match bias {
-        Some(bias) if places > 0 => {
-            write_parts(y, places, &|channel, y| fill(y, bias[channel % bias.len()]));
-            T::Acc::ONE
-        }
-        _ => T::Acc::ZERO,
-    };
-    let x = Mat { ptr: x.as_ptr(), row_stride: places as isize, col_stride: 1 };
-    let to = Mat { ptr: y.as_mut_ptr().cast(), row_stride: places as isize, col_stride: 1 };
-    // SAFETY: the caller has checked the lengths. Each product writes the rows of another group or image of
-    // `y`, all of them, and reads them only if they were filled with the bias.
+    if let Some(bias) = bias {
+        // SAFETY: each channel of each image has its places and a bias of this width.
+        by_width!(kind.size, W => each(batch * groups * rows, &|channel| unsafe {
+            let bias = bias.by_width::<W>()[channel % (groups * rows)];
+            std::slice::from_raw_parts_mut(y.ptr().cast::<W>().add(channel * places), places).fill(bias);
+        }));
+    }
+    let [x, to] = [x.0.as_ptr().cast_mut(), y.0].map(|ptr| Matrix::rows(ptr, places, kind.size));
+    // SAFETY: the caller guarantees the sizes. Each product writes the rows of another group or image of `y`,
+    // all of them, and reads them only if they were filled with the bias.
     unsafe {
-        gemm_batched(
-            geometry.batch * groups,
-            &offsets,
-            rows,
-            columns,
-            places,
-            T::Acc::ONE,
-            factor,
-            x,
-            beta,
-            to,
-        );
-        written(y)
+        let sizes = [rows, columns, places];
+        gemm_batched(kind, (batch * groups, &offsets), sizes, factor, x, bias.is_some(), to);
     }
 }

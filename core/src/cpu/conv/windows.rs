@@ -1,11 +1,11 @@
 //! Packing: some columns of the matrix of windows.
 
-use crate::cpu::matmul::MatmulElement;
+use super::Elements;
 
 /// The elements under the taps of a kernel that slides over the images of one group.
-pub(super) struct Windows<'a, T> {
+pub(super) struct Windows<'a> {
     /// The images, `image_stride` apart, from the first channel of the group on.
-    pub(super) source: &'a [T],
+    pub(super) source: Elements<'a>,
     pub(super) image_stride: usize,
     pub(super) channels: std::ops::Range<usize>,
     pub(super) input: [usize; 3],
@@ -44,13 +44,21 @@ pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator
     })
 }
 
-impl<T: MatmulElement> Windows<'_, T> {
+impl Windows<'_> {
     /// Writes the columns of the places `from..from + count` to `to`, whose rows are `row_stride` apart.
     /// There is a row for each tap of each channel.
     ///
     /// # Safety
-    /// `to` is valid for writes of these rows.
-    pub(super) unsafe fn pack(&self, from: usize, count: usize, to: *mut T, row_stride: usize) {
+    /// The elements have the width of `W`, and `to` is valid for writes of these rows.
+    pub(super) unsafe fn pack<W: Copy + Default>(
+        &self,
+        from: usize,
+        count: usize,
+        to: *mut W,
+        row_stride: usize,
+    ) {
+        // SAFETY: the caller guarantees the width.
+        let source = unsafe { self.source.by_width::<W>() };
         let volume: usize = self.input.iter().product();
         let mut spans = Vec::with_capacity(self.taps.len());
         for run in runs(self.grid, from, count) {
@@ -60,7 +68,7 @@ impl<T: MatmulElement> Windows<'_, T> {
             // are written in order.
             let mut row = 0;
             for channel in self.channels.clone() {
-                let plane = &self.source[run.image * self.image_stride + channel * volume..][..volume];
+                let plane = &source[run.image * self.image_stride + channel * volume..][..volume];
                 for span in &spans {
                     // SAFETY: the run is inside the columns, and there is a row for each tap of each channel.
                     unsafe { self.pack_span(span, plane, to.add(row * row_stride + run.column), run.len) };
@@ -93,12 +101,16 @@ impl<T: MatmulElement> Windows<'_, T> {
     /// # Safety
     /// `to` is valid for writes of `len` elements, which are at least those of the span.
     #[inline(always)]
-    unsafe fn pack_span(&self, span: &Span, plane: &[T], to: *mut T, len: usize) {
+    unsafe fn pack_span<W: Copy + Default>(&self, span: &Span, plane: &[W], to: *mut W, len: usize) {
         let Span { start, end, from } = *span;
         // SAFETY: the caller guarantees the row. The slice has the elements that are read.
         unsafe {
-            for column in (0..start).chain(end..len) {
-                to.add(column).write(super::zero::<T>());
+            // Zeros outside of the input: the bits of a zero are 0 in any type.
+            for column in 0..start {
+                to.add(column).write(W::default());
+            }
+            for column in end..len {
+                to.add(column).write(W::default());
             }
             if start < end {
                 let source = &plane[from..from + (end - start - 1) * self.step[2] + 1];

@@ -5,8 +5,8 @@ use half::{bf16, f16};
 use super::element::{Accumulator, Operand};
 use super::foreign::{call, of_integers};
 use super::pack::pack;
-use super::product::{ForeignFn, Kernels, Kind, WriteFn};
-use super::rounded::write;
+use super::product::{AddFn, ForeignFn, Kernels, Kind, PackFn, WriteFn};
+use super::rounded::{add, write};
 
 /// A type of number that has products.
 pub(crate) trait MatmulElement: Operand {
@@ -57,7 +57,8 @@ const fn of_sums<T: MatmulElement + Accumulator>(
     multiply: ForeignFn,
 ) -> Kind {
     let (size, acc) = (size_of::<T>(), T::kind as fn() -> &'static Kind);
-    Kind { size, acc, is_acc: true, one: T::ONE_BITS, kernels, pack: pack::<T>, write: write::<T>, multiply }
+    let (pack, write, add) = (pack::<T> as PackFn, write::<T> as WriteFn, add::<T> as AddFn);
+    Kind { size, acc, is_acc: true, one: T::ONE_BITS, kernels, pack, write, add, multiply }
 }
 
 /// A half type, whose sums are `f32`.

@@ -57,12 +57,15 @@ mod threads;
 #[cfg(test)]
 mod tests;
 
+use crate::dtype::{DType, Element, Scalar};
+use half::{bf16, f16};
 use method::{Method, scale, serial};
-use product::{Matrix, Product, Results, Sums};
+use product::{Product, Results, Sums};
 
 pub(crate) use buffer::{Buffer, with_buffer};
 pub(crate) use element::{Accumulator, Operand};
 pub(crate) use kind::MatmulElement;
+pub(crate) use product::{Kind, Matrix};
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -176,46 +179,53 @@ unsafe fn on_this_thread(p: Product) {
     }
 }
 
-/// `C ← A B + beta C` on this thread alone, where C has the sums of the products, in contiguous rows.
+/// `C ← A B`, or, if it is to `add`, `C ← A B + C`, on this thread alone, where C has the sums of the
+/// products, in contiguous rows.
 ///
 /// # Safety
-/// The contract of [`gemm()`].
-pub(crate) unsafe fn gemm_sums<T: MatmulElement>(
+/// The contract of [`gemm()`], with A and B of this kind, and C of its sums.
+pub(crate) unsafe fn gemm_sums(
+    kind: &'static Kind,
     [m, k, n]: [usize; 3],
-    a: Mat<*const T>,
-    b: Mat<*const T>,
-    beta: T::Acc,
-    c: Mat<*mut T::Acc>,
+    a: Matrix,
+    b: Matrix,
+    add: bool,
+    c: Matrix,
 ) {
-    let (kind, one, size) = (T::kind(), T::Acc::ONE.bits(), size_of::<T::Acc>() as isize);
-    let [a, b, c] = [Matrix::of(a), Matrix::of(b), Matrix::of_mut(c)];
-    let p = Product { kind, m, k, n, alpha: one, a, b, beta: beta.bits(), c };
+    let p = Product { kind, m, k, n, alpha: kind.one, a, b, beta: if add { kind.one } else { 0 }, c };
     // SAFETY: the contract is the same. With no `k`, A and B are not read, so they may be of any type.
     unsafe {
-        if T::IS_ACC || k == 0 {
+        if kind.is_acc || k == 0 {
             on_this_thread(Product { kind: (kind.acc)(), ..p });
         } else if m > 0 && n > 0 {
-            debug_assert_eq!(c.col, size);
             Method::of(&p).run(&p, Sums { ptr: c.ptr, row: c.row, beta: p.beta });
         }
     }
 }
 
-/// Writes sums to C: `C ← sums + beta C` for `m` rows and `n` columns. The rows of `sums` are `width` apart,
-/// and are overwritten.
+/// Writes the sums of `m` rows and `n` columns to C. The rows of `sums` are `width` sums apart. They may be
+/// overwritten if they are of another type than C.
 ///
 /// # Safety
-/// The sums are valid for reads and writes, those of C for writes and, unless `beta` is 0, for reads.
-pub(crate) unsafe fn write_rounded<T: MatmulElement>(
-    sums: *mut T::Acc,
+/// The sums are valid for reads and writes, the elements of C, of this kind, for writes.
+pub(crate) unsafe fn write_sums(
+    kind: &'static Kind,
+    sums: *mut u8,
     width: usize,
     [m, n]: [usize; 2],
-    beta: T::Acc,
-    c: Mat<*mut T>,
+    c: Matrix,
 ) {
-    let (sums, beta, c) = (sums.cast(), beta.bits(), Matrix::of_mut(c));
     // SAFETY: the contract is the same.
-    unsafe { (T::kind().write)(&Results { sums, width, m, n, beta, c }) };
+    unsafe { (kind.write)(&Results { sums, width, m, n, beta: 0, c }) };
+}
+
+/// `to += sums` for `n` sums of products of this kind.
+///
+/// # Safety
+/// They are valid for reads, and `to` for writes.
+pub(crate) unsafe fn add_sums(kind: &'static Kind, sums: *const u8, n: usize, to: *mut u8) {
+    // SAFETY: the contract is the same.
+    unsafe { ((kind.acc)().add)(sums, n, to) };
 }
 
 /// Whether products of `bf16` are faster than those of `f32` on this CPU.
@@ -226,30 +236,70 @@ pub(crate) fn has_fast_bf16() -> bool {
     false
 }
 
-/// Whether the rows of a matrix at this distance evict each other from the cache of a core.
-pub(crate) fn rows_collide<T>(stride: usize) -> bool {
-    blocked::crowded((stride * size_of::<T>()) as isize)
+/// Whether the rows of a matrix at this distance in bytes evict each other from the cache of a core.
+pub(crate) fn rows_collide(stride: usize) -> bool {
+    blocked::crowded(stride as isize)
 }
 
-/// `batch` products like [`gemm()`]. The operands of number `i` are `offsets(i)` elements after `a`, `b` and
-/// `c`.
+/// The number of products, and where the operands of each are, in elements after `a`, `b` and `c`.
+pub(crate) type Batch<'a> = (usize, &'a (dyn Fn(usize) -> (isize, isize, isize) + Sync));
+
+/// A batch of products like [`gemm()`]: `C ← A B`, or, if it is to `add`, `C ← A B + C`.
 ///
 /// Threads share many products; few large products are cut into parts.
 ///
 /// # Safety
-/// The contract of [`gemm()`] for each product, and no two products share memory in C.
-pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
-    batch: usize,
-    offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
-    m: usize,
-    k: usize,
-    n: usize,
-    alpha: T::Acc,
-    a: Mat<*const T>,
-    b: Mat<*const T>,
-    beta: T::Acc,
-    c: Mat<*mut T>,
+/// The contract of [`gemm()`] for each product, of this kind, and no two products share memory in C.
+pub(crate) unsafe fn gemm_batched(
+    kind: &'static Kind,
+    (batch, offsets): Batch<'_>,
+    [m, k, n]: [usize; 3],
+    a: Matrix,
+    b: Matrix,
+    add: bool,
+    c: Matrix,
 ) {
+    let p = Product { kind, m, k, n, alpha: kind.one, a, b, beta: if add { kind.one } else { 0 }, c };
     // SAFETY: the contract is the same.
-    unsafe { threads::many(batch, offsets, &Product::of([m, k, n], alpha, a, b, beta, c)) }
+    unsafe { threads::many(batch, offsets, &p) }
+}
+
+/// [`gemm_batched`] of a dtype that is known at run time, with operands at addresses of bytes and strides in
+/// elements.
+///
+/// # Safety
+/// The contract of [`gemm_batched`]. The dtype has products.
+pub(crate) unsafe fn gemm_of(
+    dtype: DType,
+    (batch, offsets): Batch<'_>,
+    [m, k, n]: [usize; 3],
+    alpha: Scalar,
+    a: Mat<*const u8>,
+    b: Mat<*const u8>,
+    beta: Scalar,
+    c: Mat<*mut u8>,
+) {
+    let (kind, bits): (_, fn(Scalar) -> u64) = match dtype {
+        DType::F16 => (f16::kind(), |x| f32::from_scalar(x).bits()),
+        DType::BF16 => (bf16::kind(), |x| f32::from_scalar(x).bits()),
+        DType::F32 => (f32::kind(), |x| f32::from_scalar(x).bits()),
+        DType::F64 => (f64::kind(), |x| f64::from_scalar(x).bits()),
+        DType::I64 => (i64::kind(), |x| i64::from_scalar(x).bits()),
+        _ => unreachable!("the other integers are cast to i64"),
+    };
+    let matrix = |ptr: *mut u8, row: isize, col: isize| Matrix {
+        ptr,
+        row: row * kind.size as isize,
+        col: col * kind.size as isize,
+    };
+    let (alpha, beta) = (bits(alpha), bits(beta));
+    let [a, b] = [a, b].map(|x| matrix(x.ptr.cast_mut(), x.row_stride, x.col_stride));
+    let p = Product { kind, m, k, n, alpha, a, b, beta, c: matrix(c.ptr, c.row_stride, c.col_stride) };
+    // SAFETY: the contract is the same.
+    unsafe {
+        match batch {
+            1 => threads::one(&p.moved(offsets(0))),
+            _ => threads::many(batch, offsets, &p),
+        }
+    }
 }

@@ -8,13 +8,18 @@ use super::Mat;
 
 /// A matrix in memory. Element (i, j) is at `ptr + i * row + j * col`, in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix {
-    pub(super) ptr: *mut u8,
-    pub(super) row: isize,
-    pub(super) col: isize,
+pub(crate) struct Matrix {
+    pub(crate) ptr: *mut u8,
+    pub(crate) row: isize,
+    pub(crate) col: isize,
 }
 
 impl Matrix {
+    /// The matrix of contiguous rows of elements of `size` bytes, whose starts are `width` elements apart.
+    pub(crate) fn rows(ptr: *mut u8, width: usize, size: usize) -> Matrix {
+        Matrix { ptr, row: (width * size) as isize, col: size as isize }
+    }
+
     /// The matrix with these strides in elements.
     pub(super) fn of<T>(mat: Mat<*const T>) -> Matrix {
         let size = size_of::<T>() as isize;
@@ -32,7 +37,7 @@ impl Matrix {
     }
 
     /// The transposed matrix, on the same memory.
-    pub(super) fn t(self) -> Matrix {
+    pub(crate) fn t(self) -> Matrix {
         Matrix { ptr: self.ptr, row: self.col, col: self.row }
     }
 }
@@ -123,7 +128,7 @@ pub(super) struct Sums {
 /// A type of number.
 pub(crate) struct Kind {
     /// The bytes of a number.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// The type of its sums.
     pub(super) acc: fn() -> &'static Kind,
     /// Whether that is the same type.
@@ -136,14 +141,26 @@ pub(crate) struct Kind {
     pub(super) pack: PackFn,
     /// Writes sums to C.
     pub(super) write: WriteFn,
+    /// For accumulators, `to += from` for `n` of them.
+    pub(super) add: AddFn,
     /// For accumulators, a product of another library, for processors without kernels.
     pub(super) multiply: ForeignFn,
 }
 
 impl Kind {
     /// The bytes of a sum.
-    pub(super) fn acc_size(&self) -> usize {
+    pub(crate) fn acc_size(&self) -> usize {
         (self.acc)().size
+    }
+
+    /// The numbers of a slice as accumulators, which have at most eight bytes.
+    pub(crate) fn widened(&self, x: &[u8]) -> Vec<u64> {
+        let n = x.len() / self.size;
+        let mut wide = vec![0; n];
+        let x = Matrix::rows(x.as_ptr().cast_mut(), n, self.size);
+        // SAFETY: there are `n` numbers, and room for as many.
+        unsafe { self.copy_rows(x, 1, n, wide.as_mut_ptr().cast()) };
+        wide
     }
 
     /// Copies a matrix to contiguous rows of accumulators.
@@ -262,6 +279,12 @@ pub(super) struct Results {
 /// # Safety
 /// The sums are valid for reads and writes, the elements of C for writes and, unless `beta` is 0, for reads.
 pub(super) type WriteFn = unsafe fn(&Results);
+
+/// Adds `n` accumulators to others.
+///
+/// # Safety
+/// They are valid for reads, and `to` for writes.
+pub(super) type AddFn = unsafe fn(from: *const u8, n: usize, to: *mut u8);
 
 /// A product with few rows of A, which are contiguous, as are the rows or the columns of B and the rows of C.
 /// All are accumulators; strides are in bytes.

@@ -55,6 +55,15 @@ impl<T: Operand> Vectorized for Rounding<'_, T> {
     }
 }
 
+/// Adds accumulators. The contract is that of [`AddFn`](super::product::AddFn).
+pub(super) unsafe fn add<T: Accumulator>(from: *const u8, n: usize, to: *mut u8) {
+    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+    for i in 0..n {
+        // SAFETY: the caller guarantees the numbers.
+        unsafe { to.add(i).write((*to.add(i)).add(*from.add(i))) };
+    }
+}
+
 /// `c ← alpha sum + beta c`, with the scalars of a strip.
 ///
 /// # Safety

@@ -488,7 +488,8 @@ fn batches<T: Number>() {
             let mut c = start.clone();
             // SAFETY: as above.
             pool(threads).install(|| unsafe {
-                gemm_batched(batch, &offsets, m, k, n, alpha, a.mat(), b.mat(), beta, c.mat_mut());
+                let p = Product::of([m, k, n], alpha, a.mat(), b.mat(), beta, c.mat_mut());
+                threads::many(batch, &offsets, &p);
             });
             let same = c.memory.iter().zip(&one_by_one.memory).all(|(x, y)| x.same(*y));
             assert!(same, "batch {batch} m {m} k {k} n {n}, {threads} threads");

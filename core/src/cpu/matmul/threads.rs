@@ -7,7 +7,7 @@
 use super::gram::gram;
 use super::matvec::TOGETHER;
 use super::method::{Method, scale, serial};
-use super::product::{Matrix, Product, Results, Sums};
+use super::product::{Product, Results, Sums};
 use crate::cpu::threads::{each, each_part, parallel};
 
 /// The cost from which a product is worth handing to another thread, which takes several microseconds, in
@@ -143,10 +143,8 @@ unsafe fn long(p: &Product, threaded: bool) {
     let (width, m, n) = (p.n, p.m, p.n);
     // SAFETY: these are the sums of C.
     unsafe {
-        let c = Matrix { ptr: total, row, col: acc.size as isize };
-        for others in others.chunks_mut(len) {
-            let sums = others.as_mut_ptr().cast();
-            (acc.write)(&Results { sums, width, m, n, beta: acc.one, c });
+        for others in others.chunks(len) {
+            (acc.add)(others.as_ptr().cast(), len, total);
         }
         (p.kind.write)(&Results { sums: total, width, m, n, beta: p.beta, c: p.c });
     }
