@@ -355,7 +355,7 @@ impl NamedTensor {
     pub(crate) fn overwrite(&mut self, write: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         self.make_writable()?;
         let nbytes = self.nbytes();
-        // SAFETY: unique and contiguous, and every pattern of bits is a number; those of `bool` are mended below.
+        // SAFETY: unique and contiguous, and every pattern of bits is a number; a `bool` is mended below.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr_mut(), nbytes) };
         let done = write(bytes);
         if self.dtype == DType::Bool {

@@ -133,19 +133,24 @@ impl Collate for Tensor {
     }
 }
 
-/// Implements `Collate` for numbers.
-macro_rules! numbers {
-    ($($number:ty),*) => {$(
-        impl Collate for $number {
-            type Batch = Tensor;
+/// Implements `Collate`. `collate!(String => Vec<Self>, |samples, _how| Ok(samples))` collates strings to a
+/// list.
+macro_rules! collate {
+    ($($sample:ty),* => $batch:ty, |$samples:ident, $how:ident| $collated:expr) => {$(
+        impl Collate for $sample {
+            type Batch = $batch;
 
-            fn collate(samples: Vec<$number>, how: &Collation<'_>) -> Result<Tensor> {
-                Tensor::from_slice(&samples, [(how.batch_dim(), samples.len())])
+            fn collate($samples: Vec<Self>, $how: &Collation<'_>) -> Result<$batch> {
+                $collated
             }
         }
     )*};
 }
-numbers!(bool, u8, i8, i16, i32, i64, f32, f64);
+collate!(bool, u8, i8, i16, i32, i64, f32, f64 => Tensor, |samples, how| {
+    Tensor::from_slice(&samples, [(how.batch_dim(), samples.len())])
+});
+// No tensor can hold these.
+collate!(String, &'static str, PathBuf => Vec<Self>, |samples, _how| Ok(samples));
 
 impl Collate for usize {
     type Batch = Tensor;
@@ -160,20 +165,6 @@ impl Collate for usize {
         i64::collate(samples.iter().enumerate().map(signed).collect::<Result<_>>()?, how)
     }
 }
-
-/// Implements `Collate` for what no tensor can hold.
-macro_rules! lists {
-    ($($item:ty),*) => {$(
-        impl Collate for $item {
-            type Batch = Vec<$item>;
-
-            fn collate(samples: Vec<$item>, _: &Collation<'_>) -> Result<Vec<$item>> {
-                Ok(samples)
-            }
-        }
-    )*};
-}
-lists!(String, &'static str, PathBuf);
 
 /// Implements `Collate` for a tuple. `tuple!(A a 0, B b 1)` collates the first elements as `A`s and the
 /// second ones as `B`s; an error says at which position of the tuple it is.

@@ -219,18 +219,11 @@ impl sealed::List for Tensor {
     }
 }
 
-/// `Tensor`, once for each name.
-macro_rules! same {
-    ($name:ident) => {
-        Tensor
-    };
-}
-
-/// Implements `Tensors` for tuples. `tuples!(2: a b)` is for pairs.
+/// Implements `Tensors` for tuples. `tuples!(2: a Tensor, b Tensor)` is for pairs.
 macro_rules! tuples {
-    ($($count:literal: $($name:ident)*;)*) => {$(
-        impl Tensors for ($(same!($name),)*) {}
-        impl sealed::List for ($(same!($name),)*) {
+    ($($count:literal: $($name:ident $Tensor:ident),*;)*) => {$(
+        impl Tensors for ($($Tensor,)*) {}
+        impl sealed::List for ($($Tensor,)*) {
             fn into_list(self) -> Vec<Tensor> {
                 let ($($name,)*) = self;
                 vec![$($name),*]
@@ -244,8 +237,8 @@ macro_rules! tuples {
     )*};
 }
 tuples! {
-    1: a;
-    2: a b;
-    3: a b c;
-    4: a b c d;
+    1: a Tensor;
+    2: a Tensor, b Tensor;
+    3: a Tensor, b Tensor, c Tensor;
+    4: a Tensor, b Tensor, c Tensor, d Tensor;
 }

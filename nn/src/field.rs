@@ -10,8 +10,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A type that can be a field of a [`Module`](crate::Module): a parameter, a buffer, a flag, another module, a list of
-/// these, or plain data.
+/// A type that can be a field of a [`Module`](crate::Module): a parameter, a buffer, a flag, another module,
+/// a list of these, or plain data.
 ///
 /// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
 /// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), names and shapes of

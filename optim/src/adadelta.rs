@@ -39,7 +39,7 @@ optimizer! {
     AdadeltaOptions {
         /// A factor of each step.
         lr: f64 = 1.0 in 0.0.. => "learning rate",
-        /// How much of the averages is kept from step to step.
+        /// The share of the averages that is kept from step to step.
         rho: f64 = 0.9 in 0.0..=1.0,
         /// Added under both roots.
         eps: f64 = 1e-6 in 0.0.. => "epsilon value",

@@ -38,11 +38,11 @@ optimizer! {
     AdagradOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-2 in 0.0.. => "learning rate",
-        /// How fast the learning rate falls.
+        /// The decay of the learning rate.
         lr_decay: f64 = 0.0 in 0.0..,
         /// Added to the gradient, times the parameter: an L2 penalty.
         weight_decay: f64 = 0.0 in 0.0..,
-        /// What the sums start with.
+        /// The initial value of the sums.
         initial_accumulator_value: f64 = 0.0 in 0.0..,
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-10 in 0.0.. => "epsilon value",

@@ -43,7 +43,7 @@ optimizer! {
     AdamOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3 in 0.0.. => "learning rate",
-        /// How much of the averages of the gradient and of its square is kept from step to step.
+        /// The shares of the averages of the gradient and of its square that are kept from step to step.
         betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",
@@ -111,11 +111,11 @@ optimizer! {
     AdamWOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3 in 0.0.. => "learning rate",
-        /// How much of the averages of the gradient and of its square is kept from step to step.
+        /// The shares of the averages of the gradient and of its square that are kept from step to step.
         betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",
-        /// How much the parameter shrinks in each step, times `lr`.
+        /// The share by which the parameter shrinks in each step, times `lr`.
         weight_decay: f64 = 1e-2 in 0.0..,
         /// Whether the denominator never shrinks.
         amsgrad: bool = false,

@@ -39,7 +39,7 @@ optimizer! {
     AdamaxOptions {
         /// The learning rate, per step.
         lr: f64 = 2e-3 in 0.0.. => "learning rate",
-        /// How much of the average of the gradient and of the maximum is kept from step to step.
+        /// The shares of the average of the gradient and of the maximum that are kept from step to step.
         betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the magnitude of the gradient, so that the denominator is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",

@@ -46,7 +46,8 @@ optimizer! {
     AsgdOptions {
         /// The learning rate of the first step.
         lr: f64 = 1e-2 in 0.0.. => "learning rate",
-        /// How fast the learning rate falls, and how much the parameter shrinks, times the learning rate.
+        /// The decay of the learning rate, and the share by which the parameter shrinks, times the learning
+        /// rate.
         lambd: f64 = 1e-4 in 0.0..,
         /// The power with which the learning rate falls.
         alpha: f64 = 0.75 in 0.0..,

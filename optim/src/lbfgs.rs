@@ -29,8 +29,8 @@ optimizer! {
     /// param += t · d
     /// ```
     ///
-    /// where `t` is `lr`, in the first iteration `min(1, 1 / ‖g‖₁) · lr`, or what the line search finds from
-    /// there. A pair with `s·y ≤ 1e-10` is left out.
+    /// where `t` is `lr`, in the first iteration `min(1, 1 / ‖g‖₁) · lr`, or what the line search finds
+    /// from there. A pair with `s·y ≤ 1e-10` is left out.
     ///
     /// All parameters are in one group: [`Builder::group`](crate::Builder::group),
     /// [`group_matching`](crate::Builder::group_matching) and [`add_group`](Self::add_group) are errors. If
@@ -77,7 +77,7 @@ optimizer! {
         tolerance_change: f64 = 1e-9 in ..,
         /// The number of differences that are kept.
         history_size: usize = 100,
-        /// How the length of a step is found; `None` for `lr`.
+        /// The search for the length of a step; `None` for `lr`.
         line_search_fn: Option<LineSearch> = None,
         /// Whether to ascend.
         maximize: bool = false,
@@ -121,7 +121,7 @@ optimizer! {
     }
 }
 
-/// How [`Lbfgs`] finds the length of a step.
+/// The method by which [`Lbfgs`] finds the length of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineSearch {
@@ -182,7 +182,7 @@ fn values(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>
     Ok(values)
 }
 
-/// What is known from earlier iterations.
+/// The results of earlier iterations.
 ///
 /// A direction is a sum of the gradient and of the vectors of all pairs, whose factors depend on products of
 /// these alone. So an iteration reads the pairs twice: for their products with the gradient and the new pair,

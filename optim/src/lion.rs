@@ -39,9 +39,9 @@ optimizer! {
     LionOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-4 in 0.0.. => "learning rate",
-        /// How much of the momentum is in the step, and how much is kept from step to step.
+        /// The shares of the momentum in the step, and of what is kept of it from step to step.
         betas: (f64, f64) = (0.9, 0.99) in 0.0..1.0 => "beta parameter at index {index}",
-        /// How much the parameter shrinks in each step, times `lr`.
+        /// The share by which the parameter shrinks in each step, times `lr`.
         weight_decay: f64 = 0.0 in 0.0..,
         /// Whether to ascend.
         maximize: bool = false,

@@ -53,9 +53,9 @@ optimizer! {
     MuonOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3 in 0.0.. => "Learning rate should be >= 0 but is: {}",
-        /// How much the parameter shrinks in each step, times `lr`.
+        /// The share by which the parameter shrinks in each step, times `lr`.
         weight_decay: f64 = 0.1 in 0.0.. => "weight decay should be >= 0 but is: {}",
-        /// How much of the momentum buffer is kept from step to step.
+        /// The share of the momentum buffer that is kept from step to step.
         momentum: f64 = 0.95 in 0.0.. => "momentum should be >= 0 but is: {}",
         /// Whether to use Nesterov's form, which looks ahead along the momentum.
         nesterov: bool = true,
@@ -65,7 +65,7 @@ optimizer! {
         eps: f64 = 1e-7 in .. => "epsilon value",
         /// The number of iterations, less than 100.
         ns_steps: usize = 5 in ..100 => "Number of steps must be less than 100 for computational efficiency, not {}",
-        /// How the sizes of a parameter change its learning rate. `None` is [`AdjustLr::Original`].
+        /// The adjustment of the learning rate to the sizes of a parameter. `None` is [`AdjustLr::Original`].
         adjust_lr_fn: Option<AdjustLr> = None,
     }
 
@@ -102,7 +102,7 @@ optimizer! {
             update_tensors(&Elementwise::new(AlongFormula, numbers), param, &along, [])
         }
 
-        /// One matrix after the other, since products use all threads.
+        /// Steps one matrix after the other, since products use all threads.
         fn step(step: &mut OptimizerStep<'_, MuonOptions>) -> Result<()> {
             step.each(|method, own| method.update(own))
         }

@@ -19,7 +19,8 @@ optimizer! {
     /// exp_avg    = β₁ · exp_avg    + (1 - β₁) · d
     /// exp_avg_sq = β₂ · exp_avg_sq + (1 - β₂) · d²
     /// μₜ         = β₁ · (1 - ½ · 0.96^(t · momentum_decay))
-    /// step       = (1 - μₜ) · d / (1 - μ₁ ⋯ μₜ) + μₜ₊₁ · exp_avg / (1 - μ₁ ⋯ μₜ₊₁)
+    /// step       = (1 - μₜ) · d / (1 - μ₁ ⋯ μₜ)
+    ///              + μₜ₊₁ · exp_avg / (1 - μ₁ ⋯ μₜ₊₁)
     /// param     -= lr · step / (√(exp_avg_sq / (1 - β₂ᵗ)) + eps)
     /// ```
     ///
@@ -46,13 +47,13 @@ optimizer! {
     NAdamOptions {
         /// The learning rate, per step.
         lr: f64 = 2e-3 in 0.0.. => "learning rate",
-        /// How much of the averages of the gradient and of its square is kept from step to step.
+        /// The shares of the averages of the gradient and of its square that are kept from step to step.
         betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
         weight_decay: f64 = 0.0 in 0.0..,
-        /// How fast the momentum approaches `β₁`.
+        /// The rate at which the momentum approaches `β₁`.
         momentum_decay: f64 = 4e-3 in 0.0..,
         /// Whether `weight_decay` is that of [`AdamW`](crate::AdamW).
         decoupled_weight_decay: bool = false,

@@ -24,8 +24,8 @@ optimizer! {
     /// ```
     ///
     /// While `ρₜ ≤ 5`, which takes the first 5 steps with the default `β₂`, the last line is
-    /// `param -= lr · exp_avg / (1 - β₁ᵗ)`. With `decoupled_weight_decay`, `d = g` and the parameter is first
-    /// multiplied by `1 - lr · weight_decay`.
+    /// `param -= lr · exp_avg / (1 - β₁ᵗ)`. With `decoupled_weight_decay`, `d = g` and the parameter is
+    /// first multiplied by `1 - lr · weight_decay`.
     ///
     /// # Source
     /// Liu et al., *On the Variance of the Adaptive Learning Rate and Beyond* (arXiv:1908.03265), algorithm
@@ -47,7 +47,7 @@ optimizer! {
     RAdamOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3 in 0.0.. => "learning rate",
-        /// How much of the averages of the gradient and of its square is kept from step to step.
+        /// The shares of the averages of the gradient and of its square that are kept from step to step.
         betas: (f64, f64) = (0.9, 0.999) in 0.0..1.0 => "beta parameter at index {index}",
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",

@@ -47,13 +47,13 @@ optimizer! {
     RmsPropOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-2 in 0.0.. => "learning rate",
-        /// How much of the averages is kept from step to step.
+        /// The share of the averages that is kept from step to step.
         alpha: f64 = 0.99 in 0.0..,
         /// Added to the denominator, so that it is not 0.
         eps: f64 = 1e-8 in 0.0.. => "epsilon value",
         /// Added to the gradient, times the parameter: an L2 penalty.
         weight_decay: f64 = 0.0 in 0.0..,
-        /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
+        /// The share of the momentum buffer that is kept from step to step; 0 for no momentum.
         momentum: f64 = 0.0 in 0.0..,
         /// Whether to divide by the standard deviation of the gradient.
         centered: bool = false,

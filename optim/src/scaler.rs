@@ -68,7 +68,7 @@ pub struct GradScaler {
     seen: HashMap<usize, Seen>,
 }
 
-/// What happened to a parameter since the last update.
+/// The events of a parameter since the last update.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     is_finite: bool,
@@ -83,10 +83,10 @@ schedule! {
         new()
         /// The first scale.
         init_scale: f64 = 65536.0,
-        /// What the scale is multiplied by after `growth_interval` good steps.
+        /// The factor of the scale after `growth_interval` good steps.
         growth_factor: f64 = 2.0 in (Bound::Excluded(1.0), Bound::Included(f64::MAX))
             => "The growth factor must be > 1.0 and finite, got {}.",
-        /// What the scale is multiplied by after a skipped step.
+        /// The factor of the scale after a skipped step.
         backoff_factor: f64 = 0.5 in (Bound::Excluded(0.0), Bound::Excluded(1.0))
             => "The backoff factor must be between 0.0 and 1.0, got {}.",
         /// The number of good steps in a row after which the scale grows.

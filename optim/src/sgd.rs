@@ -40,9 +40,9 @@ optimizer! {
     SgdOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3 in 0.0.. => "learning rate",
-        /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
+        /// The share of the momentum buffer that is kept from step to step; 0 for no momentum.
         momentum: f64 = 0.0 in 0.0..,
-        /// How much of the gradient does not enter the momentum buffer.
+        /// The share of the gradient that does not enter the momentum buffer.
         dampening: f64 = 0.0 in f64::MIN..=f64::MAX,
         /// Added to the gradient, times the parameter: an L2 penalty.
         weight_decay: f64 = 0.0 in 0.0..,

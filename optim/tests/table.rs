@@ -14,8 +14,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Options with a step of about 0.05. The forms of an optimizer keep different tensors.
     pub(crate) forms: Vec<Json>,
-    /// Options with which it minimizes `Σ cᵢ (xᵢ - 1)² / 2`, with `c` from 1 to 1000, the number of steps,
-    /// and the largest loss after them. The first steps of RAdam are too long for this.
+    /// Options with which it minimizes `Σ cᵢ (xᵢ - 1)² / 2`, with `c` from 1 to 1000, the number of
+    /// steps, and the largest loss after them. The first steps of RAdam are too long for this.
     pub(crate) minimizes: Option<(Json, usize, f64)>,
     /// Its formula by hand; L-BFGS is compared with PyTorch alone.
     pub(crate) formula: Option<Formula>,

@@ -142,7 +142,7 @@ fn standardize_gradients(
 }
 
 /// With `x̂` the normalized input and `h` the gradient times the weight, the gradient of the input is
-/// `rstd (h - mean(h) - x̂ mean(h x̂))`. That of the weight is `Σ g x̂` over the other dims, and that of the
+/// `rstd (h - mean(h) - x̂ mean(h x̂))`. That of the weight is `Σ g x̂` over the other dims, that of the
 /// bias `Σ g`. Like the kernel, it computes half types in `f32`.
 fn layer_norm_gradients(
     g: &Tensor,

@@ -38,8 +38,9 @@
 //! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a
 //! tensor that requires one.
 //!
-//! Functions over different numbers of dims share a row: `conv1d`, then the doc and the name of `conv2d`, and so
-//! on. They call `kernels::conv`, whose first argument is the name and the number of dims, `("conv2d", 2)`.
+//! Functions over different numbers of dims share a row: `conv1d`, then the doc and the name of `conv2d`, and
+//! so on. They call `kernels::conv`, whose first argument is the name and the number of dims,
+//! `("conv2d", 2)`.
 //!
 //! A function can have layers: `layer SoftMarginLoss`. An option in the parentheses is an argument of the
 //! layer's `new`; with `= value` it is fixed, and with `if CHECK`, `new` calls `CHECK(layer, name, value)?`.
@@ -52,7 +53,7 @@ use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
 use syn::{AttrStyle, Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
 
-/// One op.
+/// An op.
 #[derive(Clone)]
 pub(crate) struct Row {
     /// The lines of the doc comment, as attributes.
@@ -86,7 +87,7 @@ pub(crate) struct Tensor {
     pub(crate) exact: bool,
 }
 
-/// What can be passed for a tensor.
+/// The kinds of tensors that can be passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TensorKind {
     /// `x`: a tensor; in an elementwise op also a number, unless it is the first.
@@ -152,7 +153,7 @@ pub(crate) struct Outputs {
     pub(crate) kept: Vec<Ident>,
 }
 
-/// How outputs are returned.
+/// The form in which outputs are returned.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     One,

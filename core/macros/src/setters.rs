@@ -1,4 +1,5 @@
-//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct, and the setters of builders.
+//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct, and the setters of
+//! builders.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -16,7 +16,7 @@ const COLUMNS: usize = 32;
 /// digits, and a wider copy of the result costs next to nothing.
 const MANY: usize = 32;
 
-/// How a new element is combined with the existing one.
+/// The combination of a new element with the existing one.
 #[derive(Clone, Copy)]
 pub(crate) enum Combine {
     Set,
@@ -115,7 +115,7 @@ fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
     })
 }
 
-/// Where the elements of `x` go in `y`.
+/// The positions in `y` of the elements of `x`.
 #[derive(Clone, Copy)]
 pub(crate) enum Positions<'a> {
     /// `x[o, j, i]` goes to `y[o, positions[o, j, i], i]`.
@@ -154,8 +154,8 @@ pub(crate) fn add_floats<T: Element>(x: &[T], sizes: [usize; 3], positions: Posi
     }
 }
 
-/// Combines each element of `x` with the element of `y` at its position, in the order of `j`. One loop for all
-/// ways, which are rare but for sums.
+/// Combines each element of `x` with the element of `y` at its position, in the order of `j`. One loop for
+/// all ways, which are rare but for sums.
 pub(crate) fn combine<T: Element>(
     how: Combine,
     x: &[T],

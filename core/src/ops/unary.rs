@@ -3,8 +3,8 @@
 //! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers (as
 //! `i64`), `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default
 //! float; otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and
-//! `before` a function that checks the inputs before the op runs. `plain` and `scalar` are for rare functions,
-//! whose loops are not compiled for all sets of vectors.
+//! `before` a function that checks the inputs before the op runs. `plain` and `scalar` are for rare
+//! functions, whose loops are not compiled for all sets of vectors.
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
@@ -164,8 +164,8 @@ ops! { unary;
         float: x.maximum(if eps < T::ZERO { T::NEG_INFINITY } else { eps })
             .minimum(if eps < T::ZERO { T::INFINITY } else { T::ONE - eps }).logit()
     }
-    /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over `k ≥ 0`;
-    /// `digamma` itself for 0.
+    /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over
+    /// `k ≥ 0`; `digamma` itself for 0.
     polygamma polygamma_ (x; n: usize) scalar { float: x.polygamma(n.to_f64() as u32) }
     /// `x` for `x > 0`, else `alpha (e^x - 1)`.
     elu elu_ (x; alpha: f64 = 1.0) { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }

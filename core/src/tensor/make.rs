@@ -218,8 +218,8 @@ impl Unwritten {
         self.try_write_moved(|y| Ok(kernel(x, y)))
     }
 
-    /// Same as [`write_moved`](Self::write_moved), for a kernel that can fail. It takes the elements from tensors
-    /// of this dtype.
+    /// Same as [`write_moved`](Self::write_moved), for a kernel that can fail. It takes the elements from
+    /// tensors of this dtype.
     ///
     /// # Errors
     /// Those of the kernel.

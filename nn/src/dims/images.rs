@@ -1,4 +1,4 @@
-//! Where the channels and the dims that a window slides along are in a tensor.
+//! The positions in a tensor of the channels and of the dims along which a window slides.
 
 use super::Order;
 use namegrad_autograd::Tensor;

@@ -1,8 +1,8 @@
-//! Where the dims that a layer needs are in an input: by name, or by position where either has no name. Errors name
-//! the layer, its path and its dims.
+//! Where the dims that a layer needs are in an input: by name, or by position where either has no name.
+//! Errors name the layer, its path and its dims.
 //!
-//! `mod.rs` finds single dims, `images` channels and the dims that windows slide along, `steps` time, features and
-//! batch of recurrent layers, `sequences` those of attention.
+//! `mod.rs` finds single dims, `images` channels and the dims that windows slide along, `steps` time,
+//! features and batch of recurrent layers, `sequences` those of attention.
 
 pub(crate) mod images;
 pub(crate) mod sequences;
@@ -43,8 +43,8 @@ impl Finder<'_> {
         called(self.path, &(self.dims)())
     }
 
-    /// The position in `x` of a dim of the layer, with its size and, if names are strict, its name. If the layer or
-    /// `x` has no name for it, it is at `position`.
+    /// The position in `x` of a dim of the layer, with its size and, if names are strict, its name. If the
+    /// layer or `x` has no name for it, it is at `position`.
     #[track_caller]
     pub(crate) fn place(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
         let place = self.find(x, dim, position)?;
@@ -130,7 +130,7 @@ pub(crate) fn dim_of(x: &Tensor, dim: usize) -> String {
     x.name(dim).map_or(format!("dim {dim}"), |name| format!("the dim '{name}'"))
 }
 
-/// How errors refer to a dim with this name.
+/// The words of errors for a dim with this name.
 pub(crate) fn unnamed_or(name: Option<Name>) -> String {
     name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
 }

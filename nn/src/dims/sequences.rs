@@ -90,7 +90,7 @@ impl Places {
     }
 }
 
-/// What is needed to find the dims of queries, keys and values.
+/// The names and sizes by which the dims of queries, keys and values are found.
 #[derive(Clone, Copy)]
 pub(crate) struct Sequences<'a> {
     pub(crate) of: Finder<'a>,

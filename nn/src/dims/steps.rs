@@ -1,5 +1,5 @@
-//! Where the steps, the features and the batch dims are in the input of a recurrent layer, and the dims of
-//! its results.
+//! The positions of the steps, the features and the batch dims in the input of a recurrent layer, and the
+//! dims of its results.
 
 use super::{Finder, Named, Order, dim_of, permuted};
 use namegrad_autograd::Tensor;

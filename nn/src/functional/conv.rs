@@ -179,8 +179,8 @@ mod kernels {
     }
 }
 
-/// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result have
-/// the names of these dims of the weight.
+/// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result
+/// have the names of these dims of the weight.
 #[track_caller]
 fn layout(
     op: &'static str,
@@ -196,8 +196,8 @@ fn layout(
     Layout::find(op, x, Some(weight), wanted)
 }
 
-/// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what `F::conv2d`
-/// and the layer `Conv2d` call when they have found the dims.
+/// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what
+/// `F::conv2d` and the layer `Conv2d` call when they have found the dims.
 #[track_caller]
 pub(crate) fn convolved(
     layout: &Layout,

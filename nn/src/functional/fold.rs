@@ -142,7 +142,7 @@ mod kernels {
     }
 }
 
-/// How windows lie on an image.
+/// The positions of windows on an image.
 struct Grid {
     kernel: [usize; 2],
     dilation: [usize; 2],

@@ -21,7 +21,7 @@ use padding::with_constant;
 use resize::{Interpolate, resized};
 use std::panic::Location;
 
-/// What [`pad`] puts outside of a tensor.
+/// The values that [`pad`] puts around a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PadMode {
     /// A number.
@@ -41,13 +41,13 @@ plain! {
     ]
 }
 
-/// How [`interpolate`] makes the elements of a larger or smaller image.
+/// The method by which [`interpolate`] makes the elements of a larger or smaller image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterpolateMode {
-    /// Of the element at the rounded-down position.
+    /// The value of the element at the rounded-down position.
     #[default]
     Nearest,
-    /// Of the nearest element.
+    /// The value of the nearest element.
     NearestExact,
     /// Linearly, over one dim.
     Linear,
@@ -57,7 +57,7 @@ pub enum InterpolateMode {
     Bicubic,
     /// Linearly, over three dims.
     Trilinear,
-    /// As the mean of an area.
+    /// The mean of an area.
     Area,
 }
 plain! {
@@ -68,13 +68,13 @@ plain! {
     ]
 }
 
-/// How [`grid_sample`] makes an element between elements.
+/// The method by which [`grid_sample`] interpolates between elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleMode {
     /// Linearly of those beside it, over two dims or three.
     #[default]
     Bilinear,
-    /// Of the nearest one.
+    /// The value of the nearest element.
     Nearest,
     /// With cubic polynomials, over two dims.
     Bicubic,

@@ -117,7 +117,8 @@ functional! { pool;
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names";
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
-    /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size that the dim has.
+    /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
+    /// the dim.
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
     ///
@@ -295,7 +296,7 @@ mod kernels {
         avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
     }
 
-    /// As many windows along each of the dims as `output_size` says.
+    /// The windows that give a result of `output_size` along each of the dims.
     #[track_caller]
     fn adaptive(of: Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
         let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
@@ -395,7 +396,7 @@ mod kernels {
         })
     }
 
-    /// One number for each of the dims.
+    /// A number for each of the dims.
     #[track_caller]
     fn each((op, dims): Of, x: &Tensor, name: &str, extents: Extents) -> Result<Extents> {
         let numbers = extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]))?;

@@ -57,7 +57,7 @@ pub struct AdaptiveLogSoftmaxWithLoss {
     input: Named,
     #[module(skip)]
     classes: Named,
-    /// Where the clusters begin and end, from 0 to the number of classes.
+    /// The ends of the clusters, from 0 to the number of classes.
     #[module(skip)]
     ends: Vec<usize>,
     path: ModulePath,

@@ -19,7 +19,7 @@ use padding::padded;
 use settings::{Settings, parameters};
 use std::panic::Location;
 
-/// What a convolution takes for the elements outside of its input.
+/// The elements that a convolution sees outside of its input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaddingMode {
     /// Zeros.
@@ -237,7 +237,7 @@ impl<const N: usize> ConvBuilder<N> {
         self
     }
 
-    /// What these elements are; by default zeros.
+    /// Sets the elements around the input; by default they are zeros.
     pub fn padding_mode(mut self, mode: PaddingMode) -> Self {
         if let Ok(settings) = &mut self.settings {
             settings.mode = mode;

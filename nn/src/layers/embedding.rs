@@ -15,7 +15,7 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, NewDim, Result, Shape, default
 use namegrad_macros::Setters;
 use std::borrow::Cow;
 
-/// What both layers have besides their weight.
+/// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(EmbeddingBuilder, EmbeddingBagBuilder), at = table, fallible)]
 struct Table {
@@ -28,7 +28,7 @@ struct Table {
     /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
     #[setters(some)]
     max_norm: Option<f64>,
-    /// Which norm `max_norm` limits; the default is 2.
+    /// The norm that `max_norm` limits; the default is 2.
     norm_type: f64,
     /// Whether the gradient of a row is divided by the number of its indices; the default is `false`.
     scale_grad_by_freq: bool,
@@ -238,7 +238,7 @@ pub struct EmbeddingBag {
 pub struct EmbeddingBagBuilder {
     #[setters(skip)]
     table: Result<Table>,
-    /// How the rows of a bag are combined; the default is their mean.
+    /// The reduction of the rows of a bag; the default is their mean.
     mode: BagMode,
     #[setters(skip)]
     items: Option<Dim>,

@@ -12,7 +12,7 @@ use namegrad_core::names::Name;
 use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result};
 use namegrad_macros::Setters;
 
-/// How windows lie on an image.
+/// The positions of windows on an image.
 #[derive(Clone, Copy, Debug, Setters)]
 #[setters(of(UnfoldBuilder, FoldBuilder), at = windows, fallible)]
 struct Windows {
@@ -24,8 +24,8 @@ struct Windows {
     /// The zeros around the image that windows also have; the default is 0.
     #[setters(into)]
     padding: Extents,
-    /// The step from one window to the next; the default is 1. One number for both dims or a list of two, as for
-    /// all such options.
+    /// The step from one window to the next; the default is 1. One number for both dims or a list of two, as
+    /// for all such options.
     #[setters(into)]
     stride: Extents,
 }

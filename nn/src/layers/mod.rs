@@ -171,7 +171,7 @@ fn read_any(parameter: Option<&Parameter>, layer: &'static str, path: &ModulePat
     }
 }
 
-/// How errors refer to a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path,
+/// The words of errors for a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path,
 /// `the layer (in=3 -> out=2)`.
 pub(crate) fn called(path: &ModulePath, about: &str) -> String {
     match path.get().filter(|path| !path.is_empty()) {

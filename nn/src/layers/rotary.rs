@@ -62,7 +62,7 @@ pub struct RotaryEmbeddingBuilder {
     width: Result<Named>,
     #[setters(skip)]
     seq: Result<Seq>,
-    /// What the angles fall by, from 1 to almost `1 / base` per position; the default is 10,000.
+    /// The base by which the angles fall, from 1 to almost `1 / base` per position; the default is 10,000.
     base: f64,
     /// Whether the features of a pair are beside each other; the default is `false`.
     interleaved: bool,

@@ -9,7 +9,7 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 type AverageFn = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
 
-/// How a value is included in an average of `n` others.
+/// The rule by which a value is included in an average of `n` others.
 pub(super) enum Rule {
     /// All have the same weight.
     Equal,

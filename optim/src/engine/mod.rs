@@ -25,7 +25,7 @@ type Shared = BTreeMap<String, NamedTensor>;
 
 /// An optimizer of any method.
 pub(crate) struct Engine {
-    /// One set of hyperparameters for each group.
+    /// The hyperparameters of each group.
     pub(crate) groups: Box<dyn Groups>,
     members: Vec<Vec<Member>>,
     shared: Shared,

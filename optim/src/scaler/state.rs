@@ -31,9 +31,9 @@ const KEY: &str = "grad_scaler";
 pub struct GradScalerState {
     /// The current scale.
     pub scale: f64,
-    /// What the scale is multiplied by after `growth_interval` good steps.
+    /// The factor of the scale after `growth_interval` good steps.
     pub growth_factor: f64,
-    /// What the scale is multiplied by after a skipped step.
+    /// The factor of the scale after a skipped step.
     pub backoff_factor: f64,
     /// The number of good steps in a row after which the scale grows.
     pub growth_interval: u64,

@@ -11,7 +11,7 @@
 pub enum PerGroup {
     /// The same number for all groups.
     All(f64),
-    /// One number for each group.
+    /// A number for each group.
     Each(Vec<f64>),
 }
 

@@ -20,7 +20,7 @@ pub enum Mode {
     Max,
 }
 
-/// What the threshold of an improvement is relative to.
+/// The reference of the threshold of an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThresholdMode {
@@ -103,7 +103,7 @@ schedule! {
 impl Choice for Mode {}
 impl Choice for ThresholdMode {}
 
-/// What is known of the metrics so far.
+/// The metrics so far, as the schedule remembers them.
 #[derive(Clone, Debug, PartialEq)]
 struct Memory {
     steps: u64,
@@ -142,7 +142,7 @@ impl ReduceOnPlateauBuilder {
         }
     }
 
-    /// What is known after another metric, and whether the rate falls.
+    /// The memory after another metric, and whether the rate falls.
     fn after(&self, memory: &Memory, metric: f64) -> (Memory, bool) {
         let mut next = Memory { steps: memory.steps + 1, bad_steps: memory.bad_steps + 1, ..*memory };
         if self.improves(metric, memory.best) {

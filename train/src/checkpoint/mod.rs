@@ -105,24 +105,10 @@ pub enum Best {
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// To list the parts once, write a macro after the variables, `macro_rules! run`, or keep them in a struct
-/// with a method:
+/// To list the parts once, keep them in a struct with a method:
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::train::{Checkpoints, Parts, parts};
-///
-/// # let folder = std::env::temp_dir().join(format!("namegrad-doc-run-{}", std::process::id()));
-/// let model = Linear::new(("in", 3), ("out", 1))?;
-/// let (mut optimizer, mut epoch) = (Adam::new(model.parameters())?, 0);
-/// macro_rules! run {
-///     () => {
-///         parts![&model, &mut optimizer, &mut epoch]
-///     };
-/// }
-/// let checkpoints = Checkpoints::new(&folder)?;
-/// checkpoints.resume(run!())?;
-/// epoch += 1;
-/// checkpoints.save(epoch, run!())?;
 ///
 /// struct Run {
 ///     model: Linear,
@@ -136,11 +122,15 @@ pub enum Best {
 ///     }
 /// }
 ///
-/// let mut run = Run { model, optimizer, epoch };
+/// # let folder = std::env::temp_dir().join(format!("namegrad-doc-run-{}", std::process::id()));
+/// let model = Linear::new(("in", 3), ("out", 1))?;
+/// let optimizer = Adam::new(model.parameters())?;
+/// let mut run = Run { model, optimizer, epoch: 0 };
+/// let checkpoints = Checkpoints::new(&folder)?;
 /// checkpoints.resume(run.parts())?;
 /// run.epoch += 1;
 /// checkpoints.save(run.epoch, run.parts())?;
-/// # assert_eq!(checkpoints.resume(run.parts())?, Some(2));
+/// # assert_eq!(checkpoints.resume(run.parts())?, Some(1));
 /// # std::fs::remove_dir_all(folder).unwrap();
 /// # Ok::<(), Error>(())
 /// ```

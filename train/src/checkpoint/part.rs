@@ -115,38 +115,40 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     }
 }
 
-/// Parts whose state has `to_file` and `from_file`: the part, its state, and the method that loads it.
-///
-/// `Scheduler: SchedulerState, resume;` becomes
-///
-/// ```ignore
-/// impl Resumable for Scheduler {
-///     fn state(&self) -> Result<TensorFile> {
-///         self.state_dict().to_file()
-///     }
-///     fn restore(&mut self, state: &TensorFile) -> Result<()> {
-///         self.resume(&SchedulerState::from_file(state)?)
-///     }
-/// }
-/// ```
-macro_rules! resumable {
-    ($($Part:ty: $State:ty, $load:ident;)*) => {$(
-        impl Resumable for $Part {
-            fn state(&self) -> Result<TensorFile> {
-                self.state_dict().to_file()
-            }
-            fn restore(&mut self, state: &TensorFile) -> Result<()> {
-                self.$load(&<$State>::from_file(state)?)
-            }
-        }
-    )*};
+impl Resumable for Scheduler {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.resume(&SchedulerState::from_file(state)?)
+    }
 }
 
-resumable! {
-    Scheduler: SchedulerState, resume;
-    ReduceOnPlateau: SchedulerState, resume;
-    AveragedModel: AverageState, load_state_dict;
-    GradScaler: GradScalerState, load_state_dict;
+impl Resumable for ReduceOnPlateau {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.resume(&SchedulerState::from_file(state)?)
+    }
+}
+
+impl Resumable for AveragedModel {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.load_state_dict(&AverageState::from_file(state)?)
+    }
+}
+
+impl Resumable for GradScaler {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.load_state_dict(&GradScalerState::from_file(state)?)
+    }
 }
 
 /// The place in the data: the epoch, and how many of its batches the loop has taken.

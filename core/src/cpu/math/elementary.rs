@@ -2,7 +2,7 @@
 //! multiplications and selections, which is written once for all types.
 //!
 //! `exp` is `2^k exp(r)` with `k` the nearest integer to `x / ln 2`; `ln` is `k ln 2 + ln(1 + f)` with
-//! `1 + f` between `√½` and `√2` (W. Cody, W. Waite, *Software Manual for the Elementary Functions*, 1980).
+//! `1 + f` between `√½` and `√2` (Cody and Waite, *Software Manual for the Elementary Functions*, 1980).
 //! Subtractions that must be exact are exact with and without fused multiply-add. Comparisons are written so
 //! that NaN passes through.
 

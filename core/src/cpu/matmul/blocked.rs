@@ -88,8 +88,8 @@ impl Plan {
     }
 }
 
-/// Whether cache lines at this stride, in bytes, use so few sets of the L1 cache that they evict each other. Most L1
-/// caches have 64 sets, which depend on the address modulo 4096.
+/// Whether cache lines at this stride, in bytes, use so few sets of the L1 cache that they evict each other.
+/// Most L1 caches have 64 sets, which depend on the address modulo 4096.
 pub(super) fn crowded(stride: isize) -> bool {
     let bytes = stride.unsigned_abs();
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512

@@ -1,4 +1,4 @@
-//! One loop for all draws: it fills a slice group by group, and a long slice on all threads.
+//! The loop of all draws: it fills a slice group by group, and a long slice on all threads.
 //!
 //! Elements do not depend on each other, so a draw gives the same numbers however it is divided and on any
 //! number of threads.

@@ -241,7 +241,7 @@ fn for_each_group<T: Real>(
     });
 }
 
-/// The number to subtract from the exponents: the largest, or 0 if that is infinite, because `∞ - ∞` is NaN.
+/// The number to subtract from the exponents: the largest, or 0 if it is infinite, as `∞ - ∞` is NaN.
 #[inline(always)]
 fn finite_or_zero<T: Real>(max: T) -> T {
     if max.is_infinite() { T::ZERO } else { max }

@@ -1,5 +1,5 @@
-//! Grids of positions in images: the grid of an affine map, and which dims of the images and of a grid are the
-//! same.
+//! Grids of positions in images: the grid of an affine map, and which dims of the images and of a grid are
+//! the same.
 
 use crate::dims::images::fail;
 use namegrad_autograd::{Tensor, TensorOptions};
@@ -32,7 +32,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
     x.to(dtype)
 }
 
-/// Where the dims of images and of a grid are.
+/// The positions of the dims of images and of a grid.
 pub(super) struct Places {
     /// The batch dims of the images, and the same ones of the grid.
     batch: Vec<(usize, usize)>,

@@ -86,7 +86,7 @@ pub(crate) fn lp_over(
 #[derive(Clone, Debug)]
 pub(crate) enum Size {
     Of(Extents),
-    /// As parts of the sizes of the input.
+    /// The sizes as fractions of the input's.
     Ratio(OfDims<f64>),
 }
 

@@ -112,7 +112,7 @@ impl MultiheadAttentionBuilder {
     }
 }
 
-/// What the parameters of a new layer are made from.
+/// The settings from which the parameters of a new layer are made.
 struct Made {
     config: Config,
     dtype: DType,

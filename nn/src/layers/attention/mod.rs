@@ -89,7 +89,7 @@ pub struct MultiheadAttention {
     path: ModulePath,
 }
 
-/// What a layer is made for.
+/// The configuration of a layer.
 #[derive(Clone, Copy, Debug)]
 struct Config {
     embed: Named,
@@ -125,14 +125,14 @@ impl Config {
 /// The options of [`MultiheadAttention::attend_with`].
 #[derive(Clone, Copy, Debug, Setters)]
 pub struct MultiheadAttentionOptions<'a> {
-    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to
+    /// A mask of keys by queries: `true` hides a key, as in PyTorch, and numbers are added to
     /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
     /// `[N, heads, queries, keys]`.
     #[setters(some)]
     attn_mask: Option<&'a Tensor>,
-    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any
-    /// order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
+    /// A mask of keys that are hidden from all queries, for example because they pad a sequence: `[N, keys]`,
+    /// in any order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
     #[setters(some)]
     key_padding_mask: Option<&'a Tensor>,
     /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
@@ -163,7 +163,7 @@ impl Default for MultiheadAttentionOptions<'_> {
 pub struct Attended {
     /// The output, with the dims of the queries.
     pub output: Tensor,
-    /// How much each query attends to each key, if it was asked for: `[N, queries, keys]`, averaged over the
+    /// The weight of each key for each query, if it was requested: `[N, queries, keys]`, averaged over the
     /// heads, or `[N, heads, queries, keys]`. The keys have the name of their sequence, with `_key` appended
     /// if it is that of the queries: `["N", "heads", "seq", "seq_key"]`.
     pub weights: Option<Tensor>,

@@ -133,8 +133,8 @@ struct Given {
     momentum: f64,
 }
 
-/// The output of a norm with running statistics, if the layer has them; in training, they are updated. `f` is the
-/// function of the layer.
+/// The output of a norm with running statistics, if the layer has them; in training, they are updated. `f` is
+/// the function of the layer.
 #[track_caller]
 fn with_running(
     (layer, path): (&'static str, &ModulePath),

@@ -7,7 +7,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Cell, DType, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
 
-/// One step of [`Rnn`](super::Rnn): `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`.
+/// A step of [`Rnn`](super::Rnn): `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`.
 ///
 /// # Shapes
 /// - `x`: any dims that include the features; all others are batch dims
@@ -36,7 +36,7 @@ pub struct RnnCell {
     step: Step,
 }
 
-/// One step of [`Lstm`](super::Lstm), from a state `h` and cells `c` to the next.
+/// A step of [`Lstm`](super::Lstm), from a state `h` and cells `c` to the next.
 ///
 /// # Shapes
 /// - `x`: any dims that include the features; all others are batch dims
@@ -68,7 +68,7 @@ pub struct LstmCell {
     step: Step,
 }
 
-/// One step of [`Gru`](super::Gru), from a state to the next.
+/// A step of [`Gru`](super::Gru), from a state to the next.
 ///
 /// # Shapes
 /// Those of [`RnnCell`].

@@ -197,12 +197,12 @@ pub struct LstmOutput<S = Tensor> {
 /// The options of [`Rnn::forward_with`].
 #[derive(Clone, Debug, Default, Setters)]
 pub struct RnnOptions {
-    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
-    /// it has one element.
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
+    /// out if it has one element.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
-    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
-    /// 0, and its last state is that at its end.
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
+    /// output 0, and its last state is that at its end.
     #[setters(some, cloned)]
     pub lengths: Option<Tensor>,
 }
@@ -210,12 +210,12 @@ pub struct RnnOptions {
 /// The options of [`Gru::forward_with`].
 #[derive(Clone, Debug, Default, Setters)]
 pub struct GruOptions {
-    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
-    /// it has one element.
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
+    /// out if it has one element.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
-    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
-    /// 0, and its last state is that at its end.
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
+    /// output 0, and its last state is that at its end.
     #[setters(some, cloned)]
     pub lengths: Option<Tensor>,
 }
@@ -223,20 +223,20 @@ pub struct GruOptions {
 /// The options of [`Lstm::forward_with`].
 #[derive(Clone, Debug, Default, Setters)]
 pub struct LstmOptions {
-    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out if
-    /// it has one element.
+    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
+    /// out if it has one element.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
     /// The first cells, like `cn`. They are given together with `h0`.
     #[setters(some, cloned)]
     pub c0: Option<Tensor>,
-    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the output
-    /// 0, and its last state is that at its end.
+    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
+    /// output 0, and its last state is that at its end.
     #[setters(some, cloned)]
     pub lengths: Option<Tensor>,
 }
 
-/// What all builders hold.
+/// The settings of all builders.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building)]
 pub(super) struct Building {
@@ -244,8 +244,8 @@ pub(super) struct Building {
     dims: Result<[Named; 2]>,
     #[setters(skip)]
     pub(super) layers: Layers,
-    /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the hidden
-    /// dim has none.
+    /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the
+    /// hidden dim has none.
     #[setters(some, into)]
     layer_dim: Option<NewName>,
     /// Whether there are biases; the default is `true`.

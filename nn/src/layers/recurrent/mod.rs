@@ -1,7 +1,8 @@
 //! Recurrent layers, made of the op [`recurrent`](Tensor::recurrent), which runs one direction of one layer.
 //!
 //! `layers` has [`Rnn`], [`Lstm`] and [`Gru`], and `cells` their single steps. Both are made of `stack`,
-//! which has the parameters and runs layers and directions without names. `packed` has sequences of different lengths without padding.
+//! which has the parameters and runs layers and directions without names. `packed` has sequences of different
+//! lengths without padding.
 
 mod cells;
 mod layers;

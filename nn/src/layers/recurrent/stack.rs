@@ -34,7 +34,7 @@ impl Nonlinearity {
     }
 }
 
-/// What a layer or a cell was made of.
+/// The settings of a layer or a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) layer: &'static str,
@@ -204,7 +204,7 @@ pub(super) struct Stack {
     path: ModulePath,
 }
 
-/// How many layers and directions there are, and along which dim they step.
+/// The numbers of layers and directions, and the dim along which they step.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building.layers)]
 pub(super) struct Layers {
@@ -221,7 +221,7 @@ pub(super) struct Layers {
     pub(super) layer_dim: Option<Name>,
 }
 
-/// What a layer returns.
+/// The result of a layer.
 pub(super) struct Results {
     pub(super) output: Tensor,
     pub(super) hn: Tensor,

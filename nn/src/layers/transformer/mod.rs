@@ -26,7 +26,7 @@ use std::panic::Location;
 /// A function by element.
 type Activation = fn(&Tensor) -> Result<Tensor>;
 
-/// What the layers of an encoder and a decoder are made for.
+/// The configuration of the layers of an encoder and a decoder.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(TransformerEncoderLayerBuilder, TransformerDecoderLayerBuilder, TransformerBuilder), at = config)]
 struct Config {
@@ -44,14 +44,15 @@ struct Config {
     dropout: f64,
     /// The function between the two linear maps, such as `Tensor::gelu`; the default is `Tensor::relu`.
     activation: Activation,
-    /// What the norms add to the variance; the default is `1e-5`.
+    /// The number that the norms add to the variance; the default is `1e-5`.
     layer_norm_eps: f64,
-    /// Whether the input of attention and linear maps is normalized, and not their sum with it; the default is
-    /// `false`.
+    /// Whether the input of attention and linear maps is normalized, and not their sum with it; the default
+    /// is `false`.
     norm_first: bool,
     /// Whether linear maps, attention and norms have biases; the default is `true`.
     bias: bool,
-    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in PyTorch.
+    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
+    /// PyTorch.
     batch_first: bool,
     #[setters(skip)]
     causal: bool,
