@@ -543,7 +543,8 @@ fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// The layers in a source file: public structs that derive `Module`, and rows of functions with `layer Relu`.
+/// The layers in a source file: public structs that derive `Module`, rows of functions with `layer Relu`, and rows
+/// of layers, `MaxPool MaxPoolBuilder ..`.
 fn layers_of(text: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let mut found = Vec::new();
@@ -557,6 +558,12 @@ fn layers_of(text: &str) -> Vec<String> {
         } else if code.starts_with("#[derive(") {
             derives = code.contains("Module)") || code.contains("Module,");
         } else {
+            if let Some((first, _)) = code.split_once(' ').filter(|(first, rest)| {
+                word(first) == *first && rest.starts_with(&format!("{first}Builder "))
+            }) {
+                found.push(first.into());
+            }
+            let code = format!(" {code}");
             let layers = code.split(" layer ").skip(1).map(word);
             found.extend(layers.filter(|layer| layer.starts_with(char::is_uppercase)));
         }

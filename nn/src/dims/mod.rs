@@ -65,7 +65,10 @@ impl Finder<'_> {
             Some(name) => x.names().position(name).or(position.filter(|at| x.name(*at).is_none())),
             None => position,
         };
-        place.ok_or_else(|| self.missing(x, dim))
+        match place {
+            Some(place) => Ok(place),
+            None => Err(self.missing(x, dim)),
+        }
     }
 
     /// Checks the size of a dim of `x`.
