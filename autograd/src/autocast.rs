@@ -1,6 +1,8 @@
 //! [`autocast`]: products in a half type, sums and losses in `f32`. The lists of ops are [`LOW`], [`FULL`]
 //! and [`WIDEST`]; the macros of op tables ask [`class_of`].
 
+use crate::line::called_here;
+use crate::plain::Input;
 use crate::tape::{is_forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
@@ -257,73 +259,113 @@ impl Drop for Off {
     }
 }
 
-/// The casts of the inputs of one op.
+/// Runs an op with cast inputs, if it has this class. If it is an error about dtypes, it says that inputs
+/// were cast.
+///
+/// # Errors
+/// Those of [`Casts::of`] and of the op, at the caller's line.
 #[doc(hidden)]
-pub struct Cast {
-    class: Class,
-    to: DType,
-    mode: Option<CastMode>,
+#[track_caller]
+pub fn with_casts<T>(
+    op: &'static str,
+    class: Option<Class>,
+    inputs: &[Input<'_>],
+    then: &dyn Fn(&Casts) -> Result<T>,
+) -> Result<T> {
+    let caller = Location::caller(); // a closure does not get it
+    let _called = called_here();
+    let casts = Casts::of(op, class, inputs)?;
+    match then(&casts) {
+        Ok(made) => Ok(made),
+        Err(error) => Err(casts.explain(error).at(caller)),
+    }
 }
 
-impl Cast {
+/// The inputs of one op, cast. While it exists, nothing else casts.
+#[doc(hidden)]
+pub struct Casts {
+    mode: CastMode,
+    inputs: Vec<Vec<Tensor>>,
+    _off: Off,
+}
+
+impl Casts {
+    /// Casts the inputs of an op with this class.
+    ///
     /// # Errors
-    /// [`ErrorKind::DType`] if the dtype of the scope is not one of those that products run in.
+    /// [`ErrorKind::DType`] if the dtype of the scope is not one of those that products run in,
+    /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    pub fn new(op: &'static str, class: Option<Class>) -> Result<Cast> {
-        let mode = MODE.get();
-        let (Some(class), Some(CastMode { dtype, at })) = (class, mode) else {
-            return Ok(Cast { class: Class::Full, to: DType::F32, mode: None });
-        };
+    fn of(op: &'static str, class: Option<Class>, inputs: &[Input<'_>]) -> Result<Casts> {
+        let mode = MODE.get().expect("a scope, in which an op casts");
+        let CastMode { dtype, at } = mode;
         if !matches!(dtype, DType::BF16 | DType::F16) {
             let message =
                 format!("autocast takes bf16, f16 or f32, and not {dtype}, which it was given at {at}");
             return Err(Error::new(ErrorKind::DType, op, message).with_repair("autocast(DType::BF16, || ..)"));
         }
         let to = match class {
-            Class::Low => dtype,
-            Class::Full => DType::F32,
-            Class::Widest => DType::Bool, // narrower than any that `look` sees
+            Some(Class::Low) => dtype,
+            Some(Class::Widest) => widest(inputs),
+            Some(Class::Full) | None => DType::F32,
         };
-        Ok(Cast { class, to, mode })
-    }
-
-    /// Looks at inputs before any is cast.
-    pub fn look<'a>(&mut self, inputs: impl IntoIterator<Item = &'a Tensor>) {
-        if self.class == Class::Widest {
-            let dtypes = inputs.into_iter().map(Tensor::dtype).filter(|dtype| is_cast(*dtype));
-            self.to = dtypes.fold(self.to, DType::promote);
-        }
-    }
-
-    /// An input of the op.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn of(&self, x: &Tensor) -> Result<Tensor> {
-        let to = self.to;
-        if x.dtype() == to || !is_cast(x.dtype()) || x.value().is_number() {
-            return Ok(x.clone());
-        }
-        match x.meta().filter(|meta| meta.is_leaf() && to != DType::F32 && !is_forgetting()) {
-            Some(leaf) => kept((leaf.id, to, is_grad_enabled()), x),
-            None => x.to(to),
-        }
-    }
-
-    /// An error of the op. If it is about dtypes, it says that inputs were cast.
-    #[cold]
-    pub fn explain(&self, error: Error) -> Error {
-        match self.mode {
-            Some(CastMode { dtype, at }) if error.kind() == ErrorKind::DType => {
-                let message = error.message();
-                let message = format!(
-                    "{message}; autocast to {dtype} (at {at}) casts only float32, float16 and bfloat16"
-                );
-                error.with_message(message)
+        let off = Off::enter();
+        let mut all = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let mut casts = Vec::new();
+            for x in input.tensors() {
+                casts.push(cast(x, to)?);
             }
-            _ => error,
+            all.push(casts);
         }
+        Ok(Casts { mode, inputs: all, _off: off })
+    }
+
+    /// Input number `at`.
+    pub fn one(&self, at: usize) -> &Tensor {
+        &self.inputs[at][0]
+    }
+
+    /// Input number `at`, if the op was called with it.
+    pub fn optional(&self, at: usize) -> Option<&Tensor> {
+        self.inputs[at].first()
+    }
+
+    /// The list that is input number `at`.
+    pub fn list(&self, at: usize) -> Vec<&Tensor> {
+        self.inputs[at].iter().collect()
+    }
+
+    #[cold]
+    fn explain(&self, error: Error) -> Error {
+        let CastMode { dtype, at } = self.mode;
+        if error.kind() != ErrorKind::DType {
+            return error;
+        }
+        let message = error.message();
+        let message =
+            format!("{message}; autocast to {dtype} (at {at}) casts only float32, float16 and bfloat16");
+        error.with_message(message)
+    }
+}
+
+/// The widest dtype of the inputs that are cast.
+fn widest(inputs: &[Input<'_>]) -> DType {
+    let mut widest = DType::Bool; // narrower than all that are cast
+    for x in inputs.iter().flat_map(|input| input.tensors()).filter(|x| is_cast(x.dtype())) {
+        widest = widest.promote(x.dtype());
+    }
+    widest
+}
+
+#[track_caller]
+fn cast(x: &Tensor, to: DType) -> Result<Tensor> {
+    if x.dtype() == to || !is_cast(x.dtype()) || x.value().is_number() {
+        return Ok(x.clone());
+    }
+    match x.meta().filter(|meta| meta.is_leaf() && to != DType::F32 && !is_forgetting()) {
+        Some(leaf) => kept((leaf.id, to, is_grad_enabled()), x),
+        None => x.to(to),
     }
 }
 

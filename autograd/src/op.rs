@@ -383,6 +383,8 @@ enum Which {
         number: usize,
         value: NamedTensor,
     },
+    /// An output that the op does not return.
+    Constant(NamedTensor),
 }
 
 impl Kept {
@@ -407,30 +409,17 @@ impl Kept {
         Kept(Which::Output { number, value: y.unnamed() })
     }
 
+    /// Saves an output that the op does not return.
+    pub(crate) fn constant(value: &NamedTensor) -> Kept {
+        Kept(Which::Constant(value.clone()))
+    }
+
     /// The saved tensor, which can be differentiated again.
     pub fn get(&self, cx: &Cx<'_>) -> Tensor {
         match &self.0 {
             Which::Input(x) => x.clone(),
             Which::Output { number, value } => cx.output(*number, value),
+            Which::Constant(value) => Tensor::constant(value.clone()),
         }
-    }
-}
-
-/// A type that the bracket of a derivative row can name.
-pub(crate) trait Keep {
-    fn keep(&self) -> Kept;
-}
-
-impl Keep for Tensor {
-    #[inline]
-    fn keep(&self) -> Kept {
-        Kept::input(self)
-    }
-}
-
-impl Keep for NamedTensor {
-    #[inline]
-    fn keep(&self) -> Kept {
-        Kept::output(self)
     }
 }

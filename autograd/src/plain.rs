@@ -85,19 +85,23 @@ pub enum Input<'a> {
     List(&'a [&'a Tensor]),
 }
 
+impl<'a> Input<'a> {
+    /// The tensors that were passed.
+    pub(crate) fn tensors(&self) -> &[&'a Tensor] {
+        match self {
+            Input::One(x) => std::slice::from_ref(x),
+            Input::Optional(x) => x.as_slice(),
+            Input::List(tensors) => tensors,
+        }
+    }
+}
+
 /// The values of all inputs of an op.
 pub(crate) fn values<'a>(inputs: &[Input<'a>]) -> Vec<&'a NamedTensor> {
     let mut values = Vec::with_capacity(inputs.len());
     for input in inputs {
-        match *input {
-            Input::One(x) => values.push(x.value()),
-            Input::Optional(None) => {}
-            Input::Optional(Some(x)) => values.push(x.value()),
-            Input::List(tensors) => {
-                for x in tensors {
-                    values.push(x.value());
-                }
-            }
+        for x in input.tensors() {
+            values.push(x.value());
         }
     }
     values

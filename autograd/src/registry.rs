@@ -6,6 +6,7 @@
 
 use crate::Tensor;
 use crate::operators::Operand;
+use crate::plain::{Handle, TensorOrNumber};
 use namegrad_core::ops::{OpInfo, TensorInfo, TensorKind};
 use namegrad_core::{Argument, DType, Error, ErrorKind, NamedTensor, Result, Value};
 use std::borrow::Cow;
@@ -43,6 +44,8 @@ pub struct Op {
 pub enum Caller {
     One(fn(&Tensor) -> Result<Tensor>),
     Two(fn(&Tensor, &Tensor) -> Result<Tensor>),
+    Handle(fn(&Tensor, Handle<'_>) -> Result<Tensor>),
+    Operand(fn(&Tensor, TensorOrNumber<'_>) -> Result<Tensor>),
     Any(fn(&Call<'_>) -> Result<Vec<Tensor>>),
 }
 
@@ -52,6 +55,8 @@ pub enum Caller {
 pub enum InPlace {
     One(fn(&mut Tensor) -> Result<&mut Tensor>),
     Two(for<'x> fn(&'x mut Tensor, &Tensor) -> Result<&'x mut Tensor>),
+    Handle(for<'x> fn(&'x mut Tensor, Handle<'_>) -> Result<&'x mut Tensor>),
+    Operand(for<'x> fn(&'x mut Tensor, TensorOrNumber<'_>) -> Result<&'x mut Tensor>),
     Any(fn(&mut Tensor, &Call<'_>) -> Result<()>),
 }
 
@@ -224,12 +229,86 @@ enum Slot<'a> {
 }
 
 /// The value that was passed for an argument.
-enum Passed<'c> {
+#[doc(hidden)]
+pub enum Passed<'c> {
     Nothing,
     Value(&'c Value),
     /// The dims of a reduction with `keepdim`, if any were passed.
     Kept(Option<Cow<'c, Value>>),
     Tensors(Vec<&'c NamedTensor>),
+}
+
+/// A place for the value of an argument.
+#[doc(hidden)]
+pub trait Readable {
+    /// Reads the value. Returns false if it is of the wrong kind.
+    fn read(&mut self, passed: &Passed<'_>) -> bool;
+
+    /// What it accepts, for errors.
+    fn accepted(&self) -> String;
+
+    /// Whether it has no value, not even a default.
+    fn is_missing(&self) -> bool {
+        false
+    }
+}
+
+/// A field of options, which has its default.
+impl<K: Argument> Readable for K {
+    fn read(&mut self, passed: &Passed<'_>) -> bool {
+        let value = match passed {
+            Passed::Nothing => return true,
+            Passed::Value(value) => K::from_value(value),
+            Passed::Kept(dims) => K::from_kept(dims.as_deref()),
+            Passed::Tensors(tensors) => K::from_tensors(tensors),
+        };
+        let is_right = value.is_some();
+        if let Some(value) = value {
+            *self = value;
+        }
+        is_right
+    }
+
+    fn accepted(&self) -> String {
+        K::accepted()
+    }
+}
+
+/// An argument that is not an option, with its default if calls by name have one.
+#[doc(hidden)]
+pub struct Asked<K>(pub Option<K>);
+
+impl<K> Asked<K> {
+    /// The value, after it was read.
+    pub fn take(&mut self) -> K {
+        self.0.take().expect("`read` has checked that it is there")
+    }
+}
+
+impl<K: Argument> Readable for Asked<K> {
+    fn read(&mut self, passed: &Passed<'_>) -> bool {
+        self.0 = match passed {
+            Passed::Nothing => return true,
+            Passed::Value(value) => K::from_value(value),
+            Passed::Kept(dims) => K::from_kept(dims.as_deref()),
+            Passed::Tensors(tensors) => K::from_tensors(tensors),
+        };
+        self.0.is_some()
+    }
+
+    fn accepted(&self) -> String {
+        K::accepted()
+    }
+
+    fn is_missing(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// The results of an op that has one.
+#[doc(hidden)]
+pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
+    result.map(|made| vec![made])
 }
 
 /// The arguments of a call, matched with the row.
@@ -323,20 +402,25 @@ impl<'a> Call<'a> {
 
     /// The results of an op.
     fn run(&self, op: Caller) -> Result<Vec<Tensor>> {
-        match op {
-            Caller::One(op) => Ok(vec![op(self.tensor(0)?)?]),
-            Caller::Two(op) => Ok(vec![op(self.tensor(0)?, self.tensor(1)?)?]),
-            Caller::Any(op) => op(self),
-        }
+        one(match op {
+            Caller::One(op) => op(self.tensor(0)?),
+            Caller::Two(op) => op(self.tensor(0)?, self.tensor(1)?),
+            Caller::Handle(op) => op(self.tensor(0)?, Handle::Tensor(self.tensor(1)?)),
+            Caller::Operand(op) => op(self.tensor(0)?, TensorOrNumber::Tensor(self.tensor(1)?)),
+            Caller::Any(op) => return op(self),
+        })
     }
 
     /// Runs an in-place form.
     fn run_in_place(&self, x: &mut Tensor, op: InPlace) -> Result<()> {
         match op {
-            InPlace::One(op) => op(x).map(drop),
-            InPlace::Two(op) => op(x, self.tensor(1)?).map(drop),
-            InPlace::Any(op) => op(x, self),
+            InPlace::One(op) => op(x),
+            InPlace::Two(op) => op(x, self.tensor(1)?),
+            InPlace::Handle(op) => op(x, Handle::Tensor(self.tensor(1)?)),
+            InPlace::Operand(op) => op(x, TensorOrNumber::Tensor(self.tensor(1)?)),
+            InPlace::Any(op) => return op(x, self),
         }
+        .map(drop)
     }
 
     /// The tensor at this position, if one was passed.
@@ -350,35 +434,29 @@ impl<'a> Call<'a> {
 
     /// The tensors at this position.
     #[doc(hidden)]
-    pub fn list(&self, at: usize) -> Vec<&Tensor> {
+    pub fn list(&self, at: usize) -> Vec<Tensor> {
         match &self.slots[at] {
-            Slot::Several(tensors) => tensors.clone(),
-            _ => self.tensor(at).into_iter().collect(),
+            Slot::Several(tensors) => tensors.iter().map(|x| (*x).clone()).collect(),
+            _ => self.tensor(at).into_iter().cloned().collect(),
         }
     }
 
-    /// An argument without a default.
+    /// Reads arguments, given by their names and the places for their values. A place keeps its value if the
+    /// argument was not passed.
     #[doc(hidden)]
-    pub fn arg<K: Argument>(&self, name: &'static str) -> Result<K> {
-        self.given(name)?.ok_or_else(|| {
-            let message = format!("the argument `{name}` is missing");
-            Error::new(ErrorKind::Value, self.info.name, message)
-        })
-    }
-
-    /// An argument, or `None` if it was not passed.
-    #[doc(hidden)]
-    pub fn given<K: Argument>(&self, name: &'static str) -> Result<Option<K>> {
-        let given = match self.passed(name)? {
-            Passed::Nothing => return Ok(None),
-            Passed::Value(value) => K::from_value(value),
-            Passed::Kept(dims) => K::from_kept(dims.as_deref()),
-            Passed::Tensors(tensors) => K::from_tensors(&tensors),
-        };
-        match given {
-            None => Err(self.wrong(name, &K::accepted(), self.value(name))),
-            given => Ok(given),
+    pub fn read(&self, args: &mut [(&'static str, &mut dyn Readable)]) -> Result<()> {
+        for (name, place) in args {
+            let passed = self.passed(name)?;
+            if let Passed::Nothing = passed {
+                if place.is_missing() {
+                    let message = format!("the argument `{name}` is missing");
+                    return Err(Error::new(ErrorKind::Value, self.info.name, message));
+                }
+            } else if !place.read(&passed) {
+                return Err(self.wrong(name, &place.accepted(), self.value(name)));
+            }
         }
+        Ok(())
     }
 
     fn value(&self, name: &str) -> Option<&Given<'a>> {
@@ -391,7 +469,9 @@ impl<'a> Call<'a> {
         let keepdim = match self.value("keepdim") {
             Some(Given::Value(Value::Bool(keepdim))) => *keepdim,
             Some(Given::Value(Value::None)) | None => false,
-            Some(_) => return Err(self.wrong("keepdim", &bool::accepted(), self.value("keepdim"))),
+            Some(_) => {
+                return Err(self.wrong("keepdim", &<bool as Argument>::accepted(), self.value("keepdim")));
+            }
         };
         let arg = self.info.args.iter().find(|arg| arg.name == name);
         let keeps = keepdim && arg.is_some_and(|arg| arg.ty == "Reduced");

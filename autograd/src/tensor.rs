@@ -97,8 +97,16 @@ impl Tensor {
         Tensor { value: self.value.unnamed(), meta: self.meta.clone() }
     }
 
+    /// The tensor in the dtype that was asked for, if any was.
+    #[track_caller]
+    pub(crate) fn in_dtype(self, dtype: Option<DType>) -> Result<Tensor> {
+        match dtype {
+            Some(dtype) if dtype != self.dtype() => self.to(dtype),
+            _ => Ok(self),
+        }
+    }
+
     /// The tensor in `dtype`, if one is given.
-    #[inline]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
         match dtype {

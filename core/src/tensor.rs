@@ -123,8 +123,16 @@ impl NamedTensor {
         Ok(if self.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
     }
 
+    /// The tensor in the dtype that was asked for, if any was.
+    #[track_caller]
+    pub(crate) fn in_dtype(self, dtype: Option<DType>) -> Result<NamedTensor> {
+        match dtype {
+            Some(dtype) if dtype != self.dtype() => self.to(dtype),
+            _ => Ok(self),
+        }
+    }
+
     /// The tensor in `dtype`, if one is given.
-    #[inline]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, NamedTensor>> {
         self.cast(dtype.unwrap_or(self.dtype))

@@ -197,22 +197,37 @@ fn labeled(number: usize, part: &str, x: &Tensor) -> Result<Labeled> {
 /// The labels of the result: those after `->`; without `->`, the ellipsis and the letters that occur once.
 #[track_caller]
 fn output_labels(factors: &[Labeled], right: Option<&str>) -> Result<Vec<Label>> {
-    let all = || factors.iter().flat_map(|factor| &factor.labels).copied();
-    let open = all().filter_map(|label| if let Label::Ellipsis(at) = label { Some(at + 1) } else { None });
-    let open: Vec<Label> = (0..open.max().unwrap_or(0)).rev().map(Label::Ellipsis).collect();
+    let mut all: Vec<Label> = Vec::new();
+    for factor in factors {
+        all.extend_from_slice(&factor.labels);
+    }
+    let mut count = 0;
+    for label in &all {
+        if let Label::Ellipsis(at) = label {
+            count = count.max(at + 1);
+        }
+    }
+    let mut open: Vec<Label> = Vec::new();
+    for at in (0..count).rev() {
+        open.push(Label::Ellipsis(at));
+    }
     let Some(right) = right else {
-        let letters = ('A'..='Z').chain('a'..='z').map(Label::Letter);
-        let once = letters.filter(|label| all().filter(|other| other == label).count() == 1);
-        return Ok(open.into_iter().chain(once).collect());
+        for letter in b'A'..=b'z' {
+            let label = Label::Letter(char::from(letter));
+            if all.iter().filter(|other| **other == label).count() == 1 {
+                open.push(label);
+            }
+        }
+        return Ok(open);
     };
     let mut labels = Vec::new();
     for entry in subscripts(right)? {
         let Some(letter) = entry else {
-            labels.extend(&open);
+            labels.extend_from_slice(&open);
             continue;
         };
         let label = Label::Letter(letter);
-        if !all().any(|other| other == label) {
+        if !all.contains(&label) {
             let message =
                 format!("the subscript '{letter}' of the result, '{right}', does not appear for any operand");
             return fail(ErrorKind::Shape, message);

@@ -182,9 +182,9 @@ fn of_parameter(g: &Tensor, dims: &Positions) -> Result<Tensor> {
 
 /// The permutation that sorts `dims`.
 fn order(dims: &Positions) -> Positions {
-    let mut order: Positions = (0..dims.len()).collect();
-    order.sort_by_key(|at| dims[*at]);
-    order
+    let mut sorted: Vec<usize> = dims.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().filter_map(|dim| dims.iter().position(|other| other == dim)).collect()
 }
 
 /// Rearranges a parameter with the dims `dims` so that it broadcasts to a tensor with `ndim` dims.

@@ -139,6 +139,14 @@ impl Cx<'_> {
         }
     }
 
+    /// The gradient of the output of an op that has one.
+    pub(crate) fn gradient(&self) -> &Tensor {
+        match self.outputs {
+            OutputGradients::One(gradient) => gradient,
+            OutputGradients::Several { .. } => unreachable!("a formula of an op with one output"),
+        }
+    }
+
     /// Zeros like an output: one number, repeated along every dim.
     fn zeros(&self, output: &JointOutput) -> Result<Tensor> {
         const SCALAR: &[usize] = &[];

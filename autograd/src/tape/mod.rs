@@ -11,6 +11,7 @@ mod cx;
 mod joint;
 mod modes;
 pub(crate) mod nan;
+mod record;
 mod walk;
 
 pub use cx::Cx;
@@ -21,12 +22,12 @@ pub use modes::{
     no_grad, set_grad_enabled,
 };
 pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
+pub(crate) use record::{Formula, JointFormula, Saved, as_many, followed, record, record_jointly, saved};
 pub use walk::BackwardOptions;
 pub(crate) use walk::{ById, Goal, Root, walk};
 
 use crate::hooks::Hooks;
 use crate::line::line_of;
-use crate::op::{Kept, Op};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
 use smallvec::SmallVec;
@@ -156,64 +157,6 @@ impl Edge {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
     }
-}
-
-/// Adds an edge to those of an op: its gradient, and whether it holds a tensor. Compiled once for all ops.
-pub(crate) fn add_edge(edges: &mut Edges, into: &Arc<Meta>, keeps: bool, gradient: Gradient) {
-    edges.push(Edge { into: into.clone(), gradient, keeps });
-}
-
-/// A gradient as a table has it: a function of saved tensors, which owns nothing.
-pub(crate) struct Formula {
-    /// The input whose gradient it is.
-    pub(crate) of: usize,
-    /// The tensors that it sees: inputs by their numbers, and the output by the number after them.
-    pub(crate) kept: &'static [usize],
-    /// The gradient, given that of the output and the saved tensors.
-    pub(crate) gradient: fn(&Tensor, &[Tensor], &Cx<'_>) -> Result<Tensor>,
-}
-
-impl Formula {
-    /// The gradient that owns what the formula sees.
-    fn owning<const K: usize>(&self, kept: [Kept; K]) -> Gradient {
-        let gradient = self.gradient;
-        Arc::new(move |g, cx| gradient(g, &kept.each_ref().map(|kept| kept.get(cx)), cx))
-    }
-}
-
-/// The result of an op on plain tensors. It is recorded if one requires a gradient. This function is compiled
-/// once; closures that own what they save would be compiled, with their allocation and drop, for each
-/// formula.
-#[track_caller]
-pub(crate) fn record(
-    op: &'static str,
-    inputs: &[&Tensor],
-    value: NamedTensor,
-    formulas: &'static [Formula],
-) -> Tensor {
-    if is_looking() {
-        let inputs: SmallVec<[&NamedTensor; 4]> = inputs.iter().map(|x| x.value()).collect();
-        nan::look(op, &inputs, &[&value]);
-    }
-    let mut edges = Edges::new();
-    for formula in formulas {
-        let Some(into) = inputs[formula.of].tracked() else { continue };
-        let keep = |at: usize| inputs.get(at).map_or_else(|| Kept::output(&value), |x| Kept::input(x));
-        let gradient = match *formula.kept {
-            [] => formula.owning([]),
-            [a] => formula.owning([keep(a)]),
-            [a, b] => formula.owning([keep(a), keep(b)]),
-            [a, b, c] => formula.owning([keep(a), keep(b), keep(c)]),
-            _ => unreachable!("a formula of a table sees at most three tensors"),
-        };
-        edges.push(Edge { into: into.clone(), gradient, keeps: !formula.kept.is_empty() });
-    }
-    Op::made(op, value, edges)
-}
-
-/// Whether ops on these tensors are recorded or looked at.
-pub(crate) fn follows(tensors: &[&Tensor]) -> bool {
-    tensors.iter().any(|x| x.tracked().is_some()) || is_looking()
 }
 
 /// The error of a walk over an op whose derivative was dropped.

@@ -2,11 +2,12 @@
 //! the registry.
 
 use crate::autocast::with_casts;
+use crate::by_name::entry;
 use crate::chain;
 use crate::derivative::How;
-use crate::given::{Side, written};
+use crate::given::{Side, inputs, written};
 use crate::row::{Form, Ranked, Row, Table, TensorKind};
-use crate::tape::{entry, refusals};
+use crate::tape::refusals;
 use crate::values::{Forms, forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -54,6 +55,11 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
+/// The arguments of the function that are not tensors.
+pub(crate) fn arguments(row: &Row) -> Vec<&Ident> {
+    row.kernel_args().map(|arg| &arg.name).collect()
+}
+
 /// The tensors of a row, with their kinds.
 pub(crate) fn kinds(row: &Row) -> impl Iterator<Item = (TensorKind, &Ident)> {
     row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
@@ -69,14 +75,6 @@ pub(crate) fn call(
     first: Option<&Ident>,
 ) -> TokenStream {
     let (name, text, plain) = (&row.name, called.to_string(), &side.plain);
-    let inputs = row.tensors.iter().enumerate().map(|(number, tensor)| {
-        let x = first.filter(|_| number == 0).unwrap_or(&tensor.name);
-        match tensor.kind {
-            TensorKind::Optional => quote!(#plain::Input::Optional(#x)),
-            TensorKind::List => quote!(#plain::Input::List(#x)),
-            _ => quote!(#plain::Input::One(#x)),
-        }
-    });
     let (kernel, of) = match row.ranked() {
         Some(Ranked { kernel, dims }) => {
             let name = name.to_string();
@@ -84,7 +82,10 @@ pub(crate) fn call(
         }
         None => (name.clone(), quote!()),
     };
-    quote!(#plain::named(kernels::#kernel(#of #given), #text, &[#(#inputs),*]))
+    let tensors = kinds(row).enumerate();
+    let tensors = tensors.map(|(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own)));
+    let inputs = inputs(tensors, plain);
+    quote!(#plain::named(kernels::#kernel(#of #given), #text, #inputs))
 }
 
 /// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.
@@ -129,7 +130,7 @@ fn method(row: &Row, side: &Side) -> Forms {
             }
             false => call(row, side, name, quote!(#(#passed),*), None),
         };
-        let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &made);
+        let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &arguments(row), &made);
         let value = quote! { #prepare #casts #made };
         all.extend(forms(row, side, &doc, &returned, &value, name));
     }

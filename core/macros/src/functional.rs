@@ -2,12 +2,12 @@
 //! and has an entry in the registry. Methods of tensors can also become functions; they already have entries.
 
 use crate::autocast::with_casts;
-use crate::composed::{call, how, kinds, passed, prepared};
+use crate::by_name::entry;
+use crate::composed::{arguments, call, how, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
 use crate::row::{Row, Table, here, parse_layers};
-use crate::tape::entry;
 use crate::values::{Forms, forms, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -60,7 +60,8 @@ fn function(row: &Row, side: &Side) -> Forms {
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
     let call = call(row, side, &row.name, quote!(#(#passed),*), None);
-    let casts = with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &call);
+    let casts =
+        with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &arguments(row), &call);
     // A closure in the function does not know its caller.
     let called = quote!(let _called = ::namegrad_autograd::called_here(););
     let value = quote! { #prepare #called #casts #call };

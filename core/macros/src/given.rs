@@ -17,15 +17,39 @@ pub(crate) struct Parameter {
     pub(crate) passed: TokenStream,
     /// Whether the two types differ, so that the method is generic.
     pub(crate) is_generic: bool,
+    /// What a call by name passes for the value that it read.
+    pub(crate) named: TokenStream,
+    /// If it is a tensor: how the registry calls a function of a tensor and of such a parameter.
+    pub(crate) two: Option<Ident>,
 }
 
 impl Parameter {
     fn plain(name: &Ident, ty: TokenStream) -> Parameter {
-        Parameter { name: name.clone(), plain: ty.clone(), ty, passed: quote!(#name), is_generic: false }
+        let passed = quote!(#name);
+        Parameter {
+            name: name.clone(),
+            plain: ty.clone(),
+            ty,
+            named: passed.clone(),
+            passed,
+            is_generic: false,
+            two: None,
+        }
     }
 
-    fn converted(name: &Ident, ty: TokenStream, plain: TokenStream, passed: TokenStream) -> Parameter {
-        Parameter { name: name.clone(), ty, plain, passed, is_generic: true }
+    fn converted(
+        name: &Ident,
+        ty: TokenStream,
+        plain: TokenStream,
+        passed: TokenStream,
+        named: TokenStream,
+    ) -> Parameter {
+        Parameter { name: name.clone(), ty, plain, passed, is_generic: true, named, two: None }
+    }
+
+    /// A tensor, which the registry calls by functions of this kind.
+    fn of_two(self, kind: &str) -> Parameter {
+        Parameter { two: Some(format_ident!("{kind}")), ..self }
     }
 
     /// The parameter in the signature of the method.
@@ -33,6 +57,19 @@ impl Parameter {
         let (name, ty) = (&self.name, &self.ty);
         quote!(#name: #ty)
     }
+}
+
+/// The tensors of an op, given by kind and variable, as what every op can be asked about: `&[Input::One(x)]`.
+pub(crate) fn inputs<'a>(
+    tensors: impl Iterator<Item = (TensorKind, &'a Ident)>,
+    plain: &TokenStream,
+) -> TokenStream {
+    let inputs = tensors.map(|(kind, name)| match kind {
+        TensorKind::Optional => quote!(#plain::Input::Optional(#name)),
+        TensorKind::List => quote!(#plain::Input::List(#name)),
+        _ => quote!(#plain::Input::One(#name)),
+    });
+    quote!(&[#(#inputs),*])
 }
 
 /// The variable of the tensor that an in-place form writes to.
@@ -183,6 +220,7 @@ impl Side {
                 quote!(impl ::std::iter::IntoIterator<Item: ::std::convert::AsRef<#ty>>),
                 quote!(&[#ty]),
                 quote!(&#core::args::list::<#ty>(#name)),
+                quote!(#name),
             ),
             _ if row.takes_number(tensor) => {
                 let operand = &self.operand;
@@ -191,7 +229,9 @@ impl Side {
                     quote!(impl #operand),
                     quote!(#plain::TensorOrNumber<'_>),
                     quote!(#operand::either(&#name)),
+                    quote!(#plain::TensorOrNumber::Tensor(#name)),
                 )
+                .of_two("Operand")
             }
             _ if self.takes_parameter(row, tensor) => {
                 let as_tensor = &self.as_tensor;
@@ -200,35 +240,39 @@ impl Side {
                     quote!(impl #as_tensor),
                     quote!(#plain::Handle<'_>),
                     quote!(#as_tensor::handle(&#name)),
+                    quote!(#plain::Handle::Tensor(#name)),
                 )
+                .of_two("Handle")
             }
-            _ => Parameter::plain(name, quote!(&#ty)),
+            _ => Parameter::plain(name, quote!(&#ty)).of_two("Two"),
         })
     }
 
     fn parameter_for_arg(&self, arg: &Arg) -> Parameter {
         let (core, name, ty) = (&self.core, &arg.name, &arg.ty);
-        let into = |ty: TokenStream| {
+        let (given, read) = (quote!(#name), quote!(#name.take()));
+        let into = |ty: TokenStream, named: TokenStream| {
             let converted = quote!(::std::convert::Into::<#ty>::into(#name));
-            Parameter::converted(name, quote!(impl ::std::convert::Into<#ty>), ty, converted)
+            Parameter::converted(name, quote!(impl ::std::convert::Into<#ty>), ty, converted, named)
+        };
+        let whole = |named: TokenStream| {
+            let number = quote!(#core::Whole::number(#name));
+            Parameter::converted(name, quote!(impl #core::Whole), quote!(i128), number, named)
         };
         match ty.name.to_string().as_str() {
-            "usize" | "isize" | "Place" if !ty.optional => Parameter::converted(
-                name,
-                quote!(impl #core::Whole),
-                quote!(i128),
-                quote!(#core::Whole::number(#name)),
-            ),
+            "usize" | "isize" if !ty.optional => whole(quote!(#read as i128)),
+            "Place" if !ty.optional => whole(quote!(#read.0 as i128)),
             "Shape" if !ty.optional => Parameter::converted(
                 name,
                 quote!(impl #core::IntoShape),
                 quote!(#core::Result<#core::args::OpenShape>),
-                quote!(#core::IntoShape::into_open_shape(#name)),
+                quote!(#core::IntoShape::into_open_shape(#given)),
+                quote!(#core::Result::Ok(#read.0)),
             ),
-            "Reduced" => into(quote!(#core::Dims)),
+            "Reduced" => into(quote!(#core::Dims), quote!(#read.0)),
             // A slice, so that `(..).into()` in it has a type.
-            "Indices" => Parameter::plain(name, quote!(&[Index])),
-            _ => into(self.ty(ty)),
+            "Indices" => Parameter { named: quote!(&#read.0), ..Parameter::plain(name, quote!(&[Index])) },
+            _ => into(self.ty(ty), read),
         }
     }
 
@@ -305,12 +349,7 @@ impl Side {
         let result = &row.outputs.names[0];
         let cast = row.args.iter().filter(|arg| arg.ty.is("Cast")).map(|arg| {
             let name = &arg.name;
-            quote! {
-                let #result = match #name.0 {
-                    ::std::option::Option::Some(dtype) if dtype != #result.dtype() => #result.to(dtype)?,
-                    _ => #result,
-                };
-            }
+            quote!(let #result = #result.in_dtype(#name.0)?;)
         });
         cast.collect()
     }

@@ -4,11 +4,13 @@
 //! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
 //! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
 //! tape. `row` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
-//! kernel, `values` and `tape` generate the code, and `chain` generates the methods of results.
+//! kernel, `values` and `tape` generate the code, `recorded` the records on the tape, `by_name` the entries
+//! of the registry, and `chain` the methods of results.
 
 #![forbid(unsafe_code)]
 
 mod autocast;
+mod by_name;
 mod chain;
 mod composed;
 mod derivative;
@@ -16,6 +18,7 @@ mod docs;
 mod functional;
 mod given;
 mod layer;
+mod recorded;
 mod row;
 mod setters;
 mod tape;

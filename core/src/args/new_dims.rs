@@ -85,12 +85,7 @@ pub trait IntoShape: Sized {
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
     fn into_shape(self) -> Result<Shape> {
-        let dims = self.into_open_shape()?;
-        let mut sizes = Sizes::new();
-        for dim in &dims {
-            sizes.push(dim.closed()?.1);
-        }
-        Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
+        closed(self.into_open_shape()?)
     }
 
     /// [`into_shape`](Self::into_shape) for an argument of `op`, which errors name.
@@ -101,17 +96,27 @@ pub trait IntoShape: Sized {
     }
 }
 
+/// A shape whose sizes must all be given.
 #[track_caller]
-fn size_of(size: impl Whole) -> Result<Option<usize>> {
-    match (TryInto::<usize>::try_into(size), TryInto::<isize>::try_into(size)) {
-        (Ok(size), _) => Ok(Some(size)),
-        (_, Ok(-1)) => Ok(None),
-        _ => Err(negative(size)),
+fn closed(dims: OpenShape) -> Result<Shape> {
+    let mut sizes = Sizes::new();
+    for dim in &dims {
+        sizes.push(dim.closed()?.1);
+    }
+    Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
+}
+
+#[track_caller]
+fn size_of(size: i128) -> Result<Option<usize>> {
+    match usize::try_from(size) {
+        Ok(size) => Ok(Some(size)),
+        Err(_) if size == -1 => Ok(None),
+        Err(_) => Err(negative(size)),
     }
 }
 
 #[track_caller]
-fn negative(size: impl std::fmt::Display) -> Error {
+fn negative(size: i128) -> Error {
     Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
 }
 
@@ -192,14 +197,14 @@ fn open_shape<D: NewDim>(dims: impl IntoIterator<Item = D>) -> Result<OpenShape>
 impl<I: Whole> NewDim for I {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
-        Ok(OpenDim { name: None, size: size_of(self)? })
+        Ok(OpenDim { name: None, size: size_of(self.number())? })
     }
 }
 
 impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
-        Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1)? })
+        Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1.number())? })
     }
 }
 

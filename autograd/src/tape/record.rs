@@ -1,0 +1,209 @@
+//! How the ops of rows are recorded: a row is a table of formulas, and the functions here read the tables.
+//!
+//! A formula is a plain function. The tensors and arguments that it sees are saved in one form for all ops,
+//! because closures that own what they save would be compiled, with their allocation and drop, for each
+//! formula.
+
+use super::{Cx, Edge, Edges, Gradient, is_looking, nan};
+use crate::autocast::Off;
+use crate::op::{Kept, Op};
+use crate::plain::{self, Input};
+use crate::tensor::Tensor;
+use namegrad_core::{NamedTensor, Result};
+use std::any::Any;
+use std::sync::Arc;
+
+/// The gradient of one input of an op with one output.
+pub(crate) struct Formula {
+    /// The number of the input.
+    pub(crate) of: usize,
+    /// The tensors that it sees: inputs by their numbers, then the outputs.
+    pub(crate) kept: &'static [usize],
+    /// The gradient, given that of the output.
+    pub(crate) gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
+}
+
+/// The gradients of several inputs, or of an op with several outputs.
+pub(crate) struct JointFormula {
+    /// The numbers of the inputs.
+    pub(crate) of: &'static [usize],
+    /// The tensors that it sees, as in a [`Formula`].
+    pub(crate) kept: &'static [usize],
+    /// One gradient for each of the inputs.
+    pub(crate) gradients: fn(&Saved<'_>, &Cx<'_>) -> Result<Vec<Option<Tensor>>>,
+}
+
+/// What a formula sees besides the gradient.
+pub(crate) struct Saved<'a> {
+    tensors: &'a [Option<Tensor>],
+    args: Option<&'a Args>,
+}
+
+/// The arguments that the formulas of an op see: a tuple, whose type they know.
+pub(crate) type Args = Arc<dyn Any + Send + Sync>;
+
+impl Saved<'_> {
+    /// Saved tensor number `at`.
+    pub(crate) fn one(&self, at: usize) -> &Tensor {
+        self.tensors[at].as_ref().expect("a tensor that every call has")
+    }
+
+    /// Saved tensor number `at`, if the op was called with it.
+    pub(crate) fn optional(&self, at: usize) -> Option<&Tensor> {
+        self.tensors[at].as_ref()
+    }
+
+    /// The saved arguments.
+    pub(crate) fn args<A: 'static>(&self) -> &A {
+        let args = self.args.and_then(|args| args.downcast_ref());
+        args.expect("the macro that saves the arguments gives the type")
+    }
+}
+
+/// Saves arguments, if a gradient will see them.
+pub(crate) fn saved<A: Send + Sync + 'static>(inputs: &[Input<'_>], args: A) -> Option<Args> {
+    match is_tracked(inputs) {
+        true => Some(Arc::new(args)),
+        false => None,
+    }
+}
+
+fn is_tracked(inputs: &[Input<'_>]) -> bool {
+    inputs.iter().any(|input| input.tensors().iter().any(|x| x.tracked().is_some()))
+}
+
+/// Whether an in-place op on these tensors is recorded or looked at. Then it casts nothing, because it keeps
+/// the dtype of what it writes to.
+pub(crate) fn followed(inputs: &[Input<'_>]) -> Option<Off> {
+    match is_tracked(inputs) || is_looking() {
+        true => Some(Off::enter()),
+        false => None,
+    }
+}
+
+/// The result of an op with one output. It is recorded if an input requires a gradient. `hidden` are the
+/// outputs that only formulas see.
+#[track_caller]
+pub(crate) fn record(
+    op: &'static str,
+    inputs: &[Input<'_>],
+    value: NamedTensor,
+    hidden: &[NamedTensor],
+    args: Option<Args>,
+    formulas: &'static [Formula],
+) -> Tensor {
+    if is_looking() {
+        let outputs: Vec<&NamedTensor> = [&value].into_iter().chain(hidden).collect();
+        nan::look(op, &plain::values(inputs), &outputs);
+    }
+    let mut edges = Edges::new();
+    for formula in formulas {
+        let Some(into) = inputs[formula.of].tensors().first().and_then(|x| x.tracked()) else { continue };
+        let keep = |at: usize| kept(at, inputs, &[&value], hidden);
+        let gradient = formula.gradient;
+        let gradient = match *formula.kept {
+            [] => owning(gradient, [], args.clone()),
+            [a] => owning(gradient, [keep(a)], args.clone()),
+            [a, b] => owning(gradient, [keep(a), keep(b)], args.clone()),
+            [a, b, c] => owning(gradient, [keep(a), keep(b), keep(c)], args.clone()),
+            ref more => owning_all(gradient, more.iter().map(|at| keep(*at)).collect(), args.clone()),
+        };
+        edges.push(Edge { into: into.clone(), gradient, keeps: !formula.kept.is_empty() });
+    }
+    Op::made(op, value, edges)
+}
+
+/// Saves tensor number `at` of an op: an input, an output or a hidden output.
+fn kept(at: usize, inputs: &[Input<'_>], outputs: &[&NamedTensor], hidden: &[NamedTensor]) -> Option<Kept> {
+    if let Some(input) = inputs.get(at) {
+        return input.tensors().first().map(|x| Kept::input(x));
+    }
+    let number = at - inputs.len();
+    Some(match outputs.get(number) {
+        Some(output) => Kept::output_at(number, output),
+        None => Kept::constant(&hidden[number - outputs.len()]),
+    })
+}
+
+/// The gradient that owns what its formula sees: few tensors, in the same allocation.
+fn owning<const K: usize>(
+    gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
+    kept: [Option<Kept>; K],
+    args: Option<Args>,
+) -> Gradient {
+    Arc::new(move |g, cx| {
+        let mut tensors = [const { None }; K];
+        for (tensor, kept) in tensors.iter_mut().zip(&kept) {
+            *tensor = kept.as_ref().map(|kept| kept.get(cx));
+        }
+        gradient(g, &Saved { tensors: &tensors, args: args.as_ref() }, cx)
+    })
+}
+
+/// The same with any number of tensors.
+fn owning_all(
+    gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
+    kept: Vec<Option<Kept>>,
+    args: Option<Args>,
+) -> Gradient {
+    Arc::new(move |g, cx| gradient(g, &Saved { tensors: &all_of(&kept, cx), args: args.as_ref() }, cx))
+}
+
+fn all_of(kept: &[Option<Kept>], cx: &Cx<'_>) -> Vec<Option<Tensor>> {
+    kept.iter().map(|kept| kept.as_ref().map(|kept| kept.get(cx))).collect()
+}
+
+/// The results of an op with joint formulas, recorded if an input requires a gradient.
+#[track_caller]
+pub(crate) fn record_jointly(
+    op: &'static str,
+    inputs: &[Input<'_>],
+    mut values: Vec<NamedTensor>,
+    hidden: &[NamedTensor],
+    args: Option<Args>,
+    formulas: &'static [JointFormula],
+) -> Vec<Tensor> {
+    let outputs: Vec<&NamedTensor> = values.iter().collect();
+    if is_looking() {
+        let all: Vec<&NamedTensor> = outputs.iter().copied().chain(hidden).collect();
+        nan::look(op, &plain::values(inputs), &all);
+    }
+    let tensors: Vec<Option<&Tensor>> = inputs.iter().map(|input| input.tensors().first().copied()).collect();
+    let wanted = |at: &usize| tensors[*at].is_some_and(|x| x.tracked().is_some());
+    let parts: Vec<Option<Vec<Option<Kept>>>> = formulas
+        .iter()
+        .map(|formula| {
+            let keep = |at: &usize| kept(*at, inputs, &outputs, hidden);
+            formula.of.iter().any(wanted).then(|| formula.kept.iter().map(keep).collect())
+        })
+        .collect();
+    let count = inputs.len();
+    let gradients = move |cx: &Cx<'_>| {
+        let mut all = vec![None; count];
+        for (formula, kept) in formulas.iter().zip(&parts) {
+            let Some(kept) = kept.as_ref().filter(|_| formula.of.iter().any(|at| cx.wants(*at))) else {
+                continue;
+            };
+            let saved = Saved { tensors: &all_of(kept, cx), args: args.as_ref() };
+            for (at, gradient) in formula.of.iter().zip((formula.gradients)(&saved, cx)?) {
+                all[*at] = gradient;
+            }
+        }
+        Ok(all)
+    };
+    match (values.pop(), values.is_empty()) {
+        (Some(value), true) => {
+            vec![Op::new(op, value).inputs(&tensors, move |_, cx| gradients(cx)).output()]
+        }
+        (last, _) => {
+            values.extend(last);
+            Op::with_outputs(op, values).inputs(&tensors, move |_, cx| gradients(cx))
+        }
+    }
+}
+
+/// Tensors in an array: `N` of them, which the caller knows.
+pub(crate) fn as_many<const N: usize>(tensors: Vec<Tensor>) -> [Tensor; N] {
+    let mut tensors = tensors.into_iter();
+    std::array::from_fn(|_| tensors.next().expect("as many results as outputs in the row"))
+}

@@ -1,0 +1,206 @@
+//! The entries of the registry: facts about ops, and how a call by name reaches the function of an op.
+
+use crate::derivative::How;
+use crate::given::{Parameter, Side};
+use crate::row::{Form, Row, TensorKind};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// The text of a formula with its variables renamed, given as pairs of the old and the new name. A word after
+/// a `.` or `:` is not a variable, but a method, a field or part of a path.
+fn renamed(formula: &str, names: &[(String, String)]) -> String {
+    let in_word = |letter: char| letter == '_' || letter.is_alphanumeric();
+    let (mut text, mut rest) = (String::new(), formula);
+    while let Some(start) = rest.find(in_word) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|letter| !in_word(letter)).unwrap_or(from.len()));
+        text.push_str(before);
+        let is_variable = !text.ends_with(['.', ':']);
+        let new = names.iter().find(|(old, _)| is_variable && old == word);
+        text.push_str(new.map_or(word, |(_, new)| new));
+        rest = after;
+    }
+    text + rest
+}
+
+/// The entry of the registry.
+pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
+    let registry = &side.registry;
+    let gradients = match how {
+        How::Constant => quote!(Constant),
+        How::Refused => quote!(Refused),
+        How::By(..) => quote!(Recorded),
+        How::Composed => quote!(Composed),
+        How::Formulas(signature, gradients) => {
+            // Readers see the names in the row.
+            let tensors = signature.tensors.iter().zip(row.tensors.iter().map(|tensor| &tensor.name));
+            let outputs = signature.outputs.iter().zip(row.outputs.all());
+            let names: Vec<(String, String)> =
+                tensors.chain(outputs).map(|(own, name)| (own.to_string(), name.to_string())).collect();
+            let each = gradients.iter().map(|gradient| {
+                let inputs = gradient.inputs.iter().map(|input| renamed(&input.to_string(), &names));
+                let inputs = inputs.collect::<Vec<_>>().join(", ");
+                let formula = renamed(&gradient.formula.to_string(), &names);
+                quote!((#inputs, #formula))
+            });
+            quote!(Formulas(&[#(#each),*]))
+        }
+    };
+    let call = by_name(row, side, false);
+    let in_place = match row.in_place.is_some() || row.is_in_place_only() {
+        true => {
+            let call = by_name(row, side, true);
+            quote!(::std::option::Option::Some(#call))
+        }
+        false => quote!(::std::option::Option::None),
+    };
+    quote! {
+        &#registry::Op {
+            info: #info,
+            gradients: #registry::Gradients::#gradients,
+            call: #call,
+            call_in_place: #in_place,
+        },
+    }
+}
+
+/// The function behind the methods of a row, as a call by name reaches it.
+fn reached(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+    let name = match (&row.in_place, in_place) {
+        (Some(name_), true) => name_,
+        _ => &row.name,
+    };
+    let with = match has_options(row, in_place) {
+        true => row.with_name(in_place),
+        false => name.clone(),
+    };
+    match side.parameters(row).iter().any(|parameter| parameter.is_generic) {
+        true => quote!(plain::#name),
+        false if side.methods => {
+            let tensor = &side.tensor;
+            quote!(#tensor::#with)
+        }
+        false => quote!(#with),
+    }
+}
+
+fn has_options(row: &Row, in_place: bool) -> bool {
+    row.has_options() && !(in_place && row.casts_alone())
+}
+
+/// How a call by name runs the op. Functions of one or two tensors are called as they are; for the others,
+/// a function reads the arguments.
+fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+    let (registry, reached) = (&side.registry, reached(row, side, in_place));
+    let one = matches!(row.outputs.form, Form::One | Form::Truth);
+    if row.args.is_empty() && (in_place || one && !row.is_in_place_only()) {
+        let kind = match &side.parameters(row)[..] {
+            [] if row.tensors.len() == 1 => Some(quote!(One)),
+            [first] if row.tensors.len() == 1 && !side.is_method(row) && !first.is_generic => {
+                Some(quote!(One))
+            }
+            [Parameter { two: Some(two), .. }] if row.tensors.len() == 2 => Some(quote!(#two)),
+            [first, Parameter { two: Some(two), .. }] if row.tensors.len() == 2 && !first.is_generic => {
+                Some(quote!(#two))
+            }
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            let form = if in_place { quote!(InPlace) } else { quote!(Caller) };
+            return quote!(#registry::#form::#kind(#reached));
+        }
+    }
+    reader(row, side, in_place, &reached)
+}
+
+/// The function that reads the arguments of a call by name.
+fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> TokenStream {
+    let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
+    let mut taken = TokenStream::new();
+    for (at, tensor) in row.tensors.iter().enumerate().skip(usize::from(in_place)) {
+        let name = &tensor.name;
+        taken.extend(match tensor.kind {
+            TensorKind::Optional => quote!(let #name = call.optional(#at)?;),
+            TensorKind::List => quote!(let #name = &call.list(#at)[..];),
+            _ => quote!(let #name = call.tensor(#at)?;),
+        });
+    }
+    let options = has_options(row, in_place);
+    if options {
+        let path = side.options_path(row);
+        taken.extend(quote!(let mut options = #path::new();));
+        for name in row.options().0.iter().map(|tensor| &tensor.name) {
+            taken.extend(quote!(options.#name = #name.map(::std::borrow::Cow::Borrowed);));
+        }
+    }
+    let read: Vec<TokenStream> = row
+        .args
+        .iter()
+        .filter(|arg| !arg.is_option() || options)
+        .map(|arg| {
+            let (name, text) = (&arg.name, arg.name.to_string());
+            if arg.is_option() {
+                return quote!((#text, &mut options.#name));
+            }
+            let ty = side.ty(&arg.ty);
+            let default = match side.default(arg) {
+                Some(default) => quote!(::std::option::Option::Some(#default)),
+                None => quote!(::std::option::Option::None),
+            };
+            taken.extend(quote!(let mut #name = #registry::Asked::<#ty>(#default);));
+            quote!((#text, &mut #name))
+        })
+        .collect();
+    if !read.is_empty() {
+        taken.extend(quote!(call.read(&mut [#(#read),*])?;));
+    }
+    let parameters = side.parameters(row);
+    let passed = parameters.iter().map(|parameter| &parameter.named);
+    let options = options.then(|| quote!(options));
+    if in_place {
+        return quote!(#registry::InPlace::Any({
+            fn by_name(x: &mut #tensor, call: &#registry::Call<'_>) -> #core::Result<()> {
+                #taken
+                match #reached(x, #(#passed,)* #options) {
+                    ::std::result::Result::Ok(_) => ::std::result::Result::Ok(()),
+                    ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
+                }
+            }
+            by_name
+        }));
+    }
+    let first = row.tensors.first().filter(|_| side.is_method(row)).map(|first| &first.name);
+    let body = match first.filter(|_| row.is_in_place_only()) {
+        Some(x) => quote! {
+            let mut written = #x.to_write();
+            #reached(&mut written, #(#passed,)* #options)?;
+            ::std::result::Result::Ok(::std::vec![written])
+        },
+        None => {
+            let first = first.map(|first| quote!(#first,));
+            let called = quote!(#reached(#first #(#passed,)* #options));
+            match &row.outputs.form {
+                Form::One | Form::Truth => quote!(#registry::one(#called)),
+                Form::List => called,
+                form => {
+                    let names = &row.outputs.names;
+                    let listed = match form {
+                        Form::Tuple => quote!({
+                            let (#(#names),*) = made;
+                            ::std::vec![#(#names),*]
+                        }),
+                        _ => quote!(::std::vec![#(made.#names),*]),
+                    };
+                    quote!(let made = #called?; ::std::result::Result::Ok(#listed))
+                }
+            }
+        }
+    };
+    quote!(#registry::Caller::Any({
+        fn by_name(call: &#registry::Call<'_>) -> #core::Result<::std::vec::Vec<#tensor>> {
+            #taken
+            #body
+        }
+        by_name
+    }))
+}

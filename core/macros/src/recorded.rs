@@ -1,0 +1,196 @@
+//! The record of an op on the tape: a table of its formulas, which one function reads for all ops.
+
+use crate::derivative::{Derivatives, Gradient, Signature, first_use};
+use crate::given::Side;
+use crate::row::{Row, TensorKind};
+use crate::tape::result;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+/// The statements that record an op whose values are in `values`. `mul(a, b) -> y { a: [b] g * b, .. }`
+/// becomes
+///
+/// ```ignore
+/// const FORMULAS: &[Formula] = &[
+///     Formula { of: 0, kept: &[1], gradient: |g, saved, cx| { let b = saved.one(0); Ok(g * b) } },
+///     ..
+/// ];
+/// Ok(record("mul", &[Input::One(a), Input::One(b)], value_of_y, &[], None, FORMULAS))
+/// ```
+///
+/// with a function in place of the closure. If there are several outputs, or one formula is for several
+/// inputs, it is a table of joint formulas.
+pub(crate) fn recorded(
+    row: &Row,
+    inputs: &TokenStream,
+    signature: &Signature,
+    gradients: &[Gradient],
+    derivatives: &Derivatives,
+    side: &Side,
+    values: &[Ident],
+) -> TokenStream {
+    let op = row.name.to_string();
+    let returned = row.outputs.names.len();
+    let (visible, hidden) = values.split_at(returned);
+    let row = Recorded { row, signature, derivatives, side, args: Vec::new() }.with_args(gradients);
+    let args = row.saved();
+    if returned == 1 && gradients.iter().all(|gradient| gradient.inputs.len() == 1) {
+        let formulas = gradients.iter().map(|gradient| row.formula(gradient));
+        let value = &visible[0];
+        return quote! {
+            const FORMULAS: &[crate::tape::Formula] = &[#(#formulas),*];
+            let inputs = #inputs;
+            Ok(crate::tape::record(#op, inputs, #value, &[#(#hidden),*], #args, FORMULAS))
+        };
+    }
+    let formulas = gradients.iter().map(|gradient| row.joint(gradient));
+    let refs: Vec<&Ident> = visible.iter().collect();
+    let result = result(row.row, &refs);
+    quote! {
+        const FORMULAS: &[crate::tape::JointFormula] = &[#(#formulas),*];
+        let inputs = #inputs;
+        let values = ::std::vec![#(#visible),*];
+        let made = crate::tape::record_jointly(#op, inputs, values, &[#(#hidden),*], #args, FORMULAS);
+        let [#(#visible),*] = crate::tape::as_many(made);
+        Ok(#result)
+    }
+}
+
+/// An op that is recorded.
+struct Recorded<'a> {
+    row: &'a Row,
+    signature: &'a Signature,
+    derivatives: &'a Derivatives,
+    side: &'a Side,
+    /// The arguments that the formulas see.
+    args: Vec<&'a Ident>,
+}
+
+impl<'a> Recorded<'a> {
+    fn with_args(mut self, gradients: &[Gradient]) -> Recorded<'a> {
+        let used = |arg: &&Ident| gradients.iter().any(|gradient| gradient.args.contains(arg));
+        self.args = self.signature.args.iter().filter(used).collect();
+        self
+    }
+
+    /// The arguments as they are saved: one tuple for all formulas, or nothing.
+    fn saved(&self) -> TokenStream {
+        let args = &self.args;
+        match args.is_empty() {
+            true => quote!(::std::option::Option::None),
+            false => quote!(crate::tape::saved(inputs, (#(#args,)*))),
+        }
+    }
+
+    /// The number of an input, or of an output, which come after the inputs.
+    fn place(&self, name: &Ident) -> usize {
+        let Signature { tensors, outputs, .. } = self.signature;
+        tensors.iter().chain(outputs).position(|tensor| tensor == name).unwrap_or(0)
+    }
+
+    /// How a formula sees what is saved for it.
+    fn seen(&self, gradient: &Gradient) -> TokenStream {
+        let alone = (gradient.inputs.len() == 1).then(|| &gradient.inputs[0]);
+        let tensors = gradient.kept.iter().enumerate().map(|(at, kept)| {
+            let own = self.signature.tensors.iter().position(|tensor| tensor == kept);
+            let optional = own.is_some_and(|at| self.row.tensors[at].kind == TensorKind::Optional);
+            // An optional input is there in its own gradient.
+            match optional && alone != Some(kept) {
+                true => quote!(let #kept = saved.optional(#at);),
+                false => quote!(let #kept = saved.one(#at);),
+            }
+        });
+        if gradient.args.is_empty() {
+            return quote!(#(#tensors)*);
+        }
+        let arg = |name: &Ident| self.row.args.iter().find(|arg| arg.name == *name);
+        let types = self.args.iter().filter_map(|name| Some(self.side.resolved(arg(name)?)));
+        let names = self.args.iter().map(|name| match gradient.args.contains(name) {
+            true => quote!(#name),
+            false => quote!(_),
+        });
+        let views = gradient.args.iter().filter_map(|name| {
+            let ty = self.side.ty(&arg(name)?.ty);
+            Some(quote!(let #name = <#ty as ::namegrad_core::Argument>::view(#name);))
+        });
+        quote! {
+            #(#tensors)*
+            let (#(#names,)*) = saved.args::<(#(#types,)*)>();
+            #(#views)*
+        }
+    }
+
+    fn formula(&self, gradient: &Gradient) -> TokenStream {
+        let (g, cx) = (&self.derivatives.g, &self.derivatives.cx);
+        let (of, kept) = (self.place(&gradient.inputs[0]), gradient.kept.iter().map(|kept| self.place(kept)));
+        let (seen, formula) = (self.seen(gradient), &gradient.formula);
+        let fused =
+            gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+        quote!(crate::tape::Formula {
+            of: #of,
+            kept: &[#(#kept),*],
+            gradient: {
+                fn formula(
+                    #g: &crate::Tensor,
+                    saved: &crate::tape::Saved<'_>,
+                    #cx: &crate::Cx<'_>,
+                ) -> ::namegrad_core::Result<crate::Tensor> {
+                    #seen
+                    #fused
+                    // Of this type, so that a missing `?` is an error at the formula.
+                    let gradient: crate::Tensor = #formula;
+                    Ok(gradient)
+                }
+                formula
+            },
+        })
+    }
+
+    /// A formula for several inputs, or of several outputs.
+    fn joint(&self, gradient: &Gradient) -> TokenStream {
+        let (g, cx) = (&self.derivatives.g, &self.derivatives.cx);
+        let places: Vec<usize> = gradient.inputs.iter().map(|input| self.place(input)).collect();
+        let kept = gradient.kept.iter().map(|kept| self.place(kept));
+        let (seen, length) = (self.seen(gradient), places.len());
+        let wants = Ident::new("wants", g.span());
+        let texts = [Some(&gradient.formula), gradient.fused.as_ref()];
+        let is_used = |name: &Ident| texts.iter().flatten().any(|text| first_use(text, name).is_some());
+        let outputs = &self.signature.outputs[..self.row.outputs.names.len()];
+        let given: TokenStream = match outputs {
+            [_] => quote!(let #g = #cx.gradient();),
+            _ => outputs
+                .iter()
+                .enumerate()
+                .map(|(at, output)| (at, Ident::new(&format_ident!("{g}_{output}").to_string(), g.span())))
+                .filter(|(_, name)| is_used(name))
+                .map(|(at, name)| quote!(let #name = &#cx.output_gradient(#at)?;))
+                .collect(),
+        };
+        let of = |formula: &TokenStream| match length {
+            1 => quote!([::std::option::Option::Some(#formula)]),
+            _ => quote!(#formula),
+        };
+        let plain = of(&gradient.formula);
+        let value = match gradient.fused.as_ref().map(of) {
+            Some(fused) => quote!(if crate::is_grad_enabled() { #plain } else { #fused }),
+            None => plain,
+        };
+        quote!(crate::tape::JointFormula {
+            of: &[#(#places),*],
+            kept: &[#(#kept),*],
+            gradients: {
+                fn joint_formula(
+                    saved: &crate::tape::Saved<'_>,
+                    #cx: &crate::Cx<'_>,
+                ) -> ::namegrad_core::Result<::std::vec::Vec<::std::option::Option<crate::Tensor>>> {
+                    let #wants = [#(#cx.wants(#places)),*];
+                    #seen
+                    #given
+                    let found: [::std::option::Option<crate::Tensor>; #length] = #value;
+                    Ok(::std::vec::Vec::from(found))
+                }
+                joint_formula
+            },
+        })
+    }
+}
