@@ -16,7 +16,7 @@ pub trait Interval: Send + Sync {
     }
 }
 
-impl dyn Interval {
+impl dyn Interval + '_ {
     /// Whether a number is in the range.
     pub fn contains(&self, number: f64) -> bool {
         let [low, high] = self.bounds();
@@ -31,29 +31,6 @@ impl dyn Interval {
             Bound::Unbounded => low == Bound::Unbounded || number < f64::INFINITY,
         };
         above && below && !self.has_hole_at(number)
-    }
-
-    /// The numbers outside of the range that are closest to it, infinity and NaN.
-    pub fn outside(&self) -> Vec<f64> {
-        let step =
-            |number: f64, by: f64| if self.is_of_integers() { number + by } else { number + by * 1e-9 };
-        let [low, high] = self.bounds();
-        let mut numbers = Vec::new();
-        match low {
-            Bound::Included(low) => numbers.push(step(low, -1.0)),
-            Bound::Excluded(low) => numbers.push(low),
-            Bound::Unbounded => {}
-        }
-        match high {
-            Bound::Included(high) => numbers.push(step(high, 1.0)),
-            Bound::Excluded(high) => numbers.push(high),
-            Bound::Unbounded => {}
-        }
-        if !self.is_of_integers() {
-            numbers.extend([0.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN]);
-        }
-        numbers.retain(|number| !self.contains(*number) && (!self.is_of_integers() || *number >= 0.0));
-        numbers
     }
 
     /// What a number must be to be in the range.

@@ -181,44 +181,6 @@ impl Setting for f64 {
     }
 }
 
-impl Setting for usize {
-    fn value(&self) -> Value {
-        Value::Json((*self).into())
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = usize::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        1
-    }
-    fn number(&self, _: usize) -> Option<f64> {
-        Some(*self as f64)
-    }
-    fn set_number(&mut self, _: usize, number: f64) {
-        *self = number as usize;
-    }
-}
-
-impl Setting for u64 {
-    fn value(&self) -> Value {
-        Value::Json((*self).into())
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = u64::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        1
-    }
-    fn number(&self, _: usize) -> Option<f64> {
-        Some(*self as f64)
-    }
-    fn set_number(&mut self, _: usize, number: f64) {
-        *self = number as u64;
-    }
-}
-
 impl Setting for (f64, f64) {
     fn value(&self) -> Value {
         Value::List(vec![Value::Float(self.0), Value::Float(self.1)])
@@ -271,12 +233,41 @@ impl Setting for (f64, f64, f64) {
     }
 }
 
-/// A type of options without numbers: a choice, or an optional count.
-pub(crate) trait Choice: Serialize + for<'de> Deserialize<'de> + Send + Sync {}
+/// A type of options whose JSON has all of it: a choice, or a count, which is a number that can be checked.
+pub(crate) trait Choice: Serialize + for<'de> Deserialize<'de> + Send + Sync {
+    /// See [`Setting::count`].
+    const COUNT: usize = 0;
+    /// See [`Setting::number`].
+    fn to_number(&self) -> Option<f64> {
+        None
+    }
+    /// See [`Setting::set_number`].
+    fn set(&mut self, _number: f64) {}
+}
 
 impl Choice for bool {}
 impl Choice for Option<usize> {}
 impl Choice for Option<u64> {}
+
+impl Choice for usize {
+    const COUNT: usize = 1;
+    fn to_number(&self) -> Option<f64> {
+        Some(*self as f64)
+    }
+    fn set(&mut self, number: f64) {
+        *self = number as usize;
+    }
+}
+
+impl Choice for u64 {
+    const COUNT: usize = 1;
+    fn to_number(&self) -> Option<f64> {
+        Some(*self as f64)
+    }
+    fn set(&mut self, number: f64) {
+        *self = number as u64;
+    }
+}
 
 impl<C: Choice> Setting for C {
     fn value(&self) -> Value {
@@ -285,6 +276,15 @@ impl<C: Choice> Setting for C {
     fn read(&mut self, json: &Json) -> serde_json::Result<()> {
         *self = C::deserialize(json)?;
         Ok(())
+    }
+    fn count(&self) -> usize {
+        C::COUNT
+    }
+    fn number(&self, _: usize) -> Option<f64> {
+        self.to_number()
+    }
+    fn set_number(&mut self, _: usize, number: f64) {
+        self.set(number);
     }
 }
 

@@ -188,24 +188,12 @@ pub enum ScaleMode {
 
 impl Choice for Option<ScaleMode> {}
 
-impl Setting for CycleMode {
-    fn value(&self) -> Value {
-        Value::Json(serde_json::to_value(self).unwrap_or_default())
+impl Choice for CycleMode {
+    const COUNT: usize = 1;
+    fn to_number(&self) -> Option<f64> {
+        if let CycleMode::ExpRange(gamma) = self { Some(*gamma) } else { None }
     }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = CycleMode::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        1
-    }
-    fn number(&self, _: usize) -> Option<f64> {
-        match self {
-            CycleMode::ExpRange(gamma) => Some(*gamma),
-            _ => None,
-        }
-    }
-    fn set_number(&mut self, _: usize, gamma: f64) {
+    fn set(&mut self, gamma: f64) {
         *self = CycleMode::ExpRange(gamma);
     }
 }

@@ -54,7 +54,7 @@ schedule! {
     MultiStep {
         /// Multiplies the rate by 0.1 at each milestone, in steps. A milestone that is given twice counts
         /// twice. The order does not matter.
-        new([milestones: Vec<u64> = ([30, 80])])
+        new([milestones: Vec<u64> = [30, 80]])
         /// The factor.
         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
     }
