@@ -398,7 +398,8 @@ impl<T: Real> Vectorized for Soften<T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], QueryRows<'_, T>)) {
         let depth = rows.depth;
-        let [max, sum, y] = [rows.max, rows.sum, rows.y].map(|x| simd.numbers_mut(x));
+        let (max, sum, y) =
+            (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
         soften(self.seen, simd.numbers_mut(scores), QueryRows { max, sum, y, depth });
     }
 }
@@ -458,7 +459,7 @@ impl<T: Real> Vectorized for OfScores<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
-        let [weights, along] = [self.weights, self.along].map(|x| simd.numbers(x));
+        let (weights, along) = (simd.numbers(self.weights), simd.numbers(self.along));
         gradients_of_scores(self.n, weights, along, simd.numbers_mut(gradients));
     }
 }

@@ -173,7 +173,8 @@ impl<'a, T: Real> Backward<'a, T> {
     /// The same numbers, for a set of instructions.
     #[inline(always)]
     fn numbers<S: Simd>(self, simd: S) -> Backward<'a, S::Number<T>> {
-        let [g, x, mean, rstd] = [self.g, self.x, self.mean, self.rstd].map(|x| simd.numbers(x));
+        let (g, x, mean, rstd) =
+            (simd.numbers(self.g), simd.numbers(self.x), simd.numbers(self.mean), simd.numbers(self.rstd));
         let weight = self.weight.map(|weight| simd.numbers(weight));
         Backward { g, x, n: self.n, centered: self.centered, mean, rstd, weight }
     }

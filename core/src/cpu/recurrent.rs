@@ -416,8 +416,8 @@ impl<T: Real> Vectorized for BackwardStep<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (dgates, dinner, dc, full): StepOut<'_, T>) {
-        let [gates, inner] = [self.gates, self.inner].map(|x| simd.numbers(x));
-        let [before, dh] = [self.before, self.dh].map(|x| simd.numbers(x));
+        let (gates, inner) = (simd.numbers(self.gates), simd.numbers(self.inner));
+        let (before, dh) = (simd.numbers(self.before), simd.numbers(self.dh));
         let (dgates, dinner) = (simd.numbers_mut(dgates), simd.numbers_mut(dinner));
         let out = (dgates, dinner, simd.numbers_mut(dc), simd.numbers_mut(full));
         step_back(BackwardStep { cell: self.cell, hidden: self.hidden, gates, inner, before, dh }, out);
@@ -440,7 +440,8 @@ fn step_back<T: Real>(back: BackwardStep<'_, T>, (dgates, dinner, dc, full): Ste
             }
         }
         Cell::Lstm => {
-            let [i, f, g, o] = [0, 1, 2, 3].map(|gate| &gates[gate * n..][..n]);
+            let (i, f) = (&gates[..n], &gates[n..][..n]);
+            let (g, o) = (&gates[2 * n..][..n], &gates[3 * n..][..n]);
             for k in 0..full.len() {
                 full[k] = o[k] * inner[k].tanh();
             }
@@ -459,7 +460,7 @@ fn step_back<T: Real>(back: BackwardStep<'_, T>, (dgates, dinner, dc, full): Ste
             }
         }
         Cell::Gru => {
-            let [r, z, new] = [0, 1, 2].map(|gate| &gates[gate * n..][..n]);
+            let (r, z, new) = (&gates[..n], &gates[n..][..n], &gates[2 * n..][..n]);
             let (dr, rest) = dgates.split_at_mut(n);
             let (dz, dn) = rest.split_at_mut(n);
             let (inner, before, dinner) = (&inner[..n], &before[..n], &mut dinner[..n]);

@@ -101,7 +101,7 @@ impl<T: Real> Vectorized for Sums<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
-        let [x, g, mean] = [self.x, self.g, self.mean].map(|x| simd.numbers(x));
+        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
         for run in 0..first.len() {
             let range = run * self.inner..(run + 1) * self.inner;
             let center = match mean.len() {
@@ -140,7 +140,7 @@ impl<T: Real> Vectorized for Columns<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
-        let [x, g, mean] = [self.x, self.g, self.mean].map(|x| simd.numbers(x));
+        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
         sums_of_columns(self.terms, x, g, mean, simd.numbers_mut(first), simd.numbers_mut(second));
     }
 }
@@ -222,7 +222,8 @@ impl<T: Real> Vectorized for Runs<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
         let Map { x, g, mean, across, shift } = self.map;
-        let [x, mean, across, shift] = [x, mean, across, shift].map(|x| simd.numbers(x));
+        let (x, mean, across, shift) =
+            (simd.numbers(x), simd.numbers(mean), simd.numbers(across), simd.numbers(shift));
         let g = g.map(|(g, along)| (simd.numbers(g), simd.numbers(along)));
         let map = Map { x, g, mean, across, shift };
         let (inner, y) = (self.layout.inner, simd.room(y));
@@ -239,7 +240,8 @@ impl<T: Real> Vectorized for Runs<'_, T> {
 fn map_rows<T: Real>(map: Map<'_, T>, channels: usize, from: usize, y: &mut Room<T>) {
     for (row, y) in y.chunks_exact_mut(channels).enumerate() {
         let at = (from + row * channels) % map.mean.len();
-        let [mean, across, shift] = [map.mean, map.across, map.shift].map(|x| &x[at..][..channels]);
+        let (mean, across) = (&map.mean[at..][..channels], &map.across[at..][..channels]);
+        let shift = &map.shift[at..][..channels];
         let x = &map.x[row * channels..][..channels];
         if let Some((g, along)) = map.g {
             let (g, along) = (&g[row * channels..][..channels], &along[at..][..channels]);

@@ -89,7 +89,7 @@ pub(super) fn softmax_backward_columns<T: Real>(
 ) {
     let mut sums = [T::ZERO; COLUMNS];
     for (group, dx) in dx.chunks_exact_mut(n * inner).enumerate() {
-        let [y, g] = [y, g].map(|x| &x[group * n * inner..][..n * inner]);
+        let (y, g) = (&y[group * n * inner..][..n * inner], &g[group * n * inner..][..n * inner]);
         let mut from = 0;
         while from < inner {
             let columns = (inner - from).min(COLUMNS);

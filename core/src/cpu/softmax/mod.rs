@@ -165,7 +165,7 @@ impl<T> Function<'_, T> {
         match self {
             Function::Softmax { log, x } => Function::Softmax { log, x: &x[range] },
             Function::Backward { log, inputs } => {
-                Function::Backward { log, inputs: inputs.map(|x| &x[range.clone()]) }
+                Function::Backward { log, inputs: [&inputs[0][range.clone()], &inputs[1][range]] }
             }
             Function::LogSumExp { x } => Function::LogSumExp { x: &x[range] },
         }
@@ -189,10 +189,13 @@ impl<T: Real> Vectorized for Loop<'_, T> {
                 1 => softmax_rows(log, simd.numbers(x), n, y),
                 _ => softmax_columns(log, simd.numbers(x), n, inner, y),
             },
-            Function::Backward { log, inputs } => match inner {
-                1 => softmax_backward_rows(log, inputs.map(|x| simd.numbers(x)), n, y),
-                _ => softmax_backward_columns(log, inputs.map(|x| simd.numbers(x)), n, inner, y),
-            },
+            Function::Backward { log, inputs: [of, g] } => {
+                let inputs = [simd.numbers(of), simd.numbers(g)];
+                match inner {
+                    1 => softmax_backward_rows(log, inputs, n, y),
+                    _ => softmax_backward_columns(log, inputs, n, inner, y),
+                }
+            }
             Function::LogSumExp { x } => match inner {
                 1 => logsumexp_rows(simd.numbers(x), n, y),
                 _ => logsumexp_columns(simd.numbers(x), n, inner, y),
