@@ -2,6 +2,7 @@
 //! op. Most of the calls are valid.
 
 use namegrad::core::Category;
+use namegrad::core::random::Generator;
 use namegrad::ops::{ArgInfo, Given, Op, TensorInfo, TensorKind, Value};
 use namegrad::prelude::*;
 use std::collections::BTreeSet;
@@ -101,14 +102,12 @@ impl Drawn {
 
     /// Calls the op, with the same random numbers each time.
     pub fn call(&self, op: &Op) -> Result<Vec<Tensor>> {
-        manual_seed(0);
-        op.call(&[], &self.given(0))
+        Generator::from_seed(0).scope(|| op.call(&[], &self.given(0)))
     }
 
     /// Calls the in-place form with `x` as the first tensor.
     pub fn call_in_place(&self, op: &Op, x: &mut Tensor) -> Result<()> {
-        manual_seed(0);
-        op.call_in_place(x, &[], &self.given(1))
+        Generator::from_seed(0).scope(|| op.call_in_place(x, &[], &self.given(1)))
     }
 }
 

@@ -2,6 +2,7 @@
 //! themselves, and random calls of ops.
 
 pub mod draw;
+pub mod values;
 
 use namegrad::ops::{self, Op};
 use std::path::Path;

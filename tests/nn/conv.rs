@@ -468,3 +468,55 @@ fn bad_input_of_layers() -> Result<()> {
     assert_eq!(kind(Conv1d::builder(("C", 4), ("F", 6), [("time", 0)])), ErrorKind::Value);
     Ok(())
 }
+
+#[test]
+fn a_large_dilation_overflowed() -> Result<()> {
+    let (x, weight) = (Tensor::ones([1, 1, 4])?, Tensor::ones([1, 1, 3])?);
+    let error = F::conv1d_with(&x, &weight, Conv1dOptions::new().dilation(usize::MAX)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(F::conv1d_with(&x, &weight, Conv1dOptions::new().groups(usize::MAX)).is_err());
+    Ok(())
+}
+
+#[test]
+fn convolutions_that_fit_no_input_were_made() -> Result<()> {
+    let conv = || Conv2d::builder(("C", 3), ("F", 4), [("H", 3), ("W", 3)]);
+    let same = namegrad::core::args::Padding::Same;
+    for (made, message, repair) in [
+        (conv().stride(0).build(), "`stride` must be at least 1, got [0, 0]", ".stride(1)"),
+        (conv().dilation([1, 0]).build(), "`dilation` must be at least 1, got [1, 0]", ".dilation(1)"),
+        (conv().padding(-1).build(), "`padding` must not be negative, got -1", ".padding(0)"),
+        (
+            conv().stride([1, 2, 3]).build(),
+            "`stride` must be one number or 2, one for each dim, got [1, 2, 3]",
+            ".stride(1)",
+        ),
+        (
+            conv().stride(2).padding(same).build(),
+            "padding of the same size needs a stride of 1, got [2, 2]",
+            ".stride(1)",
+        ),
+    ] {
+        let error = made.unwrap_err();
+        assert_eq!((error.op(), error.message(), error.repair()), ("Conv2d", message, Some(repair)));
+        assert_eq!(error.location().file(), file!());
+    }
+    let transposed = ConvTranspose2d::builder(("C", 3), ("F", 4), [("H", 3), ("W", 3)]).stride(0).build();
+    assert_eq!(transposed.unwrap_err().op(), "ConvTranspose2d");
+    Ok(())
+}
+
+#[test]
+fn many_groups_of_no_channels_and_huge_strides_were_panics_or_endless() -> Result<()> {
+    let none = Tensor::zeros([0, 3])?;
+    let options = ConvolutionWeightOptions::new().groups(usize::MAX);
+    let error = none.convolution_weight_with(&none, 1, options).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
+    let error = Tensor::zeros([3, 0])?.standardize(1, 0, usize::MAX).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
+    let x = Tensor::zeros([1, 2, 3])?;
+    let options = MaxUnpool1dOptions::new().stride(isize::MAX as usize).output_size(0);
+    let error = F::max_unpool1d_with(&x, &x.to(DType::I64)?, isize::MAX as usize, options).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}

@@ -613,3 +613,126 @@ fn a_batch_of_matrices_times_a_vector_is_a_batch_of_vectors() -> Result<()> {
     assert_eq!(x.matmul(&v.unsqueeze(-1)?)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
     Ok(())
 }
+
+#[test]
+fn the_name_of_a_weight_was_not_checked() -> Result<()> {
+    use namegrad::core::names::strict;
+    let logits = Tensor::ones([("N", 2), ("class", 3)])?;
+    let target = Tensor::new([0_i64, 1])?.refine_names(["N"])?;
+    let kinds = |weight: &Tensor| {
+        let kind = |loss: Result<Tensor>| loss.map(drop).map_err(|error| error.kind());
+        let options = || CrossEntropyOptions::new().weight(weight);
+        let norm = LayerNormOptions::new().weight(weight);
+        [
+            kind(F::cross_entropy_with(&logits, &target, "class", options())),
+            kind(F::cross_entropy_with(&logits, &logits, "class", options())),
+            kind(F::nll_loss_with(&logits, &target, "class", NllLossOptions::new().weight(weight))),
+            kind(logits.layer_norm_with("class", norm)),
+        ]
+    };
+    let (other, unnamed) = (Tensor::ones([("Q", 3)])?, Tensor::ones([3])?);
+    assert_eq!(kinds(&other), [Err(ErrorKind::NameMismatch); 4]);
+    assert_eq!(kinds(&unnamed), [Ok(()); 4]);
+    assert_eq!(strict(|| kinds(&unnamed)), [Err(ErrorKind::NameMismatch); 4]);
+    let own = Tensor::ones([("class", 3)])?;
+    assert_eq!(strict(|| kinds(&own)), [Ok(()); 4]);
+    Ok(())
+}
+
+#[test]
+fn linear_without_input_features_failed_for_more_than_two_dims() -> Result<()> {
+    let y = F::linear_with(
+        &Tensor::zeros([2, 3, 0])?,
+        &Tensor::zeros([4, 0])?,
+        LinearOptions::new().bias(&Tensor::new([1.0, 2.0, 3.0, 4.0])?),
+    )?;
+    assert_eq!(y.sizes(), [2, 3, 4]);
+    assert_eq!(y.select(0, 1)?.select(0, 2)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn errors_of_some_layers_had_the_line_of_a_closure() -> Result<()> {
+    use namegrad::nn::{
+        MultiheadAttentionOptions, TransformerDecoderLayer, TransformerDecoderOptions,
+        TransformerEncoderLayer, TransformerEncoderOptions,
+    };
+    let x = Tensor::ones([("N", 2), ("seq", 3), ("embed", 4)])?;
+    let layer = MultiheadAttention::new(("embed", 4), ("heads", 2), "seq")?;
+    let encoder = TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").build()?;
+    let decoder = TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq").build()?;
+    let attend = |options| layer.attend_with(&x, &x, &x, options).map(drop);
+    let (wrong, hidden) = (Tensor::ones([3, 5])?, Tensor::ones([3, 5])?.gt(0)?);
+    let options = ScaledDotProductAttentionOptions::new().attn_mask(&wrong);
+    let errors = [
+        attend(MultiheadAttentionOptions::new().attn_mask(&wrong)),
+        attend(MultiheadAttentionOptions::new().key_padding_mask(&hidden)),
+        MultiheadAttention::new(("embed", 4), ("heads", 3), "seq").map(drop),
+        TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").dropout(2.0).build().map(drop),
+        encoder.forward_with(&x, TransformerEncoderOptions::new().src_mask(&wrong)).map(drop),
+        encoder.forward(&wrong).map(drop),
+        decoder.forward_with(&x, &x, TransformerDecoderOptions::new().memory_mask(&wrong)).map(drop),
+        TransformerDecoderLayer::builder(("embed", 4), ("heads", 3), "seq").build().map(drop),
+        TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq")
+            .dim_feedforward(usize::MAX)
+            .build()
+            .map(drop),
+        x.scaled_dot_product_attention_with(&x, &x, options).map(drop),
+        Conv2d::new(("C", usize::MAX), ("F", 4), [("H", 3), ("W", 3)]).map(drop),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
+    // A mask of padding is shown as it was given.
+    let error = attend(MultiheadAttentionOptions::new().key_padding_mask(&hidden)).unwrap_err();
+    assert!(
+        error.message().ends_with("key_padding_mask [3, 5] does not broadcast to [N=2, seq=3]"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn errors_of_layers_made_in_closures_had_the_line_of_the_closure() -> Result<()> {
+    use namegrad::nn::{
+        Bilinear, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    };
+    use namegrad::nn::{TransformerDecoderOptions, TransformerEncoderLayer};
+    let attention = MultiheadAttention::new(("embed", 4), ("heads", 2), "seq")?;
+    let x = |n: usize| Tensor::ones([("N", n), ("seq", 3), ("embed", 4)]);
+    let encoder = |heads: usize| {
+        let layer = TransformerEncoderLayer::builder(("embed", 4), ("heads", heads), "seq");
+        move || TransformerEncoder::new(layer, 2)
+    };
+    let decoder = TransformerDecoderLayer::builder(("embed", 4), ("heads", 3), "seq");
+    let errors = [
+        TransformerEncoder::new(TransformerEncoderLayer::builder(4, 3, 0), 2).map(drop),
+        TransformerDecoder::new(decoder, 2).map(drop),
+        Transformer::builder(("embed", 4), ("heads", 3), "seq").build().map(drop),
+        attention.attend(&x(2)?, &x(3)?, &x(3)?).map(drop),
+        BatchNorm::new(("C", usize::MAX)).map(drop),
+        Bilinear::new(("a", usize::MAX), ("b", 2), ("c", 2)).map(drop),
+        // 3 times the features overflowed.
+        MultiheadAttention::new(("embed", usize::MAX - 1), ("heads", 1), "seq").map(drop),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
+    // Layers in layers know their paths before any walk.
+    let error = encoder(2)()?.forward(&Tensor::ones([("seq", 3), ("embed", 5)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'layers.0.self_attn' (embed=4"), "{error}");
+    let outer = Sequential::new().then_named("enc", encoder(2)()?);
+    let error = outer.forward(&Tensor::ones([("seq", 3), ("embed", 5)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'enc.layers.0.self_attn' (embed=4"), "{error}");
+    let layer = TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq");
+    let decoder = TransformerDecoder::new(layer, 1)?;
+    let padding = Tensor::new([[0, 1, 1], [0, 0, 0]])?;
+    let options = TransformerDecoderOptions::new().memory_key_padding_mask(&padding);
+    let error = decoder.forward_with(&x(2)?, &x(2)?, options).unwrap_err();
+    assert!(error.message().starts_with("the layer 'layers.0.multihead_attn'"), "{error}");
+    assert_eq!(error.operands(), [padding.shape()]); // as it was given
+    let block = Sequential::new().then_named("block", Residual::new(Linear::new(("x", 2), ("x", 3))?));
+    let error = block.forward(&Tensor::ones([("x", 2)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'block': the output of"), "{error}");
+    Ok(())
+}

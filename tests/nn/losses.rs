@@ -1,10 +1,12 @@
 //! Activations, dropouts, losses and distances as layers: dims by name, wrong input, and what random layers
 //! do on average. `tests/conformance/main.rs` compares the functions with PyTorch.
 
-use namegrad::autograd::gradcheck;
+use namegrad::autograd::{BackwardOptions, grad_with, gradcheck};
+use namegrad::core::Scalar;
 use namegrad::core::random::Generator;
 use namegrad::nn;
 use namegrad::prelude::*;
+use namegrad_tests::values::plain_and_recorded;
 
 /// The forward pass of a layer.
 type Forward = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
@@ -385,5 +387,257 @@ fn a_layer_of_a_linear_map_and_its_loss() -> Result<()> {
     let error = plain.forward(&Tensor::ones([2, 4])?, &Tensor::new([0, 7])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Index);
     assert!(error.to_string().starts_with("LinearCrossEntropyLoss: "), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_mean_of_ignored_losses_was_not_a_number() -> Result<()> {
+    use namegrad::nn::functional::cross_entropy_with;
+    let target = Tensor::new([-100, -100])?;
+    for label_smoothing in [0.0, 0.1] {
+        let logits = Tensor::new([[1.0, 2.0, 3.0], [0.0, 0.5, -1.0]])?.requiring_grad()?;
+        let options = CrossEntropyOptions::new().label_smoothing(label_smoothing);
+        let loss = cross_entropy_with(&logits, &target, 1, options)?;
+        assert!(loss.item::<f64>()?.is_nan());
+        loss.backward()?;
+        assert_eq!(logits.grad().unwrap().to_vec::<f32>()?, [0.0; 6]);
+    }
+    Ok(())
+}
+
+#[test]
+fn ignore_index_wrapped_in_the_dtype_of_the_target() -> Result<()> {
+    manual_seed(0);
+    let logits = Tensor::randn([3, 200])?;
+    for (ignore_index, classes) in [(-100, [156, 1, 2]), (1_i64 << 32, [0, 1, 2])] {
+        let losses = |target: &Tensor, logits: &Tensor| {
+            let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
+            logits.class_cross_entropy_with(target, 1, options)?.sum(..)
+        };
+        let loss = |target: &Tensor| {
+            let options = CrossEntropyOptions::new().ignore_index(ignore_index);
+            F::cross_entropy_with(&logits, target, 1, options)?.item::<Scalar>()
+        };
+        let target = Tensor::new(classes.map(i64::from))?;
+        let (want, gradient) = (loss(&target)?, plain_and_recorded(&logits, |x| losses(&target, x))?);
+        for dtype in [DType::U8, DType::I32] {
+            let target = target.to(dtype)?;
+            assert_eq!(loss(&target)?, want, "{dtype}");
+            let [plain, recorded] = plain_and_recorded(&logits, |x| losses(&target, x))?;
+            assert_eq!(plain, gradient[0], "{dtype}");
+            assert!(plain.iter().zip(&recorded).all(|(a, b)| (a - b).abs() < 1e-6), "{dtype}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn losses_of_half_types_were_infinite_for_large_batches() -> Result<()> {
+    let n = 70_000;
+    for dtype in [DType::F16, DType::BF16] {
+        let logits = Tensor::zeros([n, 4])?.to(dtype)?.requiring_grad()?;
+        let target = Tensor::zeros([n])?.to(DType::I64)?;
+        let mut ignored = vec![0_i64; n];
+        ignored[0] = -100;
+        let ignored = Tensor::new(ignored)?;
+        let even = Tensor::full([n, 4], 0.25)?.to(dtype)?;
+        let weight = Tensor::ones([4])?.to(dtype)?;
+        let weighted = || CrossEntropyOptions::new().weight(&weight);
+        let smoothed = || CrossEntropyOptions::new().label_smoothing(0.5);
+        let losses = [
+            F::cross_entropy(&logits, &target, 1)?,
+            F::cross_entropy(&logits, &ignored, 1)?,
+            F::cross_entropy(&logits, &even, 1)?,
+            F::cross_entropy_with(&logits, &target, 1, weighted())?,
+            F::cross_entropy_with(&logits, &ignored, 1, weighted())?,
+            F::cross_entropy_with(&logits, &even, 1, weighted())?,
+            F::cross_entropy_with(&logits, &target, 1, smoothed())?,
+            F::cross_entropy_with(&logits, &ignored, 1, smoothed())?,
+            F::nll_loss(&logits.log_softmax(1)?, &ignored, 1)?,
+            F::nll_loss_with(&logits.log_softmax(1)?, &target, 1, NllLossOptions::new().weight(&weight))?,
+        ];
+        for (case, loss) in losses.iter().enumerate() {
+            assert_eq!(loss.dtype(), dtype);
+            let got = loss.item::<f64>()?;
+            assert!((got - 4f64.ln()).abs() < 0.01, "{dtype}, case {case}: {got}");
+        }
+        let gradient = grad_with(&[&losses[3]], &[&logits], &[], BackwardOptions::default())?;
+        let gradient = gradient[0].as_ref().unwrap().select(1, 0)?;
+        let got = gradient.select(0, 0)?.item::<f64>()?;
+        // The spacing of f16 there is 6e-8.
+        assert!((got + 0.75 / n as f64).abs() < 6e-8, "{dtype}: {got}");
+    }
+    Ok(())
+}
+
+#[test]
+fn strict_names_refused_losses_of_named_tensors() -> Result<()> {
+    manual_seed(0);
+    let logits = Tensor::randn([("N", 3), ("E", 4)])?;
+    let named = |classes: [i64; 3]| Tensor::new(classes)?.refine_names(["N"]);
+    let weight = Tensor::new([1.0, 2.0, 3.0, 4.0])?.refine_names(["E"])?;
+    let probabilities = logits.softmax("E")?;
+    let log_p = logits.log_softmax("E")?;
+    let options = CrossEntropyOptions::new;
+    let all = || -> Result<Vec<Tensor>> {
+        let mut losses = Vec::new();
+        for target in [named([0, 3, 1])?, named([0, -100, 1])?, probabilities.clone()] {
+            for reduction in [F::Reduction::Mean, F::Reduction::None] {
+                for options in [
+                    options(),
+                    options().weight(&weight),
+                    options().label_smoothing(0.1),
+                    options().label_smoothing(0.1).weight(&weight),
+                ] {
+                    let options = options.reduction(reduction);
+                    losses.push(F::cross_entropy_with(&logits, &target, "E", options)?);
+                }
+                if !target.dtype().is_floating_point() {
+                    let options = NllLossOptions::new().reduction(reduction);
+                    losses.push(F::nll_loss_with(&log_p, &target, "E", options.clone())?);
+                    losses.push(F::nll_loss_with(&log_p, &target, "E", options.weight(&weight))?);
+                }
+            }
+        }
+        Ok(losses)
+    };
+    let (strict, free) = (namegrad::core::names::strict(all)?, all()?);
+    for (strict, free) in strict.iter().zip(&free) {
+        assert_eq!(strict.to_vec::<f32>()?, free.to_vec::<f32>()?);
+        assert!(strict.ndim() == 0 || *strict.names() == ["N"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn recorded_gradients_of_ignored_and_infinite_logits_were_nan() -> Result<()> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let ignored = Tensor::new([-100_i64, -100])?;
+    let logits = Tensor::new([[1.0, 2.0], [3.0, 5.0]])?;
+    let weight = Tensor::new([1.0, 2.0])?;
+    let all = [
+        CrossEntropyOptions::new(),
+        CrossEntropyOptions::new().weight(&weight),
+        CrossEntropyOptions::new().label_smoothing(0.5),
+        CrossEntropyOptions::new().label_smoothing(0.5).weight(&weight),
+    ];
+    for options in all {
+        let of = |target: &Tensor, x: &Tensor| F::cross_entropy_with(x, target, 1, options.clone());
+        assert_eq!(plain_and_recorded(&logits, |x| of(&ignored, x))?, [[0.0; 4]; 2]);
+        let (row, target) = (Tensor::new([[nan, nan], [1.0, 1.0]])?, Tensor::new([-100_i64, 0])?);
+        for gradient in plain_and_recorded(&row, |x| of(&target, x))? {
+            assert_eq!(gradient[..2], [0.0; 2]);
+            assert!(gradient[2] < 0.0 && gradient[3] > 0.0, "{gradient:?}");
+        }
+        let row = Tensor::new([[inf, 1.0], [1.0, 1.0]])?;
+        for gradient in plain_and_recorded(&row, |x| of(&Tensor::new([1_i64, 0])?, x))? {
+            assert!(gradient[..2].iter().all(|g| g.is_nan()), "{gradient:?}");
+        }
+    }
+    let scalar = Tensor::new(1.5)?;
+    let none = Tensor::new(-100_i64)?;
+    assert_eq!(plain_and_recorded(&scalar, |x| F::cross_entropy(x, &none, 0))?, [[0.0]; 2]);
+    Ok(())
+}
+
+#[test]
+fn logits_without_classes_were_blamed_on_the_target() -> Result<()> {
+    let (logits, target) = (Tensor::ones([2, 0])?, Tensor::new([0_i64, 0])?);
+    for error in [
+        logits.class_cross_entropy(&target, 1).unwrap_err(),
+        F::cross_entropy(&logits, &target, 1).unwrap_err(),
+        F::nll_loss(&logits, &target, 1).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Shape);
+        assert!(error.to_string().contains("expected at least one class"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_drops_nothing_asked_for_a_dim_of_channels() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?;
+    assert!(F::dropout2d_with(&x, 0.5, [0; 0], Dropout2dOptions::new().training(false)).is_err()); // no two dims
+    let y = F::feature_alpha_dropout(&x, 0.5, [0; 0])?;
+    assert!(y.equal(&x)?);
+    let training = FeatureAlphaDropoutOptions::new().training(true);
+    assert_eq!(
+        F::feature_alpha_dropout_with(&x, 0.5, [0; 0], training).unwrap_err().kind(),
+        ErrorKind::Shape
+    );
+    Ok(())
+}
+
+#[test]
+fn distances_and_bilinear_forms_of_integers_were_refused() -> Result<()> {
+    let (a, b) = (Tensor::new([[3, 4]])?, Tensor::new([[0, 0]])?);
+    let distance = F::pairwise_distance(&a, &b, -1)?;
+    assert!(distance.dtype() == DType::F32 && (distance.item::<f32>()? - 5.0).abs() < 1e-4);
+    let y = F::bilinear(&a, &a, &Tensor::new([[[1, 0], [0, 1]]])?)?;
+    assert_eq!(y.to_vec::<i64>()?, [25]);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_an_impossible_ctc_loss_was_zero() -> Result<()> {
+    let x = Tensor::zeros([2, 2, 3])?.log_softmax(2)?.detach().requiring_grad()?;
+    let targets = Tensor::new([[1, 1], [1, 2]])?; // equal labels need a blank between them
+    let (steps, lengths) = (Tensor::new([2, 2])?, Tensor::new([2, 2])?);
+    let options = |zero| CtcLossOptions::new().reduction(F::Reduction::None).zero_infinity(zero);
+    let losses = F::ctc_loss_with(&x, &targets, &steps, &lengths, 0, 2, options(false))?;
+    assert!(losses.to_vec::<f64>()?[0].is_infinite());
+    losses.sum(..)?.backward()?;
+    let gradient = x.grad().unwrap();
+    assert!(gradient.select(1, 0)?.isnan()?.all(..)?.item::<bool>()?);
+    assert!(gradient.select(1, 1)?.isfinite()?.all(..)?.item::<bool>()?);
+    let x = x.detach().requiring_grad()?;
+    F::ctc_loss_with(&x, &targets, &steps, &lengths, 0, 2, options(true))?.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().select(1, 0)?.to_vec::<f64>()?, [0.0; 6]);
+    Ok(())
+}
+
+#[test]
+fn functions_took_what_they_cannot_use() -> Result<()> {
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    let x = Tensor::ones([1, 4, 1])?;
+    assert_eq!(kind(F::group_norm(&x, 4, 1, 2)), ErrorKind::Shape);
+    assert_eq!(kind(F::group_norm(&Tensor::ones([1, 0, 2])?, 1, 1, 2)), ErrorKind::Shape);
+    assert_eq!(kind(F::group_norm(&Tensor::ones([1, 2, 0])?, 1, 1, 2)), ErrorKind::Shape);
+    let options = BatchNormOptions::new().training(true).eps(0.0);
+    assert_eq!(F::batch_norm_with(&Tensor::ones([2, 3])?, 1, options).unwrap_err().kind(), ErrorKind::Value);
+    let (logits, p) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let options = CrossEntropyOptions::new().ignore_index(1);
+    assert_eq!(kind(F::cross_entropy_with(&logits, &p, 1, options)), ErrorKind::Value);
+    let bags = Tensor::new([[0, 1]])?;
+    let options = EmbeddingBagOptions::new().mode(F::BagMode::Max).scale_grad_by_freq(true);
+    assert_eq!(kind(F::embedding_bag_with(&bags, &logits, options)), ErrorKind::Value);
+    assert_eq!(kind(Tensor::new([1, 2])?.gelu()), ErrorKind::DType);
+    Ok(())
+}
+
+#[test]
+fn functions_refused_integers_and_bits() -> Result<()> {
+    let x = Tensor::new([[1, 2], [3, 4]])?;
+    let evaluated = DropoutOptions::new().training(false);
+    assert!(F::dropout_with(&x, 0.5, evaluated)?.equal(&x)?);
+    assert_eq!(F::dropout(&x, 1.0)?.to_vec::<i64>()?, [0; 4]);
+    assert_eq!(F::dropout(&x, 0.5).unwrap_err().kind(), ErrorKind::DType);
+    let y = F::local_response_norm(&x.unsqueeze(0)?, 2, 1)?;
+    assert_eq!(y.dtype(), DType::F32);
+    let bits = x.gt(2)?;
+    let close = F::cosine_embedding_loss(&bits, &bits, &Tensor::new([1, 1])?, 1)?;
+    assert!((close.item::<f64>()? - 0.5).abs() < 1e-6);
+    let one = MultiMarginLossOptions::new().reduction(F::Reduction::None);
+    let losses = F::multi_margin_loss_with(&Tensor::new([0.1, 0.2])?, &Tensor::new([1])?, 0, one)?;
+    assert_eq!(losses.sizes(), [1]);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_cross_entropy_with_bits_was_a_panic() -> Result<()> {
+    let mut probability = Tensor::new([0.25, 0.5])?;
+    probability.requires_grad_(true)?;
+    probability.bernoulli_cross_entropy(&Tensor::new([true, false])?)?.mean(..)?.backward()?;
+    assert!(probability.grad().unwrap().allclose(&Tensor::new([-2.0, 1.0])?)?);
     Ok(())
 }

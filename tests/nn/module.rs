@@ -631,3 +631,90 @@ fn a_closure_in_a_sequence() -> Result<()> {
     assert_eq!((error.op(), error.location().file(), error.location().line()), ("sum", file!(), line));
     Ok(())
 }
+
+#[test]
+fn tied_parameters_failed_the_gradient_check() -> Result<()> {
+    let tied = Parameter::new(TensorOptions::new().dtype(DType::F64).tensor([0.5, -1.0])?)?;
+    let paths = [("a".to_string(), tied.clone()), ("b".to_string(), tied.clone())];
+    gradcheck_parameters(|| tied.square().sum(..), paths)?;
+    Ok(())
+}
+
+#[test]
+fn a_parametrization_that_failed_later_was_a_panic() -> Result<()> {
+    use namegrad::nn::parametrize::{self, Parametrization};
+    /// The identity for small numbers.
+    #[derive(Clone, Module)]
+    struct Small;
+    impl Parametrization for Small {
+        fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
+            let large = originals[0].abs()?.amax(..)?.item::<f32>()? > 5.0;
+            if large { originals[0].sum("nothing") } else { Ok(originals[0].clone()) }
+        }
+    }
+    let model = Sequential::new().then_named("fc", Linear::new(("in", 2), ("out", 3))?).then(Relu);
+    parametrize::register(&model, "fc.weight", Small)?;
+    model.train();
+    let (_, original) = model.named_parameters().remove(0);
+    original.update(|value| value.add_(10.0).map(drop))?;
+    let error = model.forward(&Tensor::ones([("in", 2)])?).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameNotFound, "Linear"));
+    assert_eq!(error.location().file(), file!());
+    let message = "the layer 'fc': a parameter that is computed from others: Name 'nothing'";
+    assert!(error.message().starts_with(message), "{error}");
+    // Neither the rest of the model nor its text fails.
+    assert_eq!(model.state_dict().len(), 2);
+    assert!(format!("{model} {model:?}").contains("Small"));
+    original.update(|value| value.sub_(10.0).map(drop))?;
+    model.forward(&Tensor::ones([("in", 2)])?)?;
+
+    // Several originals can only be those of the first parametrization.
+    for spectral in [false, true] {
+        let layer = Linear::new(2, 3)?;
+        match spectral {
+            true => parametrize::spectral_norm(&layer, "weight", 0)?,
+            false => parametrize::weight_norm(&layer, "weight", 0)?,
+        }
+        layer.eval();
+        let before = layer.weight().tensor();
+        let error = parametrize::weight_norm(&layer, "weight", 0).unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::Value, "weight_norm"));
+        assert!(error.message().contains("can only be the first parametrization"), "{error}");
+        assert!(layer.weight().tensor().allclose(&before)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_with_hooked_layers_could_not_be_copied() -> Result<()> {
+    use namegrad::nn::Hooked;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    #[derive(Clone, Module)]
+    struct Model {
+        first: Hooked<Linear>,
+        second: Linear,
+    }
+    let model = Model {
+        first: Hooked::new(Linear::new(("x", 2), ("h", 3))?),
+        second: Linear::new(("h", 3), ("y", 1))?,
+    };
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let handle = model.first.register_forward_hook(move |_, _, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    });
+    let copy = model.deep_copy()?;
+    assert!(!copy.first.layer().weight().is(model.first.layer().weight()));
+    assert!(!copy.second.weight().is(model.second.weight()));
+    let x = Tensor::ones([("x", 2)])?;
+    assert!(copy.first.forward(&x)?.equal(&model.first.forward(&x)?)?);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    handle.remove(); // from the original alone
+    model.first.forward(&x)?;
+    copy.first.forward(&x)?;
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    assert!(model.first.clone().layer().weight().is(model.first.layer().weight())); // a clone shares it
+    Ok(())
+}

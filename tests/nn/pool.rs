@@ -222,3 +222,67 @@ fn bad_input() -> Result<()> {
     assert_eq!(MaxPool1d::new([("time", 0)]).unwrap_err().kind(), ErrorKind::Value);
     Ok(())
 }
+
+#[test]
+fn the_divisor_of_a_mean_of_windows_could_not_be_negative_and_integers_had_no_mean() -> Result<()> {
+    let x = Tensor::new([[[1.0, 3.0], [5.0, 7.0]]])?.requiring_grad()?;
+    let y = F::avg_pool2d_with(&x, 2, AvgPool2dOptions::new().divisor_override(-2))?;
+    assert_eq!(y.to_vec::<f32>()?, [-8.0]);
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [-0.5; 4]);
+    let whole = F::avg_pool1d(&Tensor::new([[-1, -2, 3, 4]])?, 2)?; // rounded toward zero
+    assert_eq!((whole.dtype(), whole.to_vec::<i64>()?), (DType::I64, vec![-1, 3]));
+    Ok(())
+}
+
+#[test]
+fn a_stride_of_zero_put_all_maxima_into_one_place() -> Result<()> {
+    let (x, indices) = (Tensor::ones([1, 1, 2])?, Tensor::new([[[0, 1]]])?);
+    let options = MaxUnpool1dOptions::new().stride(0);
+    assert_eq!(F::max_unpool1d_with(&x, &indices, 2, options).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn lp_pooling_did_not_take_infinite_norms_or_incomplete_windows() -> Result<()> {
+    let x = Tensor::new([[1.0, -5.0, 2.0]])?;
+    let ceil = || LpPool1dOptions::new().ceil_mode(true);
+    assert_eq!(F::lp_pool1d_with(&x, f64::INFINITY, 2, ceil())?.to_vec::<f32>()?, [5.0, 2.0]);
+    assert_eq!(F::lp_pool1d_with(&x, f64::NEG_INFINITY, 2, ceil())?.to_vec::<f32>()?, [1.0, 2.0]);
+    // The window of 2 alone counts as one of two such elements, as in PyTorch.
+    let sums = F::lp_pool1d_with(&x.abs()?, 1.0, 2, ceil())?;
+    assert_eq!(sums.to_vec::<f32>()?, [6.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn pooling_by_position_took_tensors_without_channels() -> Result<()> {
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    for sizes in [vec![4, 4], vec![1, 1, 1, 4, 4]] {
+        let x = Tensor::ones(sizes)?;
+        assert_eq!(kind(F::max_pool2d(&x, 2)), ErrorKind::Shape);
+        assert_eq!(kind(F::avg_pool2d(&x, 2)), ErrorKind::Shape);
+        assert_eq!(kind(F::adaptive_avg_pool2d(&x, 2)), ErrorKind::Shape);
+    }
+    assert_eq!(kind(F::max_pool1d(&Tensor::ones([0, 4])?, 1)), ErrorKind::Shape);
+    // Names say which dims there are, so there can be any others.
+    let x = Tensor::ones([("H", 4), ("W", 4)])?;
+    assert_eq!(F::max_pool2d(&x, 2)?.sizes(), [2, 2]);
+    let largest = Tensor::ones([1, 1, 4])?.max_pool(namegrad::core::args::Windows::sliding(2))?;
+    let unpooled = |size: usize| {
+        let options = MaxUnpool1dOptions::new().output_size(size);
+        F::max_unpool1d_with(&largest.values, &largest.indices, 2, options)
+    };
+    assert_eq!(unpooled(5)?.sizes(), [1, 1, 5]);
+    assert_eq!(kind(unpooled(6)), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn places_of_fractional_pooling_were_not_rounded_toward_zero() -> Result<()> {
+    let x = Tensor::arange(0, 16, 1)?.to(DType::F32)?.reshape([1, 1, 16])?;
+    let samples = Tensor::full([1, 1, 1], -0.7130395)?;
+    let places = x.fractional_max_pool(&samples, 1, 8)?.values.to_vec::<f32>()?;
+    assert_eq!(places, [0.0, 1.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0]);
+    Ok(())
+}

@@ -402,3 +402,40 @@ fn layers_can_share_a_weight() -> Result<()> {
     assert_eq!(error.message(), message);
     Ok(())
 }
+
+#[test]
+fn a_tensor_could_not_be_saved_without_a_module() -> Result<()> {
+    use namegrad::io::TensorFile;
+    let folder = std::env::temp_dir().join(format!("namegrad-tensor-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let at = |name: &str| folder.join(name);
+    let x = Tensor::new([[1.5, f64::NEG_INFINITY]])?.refine_names(["N", "C"])?.requiring_grad()?;
+    for dtype in [DType::BF16, DType::F32, DType::I64, DType::Bool] {
+        let y = x.detach().to(dtype)?;
+        y.t()?.save(at("x.safetensors"))?;
+        assert_eq!(Tensor::load(at("x.safetensors"))?, y.t()?);
+        let written = y.t()?.save(at("x.npy"));
+        match dtype {
+            DType::BF16 => assert_eq!(written.unwrap_err().op(), "save"),
+            _ => assert_eq!(Tensor::load(at("x.npy"))?, y.t()?.rename(None)?),
+        }
+    }
+    x.save(at("x.SafeTensors"))?;
+    assert!(!Tensor::load(at("x.SafeTensors"))?.requires_grad());
+    let mut two = TensorFile::default();
+    for name in ["a", "b"] {
+        two.tensors.insert(name.into(), x.value().clone());
+    }
+    two.save(at("two.safetensors"))?;
+    for (error, kind) in [
+        (x.save(at("x.pt")).unwrap_err(), ErrorKind::Value),
+        (Tensor::load(at("x")).unwrap_err(), ErrorKind::Value),
+        (Tensor::load(at("none.npy")).unwrap_err(), ErrorKind::Io),
+        (Tensor::load(at("two.safetensors")).unwrap_err(), ErrorKind::Format),
+    ] {
+        assert_eq!((error.kind(), error.location().file()), (kind, file!()), "{error}");
+        assert!(["save", "load"].contains(&error.op()), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}

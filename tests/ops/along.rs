@@ -7,7 +7,9 @@ use crate::check::{
 use crate::plain::{self, Plain};
 use Order::*;
 use Place::*;
+use namegrad::autograd::gradgradcheck;
 use namegrad::prelude::*;
+use namegrad_tests::values::{assert_near, f64s, gradient};
 use std::cmp::Ordering;
 
 /// A row of the table.
@@ -219,4 +221,22 @@ pub(crate) mod composed {
         assert_eq!(x.to(DType::I64).unwrap().quantile(0.5, "C").unwrap_err().kind(), ErrorKind::DType);
         assert_eq!(x.sum(..).unwrap().diff(0).unwrap_err().kind(), ErrorKind::Shape);
     }
+}
+
+#[test]
+fn the_gradient_of_logcumsumexp_of_large_numbers_was_nan() -> Result<()> {
+    for [a, b] in [[-1000.0, 1000.0], [1000.0, -1000.0]] {
+        let x = f64s([a, b])?;
+        let want = if a < b { [1.0, 1.0] } else { [2.0, 0.0] };
+        assert_near(&gradient(&x, |x| x.logcumsumexp(0))?, &want);
+    }
+    let x = [f64s([0.5, 0.5, 800.0, -800.0])?];
+    gradgradcheck(|x| x[0].logcumsumexp(0), &x)?;
+    let least = f64::NEG_INFINITY;
+    let halves = 1.0 / (1.0 + 1f64.exp());
+    assert_near(
+        &gradient(&f64s([least, 1.0, 2.0])?, |x| x.logcumsumexp(0))?,
+        &[0.0, 1.0 + halves, 1.0 - halves],
+    );
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! Elementwise ops on two or three tensors.
 
 use crate::plain;
+use namegrad::prelude::*;
+use namegrad_tests::values::gradients;
 use std::f64::consts::LN_2;
 
 pointwise! {
@@ -90,4 +92,36 @@ fn nextafter() {
         assert_eq!(error.kind(), ErrorKind::DType, "{dtype}");
     }
     assert_eq!(single.requiring_grad().unwrap().nextafter(0.0).unwrap_err().kind(), ErrorKind::Autograd);
+}
+
+#[test]
+fn an_empty_view_in_an_op_by_element_divided_by_zero() -> Result<()> {
+    let x = Tensor::ones([4, 0])?.slice(1, 0, 0, 2)?; // read as transposed, if it had elements
+    assert_eq!(x.ne(0)?.sizes(), [4, 0]);
+    assert_eq!(x.mul(&x)?.sum(..)?.item::<f64>()?, 0.0);
+    Ok(())
+}
+
+#[test]
+fn logaddexp_of_an_infinity_had_a_gradient_of_nan() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.logaddexp(b), f64::INFINITY, 1.0)?, [1.0, 0.0]);
+    assert_eq!(gradients(|a, b| a.logaddexp(b), f64::NEG_INFINITY, 1.0)?, [0.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.logaddexp2(b), 1.0, f64::INFINITY)?, [0.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
+    let x = Tensor::new([1u8, 2])?;
+    assert_eq!(x.floor_divide(256).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(x.remainder(&Tensor::new(512)?).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_lerp_by_a_mask_panicked() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    x.lerp(&Tensor::new([5.0, 5.0])?, true)?.sum(..)?.backward()?;
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [0.0, 0.0]);
+    Ok(())
 }

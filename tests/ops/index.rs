@@ -4,6 +4,7 @@ use crate::check::{Call, Case, any, axes, check, in_places, index, mask, numbers
 use crate::plain::{Plain, sum};
 use namegrad::core::Reduce;
 use namegrad::prelude::*;
+use namegrad_tests::values::{f64s, gradient};
 
 cases! {
     index_select {
@@ -205,4 +206,73 @@ pub(crate) fn other(
         scale: None,
         reshapes: true,
     });
+}
+
+/// Elements that were not selected were read from uninitialized memory.
+#[test]
+fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
+    let x = Tensor::full([0usize; 0], 3.0)?;
+    let index = |n: usize| Tensor::zeros([n])?.to(DType::I64);
+    assert_eq!(x.index_select(&index(1)?, 0)?.item::<f64>()?, 3.0);
+    for n in [0, 2] {
+        assert_eq!(x.index_select(&index(n)?, 0).unwrap_err().kind(), ErrorKind::Index);
+    }
+    Ok(())
+}
+
+#[test]
+fn sums_of_many_terms_by_index_saturated() -> Result<()> {
+    let ones = Tensor::ones([3000])?;
+    let places = Tensor::zeros([3000])?.to(DType::I64)?;
+    for dtype in [DType::F16, DType::BF16] {
+        let half = ones.to(dtype)?.requiring_grad()?;
+        let sum = places.bincount_with(BincountOptions::new().weights(&half))?;
+        assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (DType::F64, vec![3000.0]));
+        sum.sum(..)?.backward()?;
+        assert_eq!(half.grad().unwrap().to_vec::<f32>()?, vec![1.0; 3000]);
+        let sum = Tensor::zeros([2])?.to(dtype)?.index_add(&places, half.detach(), 0)?;
+        assert_eq!(sum.to_vec::<f32>()?, [Tensor::new([3000.0])?.to(dtype)?.to_vec::<f32>()?[0], 0.0]);
+    }
+    let n = 1_000_000;
+    let terms = Tensor::full([n], 0.1)?;
+    let places = Tensor::zeros([n])?.to(DType::I64)?;
+    let exact = [(f64::from(0.1f32) * n as f64) as f32];
+    assert_eq!(places.bincount_with(BincountOptions::new().weights(&terms))?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.index_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.scatter_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    Ok(())
+}
+
+#[test]
+fn a_0d_tensor_and_an_index_of_one_element_did_not_meet() -> Result<()> {
+    let x = Tensor::new(5.0)?.requiring_grad()?;
+    let source = Tensor::new([2.0])?.requiring_grad()?;
+    let index = Tensor::new([0])?;
+    assert_eq!(x.gather(&index, 0)?.to_vec::<f32>()?, [5.0]);
+    for (y, value) in [
+        (x.index_add(&index, &source, 0)?, 7.0),
+        (x.index_copy(&index, &source, 0)?, 2.0),
+        (x.scatter(&index, &source, 0)?, 2.0),
+        (x.scatter_add(&index, &source, 0)?, 7.0),
+    ] {
+        assert_eq!((y.ndim(), y.item::<f64>()?), (0, value));
+        y.backward()?;
+    }
+    assert_eq!((x.grad().unwrap().item::<f64>()?, x.grad().unwrap().ndim()), (2.0, 0));
+    assert_eq!(source.grad().unwrap().to_vec::<f32>()?, [4.0]);
+    assert!(x.gather(&Tensor::new([[0]])?, 0).is_err());
+    Ok(())
+}
+
+#[test]
+fn a_tensor_did_not_spread_over_the_mask_of_masked_scatter() -> Result<()> {
+    let mask = Tensor::new([[true, false], [true, true]])?;
+    let source = f64s([7.0, 8.0, 9.0])?;
+    let y = f64s([1.0, 2.0])?.masked_scatter(&mask, &source)?;
+    assert_eq!((y.sizes(), y.to_vec::<f64>()?), (&[2, 2][..], vec![7.0, 2.0, 8.0, 9.0]));
+    assert_eq!(gradient(&f64s([1.0, 2.0])?, |x| x.masked_scatter(&mask, &source))?, [0.0, 1.0]);
+    assert_eq!(f64s([1.0, 2.0])?.masked_scatter_(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
+    let named = f64s([1.0, 2.0])?.refine_names(["C"])?;
+    assert_eq!(named.masked_scatter(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::check::{near_one, numbers, values};
 use crate::plain::sum;
+use namegrad::prelude::*;
 
 cases! {
     mm {
@@ -86,4 +87,25 @@ cases! {
         (a: values("A=2 B=3"), b: values("B=3 A=2"); ["A", "B"]) => "" numeric, |i| sum(6, |k| a.at(&[k / 3, k % 3]) * b.at(&[k % 3, k / 3])), scale 54.0;
         (a: values("N=2 K=0"), b: values("K=0")  ; ["K"]) => "N=2" numeric, |i| 0.0, scale 1.0;
     }
+}
+
+#[test]
+fn backward_of_a_batched_product_over_nothing_could_not_infer_a_size() -> Result<()> {
+    let a = Tensor::ones([2, 2, 0])?.requiring_grad()?;
+    let b = Tensor::ones([0, 3])?.requiring_grad()?;
+    a.matmul(&b)?.sum(..)?.backward()?;
+    assert_eq!(a.grad().unwrap().sizes(), [2, 2, 0]);
+    assert_eq!(b.grad().unwrap().sizes(), [0, 3]);
+    Ok(())
+}
+
+#[test]
+fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()> {
+    for dtype in [DType::U8, DType::I32] {
+        let x = Tensor::new([[1], [2]])?.to(dtype)?;
+        let y = Tensor::new([[1, 2], [3, 4]])?.to(dtype)?;
+        let product = x.tensordot(&y, [1], [0])?;
+        assert_eq!((product.dtype(), product.to_vec::<i64>()?), (dtype, vec![4, 6, 8, 12]));
+    }
+    Ok(())
 }

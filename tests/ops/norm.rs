@@ -3,6 +3,7 @@
 use crate::check::{by_subsets, values};
 use crate::plain;
 use namegrad::prelude::*;
+use namegrad_tests::values::plain_and_recorded;
 
 /// The number at position `at` of `lane`, normalized.
 fn normalized(lane: &[f64], at: usize, eps: f64) -> f64 {
@@ -112,5 +113,57 @@ fn parameters_that_do_not_fit() -> Result<()> {
     assert_eq!(kind(&Tensor::ones([("K", 3)])?), ErrorKind::NameMismatch);
     assert_eq!(kind(&Tensor::new([1_i64, 2, 3])?), ErrorKind::DType);
     assert_eq!(x.to(DType::I64)?.layer_norm("C").unwrap_err().kind(), ErrorKind::DType);
+    Ok(())
+}
+
+#[test]
+fn the_recorded_gradient_of_layer_norm_was_computed_in_half_precision() -> Result<()> {
+    for values in [[1.0, 1.125], [3.0, 3.0078125], [-7.0, 2.0]] {
+        let x = Tensor::new([values])?.to(DType::F16)?;
+        let g = Tensor::new([[1.0, -3.0]])?.to(DType::F16)?;
+        let [plain, recorded] = plain_and_recorded(&x, |x| x.layer_norm(1)?.mul(&g)?.sum(..))?;
+        // The terms cancel and are multiplied by an `rstd` of up to 200, so an error of `f32` grows to 1e-4.
+        let close = plain.iter().zip(&recorded).all(|(a, b)| (a - b).abs() <= 1e-3 * a.abs() + 1e-4);
+        assert!(close, "{plain:?} and {recorded:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_mean_of_layer_norm_was_rounded_twice() -> Result<()> {
+    let y = Tensor::new([1e7, 1e7 + 1.0, 1e7 + 2.0])?.layer_norm(0)?.to_vec::<f32>()?;
+    let want = 1.5f32.sqrt();
+    assert!(y.iter().zip([-want, 0.0, want]).all(|(y, want)| (y - want).abs() < 1e-4), "{y:?}");
+    Ok(())
+}
+
+#[test]
+fn a_row_of_nan_shifted_the_moments_of_the_others() -> Result<()> {
+    let row: Vec<f32> = (0..1000).map(|k| 1000.0 + (k as f32 * 0.37).sin()).collect();
+    let row = Tensor::from_slice(&row, [1, 1000])?;
+    let beside = |other: f64| -> Result<[f32; 2]> {
+        let both = Tensor::cat(&[&Tensor::full([1, 1000], other)?, &row], 0)?;
+        let StdMean { std, mean } = both.std_mean(1)?;
+        Ok([std.to_vec::<f32>()?[1], mean.to_vec::<f32>()?[1]])
+    };
+    assert_eq!(beside(f64::NAN)?, beside(0.0)?);
+    assert_eq!(beside(f64::INFINITY)?, beside(0.0)?);
+    // The squares of these overflow `f32`.
+    let large = Tensor::new([1e30, -1e30])?;
+    assert_eq!(large.std(..)?.item::<f64>()?, f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_small_norm_overflowed_in_half_types() -> Result<()> {
+    let tiny = TensorOptions::new().dtype(DType::F16).tensor([1e-6, 1e-6])?.requiring_grad()?;
+    tiny.vector_norm(0)?.backward()?;
+    for slope in tiny.grad().unwrap().to_vec::<f64>()? {
+        assert!((slope - 0.5f64.sqrt()).abs() < 0.1, "{slope}"); // `tiny` has few bits
+    }
+    let far = TensorOptions::new().dtype(DType::F16).tensor([-6e4, 6e4])?.requiring_grad()?;
+    let tanh = GeluOptions::new().approximate(F::Approximate::Tanh);
+    F::gelu_with(&far, tanh)?.sum(..)?.backward()?;
+    assert_eq!(far.grad().unwrap().to_vec::<f64>()?, [0.0, 1.0]);
     Ok(())
 }

@@ -5,8 +5,11 @@ use crate::check::{Args, Case, Input, axes, by_name, check, near_one, numbers, s
 use crate::plain::{self, Plain, unravel};
 use Nothing::*;
 use Order::*;
+use namegrad::autograd::gradgradcheck;
+use namegrad::core::Scalar;
 use namegrad::ops::Value;
 use namegrad::prelude::*;
+use namegrad_tests::values::{assert_near, f64s, gradient};
 
 /// A row of the table.
 struct Reduction {
@@ -257,4 +260,97 @@ fn reductions_without_nan() {
             case.gradient();
         }
     }
+}
+
+#[test]
+fn the_second_derivative_of_a_product_with_a_zero_was_zero() -> Result<()> {
+    for zeros in [[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]] {
+        let x = TensorOptions::new().dtype(DType::F64).tensor([zeros, [1.0, 2.0, 0.5]])?;
+        gradgradcheck(|x| x[0].prod(1), std::slice::from_ref(&x))?;
+        gradgradcheck(|x| x[0].prod(..), &[x])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn running_sums_and_deviations_lost_what_does_not_fit_f32() -> Result<()> {
+    let last = |x: Tensor| x.select(0, -1)?.item::<f64>();
+    assert_eq!(last(Tensor::full([20_000_000], 1.0)?.cumsum(0)?)?, 2e7);
+    assert_eq!(last(Tensor::full([1_000_000], 0.1)?.cumsum(0)?)?, 1e5);
+    let std = Tensor::new([1e20, 2e20])?.std(..)?.item::<f64>()?;
+    assert!((std / 5e39f64.sqrt() - 1.0).abs() < 1e-6, "{std}");
+    Ok(())
+}
+
+#[test]
+fn a_product_that_does_not_count_gave_nan() -> Result<()> {
+    let infinite = Tensor::full([2, 2], f64::INFINITY)?;
+    for beta in [1.0, 2.0] {
+        let options = AddmmOptions::new().alpha(0.0).beta(beta);
+        let y = Tensor::ones([2, 2])?.addmm_with(&infinite, &infinite, options)?;
+        assert_eq!(y.to_vec::<f64>()?, [beta; 4]);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_logsumexp_was_wrong_beside_infinity() -> Result<()> {
+    let x = f64s([1.0, f64::INFINITY, 2.0])?;
+    assert_near(&gradient(&x, |x| x.logsumexp(0))?, &[0.0, f64::NAN, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_variance_with_a_correction_of_nan_was_infinite() -> Result<()> {
+    let x = f64s([1.0, 2.0, 4.0])?;
+    let var =
+        |correction| x.var_mean_with(.., VarMeanOptions::new().correction(correction))?.var.item::<Scalar>();
+    assert!(var(f64::NAN)?.to_f64().is_nan());
+    assert_eq!(var(f64::INFINITY)?.to_f64(), f64::INFINITY);
+    assert_eq!(var(3.0)?.to_f64(), f64::INFINITY);
+    Ok(())
+}
+
+#[test]
+fn the_median_of_an_empty_tensor_was_an_error() -> Result<()> {
+    let x = Tensor::zeros([2, 0])?.requiring_grad()?;
+    for Picked { values, indices } in [x.median(..)?, x.nanmedian(..)?] {
+        assert!(values.item::<f64>()?.is_nan() && indices.item::<i64>()? == -1);
+        values.backward()?;
+    }
+    assert_eq!(x.grad().unwrap().sizes(), [2, 0]);
+    assert_eq!(x.median(keep(..))?.values.sizes(), [1, 1]);
+    // An integer dtype has no NaN, and an empty lane has no median.
+    assert_eq!(x.to(DType::I64)?.median(..).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(x.median(1).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// Sums of integers were always `i64`, even if another integer dtype was requested.
+#[test]
+fn sums_did_not_have_the_integer_dtype_that_was_asked_for() -> Result<()> {
+    let x = Tensor::new([[100.7, 100.2], [f64::NAN, 3.9]])?.refine_names(["N", "C"])?;
+    let whole = x.narrow("N", 0, 1)?.select("N", 0)?;
+    for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64] {
+        // As in PyTorch, the elements are cast first, and the sum wraps.
+        let wrapped = |number: i64| Tensor::new(number)?.to(dtype)?.double()?.to_vec::<f64>();
+        let sum = whole.sum_with(.., SumOptions::new().dtype(dtype))?;
+        assert_eq!((sum.dtype(), sum.double()?.to_vec::<f64>()?), (dtype, wrapped(200)?));
+        let prod = whole.prod_with(keep("C"), ProdOptions::new().dtype(dtype))?;
+        assert_eq!((prod.dtype(), prod.double()?.to_vec::<f64>()?), (dtype, wrapped(10_000)?));
+        let sums = whole.cumsum_with("C", CumsumOptions::new().dtype(dtype))?;
+        assert_eq!((sums.dtype(), sums.select(0, 1)?.double()?.to_vec::<f64>()?), (dtype, wrapped(200)?));
+        let products = whole.cumprod_with("C", CumprodOptions::new().dtype(dtype))?;
+        assert_eq!(
+            (products.dtype(), products.select(0, 1)?.double()?.to_vec::<f64>()?),
+            (dtype, wrapped(10_000)?)
+        );
+        let numbers = x.nansum_with(.., NansumOptions::new().dtype(dtype))?;
+        assert_eq!((numbers.dtype(), numbers.double()?.to_vec::<f64>()?), (dtype, wrapped(203)?));
+    }
+    let leaf = x.detach().requiring_grad()?;
+    let sum = leaf.sum_with("C", SumOptions::new().dtype(DType::F32))?;
+    assert!(sum.requires_grad());
+    assert!(!leaf.sum_with("C", SumOptions::new().dtype(DType::I32))?.requires_grad());
+    Ok(())
 }

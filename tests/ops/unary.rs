@@ -1,6 +1,8 @@
 //! Elementwise ops on one tensor.
 
 use crate::plain;
+use namegrad::prelude::*;
+use namegrad_tests::values::{assert_near, f64s, gradient, gradients};
 use std::f64::consts::PI;
 
 pointwise! {
@@ -97,4 +99,44 @@ pub(crate) mod parametric {
             (x: near_one(""); 3) => "" to_float, |i| plain::polygamma(3, x.at(i));
         }
     }
+}
+
+#[test]
+fn the_angle_of_no_direction_had_a_gradient_of_nan() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.atan2(b), 0.0, 0.0)?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn special_functions_were_wrong_far_out_and_beside_poles() -> Result<()> {
+    assert_near(&f64s([-688051.7, -1e8])?.erfcx()?.to_vec()?, &[f64::INFINITY; 2]);
+    assert_near(&gradient(&f64s([1e8])?, |x| x.log_ndtr())?, &[0.0]);
+    assert!(f64s([-1e5, 0.999])?.acosh()?.isnan()?.all(..)?.item::<bool>()?);
+    // The second derivative of the series of sinc is -π²/3 at 0.
+    let slope = -std::f64::consts::PI.powi(2) / 3.0;
+    assert_near(
+        &gradient(&f64s([0.0, 1e-300, -1e-9])?, |x| x.sinc())?,
+        &[0.0, slope * 1e-300, slope * -1e-9],
+    );
+    assert_near(&f64s([-1e-10, f64::NEG_INFINITY])?.polygamma(2)?.to_vec()?, &[2e30, f64::NEG_INFINITY]);
+    assert_near(&gradient(&f64s([1e3, -1e3])?, |x| x.i1())?, &[f64::INFINITY; 2]);
+    Ok(())
+}
+
+#[test]
+fn hardtanh_and_celu_took_arguments_without_a_meaning() -> Result<()> {
+    let mut x = Tensor::new([-2.0, 0.5])?;
+    let crossed = || HardtanhOptions::new().min_val(1).max_val(-1);
+    let flat = || CeluOptions::new().alpha(0.0);
+    for (error, text) in [
+        (x.hardtanh_with(crossed()).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.hardtanh_with_(crossed()).map(drop).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.celu_with(flat()).unwrap_err(), "alpha cannot be 0 for CELU"),
+        (x.celu_with_(flat()).map(drop).unwrap_err(), "alpha cannot be 0 for CELU"),
+    ] {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        assert!(error.message().contains(text), "{error}");
+    }
+    assert_eq!(x.hardtanh_with(HardtanhOptions::new().min_val(1).max_val(1))?.to_vec::<f32>()?, [1.0, 1.0]);
+    Ok(())
 }

@@ -2,11 +2,12 @@
 //! name, so a new op needs no line here. The draws differ in each run, and a failure prints the seed that
 //! repeats it.
 
-use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
+use namegrad::autograd::{BackwardOptions, GradCheckOptions, grad_with, gradcheck_with, gradgradcheck_with};
 use namegrad::core::Category;
 use namegrad::ops::{Gradients, Op, OpInfo, Value};
 use namegrad::prelude::*;
 use namegrad_tests::draw::{Draw, Drawn, SEED};
+use std::collections::BTreeMap;
 
 /// The number of calls that are checked for each op.
 const CALLS: usize = 3;
@@ -141,4 +142,84 @@ fn every_op_has_the_derivative_of_its_values() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Numbers at which formulas divide by zero, choose between equals, or subtract infinities.
+const SPECIAL: [f64; 7] = [0.0, -0.0, 0.0, 1.0, -2.0, f64::INFINITY, f64::NEG_INFINITY];
+
+/// Ops with calls on such numbers whose results are finite, but which have a gradient of NaN: powers and logarithms
+/// of 0, lengths and angles of zero vectors, and factors of 0 with infinities. An op that no longer has one is
+/// removed from the list.
+const NAN: [&str; 19] = [
+    "atan2",
+    "bernoulli_cross_entropy",
+    "dist",
+    "erfcx",
+    "float_power",
+    "hypot",
+    "nn.cosine_embedding_loss",
+    "nn.ctc_loss",
+    "nn.kl_div",
+    "nn.lp_pool1d",
+    "nn.lp_pool2d",
+    "nn.lp_pool3d",
+    "nn.margin_ranking_loss",
+    "nn.soft_margin_loss",
+    "pow",
+    "qr",
+    "sample_at_input",
+    "scaled_dot_product_attention",
+    "xlogy",
+];
+
+/// The gradients of a call, by the kernels or by formulas that can be differentiated.
+fn gradients_of(y: &Tensor, given: &[Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
+    let options = BackwardOptions {
+        create_graph,
+        retain_graph: true,
+        allow_unused: true,
+        ..BackwardOptions::default()
+    };
+    grad_with(&[&y.sum(..)?], &given.iter().collect::<Vec<_>>(), &[], options)
+}
+
+/// At zeros, ties and infinities, gradients are numbers wherever all results are finite.
+#[test]
+fn gradients_of_finite_results_are_numbers() {
+    let mut wrong = BTreeMap::new();
+    for op in
+        namegrad_tests::ops().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused))
+    {
+        for seed in 0..200 {
+            let mut draw = Draw::new(seed);
+            let sizes: Vec<usize> = (0..draw.below(4)).map(|_| 1 + draw.below(3)).collect();
+            let drawn = Drawn::alike(op, &draw.tensor(&sizes, DType::F64), &mut draw);
+            // The first tensor is special; the others sometimes.
+            let mut call = drawn.clone();
+            for (at, x) in call.tensors.iter_mut().flat_map(|(_, x)| x).enumerate() {
+                if x.dtype() == DType::F64 && (at == 0 || draw.below(3) == 0) {
+                    let numbers: Vec<f64> = (0..x.numel()).map(|_| SPECIAL[draw.below(7)]).collect();
+                    *x = Tensor::from_slice(&numbers, x.sizes()).unwrap();
+                }
+            }
+            if !call.call(op).is_ok_and(|results| results.iter().all(finite)) {
+                continue;
+            }
+            let given: Vec<Tensor> = leaves(&call).into_iter().map(|x| x.requiring_grad().unwrap()).collect();
+            let Ok(y) = joined(op, &call, &given) else { continue };
+            for recorded in [false, true].into_iter().filter(|_| y.requires_grad()) {
+                let gradients = gradients_of(&y, &given, recorded).unwrap();
+                if gradients
+                    .iter()
+                    .flatten()
+                    .any(|g| g.isnan().unwrap().any(..).unwrap().is_nonzero().unwrap())
+                {
+                    wrong.entry(op.info.name).or_insert(format!("{gradients:?} of {call:?}"));
+                }
+            }
+        }
+    }
+    let listed = NAN.into_iter().filter(|name| namegrad_tests::is_chosen(name));
+    let found: Vec<&str> = wrong.keys().copied().collect();
+    assert_eq!(found, listed.collect::<Vec<_>>(), "gradients of NaN: {wrong:#?}");
 }

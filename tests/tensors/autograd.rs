@@ -1,8 +1,11 @@
 //! The tape: the results and the errors of `backward`, with their locations, and very deep graphs.
 
-use namegrad::autograd::{BackwardOptions, Kept, Op, grad_with, gradcheck, gradgradcheck, is_grad_enabled};
+use namegrad::autograd::{
+    BackwardOptions, Kept, Op, grad, grad_with, gradcheck, gradgradcheck, is_grad_enabled,
+};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
+use namegrad_tests::values::{assert_near, f64s, gradient, gradients};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -738,5 +741,159 @@ fn an_error_in_a_derivative_says_which_op_and_where() -> Result<()> {
         error.to_string().contains(&format!("in the backward of broken, called at {}:{line}", file!())),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_nan_stopped_the_gradient_that_passed_through_it() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.maximum(b), f64::NAN, 1.0)?, [1.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.minimum(b), 1.0, f64::NAN)?, [1.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.mul(b)?.relu()?.add(a), 1.0, f64::NAN)?[1], 1.0);
+    Ok(())
+}
+
+/// One hook that failed left other leaves without the gradients of the pass.
+#[test]
+fn a_hook_after_accumulation_that_failed_left_gradients_half_accumulated() -> Result<()> {
+    let [x, y] = [Tensor::ones([2])?.requiring_grad()?, Tensor::ones([2])?.requiring_grad()?];
+    for leaf in [&x, &y] {
+        leaf.register_post_accumulate_grad_hook(|g| g.sum("no_such_dim").map(Some))?;
+    }
+    assert!(x.mul(&y)?.sum(..)?.backward().is_err());
+    assert!(x.grad().is_some() && y.grad().is_some());
+    Ok(())
+}
+
+#[test]
+fn a_hook_after_accumulation_could_leave_a_gradient_of_other_sizes() -> Result<()> {
+    let x = Tensor::ones([2])?.requiring_grad()?;
+    x.register_post_accumulate_grad_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
+    let error = x.sum(..)?.backward().unwrap_err();
+    assert_eq!((error.op(), error.location().file()), ("register_post_accumulate_grad_hook", file!()));
+    assert_eq!(x.grad().unwrap().sizes(), [2]);
+    Ok(())
+}
+
+#[test]
+fn gradients_were_computed_in_the_dtype_of_an_integer_operand() -> Result<()> {
+    let i8 = |number: i64| Tensor::new([number])?.to(DType::I8);
+    let one = f64s([1.0])?;
+    assert_near(&gradient(&one, |x| i8(100)?.atan2(x))?, &[-100.0 / 10_001.0]);
+    assert_near(&gradient(&one, |x| x.xlogy(&i8(100)?))?, &[100f64.ln()]);
+    assert_near(&gradient(&f64s([1.1])?, |x| x.pow(i8(-128)?))?, &[-128.0 * 1.1f64.powi(-129)]);
+    assert_near(&gradient(&f64s([1.5])?, |x| x.ldexp(Tensor::new([200])?))?, &[200f64.exp2()]);
+    assert_near(&gradient(&f64s([1.3])?, |x| Tensor::new(3.0)?.pow(x))?, &[3f64.powf(1.3) * 3f64.ln()]);
+    Ok(())
+}
+
+#[test]
+fn dist_of_order_0_was_cut_from_the_tape() -> Result<()> {
+    assert_eq!(
+        gradient(&f64s([1.0, 2.0])?, |x| x.dist_with(&f64s([1.0, 5.0])?, DistOptions::new().p(0.0)))?,
+        [0.0; 2]
+    );
+    Ok(())
+}
+
+#[test]
+fn nextafter_towards_a_tensor_with_a_gradient_cut_it_in_silence() -> Result<()> {
+    let (x, other) = (Tensor::zeros([2])?, Tensor::ones([2])?);
+    assert!(!x.nextafter(&other)?.requires_grad());
+    let error = x.nextafter(other.requiring_grad()?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Autograd);
+    assert!(error.to_string().contains("the gradient of `other` is not implemented"), "{error}");
+    assert!(error.to_string().contains("other.detach()"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_long_graph_in_a_local_of_a_thread_overflowed_the_stack() -> Result<()> {
+    thread_local!(static KEPT: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) });
+    let thread = std::thread::spawn(|| -> Result<()> {
+        let mut x = Tensor::ones([1])?.requiring_grad()?;
+        // The thread-local that is used first is destroyed last.
+        KEPT.with(|_| ());
+        drop(x.add(1.0)?);
+        for _ in 0..100_000 {
+            x = x.add(1.0)?;
+        }
+        KEPT.set(Some(x));
+        Ok(())
+    });
+    thread.join().unwrap()
+}
+
+#[test]
+fn a_parameter_that_was_read_while_it_was_updated_hung() -> Result<()> {
+    let p = Parameter::new(Tensor::new([1.0, 2.0])?)?;
+    let tied = p.clone();
+    p.update(|value| value.add_(tied.tensor().value()).map(drop))?;
+    assert_eq!(tied.tensor().to_vec::<f32>()?, [2.0, 4.0]);
+    let error = p.update(|_| tied.update(|_| Ok(()))).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+    // A closure that fails changes nothing, and the parameter can be updated again.
+    p.update(|value| value.mul_(0.0)?.add_(&NamedTensor::zeros([3])?).map(drop)).unwrap_err();
+    assert_eq!(p.tensor().to_vec::<f32>()?, [2.0, 4.0]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|_| p.update(|value| value.add_(1.0).map(drop)).unwrap()));
+        }
+    });
+    assert_eq!(p.tensor().to_vec::<f32>()?, [402.0, 404.0]);
+    Ok(())
+}
+
+#[test]
+fn names_of_a_gradient_of_a_users_op_met_those_of_another() -> Result<()> {
+    let x = Tensor::ones([2])?.requiring_grad()?;
+    for name in ["A", "B"] {
+        let weight = Tensor::ones([(name, 2)])?;
+        Op::new("weighted", x.value().clone())
+            .input(&x, move |g, _| g.mul(&weight))
+            .output()
+            .sum(..)?
+            .backward()?;
+        assert!(!x.grad().unwrap().has_names());
+    }
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 2.0]);
+    Ok(())
+}
+
+#[test]
+fn gradients_beside_a_mask_or_an_integer_failed() -> Result<()> {
+    let mask = Tensor::new([true, false])?;
+    let x = TensorOptions::new().dtype(DType::F64).tensor([0.5, -1.0])?.requiring_grad()?;
+    for [y, same] in [
+        [x.logaddexp(&mask)?, x.logaddexp(mask.to(DType::F64)?)?],
+        [mask.logaddexp(&x)?, mask.to(DType::F64)?.logaddexp(&x)?],
+        [x.logaddexp2(&mask)?, x.logaddexp2(mask.to(DType::F64)?)?],
+        [x.outer(&mask.to(DType::I64)?)?, x.outer(&mask.to(DType::F64)?)?],
+        [mask.to(DType::I64)?.outer(&x)?, mask.to(DType::F64)?.outer(&x)?],
+    ] {
+        let [y, same] = [y, same].map(|y| grad(&[&y.sum(..)?], &[&x]));
+        assert!(y?[0].equal(&same?[0])?);
+    }
+    Ok(())
+}
+
+/// The part of the graph that had been freed was taken for a leaf, and what came through it was missing.
+#[test]
+fn gradients_through_a_freed_graph_were_wrong() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    let h = x.exp()?;
+    let first = h.sum(..)?;
+    let second = h.square().sum(..).add(x.sum(..)?)?;
+    grad(&[&first], &[&x])?;
+    let unused = BackwardOptions::new().allow_unused(true);
+    for error in [
+        grad(&[&second], &[&x]).unwrap_err(),
+        grad(&[&first], &[&x]).unwrap_err(),
+        grad_with(&[&second], &[&x], &[], unused).unwrap_err(),
+    ] {
+        assert!(error.message().contains("a second time"), "{error}");
+    }
+    // The freed part is behind the input, where the gradient does not go.
+    let z = h.mul(3.0).sum(..)?;
+    assert_eq!(grad(&[&z], &[&h])?[0].to_vec::<f32>()?, [3.0, 3.0]);
     Ok(())
 }

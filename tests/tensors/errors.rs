@@ -4,6 +4,7 @@
 use namegrad::autograd::{
     BackwardOptions, GradCheckOptions, Op, Operand, checkpoint, grad_with, gradcheck_with, gradgradcheck_with,
 };
+use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use namegrad::{memory, names};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -1066,4 +1067,173 @@ fn an_error_of_another_library() {
     assert_eq!((error.kind(), error.location().line()), (ErrorKind::Other, line));
     assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::num::ParseIntError>()));
     assert_error!(Err::<(), _>(Error::other("a row has no label")), Other, "", "a row has no label (at ");
+}
+
+#[test]
+fn the_error_of_a_hook_pointed_into_the_library() -> Result<()> {
+    let x = Tensor::ones([2])?.requiring_grad()?;
+    x.register_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
+    let error = x.sum(..)?.backward().unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn the_error_of_random_numbers_in_place_pointed_into_the_library() -> Result<()> {
+    let error = Tensor::ones([2])?.random_(3..3).map(drop).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn cat_told_its_operands_in_the_wrong_order() -> Result<()> {
+    let (x, y) = (Tensor::ones([("N", 2)])?, Tensor::ones([("M", 2)])?);
+    let error = Tensor::cat(&[&x, &y], 0).unwrap_err();
+    assert!(error.message().contains("dims ['N'] and dims ['M']"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_error_of_a_negative_size_pointed_into_the_library() {
+    let error = Tensor::zeros([-1]).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+}
+
+#[test]
+fn sizes_of_parts_that_overflow_were_a_panic() -> Result<()> {
+    let error = Tensor::zeros([4])?.split([isize::MAX, isize::MAX], 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// The error has the location of the op, not of the library.
+#[test]
+fn the_error_of_a_wrong_gradient_of_an_op_pointed_into_the_library() -> Result<()> {
+    let x = Tensor::ones([2])?.requiring_grad()?;
+    let wrong = Op::new("wrong", x.value().clone()).input(&x, |_, _| Tensor::ones([3])).output();
+    let error = wrong.sum(..)?.backward().unwrap_err();
+    assert_eq!((error.op(), error.location().file()), ("wrong", file!()));
+    Ok(())
+}
+
+#[test]
+fn names_appeared_on_tensors_that_had_others() -> Result<()> {
+    let mut x = Tensor::ones((("p", 2), 2))?;
+    let error = x.add_(&Tensor::ones((2, ("r", 2)))?).map(drop).unwrap_err();
+    assert_eq!((error.kind(), x.shape().to_string().as_str()), (ErrorKind::OutNames, "[p=2, ?=2]"));
+    let mask = Tensor::ones([("N", 2), ("C", 3)])?.gt(0)?;
+    assert_eq!(Tensor::ones([("C", 3)])?.masked_fill(&mask, 0.0).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(Tensor::ones([3])?.masked_fill(&mask.rename(None)?, 0.0)?.sizes(), [2, 3]);
+    Ok(())
+}
+
+/// The dim was looked up in the tensor with the most dims, but used on the first.
+#[test]
+fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
+    let (vector, matrix) = (Tensor::ones([3])?, Tensor::ones([3, 1])?);
+    let error = Tensor::cat(&[&vector, &matrix], 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
+    Ok(())
+}
+
+#[test]
+fn views_of_nothing_had_sizes_that_no_tensor_can_have() -> Result<()> {
+    let x = Tensor::zeros([0])?;
+    let far = i64::MAX as usize;
+    for sizes in [[far, 0, 0], [far, far, 0], [0, far, far]] {
+        for view in [x.view(sizes), x.reshape(sizes), Tensor::zeros([1, 0, 1])?.expand([far, 0, far])] {
+            assert_eq!(view.unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+        }
+        assert_eq!(Tensor::ones([1])?.view(sizes).unwrap_err().kind(), ErrorKind::Shape);
+    }
+    for sizes in [[far, 0, 1], [2, far, 0]] {
+        assert_eq!(x.unflatten(0, sizes).unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+    }
+    assert_eq!(x.unflatten(0, [7, 0, 5])?.sizes(), [7, 0, 5]);
+    assert_eq!(x.view([7, 0, 5])?.add(1.0)?.sizes(), [7, 0, 5]);
+    Ok(())
+}
+
+#[test]
+fn errors_named_the_op_that_another_is_made_of() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0]])?;
+    let halves = Tensor::new([[0.5]])?;
+    for error in [
+        x.take_along_dim(&halves, 1).unwrap_err(),
+        x.take(&halves).unwrap_err(),
+        Tensor::einsum("ab,bc", &[&x]).unwrap_err(),
+        x.gt(0)?.index_fill(&Tensor::new([0.5])?, 1, 0).unwrap_err(),
+    ] {
+        let (text, op) = (error.to_string(), error.op());
+        let own = text.strip_prefix(op).unwrap_or_else(|| panic!("{text}"));
+        assert!(!own.strip_prefix("()").unwrap_or(own).contains("()"), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn errors_in_place_named_the_other_form() -> Result<()> {
+    let mut x = Tensor::ones([2, 3])?;
+    let four = Tensor::ones([4])?;
+    let mut errors = vec![
+        ("add_", x.add_(&four).unwrap_err()),
+        ("lerp_", x.lerp_(&four, 0.5).unwrap_err()),
+        ("cumsum_", x.cumsum_("C").unwrap_err()),
+        ("index_fill_", x.index_fill_(&Tensor::new([9])?, 1.0, 0).unwrap_err()),
+        ("scatter_", x.scatter_(&Tensor::new([9])?, 1.0, 0).unwrap_err()),
+        ("addmm_", x.addmm_(&Tensor::ones([2, 3])?, &four).unwrap_err()),
+        ("squeeze_", x.squeeze_(9).unwrap_err()),
+    ];
+    // On the tape, and as plain values.
+    let mut y = Tensor::ones([2, 3])?.requiring_grad()?.mul(1.0)?;
+    errors.push(("add_", y.add_(&four).unwrap_err()));
+    errors.push(("cumsum_", y.cumsum_("C").unwrap_err()));
+    let mut value = NamedTensor::ones([2, 3])?;
+    errors.push(("mul_", value.mul_(four.value()).unwrap_err()));
+    errors.push(("cumsum_", value.cumsum_(7).unwrap_err()));
+    for (op, error) in errors {
+        assert_eq!((error.op(), error.location().file()), (op, file!()), "{error}");
+        assert!(error.to_string().starts_with(&format!("{op}: ")), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn take_along_dim_changed_the_position_that_its_error_shows() -> Result<()> {
+    let error = Tensor::ones([2, 2])?.take_along_dim(&Tensor::new([[-3]])?, 1).unwrap_err();
+    assert!(error.message().contains("index -3 is out of bounds"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn names_of_any_length_lived_forever() -> Result<()> {
+    use namegrad::core::Name;
+    assert!(Name::new(&"n".repeat(255)).is_ok());
+    assert_eq!(Name::new(&"n".repeat(256)).unwrap_err().kind(), ErrorKind::InvalidName);
+    Ok(())
+}
+
+#[test]
+fn values_and_masks_with_other_names_were_taken() -> Result<()> {
+    let square = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?;
+    let p = Parameter::new(square.clone())?;
+    let error = p.set(square.t()?).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameMismatch, "Parameter::set"));
+    p.set(square.t()?.rename(None)?)?;
+    assert_eq!(p.tensor().to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(*p.tensor().names(), ["N", "C"]);
+    let mask = square.t()?.gt(2)?;
+    let error = square.index(&[(&mask).into()]).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameMismatch, "index"));
+    assert_eq!(square.index(&[(&mask.align_as(&square)?).into()])?.to_vec::<f32>()?, [3.0, 4.0]);
+    Ok(())
+}
+
+/// A dim given by name before any tensor had the name was never found: layers store such dims.
+#[test]
+fn a_dim_that_was_stored_before_its_name_was_used_was_not_found() -> Result<()> {
+    let stored = namegrad::core::Dims::from("a_name_of_no_other_test");
+    let x = Tensor::ones([("a_name_of_no_other_test", 3)])?;
+    assert_eq!(x.sum(stored)?.item::<f32>()?, 3.0);
+    Ok(())
 }

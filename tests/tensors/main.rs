@@ -12,7 +12,6 @@ mod memory;
 mod messages;
 mod migration;
 mod operands;
-mod regression;
 mod special;
 mod tape;
 mod threads;

@@ -1,8 +1,9 @@
 //! Operands, operators on owned tensors, and reading numbers and sizes from tensors.
 
-use namegrad::autograd::Index;
+use namegrad::autograd::{Index, gradgradcheck};
 use namegrad::core::Scalar;
 use namegrad::prelude::*;
+use namegrad_tests::values::{f64s, gradient};
 
 fn numbers(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
@@ -194,4 +195,249 @@ fn the_prelude_keeps_results_of_other_errors() {
     }
     assert_eq!((parse("2.5").unwrap(), plain("0.5").unwrap()), (2.5, 0.5));
     assert!(parse("x").is_err() && plain("x").is_err());
+}
+
+#[test]
+fn numbers_of_f64_were_rounded_to_the_default_dtype_first() -> Result<()> {
+    let x = TensorOptions::new().dtype(DType::F64).tensor([0.1, 1.0 + 1e-12])?;
+    assert_eq!(x.to_vec::<f64>()?, [0.1, 1.0 + 1e-12]);
+    Ok(())
+}
+
+/// The answers are PyTorch's on x86-64, where each width has its own conversion.
+#[test]
+fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
+    let x = Tensor::from_slice(&[3_000_000_005.0, -3e9, f64::NAN, 70_000.0, -129.7], [5])?;
+    let cast = |dtype| x.to(dtype)?.to_vec::<i64>();
+    assert_eq!(cast(DType::U8)?, [5, 0, 0, 112, 127]);
+    assert_eq!(cast(DType::I8)?, [0, 0, 0, 112, 127]);
+    assert_eq!(cast(DType::I16)?, [0, 0, 0, 4464, -129]);
+    let least = i64::from(i32::MIN);
+    assert_eq!(cast(DType::I32)?, [least, least, least, 70_000, -129]);
+    assert_eq!(cast(DType::I64)?, [3_000_000_005, -3_000_000_000, i64::MIN, 70_000, -129]);
+    Ok(())
+}
+
+#[test]
+fn numbers_wrapped_where_a_range_ends() -> Result<()> {
+    for dtype in [DType::I8, DType::U8] {
+        let mut x = TensorOptions::new().dtype(dtype).zeros([1000])?;
+        x.geometric_(0.001)?;
+        assert!(x.amin(..)?.item::<Scalar>()?.to_f64() >= 1.0, "{dtype}");
+        assert!(x.gt(100)?.any(..)?.item::<bool>()?, "{dtype}");
+    }
+    let x = Tensor::new([100, -5])?.to(DType::I8)?;
+    for error in [x.clamp(0, 1000), x.clamp_max(1000), x.clamp_min(-129)] {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Value);
+    }
+    assert_eq!(x.clamp(0, 127)?.to_vec::<i8>()?, [100, 0]);
+    let mut x = Tensor::zeros([1000])?;
+    x.uniform_(-3e38, 3e38)?;
+    assert!(x.isfinite()?.all(..)?.item::<bool>()?);
+    assert!(x.amin(..)?.item::<f64>()? < -2e38 && x.amax(..)?.item::<f64>()? > 2e38);
+    assert!(TensorOptions::new().arange((1i64 << 53) + 1, 1i64 << 53, 1).is_err());
+    assert_eq!(TensorOptions::new().dtype(DType::I64).linspace(0.9, 5.9, 3)?.to_vec::<i64>()?, [0, 2, 5]);
+    Ok(())
+}
+
+#[test]
+fn fractional_steps_made_equal_integers() -> Result<()> {
+    let integers = TensorOptions::new().dtype(DType::I64);
+    assert!(integers.arange(0.0, 3.0, 0.5).is_err());
+    assert_eq!(integers.arange(0.0, 3.0, 1.5)?.to_vec::<i64>()?, [0, 1, 2]);
+    Ok(())
+}
+
+#[test]
+fn extreme_counts_and_shifts_panicked() -> Result<()> {
+    assert_eq!(Tensor::zeros([0])?.chunk(usize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(Tensor::zeros([3])?.tensor_split(isize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    for repeats in [[1 << 60, 5], [i64::MAX, i64::MAX]] {
+        let error = Tensor::zeros([2])?.repeat_interleave(&Tensor::new(repeats)?, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    }
+    let wide = Tensor::ones([1])?.expand([1usize << 60])?;
+    let row = Tensor::ones([1, 1, 5])?;
+    for (op, error) in [
+        ("cat", Tensor::cat(&[&wide; 17], 0)),
+        ("diag_embed", row.diag_embed_with(DiagEmbedOptions::new().offset(isize::MAX))),
+        ("kron", Tensor::zeros([0, 1usize << 40])?.kron(&Tensor::zeros([0, 1usize << 40])?)),
+        ("bincount", Tensor::new([i64::MAX])?.bincount()),
+        ("conv1d", F::conv1d_with(&row, &row, Conv1dOptions::new().padding(usize::MAX / 4))),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::OutOfMemory, op), "{error}");
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
+    let weights = f64s([1.0, 10.0, 100.0])?;
+    // isize::MIN is 1 modulo 3.
+    assert_eq!(f64s([1.0, 2.0, 3.0])?.roll(isize::MIN, 0)?.to_vec::<f64>()?, [3.0, 1.0, 2.0]);
+    let rolled = gradient(&f64s([1.0, 2.0, 3.0])?, |x| x.roll(isize::MIN, 0)?.mul(&weights))?;
+    assert_eq!(rolled, [10.0, 100.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
+    let x = f64s([1.0, 2.0])?;
+    assert_eq!(x.take_along_dim(&Tensor::new([-1])?, 0)?.to_vec::<f64>()?, [2.0]);
+    // A dim of size one matches any size, as in PyTorch.
+    let y = Tensor::ones([1, 3])?.tensordot(&Tensor::ones([4, 1])?, [0], [0])?;
+    assert_eq!((y.sizes(), y.to_vec::<f64>()?), (&[3, 1][..], vec![4.0; 3]));
+    let inputs = [f64s([2.0])?.reshape([1, 1])?, f64s([1.0, 2.0, 3.0, 4.0])?.reshape([2, 2])?];
+    gradgradcheck(|x| x[0].tensordot(&x[1], [0, 1], [0, 1]), &inputs)?;
+    gradgradcheck(|x| x[1].tensordot(&x[0], [0], [1]), &inputs)?;
+    assert!(x.inner(&f64s([1.0])?).is_err());
+    assert_eq!(Tensor::new([1.5])?.to(DType::F16)?.ldexp(Tensor::new([3])?)?.dtype(), DType::F16);
+    Ok(())
+}
+
+#[test]
+fn an_optional_tensor_given_as_a_list_was_ignored() -> Result<()> {
+    use namegrad::ops;
+    let (x, weight) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let places = Tensor::new([0, 1])?;
+    let b = Tensor::ones([2])?;
+    let calls = [
+        ops::call("nn.linear", &[&x, &weight], &[("bias", vec![&b].into())]),
+        ops::call("nn.layer_norm", &[&x], &[("dims", 1.into()), ("weight", vec![&b].into())]),
+        ops::call("bincount", &[&places], &[("weights", vec![&b].into())]),
+    ];
+    for call in calls {
+        let error = call.unwrap_err();
+        assert!(error.message().ends_with("` must be a tensor"), "{error}");
+    }
+    assert!(ops::call("nn.linear", &[&x, &weight], &[("bias", namegrad::core::Value::None.into())]).is_ok());
+    Ok(())
+}
+
+#[test]
+fn a_number_was_wrapped_to_the_dtype_it_was_compared_in() -> Result<()> {
+    let bytes = Tensor::new([0, 44, 156, 255])?.to(DType::U8)?;
+    assert_eq!(bytes.eq(-100)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ne(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.lt(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.le(-1)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.gt(-1)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.ge(256)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ge(44)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.logical_and(256)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.isclose(-100)?.to_vec::<bool>()?, [false; 4]);
+    let mut written = bytes.clone();
+    assert_eq!(written.lt_(300)?.to_vec::<u8>()?, [1; 4]);
+    let wide = Tensor::new([0, 1])?.to(DType::I32)?;
+    assert_eq!(wide.eq(1i64 << 32)?.to_vec::<bool>()?, [false; 2]);
+    assert_eq!(wide.gt(i64::MIN)?.to_vec::<bool>()?, [true; 2]);
+    Ok(())
+}
+
+#[test]
+fn a_number_beyond_an_integer_dtype_wrapped() -> Result<()> {
+    let x = Tensor::new([1, 2, 3])?.to(DType::I8)?;
+    let (mask, first) = (x.gt(1)?, Tensor::new([0])?);
+    let small = TensorOptions::new().dtype(DType::I8);
+    for (op, made) in [
+        ("masked_fill", x.masked_fill(&mask, 1000)),
+        ("masked_fill", x.masked_fill(&mask, f64::NAN)),
+        ("index_fill", x.index_fill(&first, 1000, 0)),
+        ("index_put", x.index_put(&[Index::At(0)], -129)),
+        ("scatter", x.scatter(&first, 1000, 0)),
+        ("maximum", x.maximum(1000)),
+        ("fmin", x.fmin(-129)),
+        ("heaviside", x.heaviside(128)),
+        ("remainder", x.remainder(256)),
+        ("floor_divide", x.floor_divide(1000)),
+        ("pow", x.pow(1000)),
+        ("bitwise_left_shift", x.bitwise_left_shift(256)),
+        ("full_like", x.full_like(1000)),
+        ("new_full", x.new_full([2], 1000)),
+        ("full", small.full([2], -129)),
+        ("full", TensorOptions::new().dtype(DType::I64).full([2], 1e19)),
+        ("fill_", x.clone().fill_(1000).cloned()),
+        ("masked_fill_", x.clone().masked_fill_(&mask, 1000).cloned()),
+        ("linspace", small.linspace(0.0, 128.0, 3)),
+    ] {
+        let error = made.unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::Value, op), "{error}");
+        assert_eq!(error.location().file(), file!(), "{error}");
+        assert!(error.message().contains(" does not fit in int"), "{error}");
+    }
+    // Fractions are truncated, and sums wrap, as their results do.
+    assert_eq!(x.masked_fill(&mask, 7.9)?.to_vec::<i8>()?, [1, 7, 7]);
+    assert_eq!(x.add(1000)?.to_vec::<i8>()?, [-23, -22, -21]);
+    assert_eq!(x.maximum(f64::INFINITY)?.dtype(), DType::F32);
+    Ok(())
+}
+
+#[test]
+fn numbers_beside_a_mask_had_the_digits_of_another_dtype() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.to(DType::F64)?;
+    let y = x.gt(1.5)?.choose(0.1, &x)?;
+    assert_eq!((y.dtype(), y.to_vec::<f64>()?), (DType::F64, vec![1.0, 0.1]));
+    let y = x.gt(1.5)?.choose(&x.to(DType::F16)?, 0.5)?;
+    assert_eq!((y.dtype(), y.to_vec::<f64>()?), (DType::F16, vec![0.5, 2.0]));
+    assert_eq!(x.gt(1.5)?.choose(1.0, 0.0)?.dtype(), DType::F32);
+    Ok(())
+}
+
+/// Only slices of references were accepted.
+#[test]
+fn a_list_of_tensors_had_to_be_a_slice_of_references() -> Result<()> {
+    let parts = vec![Tensor::ones([("N", 1)])?, Tensor::zeros([("N", 2)])?];
+    let [a, b] = [&parts[0], &parts[1]];
+    let joined = Tensor::cat(&parts, "N")?;
+    assert_eq!(joined.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
+    for other in [
+        Tensor::cat([a, b], "N")?,
+        Tensor::cat(&[a, b], "N")?,
+        Tensor::cat(parts.iter(), "N")?,
+        Tensor::cat(parts.iter().cloned().map(std::sync::Arc::new), "N")?,
+        Tensor::cat(parts.clone(), "N")?,
+        Tensor::hstack(&parts[..])?,
+    ] {
+        assert!(other.equal(&joined)?);
+    }
+    assert_eq!(Tensor::einsum("i,j->ij", &parts)?.sizes(), [1, 2]);
+    assert_eq!(Tensor::align_tensors(&parts)?.len(), 2);
+    Ok(())
+}
+
+#[test]
+fn a_range_of_small_integers_wrapped() -> Result<()> {
+    let range =
+        |start: f64, end: f64, step: f64, dtype| TensorOptions::new().dtype(dtype).arange(start, end, step);
+    for (start, end, step, dtype, number) in [
+        (0.0, 300.0, 1.0, DType::U8, "299 does not fit in uint8"),
+        (-1.0, 3.0, 1.0, DType::U8, "-1 does not fit in uint8"),
+        (100.0, -200.0, -50.0, DType::I8, "-150 does not fit in int8"),
+        (0.0, 1e300, 1e299, DType::I64, "does not fit in int64"),
+    ] {
+        let error = range(start, end, step, dtype).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Value, "{error}");
+        assert!(error.message().contains(number), "{error}");
+    }
+    assert_eq!(range(250.0, 256.0, 1.0, DType::U8)?.to_vec::<i64>()?, [250, 251, 252, 253, 254, 255]);
+    assert_eq!(range(127.0, -200.0, -255.0, DType::I8)?.to_vec::<i64>()?, [127, -128]);
+    assert_eq!(range(300.0, 300.0, 1.0, DType::U8)?.numel(), 0);
+    Ok(())
+}
+
+#[test]
+fn numbers_beyond_i64_became_negative() -> Result<()> {
+    assert_eq!(Tensor::new(vec![usize::MAX]).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(Tensor::zeros([1])?.add(usize::MAX)?.to_vec::<f32>()?, [usize::MAX as f32]);
+    let whole = TensorOptions::new().dtype(DType::I64);
+    assert_eq!(whole.tensor([f64::NAN]).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(whole.full([1], usize::MAX).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn scalars_of_products_of_halves_were_rounded_to_halves() -> Result<()> {
+    let x = Tensor::full([3, 3], 131.0)?.to(DType::BF16)?;
+    let zero = Tensor::zeros([3, 3])?.to(DType::BF16)?;
+    // -4.775 would be rounded to -4.78125, and the product to -628.
+    let found = x.addmm_with(&zero, &zero, AddmmOptions::new().beta(-4.775))?;
+    assert_eq!(found.to_vec::<f64>()?, [-624.0; 9]);
+    Ok(())
 }

@@ -401,3 +401,51 @@ fn checkpoints_within_checkpoints_draw_the_same_numbers_again() -> Result<()> {
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
     Ok(())
 }
+
+/// The second run always drew from the default generator, even if the first one did not.
+#[test]
+fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_time() -> Result<()> {
+    let x = Tensor::ones([100])?.requiring_grad()?;
+    let y = Generator::from_seed(5).scope(|| checkpoint(|x| F::dropout(&x[0], 0.5), &[&x]))?;
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// The graph beyond a tensor whose gradient was requested was walked needlessly, which used it up, or failed
+/// if it was already used up.
+#[test]
+fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
+    let x = Tensor::new([2.0])?.requiring_grad()?;
+    let y = x.exp()?;
+    let gradient = |y: &Tensor| grad_with(&[&y.square()?], &[y], &[], BackwardOptions::default());
+    let before = gradient(&y)?.remove(0).unwrap().item::<f64>()?;
+    y.backward()?;
+    assert_eq!(gradient(&y)?.remove(0).unwrap().item::<f64>()?, before);
+    assert_eq!(before, y.mul(2)?.item::<f64>()?);
+    // Another input beyond it is still reached.
+    let y = x.exp()?;
+    let both = grad_with(&[&y.square()?], &[&y, &x], &[], BackwardOptions::default())?;
+    assert!(both.iter().all(Option::is_some));
+    assert!(y.backward().is_err());
+    // Even if there is a path that does not lead through it.
+    let y = x.exp()?;
+    let loss = y.mul(&checkpoint(|x| x[0].square(), &[&x])?)?;
+    let of_x = grad_with(&[&loss], &[&y, &x], &[], BackwardOptions::default())?.remove(1).unwrap();
+    let want = y.mul(x.square()?.add(x.mul(2)?)?)?; // (eˣ x²)' = eˣ (x² + 2x)
+    assert!(of_x.allclose(&want)?);
+    Ok(())
+}
+
+/// The gradient inside was the gradient of the result, as if every op were the identity.
+#[test]
+fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
+    let create = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
+    let f = move |x: &[Tensor]| Ok(grad_with(&[&x[0].pow(3)?], &[&x[0]], &[], create)?.remove(0).unwrap());
+    let x = Tensor::new([2.0])?.requiring_grad()?;
+    assert_eq!(f(std::slice::from_ref(&x))?.item::<f64>()?, 12.0);
+    let error = checkpoint(f, &[&x]).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+    assert!(error.to_string().contains("called in a checkpoint"), "{error}");
+    Ok(())
+}
