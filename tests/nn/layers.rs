@@ -543,8 +543,8 @@ fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// The layers in a source file: public structs that derive `Module`, rows of functions with `layer Relu`, and rows
-/// of layers, `MaxPool MaxPoolBuilder ..`.
+/// The layers in a source file: public structs that derive `Module`, rows of functions with `layer Relu`, and
+/// rows of layers, `MaxPool MaxPoolBuilder ..`.
 fn layers_of(text: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let mut found = Vec::new();

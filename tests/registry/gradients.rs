@@ -147,9 +147,9 @@ fn every_op_has_the_derivative_of_its_values() {
 /// Numbers at which formulas divide by zero, choose between equals, or subtract infinities.
 const SPECIAL: [f64; 7] = [0.0, -0.0, 0.0, 1.0, -2.0, f64::INFINITY, f64::NEG_INFINITY];
 
-/// Ops with calls on such numbers whose results are finite, but which have a gradient of NaN: powers and logarithms
-/// of 0, lengths and angles of zero vectors, and factors of 0 with infinities. An op that no longer has one is
-/// removed from the list.
+/// Ops with calls on such numbers whose results are finite, but which have a gradient of NaN: powers and
+/// logarithms of 0, lengths and angles of zero vectors, and factors of 0 with infinities. An op that no
+/// longer has one is removed from the list.
 const NAN: [&str; 19] = [
     "atan2",
     "bernoulli_cross_entropy",
