@@ -14,7 +14,7 @@ use crate::listed::Listed;
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState};
 use member::Member;
-use namegrad_autograd::{Parameter, Tensor, span};
+use namegrad_autograd::{Parameter, Tensor, span_at};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
@@ -115,7 +115,7 @@ impl Engine {
         caller: &'static Location<'static>,
     ) -> Result<()> {
         let name = self.groups.name();
-        span(name, || {
+        span_at(name, caller, || {
             for member in self.members.iter_mut().flatten() {
                 member.counted = false;
                 member.check(name).map_err(|error| error.at(caller))?;
