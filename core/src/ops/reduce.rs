@@ -172,6 +172,10 @@ pub(crate) mod kernels {
         Smallest,
         /// The sum of squares; floats only.
         Squares,
+        /// `bool` only.
+        All,
+        /// `bool` only.
+        Any,
     }
 
     impl Folding {
@@ -192,6 +196,8 @@ pub(crate) mod kernels {
             let folded = arrange(&x, dims)?;
             let is_float = x.dtype().is_floating_point();
             match self {
+                Folding::All => fold_in(op, plain::ALL, folded),
+                Folding::Any => fold_in(op, plain::ANY, folded),
                 Folding::Total if !is_float => fold_in(op, plain::SUM, folded),
                 Folding::Largest if !is_float => fold_in(op, plain::MAX, folded),
                 Folding::Smallest if !is_float => fold_in(op, plain::MIN, folded),
@@ -238,12 +244,12 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn all(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
-        Folding::Smallest.over("all", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
+        Folding::All.over("all", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
     #[track_caller]
     pub(crate) fn any(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
-        Folding::Largest.over("any", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
+        Folding::Any.over("any", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
     /// The dtype of `all` and `any`.

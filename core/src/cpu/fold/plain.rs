@@ -23,6 +23,10 @@ pub(crate) const PRODUCT: Plain<i64> = Plain { start: 1, add_rows: |x, y| add_ro
 pub(crate) const MAX: Plain<i64> = Plain { start: i64::MIN, add_rows: |x, y| add_rows(x, y, i64::max) };
 /// The smallest element.
 pub(crate) const MIN: Plain<i64> = Plain { start: i64::MAX, add_rows: |x, y| add_rows(x, y, i64::min) };
+/// Whether all elements, each 0 or 1, are 1.
+pub(crate) const ALL: Plain<i64> = Plain { start: 1, ..MIN };
+/// Whether any element, each 0 or 1, is 1.
+pub(crate) const ANY: Plain<i64> = Plain { start: 0, ..MAX };
 /// `Π x` of floats.
 pub(crate) const FLOAT_PRODUCT: Plain<f64> =
     Plain { start: 1.0, add_rows: |x, y| add_rows(x, y, |a, b| a * b) };
