@@ -56,7 +56,7 @@ pub struct Summary {
 pub struct LayerSummary {
     /// The path in the model.
     pub path: String,
-    /// The [description](crate::Module::describe).
+    /// The [description](crate::ModuleFields::describe).
     pub description: String,
     /// The dims of the last tensor that the layer computed, if it ran and computed one.
     pub output: Option<Shape>,

@@ -1,4 +1,4 @@
-//! Tables of options: [`optimizer!`], which makes an optimizer from a table of its hyperparameters and its
+//! Tables of options: `optimizer!`, which makes an optimizer from a table of its hyperparameters and its
 //! formula, and [`Rows`], such a table at run time. Schedules have the same rows.
 
 use crate::interval::Interval;

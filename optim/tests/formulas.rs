@@ -109,7 +109,7 @@ fn declared(folder: &str, before: &str) -> Vec<String> {
     let mut names = Vec::new();
     for entry in folder.read_dir().unwrap() {
         let path = entry.unwrap().path();
-        if !path.extension().is_some_and(|extension| extension == "rs") {
+        if path.extension().is_none_or(|extension| extension != "rs") {
             continue;
         }
         for block in std::fs::read_to_string(path).unwrap().split("! {\n    /// ").skip(1) {

@@ -30,8 +30,11 @@ pub(crate) struct Formula {
     /// How far numbers may be from those of an optimizer in `f32`, as a part of the largest.
     pub(crate) tolerance: Option<f64>,
     /// The steps of the formula with these options, for a parameter of these sizes.
-    pub(crate) steps: Box<dyn Fn(&Json, &'static [usize]) -> Steps>,
+    pub(crate) steps: Box<StepsOf>,
 }
+
+/// Makes the steps from the options and the sizes of a parameter.
+type StepsOf = dyn Fn(&Json, &'static [usize]) -> Steps;
 
 /// Changes the parameter and its slots in step `t`, from 1, with a gradient.
 pub(crate) type Steps = Box<dyn FnMut(u64, &[f64], &mut [Vec<f64>])>;
@@ -61,13 +64,16 @@ fn elementwise<M: DeserializeOwned + 'static>(
     Some(Formula { slots, sizes: LENGTHS, tolerance: None, steps: Box::new(steps) })
 }
 
-/// A formula for a whole parameter: the options, the sizes, the step, the gradient, and the parameter with
+/// The formula of a whole parameter: of the options, the sizes, the step, the gradient, and the parameter with
 /// its slots.
+type ByHand<M> = fn(&M, &[usize], u64, &[f64], &mut [Vec<f64>]);
+
+/// A formula for a whole parameter.
 fn whole<M: DeserializeOwned + 'static>(
     slots: &'static [&'static str],
     sizes: &'static [&'static [usize]],
     tolerance: Option<f64>,
-    formula: fn(&M, &[usize], u64, &[f64], &mut [Vec<f64>]),
+    formula: ByHand<M>,
 ) -> Option<Formula> {
     let steps = move |options: &Json, sizes: &'static [usize]| {
         let options: M = serde_json::from_value(options.clone()).unwrap();
@@ -360,7 +366,8 @@ fn adafactor(o: &AdafactorOptions, sizes: &[usize], t: u64, grads: &[f64], state
     let (take, floor) = ((t as f64).powf(o.beta2_decay), o.eps.0.unwrap());
     let v: Vec<f64> = match *sizes {
         [batch, rows, cols] => {
-            (row_var.resize(batch * rows, 0.0), col_var.resize(batch * cols, 0.0));
+            row_var.resize(batch * rows, 0.0);
+            col_var.resize(batch * cols, 0.0);
             let square = |b: usize, r: usize, c: usize| grads[(b * rows + r) * cols + c].powi(2);
             for b in 0..batch {
                 for r in 0..rows {

@@ -2,6 +2,7 @@
 //! line. The build script reads the calls from the page.
 
 #[allow(unused_imports, unused_must_use, unused_mut, unused_variables)] // not every call uses all of it
+#[allow(clippy::needless_borrow, reason = "a call is the same for values and references")]
 mod calls {
     use crate::Given;
     use namegrad::autograd::*;

@@ -499,8 +499,8 @@ fn exp_row<T: Real>(x: &mut [T], shift: T) -> T {
     let mut sums = [T::ZERO; LANES];
     let (whole, rest) = x.as_chunks_mut::<LANES>();
     for x in whole {
-        for j in 0..LANES {
-            x[j] = (x[j] - shift).exp();
+        for x in x.iter_mut() {
+            *x = (*x - shift).exp();
         }
         for j in 0..LANES {
             sums[j] += x[j];

@@ -15,7 +15,7 @@ use std::panic::Location;
 /// Makes `f32` or `f64` the default dtype of the whole process.
 ///
 /// # Errors
-/// [`ErrorKind::DType`](crate::ErrorKind::DType) for any other dtype.
+/// [`ErrorKind::DType`] for any other dtype.
 #[track_caller]
 pub fn set_default_dtype(dtype: DType) -> Result<()> {
     match dtype {

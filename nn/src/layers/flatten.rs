@@ -45,7 +45,7 @@ impl Flatten {
     /// A layer that flattens `dims` into a dim called `name`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`].
+    /// `ErrorKind::InvalidName`.
     #[track_caller]
     pub fn new(dims: impl Into<Dims>, name: &str) -> Result<Flatten> {
         Ok(Flatten { dims: Some(dims.into()), name: Some(Name::new(name)?), path: ModulePath::new() })
@@ -54,7 +54,7 @@ impl Flatten {
     /// The output for `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::DuplicateName`] if it has one with the
+    /// `ErrorKind::NameNotFound` if `x` lacks a dim, `ErrorKind::DuplicateName` if it has one with the
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
@@ -118,7 +118,7 @@ impl Unflatten {
     /// A layer that splits `dim` into dims with the given sizes, with names or without.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    /// `ErrorKind::InvalidName`, `ErrorKind::Value` for a negative size.
     #[track_caller]
     pub fn new(dim: impl Into<Dim>, dims: impl IntoShape) -> Result<Unflatten> {
         let shape = dims.into_shape().map_err(|error| error.of("Unflatten"))?;
@@ -128,7 +128,7 @@ impl Unflatten {
     /// The output for `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks the dim, [`ErrorKind::Shape`] if its size is not the product
+    /// `ErrorKind::NameNotFound` if `x` lacks the dim, `ErrorKind::Shape` if its size is not the product
     /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {

@@ -16,7 +16,7 @@ use std::thread::ThreadId;
 ///
 /// It has the parameters of the layer, under the same paths, and can be used wherever the layer can. Clones
 /// share the layer and the hooks, so you can register hooks on one clone while another is part of a model. A
-/// [deep copy](Module::deep_copy) has its own layer and the same hooks, which are then independent. A
+/// [deep copy](crate::Module::deep_copy) has its own layer and the same hooks, which are then independent. A
 /// call runs the hooks in PyTorch's order, and each kind in order of registration:
 ///
 /// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;

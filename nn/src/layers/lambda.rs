@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Calls a closure: a layer for a line of code in a [`Sequential`](super::Sequential).
 ///
 /// The closure has no parameters that a model could find, save or train, and does not know whether the model
-/// is being trained. A layer that needs these is a struct that implements [`Layer`]. A clone, and a
-/// [`deep_copy`](Module::deep_copy), calls the same closure.
+/// is being trained. A layer that needs these is a struct that implements
+/// [`Layer`](crate::Layer). A clone, and a [`deep_copy`](Module::deep_copy), calls the same closure.
 ///
 /// # Shapes
 /// - `x`: what the closure takes

@@ -7,9 +7,12 @@ use crate::master::Master;
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
 
+/// The groups of an optimizer and the members of each.
+type Fitted = (Box<dyn Groups>, Vec<Vec<Member>>);
+
 impl Engine {
     /// The groups of this optimizer and their parameters, with the given state.
-    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<(Box<dyn Groups>, Vec<Vec<Member>>)> {
+    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<Fitted> {
         let name = self.groups.name();
         if state.method != name {
             return Err(misfit(format!("the state is of {}, the optimizer is {name}", state.method)));

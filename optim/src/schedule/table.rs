@@ -58,6 +58,7 @@ macro_rules! schedule {
 
         impl $Schedule {
             $(#[$new_doc])+
+            #[allow(clippy::new_without_default, reason = "few schedules can be made without arguments")]
             pub fn new($($($into: impl Into<$into_ty>,)*)? $($arg: $arg_ty,)*) -> $Schedule {
                 $Schedule {
                     $($($into: $into.into(),)*)?

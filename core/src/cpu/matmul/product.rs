@@ -206,8 +206,11 @@ pub(super) struct Kernels {
     pub(super) dots: StripFn,
     pub(super) axpys: StripFn,
     /// What a thread does before and after it calls kernels.
-    pub(super) around: Option<(unsafe fn(), unsafe fn())>,
+    pub(super) around: Option<Around>,
 }
+
+/// The functions that a thread calls before and after kernels. The CPU must have the kernels' instructions.
+pub(super) type Around = (unsafe fn(), unsafe fn());
 
 /// The arguments of a kernel: `C ← alpha A B + beta C` for one tile. Strides are in bytes.
 pub(crate) struct Tile {

@@ -76,23 +76,36 @@ impl Made for bool {
     }
 }
 
+/// The addresses of the inputs as variables of the loop: in memory, every write of a result could change them,
+/// and the loop would not be vectorized.
+///
+/// # Safety
+/// There are `N` inputs.
+#[inline(always)]
+unsafe fn addresses<const N: usize>(inputs: Inputs) -> [*const u8; N] {
+    // SAFETY: the caller's contract.
+    unsafe { inputs.cast::<[*const u8; N]>().read() }
+}
+
 /// Element `i` of each input, and of the mask.
 ///
 /// # Safety
-/// There are `N` inputs with an element `i` of type `T`, or `bool` for the mask.
+/// Each input has an element `i` of type `T`, or `bool` for the mask.
 #[inline(always)]
-unsafe fn read<T: Copy, const N: usize>(inputs: Inputs, at_mask: usize, i: usize) -> ([T; N], bool) {
+unsafe fn read<T: Copy, const N: usize>(inputs: &[*const u8; N], at_mask: usize, i: usize) -> ([T; N], bool) {
     // SAFETY: the caller's contract.
     unsafe {
         // A loop, since `array::map` costs the compiler more time than everything else here.
-        let mut x = [*(*inputs).cast::<T>().add(i); N];
+        let mut x = [*inputs[0].cast::<T>().add(i); N];
         let mut mask = false;
-        for k in 1..N {
+        let mut k = 1;
+        while k < N {
             if k == at_mask {
-                mask = *(*inputs.add(k)).cast::<bool>().add(i);
+                mask = *inputs[k].cast::<bool>().add(i);
             } else {
-                x[k] = *(*inputs.add(k)).cast::<T>().add(i);
+                x[k] = *inputs[k].cast::<T>().add(i);
             }
+            k += 1;
         }
         (x, mask)
     }
@@ -134,11 +147,13 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     out: *mut u8,
 ) {
     let (args, out) = (converted::<T, A>(args), out.cast::<K::Out<T>>());
+    // SAFETY: the caller's contract.
+    let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
         // SAFETY: the caller's contract.
         unsafe {
-            let (x, mask) = read::<T, N>(inputs, K::MASK, i);
+            let (x, mask) = read::<T, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask, args);
         }
         i += 1;
@@ -158,10 +173,12 @@ unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
     out: *mut u8,
 ) {
     let args = converted::<f64, A>(args);
+    // SAFETY: the caller's contract.
+    let inputs = unsafe { addresses::<N>(inputs) };
     for i in 0..n {
         // SAFETY: the caller's contract.
         unsafe {
-            let (x, mask) = read::<T, N>(inputs, at_mask, i);
+            let (x, mask) = read::<T, N>(&inputs, at_mask, i);
             let mut numbers = [0.0; N];
             for k in 0..N {
                 numbers[k] = x[k].to_f64();
@@ -257,11 +274,13 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
     out: *mut u8,
 ) {
     let (args, out) = (whole::<A>(args), out.cast::<K::Out>());
+    // SAFETY: the contract of `Loop`.
+    let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
         // SAFETY: the contract of `Loop`.
         unsafe {
-            let (x, mask) = read::<i64, N>(inputs, K::MASK, i);
+            let (x, mask) = read::<i64, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask, args);
         }
         i += 1;
@@ -277,11 +296,13 @@ pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_
 
 unsafe fn run_bool<K: BoolOp<N>, const N: usize>(n: usize, inputs: Inputs, _: &[Scalar], out: *mut u8) {
     let out = out.cast::<bool>();
+    // SAFETY: the contract of `Loop`.
+    let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
         // SAFETY: the contract of `Loop`.
         unsafe {
-            let (x, mask) = read::<bool, N>(inputs, K::MASK, i);
+            let (x, mask) = read::<bool, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask);
         }
         i += 1;
@@ -306,11 +327,13 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
+        // SAFETY: the arguments meet the contract of `Loop`.
+        let inputs = unsafe { addresses::<N>(self.inputs) };
         let mut i = 0;
         while i < self.n {
             // SAFETY: the arguments meet the contract of `Loop`.
             unsafe {
-                let (x, mask) = read::<T, N>(self.inputs, K::MASK, i);
+                let (x, mask) = read::<T, N>(&inputs, K::MASK, i);
                 *self.out.add(i) = K::f(x, mask);
             }
             i += 1;

@@ -91,9 +91,9 @@ fn mean_of_windows<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &
 #[inline(always)]
 fn add<T: Real>(x: &[T], stride: usize, y: &mut [T]) {
     assert!((y.len() - 1) * stride < x.len());
-    for at in 0..y.len() {
+    for (at, y) in y.iter_mut().enumerate() {
         // SAFETY: the number of the last one is inside `x`, as asserted.
-        y[at] += unsafe { *x.get_unchecked(at * stride) };
+        *y += unsafe { *x.get_unchecked(at * stride) };
     }
 }
 
@@ -176,8 +176,8 @@ fn spread_over_windows<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, 
 #[inline(always)]
 fn add_shares<T: Real>(shares: &[T], stride: usize, dx: &mut [T]) {
     assert!((shares.len() - 1) * stride < dx.len());
-    for at in 0..shares.len() {
+    for (at, share) in shares.iter().enumerate() {
         // SAFETY: the number of the last one is inside `dx`, as asserted.
-        unsafe { *dx.get_unchecked_mut(at * stride) += shares[at] };
+        unsafe { *dx.get_unchecked_mut(at * stride) += *share };
     }
 }

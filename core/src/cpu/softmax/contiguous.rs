@@ -65,9 +65,7 @@ fn sum_exp_row<T: Real>(x: &[T], shift: T) -> T {
 #[inline(always)]
 fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
     let mut lanes = [T::NEG_INFINITY; LANES];
-    for j in 0..rest.len() {
-        lanes[j] = rest[j];
-    }
+    lanes[..rest.len()].copy_from_slice(rest);
     lanes
 }
 
