@@ -15,6 +15,7 @@ use crate::sizes::broadcast;
 use crate::tensor::range::beyond;
 use crate::tensor::{NamedTensor, Unwritten};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::panic::Location;
 
 /// An elementwise op: a row of a table.
@@ -108,19 +109,19 @@ fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
 /// The arguments of an op on a narrow integer, limited to its range: for example, -1 as a bound for bytes
 /// becomes 0.
 #[inline]
-fn saturated(dtype: DType, args: &[Scalar]) -> SmallVec<[Scalar; 2]> {
-    let mut args = SmallVec::from_slice(args);
-    if dtype.category() == Category::Integer && dtype != DType::I64 {
-        let bounds = dtype.bounds();
-        for arg in &mut args {
-            let whole = match *arg {
-                Scalar::Float(value) => value as i64, // also saturates
-                value => value.to_i64(),
-            };
-            *arg = Scalar::Int(whole.clamp(*bounds.start(), *bounds.end()));
-        }
+fn saturated(dtype: DType, args: &[Scalar]) -> Cow<'_, [Scalar]> {
+    if dtype.category() != Category::Integer || dtype == DType::I64 {
+        return Cow::Borrowed(args);
     }
-    args
+    let (bounds, mut args) = (dtype.bounds(), args.to_vec());
+    for arg in &mut args {
+        let whole = match *arg {
+            Scalar::Float(value) => value as i64, // also saturates
+            value => value.to_i64(),
+        };
+        *arg = Scalar::Int(whole.clamp(*bounds.start(), *bounds.end()));
+    }
+    Cow::Owned(args)
 }
 
 /// The inputs of an in-place form, in the first places of an array.
@@ -130,11 +131,12 @@ fn with_first<'a>(x: &'a NamedTensor, others: &[&'a NamedTensor]) -> [&'a NamedT
     inputs
 }
 
-/// Tensors as the loops see them.
-fn sources<'a>(inputs: &[&'a NamedTensor]) -> SmallVec<[Source<'a>; MOST]> {
-    let mut sources = SmallVec::new();
-    for x in inputs {
-        sources.push(source(x));
+/// Tensors as the loops see them, in the first places of an array.
+#[inline]
+fn sources<'a>(first: Source<'a>, others: &[&'a NamedTensor]) -> [Source<'a>; MOST] {
+    let mut sources = [first; MOST];
+    for (source, x) in sources[1..].iter_mut().zip(others) {
+        *source = self::source(x);
     }
     sources
 }
@@ -253,11 +255,13 @@ impl Kernel {
 
     #[inline]
     fn loop_for(&self, dtype: DType) -> Loop {
-        let found = match (self.any, dtype) {
-            (Some(loops), _) => Some(loops[dtype.itemsize().trailing_zeros() as usize]),
-            (None, DType::Bool) => self.boolean,
-            (None, DType::F64) => self.float.map(|loops| loops[1]),
-            (None, _) if dtype.is_floating_point() => self.float.map(|loops| loops[0]),
+        let found = match dtype {
+            _ if self.any.is_some() => {
+                self.any.map(|loops| loops[dtype.itemsize().trailing_zeros() as usize])
+            }
+            DType::F64 => self.float.map(|loops| loops[1]),
+            DType::F32 | DType::F16 | DType::BF16 => self.float.map(|loops| loops[0]),
+            DType::Bool => self.boolean,
             _ => self.int,
         };
         found.expect("compute_dtype chose a dtype that the row has")
@@ -366,15 +370,15 @@ impl Kernel {
         args: &[Scalar],
     ) -> Result<NamedTensor> {
         let (cast, args) = (self.narrowed(dtype, inputs)?, saturated(dtype, args));
-        let cast: SmallVec<[&NamedTensor; MOST]> = cast.iter().collect();
+        let cast: Vec<&NamedTensor> = cast.iter().collect();
         let inputs = if cast.is_empty() { inputs } else { &cast };
         let names = self.names(inputs)?;
         let sizes = self.sizes(inputs)?;
         let out_dtype = if self.to_bool { DType::Bool } else { dtype };
         let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
         let to = out.ptr_mut();
-        let sources = sources(inputs);
-        let job = self.job(dtype, &sources, &args, out.sizes(), out_dtype);
+        let sources = sources(source(inputs[0]), &inputs[1..]);
+        let job = self.job(dtype, &sources[..inputs.len()], &args, out.sizes(), out_dtype);
         // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
         unsafe { drive(job, to, false) };
         // SAFETY: the loop writes each element.
@@ -439,7 +443,7 @@ impl Kernel {
         }
         let dtype = self.compute_dtype(inputs)?;
         let (cast, args) = (self.narrowed(dtype, others)?, saturated(dtype, args));
-        let cast: SmallVec<[&NamedTensor; MOST]> = cast.iter().collect();
+        let cast: Vec<&NamedTensor> = cast.iter().collect();
         let others = if cast.is_empty() { others } else { &cast };
         let inputs = with_first(x, others);
         let inputs = &inputs[..1 + others.len()];
@@ -470,9 +474,8 @@ impl Kernel {
             let strides = Strides::from_slice(x.strides());
             let to = x.ptr_mut();
             let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
-            let mut sources = sources(others);
-            sources.insert(0, own);
-            let job = self.job(dtype, &sources, &args, &sizes, out_dtype);
+            let sources = sources(own, others);
+            let job = self.job(dtype, &sources[..1 + others.len()], &args, &sizes, out_dtype);
             // SAFETY: `x` is dense, has the broadcast sizes, and its buffer is not shared; with `aliased`,
             // each chunk is copied before it is overwritten.
             unsafe { drive(job, to, true) };
@@ -480,8 +483,10 @@ impl Kernel {
         } else {
             let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
             let to = out.ptr_mut();
+            let sources = sources(source(x), others);
+            let job = self.job(dtype, &sources[..1 + others.len()], &args, &sizes, out_dtype);
             // SAFETY: as in `apply_as`.
-            unsafe { drive(self.job(dtype, &sources(inputs), &args, &sizes, out_dtype), to, false) };
+            unsafe { drive(job, to, false) };
             // SAFETY: the loop writes each element.
             *x = unsafe { out.written() };
         }
