@@ -125,11 +125,20 @@ unsafe fn copy<U: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
     let (src, dst) = (src.cast::<U>(), dst.cast::<U>());
     // SAFETY: the caller's contract.
     unsafe {
-        if stride == 1 {
-            return dst.copy_from_nonoverlapping(src, n);
-        }
-        for i in 0..n {
-            *dst.add(i) = *src.offset(i as isize * stride);
+        match stride {
+            1 => dst.copy_from_nonoverlapping(src, n),
+            // Gradients of sums are one number, expanded.
+            0 if n > 0 => {
+                let value = *src;
+                for i in 0..n {
+                    *dst.add(i) = value;
+                }
+            }
+            _ => {
+                for i in 0..n {
+                    *dst.add(i) = *src.offset(i as isize * stride);
+                }
+            }
         }
     }
 }
