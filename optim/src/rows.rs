@@ -310,7 +310,7 @@ impl<C: Choice> Setting for C {
 /// row; the same setters for `Builder<SgdOptions>`; and `impl Method for SgdOptions`, with the functions in
 /// the last braces. The expression in parentheses is the momentum, if there is one. A number outside of its
 /// range is refused with "Invalid learning rate: -1.0; it must be finite and not negative"; [`Row::words`]
-/// says what can stand behind `=>`. Numbers with a sign, and paths, stand in parentheses.
+/// says what can follow `=>`. Numbers with a sign, and paths, need parentheses.
 macro_rules! optimizer {
     // `impl Rows` of a table. Schedules have it too.
     (@rows $Options:ident, $expression:expr, $(

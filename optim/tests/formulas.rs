@@ -102,8 +102,7 @@ fn steps_follow_the_formula() -> Result<()> {
     Ok(())
 }
 
-/// The names in the sources of the library that stand at the start of a line with this indentation, before
-/// these words.
+/// The names in the sources of the library that begin a line with this indentation, before these words.
 fn declared(folder: &str, before: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
     let mut names = Vec::new();

@@ -1,6 +1,7 @@
 //! Attention and transformers: dims and masks by name, causal and padded sequences, PyTorch's state, and what
 //! the layers refuse.
 
+use crate::orders;
 use namegrad::autograd::gradcheck_parameters;
 use namegrad::nn::{
     MultiheadAttentionOptions, RotaryEmbedding, Transformer, TransformerDecoder, TransformerDecoderLayer,
@@ -11,19 +12,6 @@ use namegrad::prelude::*;
 fn close(a: &Tensor, b: &Tensor) {
     let options = IscloseOptions::new().atol(1e-5).rtol(1e-5);
     assert!(a.allclose_with(b, options).unwrap(), "{a} is not {b}");
-}
-
-/// All orders of these names.
-fn orders(names: &[&'static str]) -> Vec<Vec<&'static str>> {
-    match names {
-        [] => vec![vec![]],
-        _ => (0..names.len())
-            .flat_map(|at| {
-                let rest = [&names[..at], &names[at + 1..]].concat();
-                orders(&rest).into_iter().map(move |order| [&[names[at]], &order[..]].concat())
-            })
-            .collect(),
-    }
 }
 
 fn encoder_layer() -> Result<TransformerEncoderLayer> {

@@ -12,3 +12,16 @@ mod norm_layers;
 mod pool;
 mod recurrent;
 mod state_dict;
+
+/// All orders of the names of some dims.
+fn orders(names: &[&'static str]) -> Vec<Vec<&'static str>> {
+    match names {
+        [] => vec![vec![]],
+        _ => (0..names.len())
+            .flat_map(|at| {
+                let rest = [&names[..at], &names[at + 1..]].concat();
+                orders(&rest).into_iter().map(move |order| [&[names[at]], &order[..]].concat())
+            })
+            .collect(),
+    }
+}

@@ -1,6 +1,7 @@
 //! Normalizations, embeddings and other layers without convolutions: dims by name, PyTorch's state, and what
 //! they refuse.
 
+use crate::orders;
 use namegrad::nn::{
     Bilinear, ChannelShuffle, EmbeddingBag, Identity, InstanceNorm, Lambda, LocalResponseNorm, ModuleDict,
     ModuleList, PixelShuffle, PixelUnshuffle, Unflatten,
@@ -36,19 +37,6 @@ const LAYERS: &[Row] = &[
     ("Lambda", IMAGE, || Ok(Box::new(Lambda::new(|x| x.mul(x.mean(["H", "W"])?.align_as(x)?))))),
     ("Residual", IMAGE, || Ok(Box::new(Residual::new(Linear::new(("F", 4), ("F", 4))?)))),
 ];
-
-/// All orders of these dims.
-fn orders(names: &[&'static str]) -> Vec<Vec<&'static str>> {
-    match names {
-        [] => vec![vec![]],
-        _ => (0..names.len())
-            .flat_map(|at| {
-                let rest = [&names[..at], &names[at + 1..]].concat();
-                orders(&rest).into_iter().map(move |order| [&[names[at]], &order[..]].concat())
-            })
-            .collect(),
-    }
-}
 
 /// The names of a tensor.
 fn names(x: &Tensor) -> Vec<&'static str> {

@@ -183,34 +183,29 @@ fn cells_step_like_layers() -> Result<()> {
         let ys: Vec<Tensor> = (0..4).map(|t| step(&x.select("time", t)?)).collect::<Result<_>>()?;
         Tensor::stack_with(&ys, 0, StackOptions::new().name("time"))
     };
+    let states = |forward: &dyn Fn(&Tensor, Option<&Tensor>) -> Result<Tensor>| {
+        let mut state = None;
+        steps(&mut |x| {
+            state = Some(forward(x, state.as_ref())?);
+            Ok(state.clone().unwrap())
+        })
+    };
 
     let (layer, cell) = (Rnn::new(input, hidden, "time")?, RnnCell::new(input, hidden)?);
     copy(&layer, &cell)?;
-    let mut state = None;
-    let ys = steps(&mut |x| {
-        state = Some(cell.forward(x, state.as_ref())?);
-        Ok(state.clone().unwrap())
-    })?;
+    let ys = states(&|x, state| cell.forward(x, state))?;
     close(&ys, &layer.forward(&x)?.output);
 
     let builder = Rnn::builder(input, hidden, "time").nonlinearity(Nonlinearity::Relu).bias(false);
     let (layer, cell) = (builder.build()?, RnnCell::builder(input, hidden).nonlinearity(Nonlinearity::Relu));
     let cell = cell.bias(false).build()?;
     copy(&layer, &cell)?;
-    let mut state = None;
-    let ys = steps(&mut |x| {
-        state = Some(cell.forward(x, state.as_ref())?);
-        Ok(state.clone().unwrap())
-    })?;
+    let ys = states(&|x, state| cell.forward(x, state))?;
     close(&ys, &layer.forward(&x)?.output);
 
     let (layer, cell) = (Gru::new(input, hidden, "time")?, GruCell::new(input, hidden)?);
     copy(&layer, &cell)?;
-    let mut state = None;
-    let ys = steps(&mut |x| {
-        state = Some(cell.forward(x, state.as_ref())?);
-        Ok(state.clone().unwrap())
-    })?;
+    let ys = states(&|x, state| cell.forward(x, state))?;
     close(&ys, &layer.forward(&x)?.output);
 
     let (layer, cell) = (Lstm::new(input, hidden, "time")?, LstmCell::new(input, hidden)?);
