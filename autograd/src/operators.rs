@@ -135,24 +135,14 @@ impl<T: Operand> Operand for &T {
     }
 }
 
-/// Numbers as operands. `f64` becomes
-///
-/// ```ignore
-/// impl Operand for f64 {
-///     fn either(&self) -> TensorOrNumber<'_> { TensorOrNumber::Number(Scalar::from(*self)) }
-/// }
-/// ```
-macro_rules! numbers {
-    ($($ty:ty),*) => {$(
-        impl Operand for $ty {
-            #[inline]
-            fn either(&self) -> TensorOrNumber<'_> {
-                TensorOrNumber::Number(Scalar::from(*self))
-            }
+namegrad_core::for_types!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar => Number {
+    impl Operand for Number {
+        #[inline]
+        fn either(&self) -> TensorOrNumber<'_> {
+            TensorOrNumber::Number(Scalar::from(*self))
         }
-    )*};
-}
-numbers!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar);
+    }
+});
 
 /// Unwraps the result of an operator.
 #[inline]

@@ -18,6 +18,8 @@ mod dim;
 mod dtype;
 mod error;
 mod fmt;
+#[doc(hidden)]
+pub mod for_types;
 mod layout;
 pub mod names;
 mod operand;

@@ -2,6 +2,7 @@
 
 use crate::stack;
 use namegrad_autograd::Tensor;
+use namegrad_core::for_types;
 use namegrad_core::{Error, ErrorKind, Name, Result, Scalar};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -133,24 +134,26 @@ impl Collate for Tensor {
     }
 }
 
-/// Implements `Collate`. `collate!(String => Vec<Self>, |samples, _how| Ok(samples))` collates strings to a
-/// list.
-macro_rules! collate {
-    ($($sample:ty),* => $batch:ty, |$samples:ident, $how:ident| $collated:expr) => {$(
-        impl Collate for $sample {
-            type Batch = $batch;
+for_types!(bool, u8, i8, i16, i32, i64, f32, f64 => Number {
+    impl Collate for Number {
+        type Batch = Tensor;
 
-            fn collate($samples: Vec<Self>, $how: &Collation<'_>) -> Result<$batch> {
-                $collated
-            }
+        fn collate(samples: Vec<Number>, how: &Collation<'_>) -> Result<Tensor> {
+            Tensor::from_slice(&samples, [(how.batch_dim(), samples.len())])
         }
-    )*};
-}
-collate!(bool, u8, i8, i16, i32, i64, f32, f64 => Tensor, |samples, how| {
-    Tensor::from_slice(&samples, [(how.batch_dim(), samples.len())])
+    }
 });
+
 // No tensor can hold these.
-collate!(String, &'static str, PathBuf => Vec<Self>, |samples, _how| Ok(samples));
+for_types!(String, &'static str, PathBuf => Text {
+    impl Collate for Text {
+        type Batch = Vec<Text>;
+
+        fn collate(samples: Vec<Text>, _: &Collation<'_>) -> Result<Vec<Text>> {
+            Ok(samples)
+        }
+    }
+});
 
 impl Collate for usize {
     type Batch = Tensor;

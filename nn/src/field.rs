@@ -191,38 +191,14 @@ impl<F: Field> Field for BTreeMap<String, F> {
     }
 }
 
-/// Types of fields without parameters. `bool` becomes
-///
-/// ```ignore
-/// impl Field for bool { fn visit(&self, _: &mut Visitor<'_>) {} }
-/// ```
-macro_rules! plain {
-    ($($ty:ty),* $(,)?) => {$(
-        impl Field for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }
-    )*};
-}
-plain!(
-    bool,
-    char,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    f32,
-    f64,
-    String,
-    &'static str,
-    (),
-    namegrad_core::Name,
-    namegrad_core::Shape,
-    namegrad_core::Dim,
-    namegrad_core::DType,
+// Types of fields without parameters.
+namegrad_core::for_types!(
+    bool, char, u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, String, &'static str, (),
+    namegrad_core::Name, namegrad_core::Shape, namegrad_core::Dim, namegrad_core::DType => Plain {
+        impl Field for Plain {
+            fn visit(&self, _: &mut Visitor<'_>) {}
+        }
+    }
 );
 
 impl<T> Field for std::marker::PhantomData<T> {

@@ -1,7 +1,8 @@
 //! Concatenation, and broadcasting of several tensors.
 
 use crate::Tensor;
-use namegrad_core::{Result, plain};
+use namegrad_core::Result;
+use namegrad_core::args::Immediate;
 use namegrad_macros::composed;
 
 /// The order of the dims of the grid of [`Tensor::meshgrid`].
@@ -13,7 +14,9 @@ pub enum Indexing {
     /// The first two dims swapped, as with the coordinates of an image: `x` runs along the columns.
     Xy,
 }
-plain! { Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy] }
+impl Immediate for Indexing {
+    const WORDS: &'static [(&'static str, Self)] = &[("ij", Self::Ij), ("xy", Self::Xy)];
+}
 
 composed! { join;
     //! # More concatenation

@@ -217,11 +217,16 @@ impl<T: Into<Extents>> From<T> for Padding {
     }
 }
 
-super::plain! {
-    Padding: "same, valid, or the zeros on each side" => |value| match value {
-        Value::Text(text) if text == "same" => Some(Padding::Same),
-        Value::Text(text) if text == "valid" => Some(Padding::Valid),
-        Value::None => None,
-        zeros => Extents::from_value(zeros).map(Padding::Zeros),
-    },
+impl super::Immediate for Padding {
+    fn of_value(value: &Value) -> Option<Padding> {
+        match value {
+            Value::Text(text) if text == "same" => Some(Padding::Same),
+            Value::Text(text) if text == "valid" => Some(Padding::Valid),
+            Value::None => None,
+            zeros => Extents::from_value(zeros).map(Padding::Zeros),
+        }
+    }
+    fn accepts() -> String {
+        "same, valid, or the zeros on each side".into()
+    }
 }

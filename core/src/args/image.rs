@@ -120,11 +120,27 @@ fn interpolation(value: &Value) -> Option<Interpolation> {
     }
 }
 
-super::plain! {
-    Resize: "a size or a list of sizes" => |value| match value {
-        Value::None => None,
-        sizes => <Extents as super::Argument>::from_value(sizes).map(Resize::to),
-    },
-    Sampling: "one of nearest, nearest-exact, linear, cubic" => |value| interpolation(value).map(Sampling::new),
+impl super::Immediate for Resize {
+    fn of_value(value: &Value) -> Option<Resize> {
+        match value {
+            Value::None => None,
+            sizes => <Extents as super::Argument>::from_value(sizes).map(Resize::to),
+        }
+    }
+    fn accepts() -> String {
+        "a size or a list of sizes".into()
+    }
 }
-super::plain! { Outside: ["zeros" = Outside::Zeros, "border" = Outside::Border, "reflection" = Outside::Reflection] }
+
+impl super::Immediate for Sampling {
+    fn of_value(value: &Value) -> Option<Sampling> {
+        interpolation(value).map(Sampling::new)
+    }
+    fn accepts() -> String {
+        "one of nearest, nearest-exact, linear, cubic".into()
+    }
+}
+impl super::Immediate for Outside {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("zeros", Self::Zeros), ("border", Self::Border), ("reflection", Self::Reflection)];
+}

@@ -127,18 +127,14 @@ pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {
     fn number(self) -> i128;
 }
 
-/// `i32` becomes `impl Whole for i32 { fn number(self) -> i128 { self as i128 } }`.
-macro_rules! whole_numbers {
-    ($($ty:ty),*) => {$(
-        impl Whole for $ty {
-            #[inline]
-            fn number(self) -> i128 {
-                self as i128
-            }
+crate::for_types!(i32, i64, isize, u32, usize => Number {
+    impl Whole for Number {
+        #[inline]
+        fn number(self) -> i128 {
+            self as i128
         }
-    )*};
-}
-whole_numbers!(i32, i64, isize, u32, usize);
+    }
+});
 
 impl Whole for Place {
     fn number(self) -> i128 {
@@ -207,82 +203,117 @@ pub fn references<T>(tensors: &[T]) -> Vec<&T> {
     tensors.iter().collect()
 }
 
-/// Arguments that need no look-up and are copied. A row gives the type, a description of what a call by name
-/// accepts, and how a value is converted. `bool: "true or false" => |value| from` becomes
-///
-/// ```ignore
-/// impl Argument for bool {
-///     type Resolved = bool;
-///     type View<'a> = bool;
-///     fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<bool> { Ok(self) }
-///     fn view(resolved: &bool) -> bool { *resolved }
-///     fn from_value(value: &Value) -> Option<bool> { from }
-///     fn accepted() -> String { "true or false".into() }
-/// }
-/// ```
-///
-/// A choice between strings is `Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy]`.
+/// An argument that needs no look-up and is copied: a number, or one of several words.
 #[doc(hidden)]
-#[macro_export]
-macro_rules! plain {
-    ($ty:ty: [$($text:literal = $choice:expr),* $(,)?]) => {
-        $crate::args::plain! {
-            $ty: format!("one of {}", [$($text),*].join(", ")) => |value| match value {
-                $($crate::args::Value::Text(text) if text == $text => Some($choice),)*
-                _ => None,
-            },
-        }
-    };
-    ($($ty:ty: $accepted:expr => |$value:ident| $from:expr),* $(,)?) => {$(
-        impl $crate::Argument for $ty {
-            type Resolved = $ty;
-            type View<'a> = $ty;
-            #[inline]
-            fn look_up(self, _: &'static str, _: &[&$crate::NamedTensor]) -> $crate::Result<$ty> {
-                Ok(self)
-            }
-            fn view(resolved: &$ty) -> $ty {
-                *resolved
-            }
-            fn from_value($value: &$crate::args::Value) -> Option<$ty> {
-                $from
-            }
-            fn accepted() -> String {
-                $accepted.into()
-            }
-        }
-    )*};
-}
-pub use plain;
+pub trait Immediate: Copy + 'static {
+    /// The words of a call by name and their values: `("mean", Reduction::Mean)`.
+    const WORDS: &'static [(&'static str, Self)] = &[];
 
-plain! {
-    bool: "true or false" => |value| match value {
-        Value::Bool(value) => Some(*value),
-        _ => None,
-    },
-    f64: "a number" => |value| match value {
-        Value::Float(value) => Some(*value),
-        Value::Int(value) => Some(*value as f64),
-        _ => None,
-    },
-    isize: "a whole number" => |value| match value {
-        Value::Int(value) => isize::try_from(*value).ok(),
-        _ => None,
-    },
-    usize: "a whole number that is not negative" => |value| match value {
-        Value::Int(value) => usize::try_from(*value).ok(),
-        _ => None,
-    },
-    Scalar: "a number" => |value| match value {
-        Value::Bool(value) => Some((*value).into()),
-        Value::Int(value) => Some((*value).into()),
-        Value::Float(value) => Some((*value).into()),
-        _ => None,
-    },
-    DType: "a dtype" => |value| match value {
-        Value::Text(name) => DType::from_torch_name(name),
-        _ => None,
-    },
+    /// The argument for a value in a call by name, or `None` if the value has the wrong kind.
+    fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Self::WORDS.iter().find(|(word, _)| text == word).map(|(_, value)| *value),
+            _ => None,
+        }
+    }
+
+    /// The values that a call by name accepts, for errors.
+    fn accepts() -> String {
+        format!("one of {}", Self::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl<T: Immediate> Argument for T {
+    type Resolved = T;
+    type View<'a> = T;
+    #[inline]
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<T> {
+        Ok(self)
+    }
+    fn view(resolved: &T) -> T {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<T> {
+        T::of_value(value)
+    }
+    fn accepted() -> String {
+        T::accepts()
+    }
+}
+
+impl Immediate for bool {
+    fn of_value(value: &Value) -> Option<bool> {
+        match value {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "true or false".into()
+    }
+}
+
+impl Immediate for f64 {
+    fn of_value(value: &Value) -> Option<f64> {
+        match value {
+            Value::Float(value) => Some(*value),
+            Value::Int(value) => Some(*value as f64),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "a number".into()
+    }
+}
+
+impl Immediate for isize {
+    fn of_value(value: &Value) -> Option<isize> {
+        match value {
+            Value::Int(value) => isize::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "a whole number".into()
+    }
+}
+
+impl Immediate for usize {
+    fn of_value(value: &Value) -> Option<usize> {
+        match value {
+            Value::Int(value) => usize::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "a whole number that is not negative".into()
+    }
+}
+
+impl Immediate for Scalar {
+    fn of_value(value: &Value) -> Option<Scalar> {
+        match value {
+            Value::Bool(value) => Some((*value).into()),
+            Value::Int(value) => Some((*value).into()),
+            Value::Float(value) => Some((*value).into()),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "a number".into()
+    }
+}
+
+impl Immediate for DType {
+    fn of_value(value: &Value) -> Option<DType> {
+        match value {
+            Value::Text(name) => DType::from_torch_name(name),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "a dtype".into()
+    }
 }
 
 impl<T: Argument<Resolved = T> + Copy + 'static> Argument for Option<T> {

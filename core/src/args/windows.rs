@@ -183,9 +183,14 @@ impl Windows {
     }
 }
 
-super::plain! {
-    Windows: "the size of the windows or a list of sizes" => |value| match value {
-        Value::None => None,
-        sizes => <Extents as super::Argument>::from_value(sizes).map(Windows::sliding),
-    },
+impl super::Immediate for Windows {
+    fn of_value(value: &Value) -> Option<Windows> {
+        match value {
+            Value::None => None,
+            sizes => <Extents as super::Argument>::from_value(sizes).map(Windows::sliding),
+        }
+    }
+    fn accepts() -> String {
+        "the size of the windows or a list of sizes".into()
+    }
 }

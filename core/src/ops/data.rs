@@ -1,11 +1,12 @@
 //! Tensors from data, and conversion from and to `ndarray`.
 
 use crate::args::IntoShape;
-use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use crate::tensor::range::{does_not_fit, fits};
 use ndarray::ArrayD;
+use std::any::TypeId;
 use std::panic::Location;
 
 impl NamedTensor {
@@ -98,28 +99,31 @@ pub trait Data {
     fn dtype() -> DType;
 }
 
-/// Numbers. A row has the type and the dtype of the tensor. `bool => DType::Bool` becomes
-///
-/// ```ignore
-/// impl Data for bool {
-///     fn sizes(&self) -> Vec<usize> { Vec::new() }
-///     fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
-///     fn dtype() -> DType { DType::Bool }
-/// }
-/// ```
-macro_rules! numbers {
-    ($($ty:ty => $dtype:expr;)*) => {$(
-        impl Data for $ty {
-            fn sizes(&self) -> Vec<usize> { Vec::new() }
-            fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
-            fn dtype() -> DType { $dtype }
+crate::for_types!(bool, u8, i8, i16, i32, i64, u16, u32, usize, f32, f64, half::f16, half::bf16 => Number {
+    impl Data for Number {
+        fn sizes(&self) -> Vec<usize> {
+            Vec::new()
         }
-    )*};
-}
-numbers! {
-    bool => DType::Bool; u8 => DType::U8; i8 => DType::I8; i16 => DType::I16; i32 => DType::I64; i64 => DType::I64;
-    u16 => DType::I64; u32 => DType::I64; usize => DType::I64;
-    f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
+        fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+            into.push((*self).into());
+            true
+        }
+        fn dtype() -> DType {
+            dtype_of_literals::<Number>()
+        }
+    }
+});
+
+/// The dtype of a tensor that is made of numbers of this type: literals are `i32` and `f64` in Rust, and `i64`
+/// and the default dtype in tensors. Types without a dtype, such as `u32`, become `i64`.
+pub(crate) fn dtype_of_literals<T: 'static>() -> DType {
+    let element =
+        DType::ALL.into_iter().find(|dtype| dispatch!(*dtype, E => TypeId::of::<E>()) == TypeId::of::<T>());
+    match element {
+        None | Some(DType::I32) => DType::I64,
+        Some(DType::F32 | DType::F64) => default_dtype(),
+        Some(dtype) => dtype,
+    }
 }
 
 impl<D: Data> Data for [D] {

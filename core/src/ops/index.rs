@@ -1,6 +1,6 @@
 //! Parts of tensors by index. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
-use crate::args::Value;
+use crate::args::Immediate;
 use crate::cpu::index::{Combine, Positions};
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -60,11 +60,14 @@ pub enum Reduce {
     /// The smallest; NaN if any is NaN.
     Amin,
 }
-crate::args::plain! {
-    Reduce: format!("one of {}", Reduce::ALL.map(Reduce::name).join(", ")) => |value| match value {
-        Value::Text(name) => Reduce::ALL.into_iter().find(|reduce| reduce.name() == name),
-        _ => None,
-    },
+impl Immediate for Reduce {
+    const WORDS: &'static [(&'static str, Reduce)] = &[
+        ("sum", Reduce::Sum),
+        ("prod", Reduce::Prod),
+        ("mean", Reduce::Mean),
+        ("amax", Reduce::Amax),
+        ("amin", Reduce::Amin),
+    ];
 }
 
 impl Reduce {

@@ -80,12 +80,17 @@ impl Triangle {
     }
 }
 
-crate::args::plain! {
-    Triangle: "true or false" => |value| match value {
-        Value::Bool(true) => Some(Triangle::Upper),
-        Value::Bool(false) => Some(Triangle::Lower),
-        _ => None,
-    },
+impl crate::args::Immediate for Triangle {
+    fn of_value(value: &Value) -> Option<Triangle> {
+        match value {
+            Value::Bool(true) => Some(Triangle::Upper),
+            Value::Bool(false) => Some(Triangle::Lower),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "true or false".into()
+    }
 }
 
 pub(crate) mod kernels {

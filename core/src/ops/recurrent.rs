@@ -2,7 +2,6 @@
 
 pub use crate::cell::Cell;
 
-use crate::args::Value;
 use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -50,17 +49,9 @@ ops! { recurrent;
         on floats names "`y` has the first two dims of `x` and the last of `hx`; `hn` and `cn` keep the names of the states";
 }
 
-crate::args::plain! {
-    Cell: "\"tanh\", \"relu\", \"lstm\" or \"gru\"" => |value| match value {
-        Value::Text(name) => match &name[..] {
-            "tanh" => Some(Cell::Tanh),
-            "relu" => Some(Cell::Relu),
-            "lstm" => Some(Cell::Lstm),
-            "gru" => Some(Cell::Gru),
-            _ => None,
-        },
-        _ => None,
-    },
+impl crate::args::Immediate for Cell {
+    const WORDS: &'static [(&'static str, Cell)] =
+        &[("tanh", Cell::Tanh), ("relu", Cell::Relu), ("lstm", Cell::Lstm), ("gru", Cell::Gru)];
 }
 
 /// The inputs of [`recurrent`](NamedTensor::recurrent).

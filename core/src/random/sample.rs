@@ -3,8 +3,9 @@
 use super::next_of_default;
 use crate::args::IntoShape;
 use crate::cpu::random::fill_each;
-use crate::dtype::{DType, Element, Scalar, default_dtype};
+use crate::dtype::{DType, Element, Scalar};
 use crate::error::Result;
+use crate::ops::data::dtype_of_literals;
 use crate::tensor::NamedTensor;
 use rand::distr::Distribution;
 
@@ -14,41 +15,36 @@ mod sealed {
 
 /// The types of samples that a tensor can hold: floats, integers and `bool`. Floats become the default dtype,
 /// and integers are treated as in [`NamedTensor::new`]; types without a dtype, such as `u64`, become `i64`.
-pub trait Sampled: sealed::Sealed {
+pub trait Sampled: sealed::Sealed + Sized + 'static {
     /// The element type of the drawn tensor.
     type Element: Element + Send;
     /// Converts a sample to an element.
     fn element(self) -> Self::Element;
     /// The default dtype of the tensor.
-    fn dtype() -> DType;
+    fn dtype() -> DType {
+        dtype_of_literals::<Self>()
+    }
 }
 
-/// Numbers. A row has the type of the samples, the element type, and the dtype of the tensor.
-/// `u16 as i64 => DType::I64` becomes
-///
-/// ```ignore
-/// impl sealed::Sealed for u16 {}
-/// impl Sampled for u16 {
-///     type Element = i64;
-///     fn element(self) -> i64 { self as i64 }
-///     fn dtype() -> DType { DType::I64 }
-/// }
-/// ```
-macro_rules! sampled {
-    ($($ty:ty as $element:ty => $dtype:expr;)*) => {$(
-        impl sealed::Sealed for $ty {}
-        impl Sampled for $ty {
-            type Element = $element;
-            fn element(self) -> $element { self as $element }
-            fn dtype() -> DType { $dtype }
+crate::for_types!(bool, u8, i8, i16, i32, i64, f32, f64 => Number {
+    impl sealed::Sealed for Number {}
+    impl Sampled for Number {
+        type Element = Number;
+        fn element(self) -> Number {
+            self
         }
-    )*};
-}
-sampled! {
-    bool as bool => DType::Bool; u8 as u8 => DType::U8; i8 as i8 => DType::I8; i16 as i16 => DType::I16;
-    i32 as i64 => DType::I64; i64 as i64 => DType::I64; u16 as i64 => DType::I64; u32 as i64 => DType::I64;
-    u64 as i64 => DType::I64; usize as i64 => DType::I64; f32 as f32 => default_dtype(); f64 as f64 => default_dtype();
-}
+    }
+});
+
+crate::for_types!(u16, u32, u64, usize => Number {
+    impl sealed::Sealed for Number {}
+    impl Sampled for Number {
+        type Element = i64;
+        fn element(self) -> i64 {
+            self as i64
+        }
+    }
+});
 
 impl NamedTensor {
     /// Samples from `distribution` with `dtype` or the default of [`Sampled`].

@@ -1,8 +1,9 @@
 //! Activations: elementwise ops and ops along a dim.
 
 use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::args::Immediate;
 use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
-use namegrad_core::{DType, Error, ErrorKind, Result, keep, plain};
+use namegrad_core::{DType, Error, ErrorKind, Result, keep};
 use namegrad_macros::{functional, functions};
 
 functions! {
@@ -23,7 +24,9 @@ pub enum Approximate {
     /// With an approximation by `tanh`.
     Tanh,
 }
-plain! { Approximate: ["none" = Approximate::None, "tanh" = Approximate::Tanh] }
+impl Immediate for Approximate {
+    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("tanh", Self::Tanh)];
+}
 
 functional! { activation;
     /// `x Φ(x)`, with the distribution function `Φ` of the normal distribution, like [`Tensor::gelu`]; or the

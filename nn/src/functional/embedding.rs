@@ -1,8 +1,9 @@
 //! Rows of a table by index.
 
 use namegrad_autograd::{Op, Tensor, starting};
+use namegrad_core::args::Immediate;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, keep, plain};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::functional;
 use std::panic::Location;
 
@@ -17,7 +18,10 @@ pub enum BagMode {
     /// The largest of each column.
     Max,
 }
-plain! { BagMode: ["sum" = BagMode::Sum, "mean" = BagMode::Mean, "max" = BagMode::Max] }
+impl Immediate for BagMode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("sum", Self::Sum), ("mean", Self::Mean), ("max", Self::Max)];
+}
 
 functional! { embedding;
     /// For each index in `x`, the row of the weight at that index.

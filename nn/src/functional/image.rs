@@ -11,11 +11,12 @@ use super::pool::SlidingDims;
 use crate::dims::images::{about, fail};
 use grid::{Places, positions};
 use namegrad_autograd::Tensor;
+use namegrad_core::args::Immediate;
 use namegrad_core::args::{
     Factors, Interpolation, OfDims, OpenShape, Outside, Pads, Positions, Sampling, SizesByDim,
 };
 use namegrad_core::names::{Name, Names};
-use namegrad_core::{ErrorKind, Result, Scalar, plain};
+use namegrad_core::{ErrorKind, Result, Scalar};
 use namegrad_macros::functional;
 use padding::with_constant;
 use resize::{Interpolate, resized};
@@ -34,11 +35,13 @@ pub enum PadMode {
     /// The elements from the other end.
     Circular,
 }
-plain! {
-    PadMode: [
-        "constant" = PadMode::Constant, "reflect" = PadMode::Reflect, "replicate" = PadMode::Replicate,
-        "circular" = PadMode::Circular,
-    ]
+impl Immediate for PadMode {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("constant", Self::Constant),
+        ("reflect", Self::Reflect),
+        ("replicate", Self::Replicate),
+        ("circular", Self::Circular),
+    ];
 }
 
 /// The method by which [`interpolate`] makes the elements of a larger or smaller image.
@@ -60,12 +63,16 @@ pub enum InterpolateMode {
     /// The mean of an area.
     Area,
 }
-plain! {
-    InterpolateMode: [
-        "nearest" = InterpolateMode::Nearest, "nearest-exact" = InterpolateMode::NearestExact,
-        "linear" = InterpolateMode::Linear, "bilinear" = InterpolateMode::Bilinear,
-        "bicubic" = InterpolateMode::Bicubic, "trilinear" = InterpolateMode::Trilinear, "area" = InterpolateMode::Area,
-    ]
+impl Immediate for InterpolateMode {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("nearest", Self::Nearest),
+        ("nearest-exact", Self::NearestExact),
+        ("linear", Self::Linear),
+        ("bilinear", Self::Bilinear),
+        ("bicubic", Self::Bicubic),
+        ("trilinear", Self::Trilinear),
+        ("area", Self::Area),
+    ];
 }
 
 /// The method by which [`grid_sample`] interpolates between elements.
@@ -79,10 +86,9 @@ pub enum SampleMode {
     /// With cubic polynomials, over two dims.
     Bicubic,
 }
-plain! {
-    SampleMode: [
-        "bilinear" = SampleMode::Bilinear, "nearest" = SampleMode::Nearest, "bicubic" = SampleMode::Bicubic,
-    ]
+impl Immediate for SampleMode {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("bilinear", Self::Bilinear), ("nearest", Self::Nearest), ("bicubic", Self::Bicubic)];
 }
 
 functional! { image;

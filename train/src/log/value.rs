@@ -108,24 +108,19 @@ pub trait Measurement {
     fn number(&self) -> Result<f64>;
 }
 
-/// `f32, i32` becomes the implementations for these types.
-macro_rules! numbers {
-    ($($number:ty),*) => {$(
-        impl Measurement for $number {
-            fn number(&self) -> Result<f64> {
-                Ok(*self as f64)
-            }
+namegrad_core::for_types!(f32, f64, i32, i64, isize, u32, u64, usize => Number {
+    impl Measurement for Number {
+        fn number(&self) -> Result<f64> {
+            Ok(*self as f64)
         }
+    }
 
-        impl From<$number> for Hparam {
-            fn from(value: $number) -> Hparam {
-                Hparam::Number(value as f64)
-            }
+    impl From<Number> for Hparam {
+        fn from(value: Number) -> Hparam {
+            Hparam::Number(value as f64)
         }
-    )*};
-}
-
-numbers!(f32, f64, i32, i64, isize, u32, u64, usize);
+    }
+});
 
 impl Measurement for NamedTensor {
     #[track_caller]

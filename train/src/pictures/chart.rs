@@ -86,18 +86,13 @@ pub trait Point {
     fn xy(&self) -> (f64, f64);
 }
 
-/// `f64, u64` becomes the implementations for pairs of `f64` and for pairs of `u64` and `f64`.
-macro_rules! points {
-    ($($x:ty),*) => {$(
-        impl Point for ($x, f64) {
-            fn xy(&self) -> (f64, f64) {
-                (self.0 as f64, self.1)
-            }
+namegrad_core::for_types!(f64, u64, i64, usize, i32, u32 => Number {
+    impl Point for (Number, f64) {
+        fn xy(&self) -> (f64, f64) {
+            (self.0 as f64, self.1)
         }
-    )*};
-}
-
-points!(f64, u64, i64, usize, i32, u32);
+    }
+});
 
 impl<P: Point> Point for &P {
     fn xy(&self) -> (f64, f64) {

@@ -8,8 +8,9 @@ pub(super) mod regression;
 pub(super) mod similarity;
 
 use namegrad_autograd::Tensor;
+use namegrad_core::args::Immediate;
 use namegrad_core::names::{apart, is_strict};
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
+use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value};
 
 /// The reduction of the losses of individual elements.
 ///
@@ -57,7 +58,10 @@ impl Reduction {
     }
 }
 
-plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
+impl Immediate for Reduction {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("mean", Self::Mean), ("sum", Self::Sum), ("none", Self::None)];
+}
 
 /// The class dim, by name or index, such as `"class"` or `1`. In a call by name, the default is PyTorch's:
 /// dim 1, or the only dim.

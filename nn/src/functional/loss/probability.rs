@@ -2,7 +2,8 @@
 
 use super::{Reduction, check_floats, check_pair, check_same, position, weighted};
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Result, plain};
+use namegrad_core::args::Immediate;
+use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
 
 /// The reduction of the losses of [`kl_div`].
@@ -18,10 +19,9 @@ pub enum KlReduction {
     /// No reduction: one loss for each element.
     None,
 }
-plain! {
-    KlReduction: [
-        "mean" = KlReduction::Mean, "batchmean" = KlReduction::BatchMean, "sum" = KlReduction::Sum, "none" = KlReduction::None
-    ]
+impl Immediate for KlReduction {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("mean", Self::Mean), ("batchmean", Self::BatchMean), ("sum", Self::Sum), ("none", Self::None)];
 }
 
 functional! { probability;
