@@ -149,15 +149,10 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
     let checkpoints =
         Checkpoints::builder(&flags.out).keep_last(1).keep_best(1, "loss", Best::Lowest).build()?;
     let mut step = 0_u64;
-    macro_rules! run {
-        () => {
-            parts![model, &mut optimizer, &mut scheduler, &loader, &mut step]
-        };
-    }
     let log = Log::builder(&flags.out);
     let mut log = match flags.resume {
         true => {
-            checkpoints.resume(run!())?;
+            checkpoints.resume(parts![model, &mut optimizer, &mut scheduler, &loader, &mut step])?;
             log.resume_from(step + 1).build()?
         }
         false => {
@@ -186,7 +181,11 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
         let mean = model.evaluate(&validation)?;
         println!("step {step:5}  validation loss {mean}");
         log.scalar("loss/validation", step, mean.compute())?;
-        checkpoints.save_with(step, run!(), [("loss", mean.compute())])?;
+        checkpoints.save_with(
+            step,
+            parts![model, &mut optimizer, &mut scheduler, &loader, &mut step],
+            [("loss", mean.compute())],
+        )?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the plain functions behind the methods of ops get.
+//! Arguments of the plain functions behind the methods of ops.
 //!
 //! A method such as `x.add(2.0)` is generic, so it is compiled in each crate that calls it. It only converts
 //! its arguments to the types here and calls a function that is compiled once, in this crate.
@@ -74,7 +74,7 @@ impl<'a> TensorOrNumber<'a> {
     }
 }
 
-/// What an op was given for a tensor of its row.
+/// The argument of an op for a tensor of its row.
 #[derive(Clone, Copy)]
 pub enum Input<'a> {
     /// A tensor.

@@ -244,7 +244,7 @@ pub trait Readable {
     /// Reads the value. Returns false if it is of the wrong kind.
     fn read(&mut self, passed: &Passed<'_>) -> bool;
 
-    /// What it accepts, for errors.
+    /// A description of the values that are accepted, for errors.
     fn accepted(&self) -> String;
 
     /// Whether it has no value, not even a default.

@@ -71,7 +71,7 @@ pub(crate) fn rounded<T: Real, const K: usize>(numbers: &[f64; K]) -> [T; K] {
     rounded
 }
 
-/// What a gradient is multiplied by: -1 to ascend.
+/// The factor of a gradient: -1 to ascend.
 pub(crate) fn sign_of(maximize: bool) -> f64 {
     if maximize { -1.0 } else { 1.0 }
 }

@@ -33,7 +33,7 @@ impl dyn Interval + '_ {
         above && below && !self.has_hole_at(number)
     }
 
-    /// What a number must be to be in the range.
+    /// The condition on a number to be in the range: "finite and not negative".
     pub fn words(&self) -> String {
         match self.bounds() {
             [Bound::Included(f64::MIN), Bound::Included(f64::MAX)] => "finite".into(),

@@ -6,8 +6,8 @@ use namegrad_core::cpu::math::Real;
 /// The tensors in which the averages are kept.
 pub(crate) const SLOTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];
 
-/// What the parameter is multiplied by for a decoupled weight decay, and what is added to the gradient, times
-/// the parameter, for another.
+/// The factor of the parameter for a decoupled weight decay, and the multiple of the parameter that is added to
+/// the gradient for another.
 pub(crate) fn decays(lr: f64, weight_decay: f64, decoupled: bool) -> [f64; 2] {
     if decoupled { [1.0 - lr * weight_decay, 0.0] } else { [1.0, weight_decay] }
 }

@@ -15,7 +15,7 @@ pub struct Row {
     pub default: &'static str,
     /// The range of its numbers, if they have one.
     pub range: Option<&'static dyn Interval>,
-    /// What is wrong with a number outside of the range: a message with `{}` in the place of the number, or
+    /// The refusal of a number outside of the range: a message with `{}` in the place of the number, or
     /// what to call it in the message "Invalid ..". For a tuple, `{index}` is the position, or there is a
     /// text for each position, with `|` between them. If it is empty, the number is called by the name of the
     /// option.
@@ -97,7 +97,7 @@ impl Serialize for dyn Rows + '_ {
 }
 
 impl Row {
-    /// What is wrong with the number at a position of the option.
+    /// The message about a number of the option that is out of range.
     fn refusal(&self, index: usize, number: f64) -> String {
         let words = self.words.split('|').nth(index).unwrap_or(self.words);
         if words.contains("{}") {
@@ -108,7 +108,7 @@ impl Row {
         self.message(&format!("Invalid {what}: {{}}; it must be {range}"), index, number)
     }
 
-    /// These words about the number at a position of the option.
+    /// The words with the name of the option, the position and the number in their places.
     pub(crate) fn message(&self, words: &str, index: usize, number: f64) -> String {
         let is_integer = self.range.is_some_and(|range| range.is_of_integers());
         let number = if is_integer { format!("{number}") } else { format!("{number:?}") };

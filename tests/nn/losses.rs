@@ -8,70 +8,6 @@ use namegrad::nn;
 use namegrad::prelude::*;
 use namegrad_tests::values::plain_and_recorded;
 
-/// The forward pass of a layer.
-type Forward = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
-
-/// A layer with its inputs. The dims of the first are permuted, and every input gets the extra dim that is
-/// asked for, if its layer takes one.
-struct Row {
-    name: &'static str,
-    inputs: Vec<Tensor>,
-    call: Forward,
-}
-
-fn row(name: &'static str, inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Row {
-    Row { name, inputs: inputs.iter().map(|x| (*x).clone()).collect(), call: Box::new(call) }
-}
-
-/// Every layer of this file's subject, with inputs `[N, class]`.
-fn rows() -> Result<Vec<Row>> {
-    manual_seed(0);
-    let floats = || Tensor::randn([("N", 3), ("class", 4)])?.to(DType::F64);
-    let (x, other, third) = (floats()?, floats()?, floats()?);
-    let (p, q) = (x.sigmoid()?, other.sigmoid()?);
-    let classes = Tensor::new([1, 3, 0])?.refine_names(["N"])?;
-    let signs = Tensor::new([1, -1, 1])?.refine_names(["N"])?;
-    let all_signs = other.sign()?;
-    let labels = Tensor::new([[1, -1, 0, 0], [3, 2, -1, 0], [0, 1, 2, 3]])?.refine_names(["N", "class"])?;
-    macro_rules! unary {
-        ($($layer:ident $(($($given:expr),*))?)*) => {
-            vec![$({
-                let layer = unary!(@ $layer $(($($given),*))?);
-                row(stringify!($layer), &[&x], move |x| layer.forward(&x[0]))
-            }),*]
-        };
-        (@ $layer:ident) => { nn::$layer };
-        (@ $layer:ident ($($given:expr),*)) => { nn::$layer::new($($given),*) };
-    }
-    let mut rows = unary! {
-        Relu Sigmoid Tanh Relu6 Selu Silu Mish Hardswish Hardsigmoid LogSigmoid Softsign Tanhshrink
-        Elu() Celu() LeakyRelu() Softplus() Hardtanh() Softshrink() Hardshrink() Gelu() Threshold(0.1, 20)
-        Softmax("class") LogSoftmax("class") Softmin("class") Glu("class")
-    };
-    let prelu = nn::Prelu::new(("class", 4))?;
-    rows.push(row("Prelu", &[&x.to(DType::F32)?], move |x| prelu.forward(&x[0]))); // its weight is in f32
-    macro_rules! losses {
-        ($($layer:ident ($($given:expr),*) $($input:ident)*;)*) => {$({
-            let layer = nn::$layer::new($($given),*);
-            #[allow(unused_assignments)]
-            rows.push(row(stringify!($layer), &[$(&$input),*], move |given| {
-                let mut given = given.iter();
-                layer.forward($({ let _ = stringify!($input); given.next().unwrap() }),*)
-            }));
-        })*};
-    }
-    losses! {
-        MseLoss() x other; L1Loss() x other; SmoothL1Loss() x other; HuberLoss() x other;
-        PoissonNllLoss() x other; GaussianNllLoss() x other p; BceLoss() p q; BceWithLogitsLoss() x q; KlDivLoss() x q;
-        CrossEntropyLoss("class") x classes; NllLoss("class") x classes; MultiMarginLoss("class") x classes;
-        MultilabelMarginLoss("class") x labels; MultilabelSoftMarginLoss("class") x q;
-        SoftMarginLoss() x all_signs; HingeEmbeddingLoss() x all_signs; MarginRankingLoss() x other all_signs;
-        CosineEmbeddingLoss("class") x other signs; TripletMarginLoss("class") x other third;
-        PairwiseDistance("class") x other; CosineSimilarity("class") x other;
-    }
-    Ok(rows)
-}
-
 /// The result with its dims sorted by name.
 fn sorted(y: &Tensor) -> Result<Tensor> {
     let mut names: Vec<String> = y.names().iter(y.ndim()).map(|name| name.unwrap().to_string()).collect();
@@ -84,35 +20,6 @@ fn assert_same(name: &str, got: &Tensor, want: &Tensor) -> Result<()> {
     assert_eq!(got.shape(), want.shape(), "{name}");
     let close = IscloseOptions::new().rtol(1e-6).atol(1e-7); // `Prelu` computes in f32
     assert!(got.allclose_with(&want, close)?, "{name}: {got:?} is not {want:?}");
-    Ok(())
-}
-
-#[test]
-fn layers_find_their_dims_in_any_order() -> Result<()> {
-    for Row { name, inputs, call } in rows()? {
-        let want = call(&inputs)?;
-        let permuted =
-            inputs.iter().map(|x| if x.ndim() == 2 { x.align_to(["class", "N"]) } else { Ok(x.clone()) });
-        assert_same(name, &call(&permuted.collect::<Result<Vec<_>>>()?)?, &want)?;
-    }
-    Ok(())
-}
-
-#[test]
-fn further_dims_ride_along() -> Result<()> {
-    for Row { name, inputs, call } in rows()? {
-        let want = call(&inputs)?;
-        // The same numbers at each of two times.
-        let twice = |x: &Tensor| {
-            let later = x.unsqueeze_with(-1, UnsqueezeOptions::new().name("time"))?;
-            let mut sizes = later.sizes().to_vec();
-            *sizes.last_mut().unwrap() = 2;
-            later.expand(&sizes[..])?.contiguous()
-        };
-        let got = call(&inputs.iter().map(twice).collect::<Result<Vec<_>>>()?)?;
-        let got = if got.ndim() > want.ndim() { got.select("time", 1)? } else { got };
-        assert_same(name, &got, &want)?; // a mean over both times is the same mean
-    }
     Ok(())
 }
 

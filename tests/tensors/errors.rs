@@ -1,6 +1,7 @@
 //! Invalid calls: each gives an error of the right kind with the op, the sizes and names of the operands, the
 //! caller's line, and a repair if there is one. No tensor changes.
 
+use crate::wrong::Messages;
 use namegrad::autograd::{
     BackwardOptions, GradCheckOptions, Op, Operand, checkpoint, grad_with, gradcheck_with, gradgradcheck_with,
 };
@@ -9,232 +10,99 @@ use namegrad::prelude::*;
 use namegrad::{memory, names};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Fails unless the call returns an error of this kind at this line, whose text contains these parts.
-/// `assert_error!(x.sum("Z"), NameNotFound, "sum", "Z")` becomes
-///
-/// ```ignore
-/// let line = line!();
-/// let Err(error) = x.sum("Z") else { panic!("line {line}: the call should fail") };
-/// assert_eq!(error.kind(), ErrorKind::NameNotFound);
-/// assert_eq!(error.op(), "sum");
-/// assert!((line..line + 4).contains(&error.location().line()));
-/// assert!(error.to_string().contains("Z"));
-/// ```
-macro_rules! assert_error {
-    ($call:expr, $kind:ident, $op:literal $(, $part:expr)* $(,)?) => {{
-        let line = line!();
-        let error: Error = match $call {
-            Ok(_) => panic!("line {line}: the call should fail"),
-            Err(error) => error,
-        };
-        let text = error.to_string();
-        assert_eq!(error.kind(), ErrorKind::$kind, "{text}");
-        assert_eq!(error.op(), $op, "{text}");
-        assert_eq!(error.location().file(), file!(), "{text}");
-        // A call too long for one line starts on the next.
-        assert!((line..line + 4).contains(&error.location().line()), "line {line}: {text}");
-        assert!(text.contains(&format!("{}:{}", file!(), error.location().line())), "{text}");
-        $(assert!(text.contains($part), "no {:?} in:\n{text}", $part);)*
-    }};
-}
-
 fn images() -> Tensor {
     Tensor::ones((("N", 32), ("C", 3), 7)).unwrap()
 }
 
 // Names
 
-#[test]
-fn different_names_at_one_position() -> Result<()> {
+fn different_names_at_one_position(m: &mut Messages) -> Result<()> {
     let (x, y) = (images(), Tensor::ones((("N", 32), ("D", 3), 7))?);
-    assert_error!(
-        x.add(&y),
-        NameMismatch,
-        "add",
-        "dim 'C' and dim 'D' are at the same position from the right but do not match"
-    );
-    assert_error!(
-        x.add(&y),
-        NameMismatch,
-        "add",
-        "[N=32, C=3, ?=7], [N=32, D=3, ?=7]",
-        "name every dim with refine_names"
-    );
-    assert_error!(
-        Tensor::cat(&[&x, &y], 0),
-        NameMismatch,
-        "cat",
-        "dim 'C' and dim 'D'",
-        "[N=32, D=3, ?=7]",
-        "try: "
-    );
-    assert_error!(x.clone().mul_(&y), NameMismatch, "mul_", "[N=32, C=3, ?=7], [N=32, D=3, ?=7]");
+    m.wrong(x.add(&y));
+    m.wrong(Tensor::cat(&[&x, &y], 0));
+    m.wrong(x.clone().mul_(&y));
     Ok(())
 }
 
-#[test]
-fn one_name_at_two_positions() -> Result<()> {
+fn one_name_at_two_positions(m: &mut Messages) -> Result<()> {
     let (x, y) = (Tensor::ones((("N", 3), 3))?, Tensor::ones([("N", 3)])?);
-    assert_error!(
-        x.add(&y),
-        Misaligned,
-        "add",
-        "dim 'N' appears in a different position from the right",
-        "[N=3, ?=3], [N=3]",
-        "name every dim with refine_names"
-    );
-    assert_error!(y.add(&x), Misaligned, "add", "[N=3], [N=3, ?=3]", "name every dim with refine_names");
+    m.wrong(x.add(&y));
+    m.wrong(y.add(&x));
     Ok(())
 }
 
-#[test]
-fn the_repair_of_a_misalignment_works() -> Result<()> {
+fn the_repair_of_a_misalignment_works(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     let y = Tensor::ones([("N", 2)])?;
-    assert_error!(x.mul(&y), NameMismatch, "mul", "x.mul(&y.align_as(&x)?)?");
+    m.wrong(x.mul(&y));
     assert_eq!(x.mul(&y.align_as(&x)?)?.shape().to_string(), "[N=2, C=3]");
     Ok(())
 }
 
-#[test]
-fn names_that_are_not_there() -> Result<()> {
+fn names_that_are_not_there(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("batch", 2), ("in", 3)])?;
-    assert_error!(
-        x.sum("width"),
-        NameNotFound,
-        "sum",
-        "Name 'width' not found in Tensor['batch', 'in'] of sizes [2, 3]",
-        "[batch=2, in=3]"
-    );
-    assert_error!(x.mean("bach"), NameNotFound, "mean", "did you mean 'batch'?");
-    assert_error!(x.softmax("In"), NameNotFound, "softmax", "did you mean 'in'?");
-    assert_error!(x.transpose("batch", "out"), NameNotFound, "transpose", "'out'");
-    assert_error!(x.rename([("bach", "N")]), NameNotFound, "rename", "did you mean 'batch'?");
-    assert_error!(Tensor::ones([2])?.sum("N"), NameNotFound, "sum", "refine_names");
-    assert_error!(x.align_to(["batch"]), NameNotFound, "align_to", "Cannot find dim 'in'", "\"...\"");
-    assert_error!(x.sum(["batch", "batc"]), NameNotFound, "sum", "did you mean 'batch'?");
-    assert_error!(x.contract(&Tensor::ones([("batch", 2)])?, "in"), NameNotFound, "contract", "'in'");
+    m.wrong(x.sum("width"));
+    m.wrong(x.mean("bach"));
+    m.wrong(x.softmax("In"));
+    m.wrong(x.transpose("batch", "out"));
+    m.wrong(x.rename([("bach", "N")]));
+    m.wrong(Tensor::ones([2])?.sum("N"));
+    m.wrong(x.align_to(["batch"]));
+    m.wrong(x.sum(["batch", "batc"]));
+    m.wrong(x.contract(&Tensor::ones([("batch", 2)])?, "in"));
     Ok(())
 }
 
-#[test]
-fn duplicate_names() -> Result<()> {
+fn duplicate_names(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 2)])?;
-    assert_error!(
-        Tensor::ones([("N", 2), ("N", 2)]),
-        DuplicateName,
-        "ones",
-        "duplicate names. Got names: ['N', 'N']"
-    );
-    assert_error!(x.rename(["N", "N"]), DuplicateName, "rename", "duplicate names", "[N=2, C=2]");
-    assert_error!(x.rename([("C", "N")]), DuplicateName, "rename", "duplicate names", "[N=2, C=2]");
-    assert_error!(
-        Tensor::ones((("N", 2), 2))?.refine_names(["N", "N"]),
-        DuplicateName,
-        "refine_names",
-        "[N=2, ?=2]"
-    );
-    assert_error!(x.align_to(["N", "C", "N"]), DuplicateName, "align_to", "duplicate names", "[N=2, C=2]");
-    assert_error!(
-        x.matmul(&x.t()?),
-        DuplicateName,
-        "matmul",
-        "[N=2, C=2], [C=2, N=2]",
-        "x.matmul(&y.rename("
-    );
-    assert_error!(x.unflatten("N", [("C", 2), ("D", 1)]), DuplicateName, "unflatten", "[N=2, C=2]");
-    assert_error!(
-        Tensor::ones((("A", 2), 2, ("B", 2)))?.flatten([0, 1], "B"),
-        DuplicateName,
-        "flatten",
-        "[A=2, ?=2, B=2]"
-    );
-    assert_error!(
-        Tensor::stack_with([&x, &x], 0, StackOptions::new().name("N")),
-        DuplicateName,
-        "stack",
-        "duplicate names"
-    );
+    m.wrong(Tensor::ones([("N", 2), ("N", 2)]));
+    m.wrong(x.rename(["N", "N"]));
+    m.wrong(x.rename([("C", "N")]));
+    m.wrong(Tensor::ones((("N", 2), 2))?.refine_names(["N", "N"]));
+    m.wrong(x.align_to(["N", "C", "N"]));
+    m.wrong(x.matmul(&x.t()?));
+    m.wrong(x.unflatten("N", [("C", 2), ("D", 1)]));
+    m.wrong(Tensor::ones((("A", 2), 2, ("B", 2)))?.flatten([0, 1], "B"));
+    m.wrong(Tensor::stack_with([&x, &x], 0, StackOptions::new().name("N")));
     Ok(())
 }
 
-#[test]
-fn invalid_names() -> Result<()> {
+fn invalid_names(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([2])?;
     for bad in ["", "1st", "a b", "a-b", "é", "N.C"] {
-        assert_error!(
-            Tensor::ones([(bad, 2)]),
-            InvalidName,
-            "ones",
-            "a valid identifier contains only",
-            format!("'{bad}'").as_str()
-        );
-        assert_error!(x.rename([bad]), InvalidName, "rename", "starts with a non-digit");
-        assert_error!(x.unflatten(0, [(bad, 2)]), InvalidName, "unflatten");
-        assert_error!(x.flatten(0, bad), InvalidName, "flatten");
+        m.wrong(Tensor::ones([(bad, 2)]));
+        m.wrong(x.rename([bad]));
+        m.wrong(x.unflatten(0, [(bad, 2)]));
+        m.wrong(x.flatten(0, bad));
     }
     Ok(())
 }
 
-#[test]
-fn too_many_or_too_few_names() -> Result<()> {
+fn too_many_or_too_few_names(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([2, 3])?;
-    assert_error!(
-        x.rename(["N"]),
-        NameCount,
-        "rename",
-        "Number of names (1) and number of dimensions in tensor (2) do not match",
-        "[2, 3]"
-    );
-    assert_error!(x.rename(["N", "C", "H"]), NameCount, "rename", "(3)", "(2)", "try: ");
-    assert_error!(
-        x.refine_names(["N"]),
-        RefineConflict,
-        "refine_names",
-        "different numbers of dims",
-        "[2, 3]"
-    );
-    assert_error!(x.rename(["...", "..."]), Ellipsis, "rename", "More than one Ellipsis", "try: ");
+    m.wrong(x.rename(["N"]));
+    m.wrong(x.rename(["N", "C", "H"]));
+    m.wrong(x.refine_names(["N"]));
+    m.wrong(x.rename(["...", "..."]));
     Ok(())
 }
 
-#[test]
-fn names_are_refined_and_not_changed() -> Result<()> {
+fn names_are_refined_and_not_changed(m: &mut Messages) -> Result<()> {
     let x = images();
-    assert_error!(
-        x.refine_names(["N", "D", "W"]),
-        RefineConflict,
-        "refine_names",
-        "'C' is different from 'D' at index 1",
-        "[N=32, C=3, ?=7]",
-        "refine_names only names dims that have none"
-    );
-    assert_error!(
-        x.refine_names([Some("N"), None, None]),
-        RefineConflict,
-        "refine_names",
-        "'C' is more specific than None at index 1"
-    );
-    assert_error!(
-        x.align_to(["N", "C"]),
-        UnnamedNotAllowed,
-        "align_to",
-        "Found unnamed dim at index 2",
-        "[N=32, C=3, ?=7]",
-        "refine_names"
-    );
-    assert_error!(x.contract(&x, "C"), UnnamedNotAllowed, "contract", "[N=32, C=3, ?=7], [N=32, C=3, ?=7]");
+    m.wrong(x.refine_names(["N", "D", "W"]));
+    m.wrong(x.refine_names([Some("N"), None, None]));
+    m.wrong(x.align_to(["N", "C"]));
+    m.wrong(x.contract(&x, "C"));
     Ok(())
 }
 
-#[test]
-fn strict_names() -> Result<()> {
+fn strict_names(m: &mut Messages) -> Result<()> {
     let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([3])?);
     x.add(&y)?;
     names::strict(|| {
-        assert_error!(x.add(&y), NameMismatch, "add", "strict names", "[N=2, C=3], [3]");
+        m.wrong(x.add(&y));
         let z = Tensor::ones([("K", 3), ("M", 2)]).unwrap();
-        assert_error!(x.matmul(&z), NameMismatch, "matmul", "[N=2, C=3], [K=3, M=2]");
+        m.wrong(x.matmul(&z));
     });
     x.add(&y)?;
     Ok(())
@@ -242,481 +110,265 @@ fn strict_names() -> Result<()> {
 
 // Dims
 
-#[test]
-fn dims_out_of_range_or_given_twice() -> Result<()> {
+fn dims_out_of_range_or_given_twice(m: &mut Messages) -> Result<()> {
     let x = images();
-    let range = "Dimension out of range (expected to be in range of [-3, 2], but got 3)";
-    assert_error!(x.sum(3), DimRange, "sum", range, "[N=32, C=3, ?=7]");
-    assert_error!(x.sum([0, -4]), DimRange, "sum", "but got -4", "[N=32, C=3, ?=7]");
-    assert_error!(x.softmax(isize::MIN), DimRange, "softmax", "[N=32, C=3, ?=7]");
-    assert_error!(x.argmax(usize::MAX), DimRange, "argmax", "[N=32, C=3, ?=7]");
-    assert_error!(
-        x.argmax(["N", "C"]),
-        DimRange,
-        "argmax",
-        "expected one dim",
-        r#"["N", "C"]"#,
-        "x.flatten("
-    );
-    assert_error!(x.quantile(0.5, [0, 1]), DimRange, "quantile", "expected one dim", "x.flatten(");
-    assert_error!(x.cummax(3), DimRange, "cummax", "but got 3", "[N=32, C=3, ?=7]");
-    assert_error!(x.transpose(0, 5), DimRange, "transpose", "but got 5");
-    assert_error!(x.unsqueeze(4), DimRange, "unsqueeze", "range of [-4, 3], but got 4");
-    assert_error!(x.sum([0, 1, 0]), DimRange, "sum", "dim 'N' appears multiple times", "[N=32, C=3, ?=7]");
-    assert_error!(x.mean(keep(["N", "N"])), DimRange, "mean", "dim 'N' appears multiple times");
-    assert_error!(x.amax([-1, 2]), DimRange, "amax", "dim 2 appears multiple times");
-    assert_error!(x.flip([1, 1]), DimRange, "flip", "dim 'C' appears multiple times");
-    assert_error!(x.permute([0, 1, 1]), DimRange, "permute", "dim 'C' appears multiple times");
-    assert_error!(x.permute([0, 1]), DimRange, "permute", "2 dims are given for a tensor of 3");
-    assert_error!(x.diagonal(1, 1), DimRange, "diagonal", "cannot be identical");
-    assert_error!(x.flatten(["N", "?"], "F"), NameNotFound, "flatten");
-    assert_error!(x.flatten([0, 2], "F"), DimRange, "flatten", "must be consecutive", "[N=32, C=3, ?=7]");
-    assert_error!(x.size(3), DimRange, "size", "but got 3");
-    assert_error!(Tensor::new(1.0)?.sum(1), DimRange, "sum", "range of [-1, 0], but got 1");
+    m.wrong(x.sum(3));
+    m.wrong(x.sum([0, -4]));
+    m.wrong(x.softmax(isize::MIN));
+    m.wrong(x.argmax(usize::MAX));
+    m.wrong(x.argmax(["N", "C"]));
+    m.wrong(x.quantile(0.5, [0, 1]));
+    m.wrong(x.cummax(3));
+    m.wrong(x.transpose(0, 5));
+    m.wrong(x.unsqueeze(4));
+    m.wrong(x.sum([0, 1, 0]));
+    m.wrong(x.mean(keep(["N", "N"])));
+    m.wrong(x.amax([-1, 2]));
+    m.wrong(x.flip([1, 1]));
+    m.wrong(x.permute([0, 1, 1]));
+    m.wrong(x.permute([0, 1]));
+    m.wrong(x.diagonal(1, 1));
+    m.wrong(x.flatten(["N", "?"], "F"));
+    m.wrong(x.flatten([0, 2], "F"));
+    m.wrong(x.size(3));
+    m.wrong(Tensor::new(1.0)?.sum(1));
     Ok(())
 }
 
 // Sizes
 
-#[test]
-fn sizes_that_do_not_broadcast() -> Result<()> {
+fn sizes_that_do_not_broadcast(m: &mut Messages) -> Result<()> {
     let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([4])?);
-    let sentence =
-        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1";
-    assert_error!(x.add(&y), Shape, "add", sentence, "[N=2, C=3], [4]");
-    assert_error!(x.lt(&y), Shape, "lt", sentence, "[N=2, C=3], [4]");
-    assert_error!(x.clamp(0.0, &y), Shape, "clamp", "[N=2, C=3], [4]");
-    assert_error!(y.gt(0)?.choose(&x, 0.0), Shape, "choose", "[N=2, C=3]", "[4]");
-    assert_error!(y.clone().add_(&x.rename(None)?), Shape, "add_", "[4], [2, 3]");
+    m.wrong(x.add(&y));
+    m.wrong(x.lt(&y));
+    m.wrong(x.clamp(0.0, &y));
+    m.wrong(y.gt(0)?.choose(&x, 0.0));
+    m.wrong(y.clone().add_(&x.rename(None)?));
     let small = Tensor::ones([("C", 3)])?;
-    assert_error!(
-        small.clone().add_(&x),
-        Shape,
-        "add_",
-        "doesn't match the broadcast shape [2, 3]",
-        "[C=3], [N=2, C=3]"
-    );
+    m.wrong(small.clone().add_(&x));
     Ok(())
 }
 
-#[test]
-fn sizes_that_do_not_multiply() -> Result<()> {
+fn sizes_that_do_not_multiply(m: &mut Messages) -> Result<()> {
     let (x, y) = (Tensor::ones([("N", 2), ("K", 3)])?, Tensor::ones([("J", 4), ("M", 5)])?);
-    assert_error!(
-        x.mm(&y),
-        Shape,
-        "mm",
-        "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)",
-        "[N=2, K=3], [J=4, M=5]"
-    );
-    assert_error!(x.matmul(&y), Shape, "matmul", "(2x3 and 4x5)", "[N=2, K=3], [J=4, M=5]");
-    assert_error!(x.mv(&Tensor::ones([4])?), Shape, "mv", "size mismatch", "[N=2, K=3], [4]");
-    assert_error!(x.dot(&x), Shape, "dot", "1D tensors expected, but got 2D and 2D", "[N=2, K=3]");
-    assert_error!(x.bmm(&y), Shape, "bmm", "must be a 3D tensor", "[N=2, K=3], [J=4, M=5]");
-    assert_error!(x.outer(&y), Shape, "outer", "Expected 1-D arguments", "[N=2, K=3], [J=4, M=5]");
-    assert_error!(Tensor::new(1.0)?.matmul(&x), Shape, "matmul", "at least 1D", "[] (0-d), [N=2, K=3]");
+    m.wrong(x.mm(&y));
+    m.wrong(x.matmul(&y));
+    m.wrong(x.mv(&Tensor::ones([4])?));
+    m.wrong(x.dot(&x));
+    m.wrong(x.bmm(&y));
+    m.wrong(x.outer(&y));
+    m.wrong(Tensor::new(1.0)?.matmul(&x));
     let other = Tensor::ones([("K", 4)])?;
-    assert_error!(
-        x.contract(&other, "K"),
-        Shape,
-        "contract",
-        "dim 'K' has 3 elements in the first tensor and 4 in the second",
-        "[N=2, K=3], [K=4]"
-    );
+    m.wrong(x.contract(&other, "K"));
     let (a, b) = (Tensor::ones([2, 1, 3])?, Tensor::ones([5, 3, 1])?);
-    assert_error!(a.matmul(&b), Shape, "matmul", "[2, 1, 3], [5, 3, 1]");
+    m.wrong(a.matmul(&b));
     Ok(())
 }
 
-#[test]
-fn sizes_that_do_not_reshape() -> Result<()> {
+fn sizes_that_do_not_reshape(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
-    assert_error!(
-        x.reshape([4, 2]),
-        Shape,
-        "reshape",
-        "shape '[4, 2]' is invalid for input of size 6",
-        "[N=2, C=3]"
-    );
-    assert_error!(x.reshape([-1, -1]), Shape, "reshape", "only one dimension can be inferred");
-    assert_error!(x.reshape([-1, 4]), Shape, "reshape", "'[-1, 4]' is invalid");
-    assert_error!(x.reshape([-2, 3]), Value, "reshape", "a size must not be negative, got -2");
-    assert_error!(x.reshape([-1, 0]), Shape, "reshape", "[N=2, C=3]");
-    assert_error!(
-        x.transpose(0, 1)?.view([6]),
-        Shape,
-        "view",
-        "at least one dimension spans across two contiguous subspaces",
-        "x.reshape([6])?"
-    );
-    assert_error!(x.expand([2, 4]), Shape, "expand", "(4) must match the existing size (3)", "[N=2, C=3]");
-    assert_error!(x.expand([3]), Shape, "expand", "must be greater or equal to the number of dimensions");
-    assert_error!(
-        x.unflatten("C", [2, 2]),
-        Shape,
-        "unflatten",
-        "don't multiply up to the size of dim 'C' (3)",
-        "[N=2, C=3]"
-    );
-    assert_error!(x.repeat([2]), Shape, "repeat", "[N=2, C=3]");
-    assert_error!(x.repeat([2, -1]), Shape, "repeat", "[N=2, C=3]");
-    assert_error!(
-        Tensor::cat(&[&x, &Tensor::ones([2, 4])?], 0),
-        Shape,
-        "cat",
-        "Sizes of tensors must match except in dim 'N'",
-        "[N=2, C=3], [2, 4]"
-    );
-    assert_error!(Tensor::cat(&[] as &[Tensor], 0), Value, "cat", "non-empty list");
-    assert_error!(Tensor::stack([&x, &Tensor::ones([2])?], 0), Shape, "stack", "[2, 3] and [2]");
-    assert_error!(Tensor::new([vec![1.0, 2.0], vec![3.0]]), Shape, "Tensor::new", "rows of equal length");
-    assert_error!(
-        Tensor::from_slice(&[1.0f32, 2.0], [3]),
-        Shape,
-        "from_slice",
-        "2 elements do not fill sizes [3]"
-    );
-    assert_error!(
-        x.item::<f32>(),
-        Shape,
-        "item",
-        "a Tensor with 6 elements cannot be converted to Scalar",
-        "[N=2, C=3]"
-    );
+    m.wrong(x.reshape([4, 2]));
+    m.wrong(x.reshape([-1, -1]));
+    m.wrong(x.reshape([-1, 4]));
+    m.wrong(x.reshape([-2, 3]));
+    m.wrong(x.reshape([-1, 0]));
+    m.wrong(x.transpose(0, 1)?.view([6]));
+    m.wrong(x.expand([2, 4]));
+    m.wrong(x.expand([3]));
+    m.wrong(x.unflatten("C", [2, 2]));
+    m.wrong(x.repeat([2]));
+    m.wrong(x.repeat([2, -1]));
+    m.wrong(Tensor::cat(&[&x, &Tensor::ones([2, 4])?], 0));
+    m.wrong(Tensor::cat(&[] as &[Tensor], 0));
+    m.wrong(Tensor::stack([&x, &Tensor::ones([2])?], 0));
+    m.wrong(Tensor::new([vec![1.0, 2.0], vec![3.0]]));
+    m.wrong(Tensor::from_slice(&[1.0f32, 2.0], [3]));
+    m.wrong(x.item::<f32>());
     let nothing = Tensor::zeros([("N", 0), ("C", 2)])?;
-    assert_error!(nothing.amax("N"), Shape, "amax", "non-zero size", "[N=0, C=2]");
-    assert_error!(nothing.amax(..), Value, "amax", "a tensor without elements", "[N=0, C=2]");
-    assert_error!(nothing.argmin("N"), Shape, "argmin", "[N=0, C=2]");
-    assert_error!(nothing.select("C", 0)?.argmin("N"), Shape, "argmin", "[N=0]");
-    assert_error!(
-        x.unflatten("C", [2, -1]),
-        Shape,
-        "unflatten",
-        "[2, -1] don't multiply up to the size of dim 'C' (3)"
-    );
-    assert_error!(x.unflatten("C", [-1, -1]), Shape, "unflatten", "[-1, -1]");
-    assert_error!(x.unflatten("C", [-2, 3]), Value, "unflatten", "must not be negative, got -2");
-    assert_error!(Tensor::cat(&[&x, &Tensor::zeros([0])?], 0), Shape, "cat", "number of dimensions");
-    assert_error!(Tensor::zeros([("N", 0)])?.median("N"), Shape, "median", "non-zero size", "[N=0]");
-    assert_error!(Tensor::zeros([("N", 0)])?.max(..), Value, "max", "[N=0]");
+    m.wrong(nothing.amax("N"));
+    m.wrong(nothing.amax(..));
+    m.wrong(nothing.argmin("N"));
+    m.wrong(nothing.select("C", 0)?.argmin("N"));
+    m.wrong(x.unflatten("C", [2, -1]));
+    m.wrong(x.unflatten("C", [-1, -1]));
+    m.wrong(x.unflatten("C", [-2, 3]));
+    m.wrong(Tensor::cat(&[&x, &Tensor::zeros([0])?], 0));
+    m.wrong(Tensor::zeros([("N", 0)])?.median("N"));
+    m.wrong(Tensor::zeros([("N", 0)])?.max(..));
     let x = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
-    assert_error!(x.kthvalue(3, "N"), Value, "kthvalue", "from 1 to 2", "[N=2]");
-    assert_error!(x.topk(3, "N"), Value, "topk", "3 of the 2 elements of dim 'N'", "[N=2]");
-    assert_error!(x.quantile(1.5, "N"), Value, "quantile", "between 0 and 1, got 1.5", "[N=2]");
-    assert_error!(x.sum(..)?.diff(0), Shape, "diff", "at least one dim");
-    assert_error!(
-        x.histc_with(HistcOptions::new().bins(0).max(1.0)),
-        Value,
-        "histc",
-        "bins must be at least 1, got 0",
-        "[N=2]"
-    );
-    assert_error!(x.bucketize(&Tensor::zeros([1, 1])?), Shape, "bucketize", "a vector, got 2 dims", "[N=2]");
-    assert_error!(x.bincount(), DType, "bincount", "a vector of integers, got 1 dims of float32", "[N=2]");
-    assert_error!(x.nanmean(keep("C")), NameNotFound, "nanmean", "[N=2]");
-    assert_error!(
-        x.to(DType::I64)?.vector_norm_with("N", VectorNormOptions::new().ord(1.0)),
-        DType,
-        "vector_norm",
-        "x.to(DType::F32)?"
-    );
-    assert_error!(x.requiring_grad()?.unique(), Autograd, "unique", "x.detach()");
+    m.wrong(x.kthvalue(3, "N"));
+    m.wrong(x.topk(3, "N"));
+    m.wrong(x.quantile(1.5, "N"));
+    m.wrong(x.sum(..)?.diff(0));
+    m.wrong(x.histc_with(HistcOptions::new().bins(0).max(1.0)));
+    m.wrong(x.bucketize(&Tensor::zeros([1, 1])?));
+    m.wrong(x.bincount());
+    m.wrong(x.nanmean(keep("C")));
+    m.wrong(x.to(DType::I64)?.vector_norm_with("N", VectorNormOptions::new().ord(1.0)));
+    m.wrong(x.requiring_grad()?.unique());
     Ok(())
 }
 
-#[test]
-fn sizes_that_cannot_be_had() -> Result<()> {
+fn sizes_that_cannot_be_had(m: &mut Messages) -> Result<()> {
     let live = memory::stats().live_bytes;
-    assert_error!(Tensor::zeros([1usize << 60]), OutOfMemory, "zeros", "out of memory: ");
-    assert_error!(Tensor::ones([1usize << 60]), OutOfMemory, "ones");
-    assert_error!(Tensor::zeros([1usize << 45]), OutOfMemory, "zeros");
-    assert_error!(Tensor::zeros([usize::MAX, usize::MAX]), OutOfMemory, "zeros", "do not fit in memory");
-    assert_error!(Tensor::zeros([usize::MAX, 2, 0]), OutOfMemory, "zeros", "do not fit in memory");
-    assert_error!(Tensor::full([1usize << 62, 4], 1), OutOfMemory, "full");
-    assert_error!(Tensor::arange(0, i64::MAX, 1), OutOfMemory, "arange");
-    assert_error!(Tensor::eye(1 << 31, 1 << 31), OutOfMemory, "eye");
-    assert_error!(Tensor::zeros([-1]), Value, "zeros", "must not be negative, got -1");
-    assert_error!(Tensor::zeros([("N", -1)]), Value, "zeros", "must not be negative, got -1");
+    m.wrong(Tensor::zeros([1usize << 60]));
+    m.wrong(Tensor::ones([1usize << 60]));
+    m.wrong(Tensor::zeros([1usize << 45]));
+    m.wrong(Tensor::zeros([usize::MAX, usize::MAX]));
+    m.wrong(Tensor::zeros([usize::MAX, 2, 0]));
+    m.wrong(Tensor::full([1usize << 62, 4], 1));
+    m.wrong(Tensor::arange(0, i64::MAX, 1));
+    m.wrong(Tensor::eye(1 << 31, 1 << 31));
+    m.wrong(Tensor::zeros([-1]));
+    m.wrong(Tensor::zeros([("N", -1)]));
     let one = Tensor::ones([("N", 1)])?;
-    assert_error!(one.expand([1usize << 62]), OutOfMemory, "expand");
-    assert_error!(one.repeat([1usize << 60]), OutOfMemory, "repeat");
+    m.wrong(one.expand([1usize << 62]));
+    m.wrong(one.repeat([1usize << 60]));
     let wide = one.expand([1usize << 60])?; // a view that holds one number
-    assert_error!(wide.exp(), OutOfMemory, "exp");
-    assert_error!(wide.contiguous(), OutOfMemory, "contiguous");
-    assert_error!(wide.outer(&wide.rename(None)?), OutOfMemory, "outer");
-    assert_error!(wide.reshape([1usize << 30, 1 << 30])?.add(1.0), OutOfMemory, "add");
-    assert_error!(wide.rename(None)?.unsqueeze(1)?.add(&wide.rename(None)?), OutOfMemory, "add");
+    m.wrong(wide.exp());
+    m.wrong(wide.contiguous());
+    m.wrong(wide.outer(&wide.rename(None)?));
+    m.wrong(wide.reshape([1usize << 30, 1 << 30])?.add(1.0));
+    m.wrong(wide.rename(None)?.unsqueeze(1)?.add(&wide.rename(None)?));
     assert!(memory::stats().live_bytes < live + (1 << 30), "what failed holds nothing");
     Ok(())
 }
 
 // Everything else
 
-#[test]
-fn wrong_dtypes() -> Result<()> {
+fn wrong_dtypes(m: &mut Messages) -> Result<()> {
     let (floats, ints) = (Tensor::ones([("N", 2)])?, Tensor::new([1, 2])?);
     let truth = floats.gt(0)?;
-    assert_error!(
-        floats.bitwise_and(&floats),
-        DType,
-        "bitwise_and",
-        "not implemented for float32; it takes bool, uint8"
-    );
-    assert_error!(truth.sub(&truth), DType, "sub", "not implemented for bool");
-    assert_error!(
-        floats.sub(&truth),
-        DType,
-        "sub",
-        "not implemented for bool",
-        "[N=2] float32, [N=2] bool",
-        "logical_not"
-    );
-    assert_error!(ints.hypot(&ints), DType, "hypot", "not implemented for int64; it takes float16, bfloat16");
-    assert_error!(ints.frac(), DType, "frac", "not implemented for int64; it takes float16, bfloat16");
-    assert_error!(ints.lerp(2, 0.5), DType, "lerp", "one floating-point dtype, got int64, int64, float32");
-    assert_error!(
-        floats.lerp(&floats.to(DType::F64)?, 0.5),
-        DType,
-        "lerp",
-        "got float32, float64, float32",
-        "[N=2] float32, [N=2] float64"
-    );
-    assert_error!(
-        truth.argmax(0),
-        DType,
-        "argmax",
-        "not implemented for bool",
-        "x.to(DType::U8)?.argmax(0)?"
-    );
-    assert_error!(ints.pow(-1), DType, "pow", "negative integer powers", "x.to(DType::F32)?");
-    assert_error!(truth.pow(&truth), DType, "pow", "not implemented for bool");
-    assert_error!(truth.neg(), DType, "neg", "not implemented for bool");
-    assert_error!(ints.elu(), DType, "elu", "not implemented for int64", "try: x.to(DType::F32)?");
-    assert_error!(floats.bitwise_not(), DType, "bitwise_not", "for float32", "try: x.to(DType::I64)?");
-    assert_error!(
-        ints.mean(..),
-        DType,
-        "mean",
-        "not implemented for int64; it takes floating point dtypes",
-        "x.to(DType::F32)?"
-    );
-    assert_error!(ints.softmax(0), DType, "softmax", "not implemented for int64", "x.to(DType::F32)?");
-    assert_error!(
-        ints.clone().div_(2),
-        DType,
-        "div_",
-        "result type float32 can't be cast to the desired output type int64"
-    );
-    assert_error!(ints.clone().add_(0.5), DType, "add_", "can't be cast");
-    assert_error!(
-        truth.clone().add_(1),
-        DType,
-        "add_",
-        "result type int64 can't be cast to the desired output type bool"
-    );
-    assert_error!(ints.clone().exp_(), DType, "exp_", "can't be cast");
-    assert_error!(
-        floats.choose(&floats, 0.0),
-        DType,
-        "choose",
-        "expected condition to be a boolean tensor, but got float32"
-    );
-    assert_error!(floats.masked_fill(&ints, 0.0), DType, "masked_fill", "mask.ne(0)?");
-    assert_error!(floats.masked_select(&ints), DType, "masked_select", "boolean tensor");
-    assert_error!(floats.mm(&ints), Shape, "mm");
-    assert_error!(
-        floats.dot(&ints),
-        DType,
-        "dot",
-        "same dtype, but got float32 and int64",
-        "[N=2] float32, [2] int64",
-        "y.to(DType::F32)?"
-    );
-    assert_error!(truth.dot(&truth), DType, "dot", "not implemented for bool");
-    assert_error!(
-        floats.index_select(&floats, 0),
-        DType,
-        "index_select",
-        "int32/int64 for index, got float32"
-    );
-    assert_error!(floats.index_add(&ints.mul(0)?, &ints, 0), DType, "index_add", "same dtype");
-    assert_error!(
-        Tensor::new([1, 2])?.requiring_grad(),
-        Autograd,
-        "requiring_grad",
-        "floating point dtype can require gradients, got int64"
-    );
-    assert_error!(Parameter::new(Tensor::new([1, 2])?), Autograd, "Parameter::new", "DType::F32");
+    m.wrong(floats.bitwise_and(&floats));
+    m.wrong(truth.sub(&truth));
+    m.wrong(floats.sub(&truth));
+    m.wrong(ints.hypot(&ints));
+    m.wrong(ints.frac());
+    m.wrong(ints.lerp(2, 0.5));
+    m.wrong(floats.lerp(&floats.to(DType::F64)?, 0.5));
+    m.wrong(truth.argmax(0));
+    m.wrong(ints.pow(-1));
+    m.wrong(truth.pow(&truth));
+    m.wrong(truth.neg());
+    m.wrong(ints.elu());
+    m.wrong(floats.bitwise_not());
+    m.wrong(ints.mean(..));
+    m.wrong(ints.softmax(0));
+    m.wrong(ints.clone().div_(2));
+    m.wrong(ints.clone().add_(0.5));
+    m.wrong(truth.clone().add_(1));
+    m.wrong(ints.clone().exp_());
+    m.wrong(floats.choose(&floats, 0.0));
+    m.wrong(floats.masked_fill(&ints, 0.0));
+    m.wrong(floats.masked_select(&ints));
+    m.wrong(floats.mm(&ints));
+    m.wrong(floats.dot(&ints));
+    m.wrong(truth.dot(&truth));
+    m.wrong(floats.index_select(&floats, 0));
+    m.wrong(floats.index_add(&ints.mul(0)?, &ints, 0));
+    m.wrong(Tensor::new([1, 2])?.requiring_grad());
+    m.wrong(Parameter::new(Tensor::new([1, 2])?));
     Ok(())
 }
 
-#[test]
-fn indices_out_of_bounds() -> Result<()> {
+fn indices_out_of_bounds(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
-    assert_error!(x.select("N", 2), Index, "select", "index 2 out of range", "[N=2, C=3]");
-    assert_error!(x.select("N", -3), Index, "select", "index -3 out of range");
-    assert_error!(x.select(0, isize::MIN), Index, "select", "out of range");
-    assert_error!(x.select(0, isize::MAX), Index, "select", "out of range");
-    assert_error!(
-        x.narrow("C", 1, 3),
-        Index,
-        "narrow",
-        "start (1) + length (3) exceeds the size of dim 'C' (3)",
-        "[N=2, C=3]"
-    );
-    assert_error!(x.narrow("C", 4, 0), Index, "narrow", "out of range");
-    assert_error!(x.narrow("C", 0, -1), Value, "narrow", "must not be negative, got -1");
-    assert_error!(x.narrow("C", isize::MIN, 1), Index, "narrow", "out of range");
-    assert_error!(x.narrow("C", 1, usize::MAX), Index, "narrow", "exceeds the size of dim 'C'");
-    assert_error!(x.slice("C", 0, 3, 0), Value, "slice", "step must be positive");
-    assert_error!(Tensor::new(1.0)?.select(0, 0), DimRange, "select", "0-dim tensor");
-    assert_error!(
-        x.index_select(&Tensor::new([0, 2])?, "N"),
-        Index,
-        "index_select",
-        "index 2 is out of bounds for dim 'N' of size 2"
-    );
-    assert_error!(
-        x.index_select(&Tensor::new([-1])?, "N"),
-        Index,
-        "index_select",
-        "index -1 is out of bounds"
-    );
-    assert_error!(
-        x.gather(&Tensor::new([[3]])?, 1),
-        Index,
-        "gather",
-        "index 3 is out of bounds for dim 'C' of size 3"
-    );
-    assert_error!(
-        x.gather(&Tensor::new([0])?, 1),
-        Shape,
-        "gather",
-        "same number of dimensions",
-        "[N=2, C=3], [1]"
-    );
-    assert_error!(
-        x.scatter_add(&Tensor::new([[0, 5]])?, &x, 1),
-        Index,
-        "scatter_add",
-        "index 5 is out of bounds"
-    );
-    assert_error!(
-        x.index_add(&Tensor::new([0, 0])?, &Tensor::ones([3, 3])?, 0),
-        Shape,
-        "index_add",
-        "source must have sizes [2, 3]"
-    );
+    m.wrong(x.select("N", 2));
+    m.wrong(x.select("N", -3));
+    m.wrong(x.select(0, isize::MIN));
+    m.wrong(x.select(0, isize::MAX));
+    m.wrong(x.narrow("C", 1, 3));
+    m.wrong(x.narrow("C", 4, 0));
+    m.wrong(x.narrow("C", 0, -1));
+    m.wrong(x.narrow("C", isize::MIN, 1));
+    m.wrong(x.narrow("C", 1, usize::MAX));
+    m.wrong(x.slice("C", 0, 3, 0));
+    m.wrong(Tensor::new(1.0)?.select(0, 0));
+    m.wrong(x.index_select(&Tensor::new([0, 2])?, "N"));
+    m.wrong(x.index_select(&Tensor::new([-1])?, "N"));
+    m.wrong(x.gather(&Tensor::new([[3]])?, 1));
+    m.wrong(x.gather(&Tensor::new([0])?, 1));
+    m.wrong(x.scatter_add(&Tensor::new([[0, 5]])?, &x, 1));
+    m.wrong(x.index_add(&Tensor::new([0, 0])?, &Tensor::ones([3, 3])?, 0));
     Ok(())
 }
 
-#[test]
-fn bad_parts_and_places() -> Result<()> {
+fn bad_parts_and_places(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
-    assert_error!(x.split(2, "W"), NameNotFound, "split", "Name 'W' not found in Tensor['N', 'C']");
-    assert_error!(x.split([1, 1], 1), Shape, "split", "sum exactly to 3");
-    assert_error!(x.chunk(0, 0), Value, "chunk", "at least 1, got 0");
-    assert_error!(x.tensor_split(0, 0), Value, "tensor_split", "at least 1, got 0");
-    assert_error!(x.unbind(2), DimRange, "unbind", "Dimension out of range");
-    assert_error!(
-        x.unfold("C", 4, 1),
-        Value,
-        "unfold",
-        "a window of 4 elements is larger than dim 'C' of size 3",
-        "[N=2, C=3]"
-    );
-    assert_error!(x.movedim([0, 1], 0), DimRange, "movedim", "cannot move 2 dims to 1 places");
-    assert_error!(x.rot90(1, 0), DimRange, "rot90", "the plane of two dims, got 1");
-    assert_error!(images().diag(), Shape, "diag", "1D or 2D", "[N=32, C=3, ?=7]");
-    assert_error!(images().trace(), Shape, "trace");
-    assert_error!(Tensor::new(1.0)?.diag_embed(), Shape, "diag_embed");
-    assert_error!(Tensor::block_diag(&[&images()]), Shape, "block_diag", "at most 2 dims");
-    assert_error!(
-        Tensor::broadcast_tensors(&[&x, &images()]),
-        Shape,
-        "broadcast_tensors",
-        "[N=32, C=3, ?=7]"
-    );
-    assert_error!(x.repeat_interleave(-1, 0), Value, "repeat_interleave", "must not be negative");
-    assert_error!(x.repeat_interleave(1.5, 0), DType, "repeat_interleave", "int32 or int64, got float32");
-    assert_error!(x.index_fill(&Tensor::new([3])?, 0, "C"), Index, "index_fill", "index 3 is out of bounds");
-    assert_error!(x.index_fill(&Tensor::new([0.5])?, 0, "C"), DType, "index_fill", "int32/int64");
-    assert_error!(x.index_copy(&Tensor::new([0])?, &x, 0), Shape, "index_copy", "must have sizes [1, 3]");
-    assert_error!(x.scatter(&Tensor::new([[0, 5]])?, &x, 1), Index, "scatter", "index 5 is out of bounds");
-    assert_error!(x.scatter(&Tensor::new([[0]])?, &Tensor::new([[1]])?, 1), DType, "scatter", "same dtype");
-    assert_error!(x.take(&Tensor::new([1.0])?), DType, "take");
-    assert_error!(x.take_along_dim(&Tensor::new([1])?, 0), Shape, "take_along_dim", "[N=2, C=3], [1]");
-    assert_error!(x.masked_scatter(&x, &x), DType, "masked_scatter", "boolean tensor");
-    assert_error!(
-        x.masked_scatter(&x.gt(0)?, &Tensor::ones([5])?),
-        Shape,
-        "masked_scatter",
-        "the source has 5 elements, and the mask is true at 6"
-    );
+    m.wrong(x.split(2, "W"));
+    m.wrong(x.split([1, 1], 1));
+    m.wrong(x.chunk(0, 0));
+    m.wrong(x.tensor_split(0, 0));
+    m.wrong(x.unbind(2));
+    m.wrong(x.unfold("C", 4, 1));
+    m.wrong(x.movedim([0, 1], 0));
+    m.wrong(x.rot90(1, 0));
+    m.wrong(images().diag());
+    m.wrong(images().trace());
+    m.wrong(Tensor::new(1.0)?.diag_embed());
+    m.wrong(Tensor::block_diag(&[&images()]));
+    m.wrong(Tensor::broadcast_tensors(&[&x, &images()]));
+    m.wrong(x.repeat_interleave(-1, 0));
+    m.wrong(x.repeat_interleave(1.5, 0));
+    m.wrong(x.index_fill(&Tensor::new([3])?, 0, "C"));
+    m.wrong(x.index_fill(&Tensor::new([0.5])?, 0, "C"));
+    m.wrong(x.index_copy(&Tensor::new([0])?, &x, 0));
+    m.wrong(x.scatter(&Tensor::new([[0, 5]])?, &x, 1));
+    m.wrong(x.scatter(&Tensor::new([[0]])?, &Tensor::new([[1]])?, 1));
+    m.wrong(x.take(&Tensor::new([1.0])?));
+    m.wrong(x.take_along_dim(&Tensor::new([1])?, 0));
+    m.wrong(x.masked_scatter(&x, &x));
+    m.wrong(x.masked_scatter(&x.gt(0)?, &Tensor::ones([5])?));
     Ok(())
 }
 
-#[test]
-fn bad_products_and_queries() -> Result<()> {
+fn bad_products_and_queries(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
-    assert_error!(x.cross(&x, "N"), Shape, "cross", "must have length 3", "[N=2, C=3], [N=2, C=3]");
-    assert_error!(x.addr(&x, &x), Shape, "addr", "expected two vectors");
-    assert_error!(x.addbmm(&x, &x), Shape, "addbmm", "expected batches of matrices");
-    assert_error!(x.dist_with(&x, DistOptions::new().p(-1.0)), Value, "dist", "must not be negative, got -1");
-    assert_error!(x.addcmul(&x, images()), Misaligned, "addcmul");
-    assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?), DType, "addcmul", "not implemented for bool");
-    assert_error!(Tensor::einsum("ij->ik", &[&x]), Shape, "einsum", "the subscript 'k' of the result");
-    assert_error!(Tensor::einsum("i,j", &[&x]), Value, "einsum", "of 2 operands, and 1 are given");
-    assert_error!(
-        x.to(DType::I32)?.round_with(RoundOptions::new().decimals(-1)),
-        DType,
-        "round",
-        "-1 decimals"
-    );
-    assert_error!(x.is_nonzero(), Value, "is_nonzero", "ambiguous", "try: ");
-    assert_error!(x.cuda(), Unsupported, "cuda", "no CUDA", "[N=2, C=3]");
-    assert_error!(x.clone().resize_([2]), Shape, "resize_", "Cannot resize named tensor", "try: ");
-    assert_error!(x.clone().copy_(&Tensor::ones([("C", 3), ("N", 1)])?), NameMismatch, "copy_");
-    assert_error!(x.clone().bernoulli_(2.0), Value, "bernoulli_", "between 0 and 1, got 2");
-    assert_error!(Tensor::normal(&x, -1.0), Value, "normal", "no element of std may be negative");
-    assert_error!(x.clone().requiring_grad()?.resize_([3, 2]), Autograd, "resize_", "require grad");
+    m.wrong(x.cross(&x, "N"));
+    m.wrong(x.addr(&x, &x));
+    m.wrong(x.addbmm(&x, &x));
+    m.wrong(x.dist_with(&x, DistOptions::new().p(-1.0)));
+    m.wrong(x.addcmul(&x, images()));
+    m.wrong(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?));
+    m.wrong(Tensor::einsum("ij->ik", &[&x]));
+    m.wrong(Tensor::einsum("i,j", &[&x]));
+    m.wrong(x.to(DType::I32)?.round_with(RoundOptions::new().decimals(-1)));
+    m.wrong(x.is_nonzero());
+    m.wrong(x.cuda());
+    m.wrong(x.clone().resize_([2]));
+    m.wrong(x.clone().copy_(&Tensor::ones([("C", 3), ("N", 1)])?));
+    m.wrong(x.clone().bernoulli_(2.0));
+    m.wrong(Tensor::normal(&x, -1.0));
+    m.wrong(x.clone().requiring_grad()?.resize_([3, 2]));
     Ok(())
 }
 
-#[test]
-fn bad_values() -> Result<()> {
+fn bad_values(m: &mut Messages) -> Result<()> {
     let ints = Tensor::new([1, 0])?;
-    assert_error!(ints.floor_divide(&ints), Value, "floor_divide", "ZeroDivisionError");
-    assert_error!(ints.remainder(0), Value, "remainder", "ZeroDivisionError");
-    assert_error!(ints.clone().fmod_(&ints), Value, "fmod_", "ZeroDivisionError");
-    assert_error!(Tensor::arange(0, 3, 0), Value, "arange", "step must be nonzero");
-    assert_error!(Tensor::arange(0, 3, -1), Value, "arange", "inconsistent with step sign");
-    assert_error!(Tensor::arange(0.0, f64::NAN, 1.0), Value, "arange", "unsupported range");
-    assert_error!(Tensor::randint(3, 3, [2]), Value, "randint");
-    assert_error!(TensorOptions::new().normal([2], 0.0, -1.0), Value, "normal");
-    assert_error!(TensorOptions::new().dtype(DType::I64).rand([2]), DType, "rand");
+    m.wrong(ints.floor_divide(&ints));
+    m.wrong(ints.remainder(0));
+    m.wrong(ints.clone().fmod_(&ints));
+    m.wrong(Tensor::arange(0, 3, 0));
+    m.wrong(Tensor::arange(0, 3, -1));
+    m.wrong(Tensor::arange(0.0, f64::NAN, 1.0));
+    m.wrong(Tensor::randint(3, 3, [2]));
+    m.wrong(TensorOptions::new().normal([2], 0.0, -1.0));
+    m.wrong(TensorOptions::new().dtype(DType::I64).rand([2]));
     Ok(())
 }
 
 /// Calls that fail in place, on a tensor whose buffer is shared and one whose buffer is not.
-#[test]
-fn outputs_that_do_not_fit() -> Result<()> {
+fn outputs_that_do_not_fit(m: &mut Messages) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     let mut named = Tensor::zeros([("C", 3), ("N", 2)])?;
     let mut other = Tensor::zeros([("N", 2), ("D", 3)])?;
     let mut integers = Tensor::zeros([2, 3])?.to(DType::I64)?;
-    assert_error!(x.exp()?.write_to(&mut named), Shape, "write_to", "[3, 2]", "[2, 3]", "[C=3, N=2]");
-    assert_error!(
-        x.exp()?.write_to(&mut other),
-        OutNames,
-        "write_to",
-        "specified out tensor with names ['N', 'D'] are not the same as the computed output names ['N', 'C']",
-        "out.rename([\"N\", \"C\"])?"
-    );
-    assert_error!(x.exp()?.write_to(&mut integers), DType, "write_to", "can't be cast");
+    m.wrong(x.exp()?.write_to(&mut named));
+    m.wrong(x.exp()?.write_to(&mut other));
+    m.wrong(x.exp()?.write_to(&mut integers));
     let leaf = x.clone().requiring_grad()?;
     let mut out = Tensor::zeros([2, 3])?;
-    assert_error!(leaf.exp()?.write_to(&mut out), Autograd, "write_to", "no_grad");
+    m.wrong(leaf.exp()?.write_to(&mut out));
     for untouched in [&named, &other, &integers, &out] {
         assert!(!untouched.ne(0)?.any(..)?.item::<bool>()?);
     }
@@ -822,65 +474,37 @@ fn leaf() -> Tensor {
     Tensor::ones([("N", 2)]).unwrap().requiring_grad().unwrap()
 }
 
-#[test]
-fn gradients_that_do_not_fit() -> Result<()> {
+fn gradients_that_do_not_fit(m: &mut Messages) -> Result<()> {
     let x = leaf();
     let y = x.mul(2)?;
     let (long, ints) = (Tensor::ones([3])?, Tensor::new([1, 1])?);
-    let mismatch = "Mismatch in shape: the gradient has sizes [3] and the tensor [2]";
-    assert_error!(y.backward_with(Some(&long), CREATE), Autograd, "backward", mismatch);
-    assert_error!(grad_with(&[&y], &[&x], &[Some(&long)], CREATE), Autograd, "grad", mismatch);
-    assert_error!(x.set_grad(Some(long.clone())), Autograd, "set_grad", mismatch);
-    let of_int = "a gradient of int64 for a tensor of float32";
-    assert_error!(y.backward_with(Some(&ints), CREATE), Autograd, "backward", of_int);
-    assert_error!(x.set_grad(Some(ints.clone())), Autograd, "set_grad", of_int);
-    assert_error!(
-        grad_with(&[&y], &[&x], &[None, None], CREATE),
-        Autograd,
-        "grad",
-        "1 outputs and 2 gradients"
-    );
-    assert_error!(y.backward(), Autograd, "backward", "only for scalar outputs", "try: ");
+    m.wrong(y.backward_with(Some(&long), CREATE));
+    m.wrong(grad_with(&[&y], &[&x], &[Some(&long)], CREATE));
+    m.wrong(x.set_grad(Some(long.clone())));
+    m.wrong(y.backward_with(Some(&ints), CREATE));
+    m.wrong(x.set_grad(Some(ints.clone())));
+    m.wrong(grad_with(&[&y], &[&x], &[None, None], CREATE));
+    m.wrong(y.backward());
     assert!(x.grad().is_none());
     Ok(())
 }
 
-#[test]
-fn what_cannot_have_a_gradient() -> Result<()> {
+fn what_cannot_have_a_gradient(m: &mut Messages) -> Result<()> {
     let ints = Tensor::new([1, 2])?;
-    let floating = "only Tensors of floating point dtype can require gradients, got int64";
-    assert_error!(ints.clone().requiring_grad(), Autograd, "requiring_grad", floating, "DType::F32");
-    assert_error!(ints.gt(0)?.requiring_grad(), Autograd, "requiring_grad", "got bool");
-    assert_error!(Parameter::new(ints.clone()), Autograd, "Parameter::new", floating);
-    assert_error!(TensorOptions::new().requires_grad(true).tensor([1, 2]), Autograd, "tensor", "int64");
-    let none = "element 0 of tensors does not require grad";
-    assert_error!(
-        leaf().argmax(..)?.backward(),
-        Autograd,
-        "backward",
-        none,
-        "int64",
-        "argmax",
-        "loss of floats"
-    );
+    m.wrong(ints.clone().requiring_grad());
+    m.wrong(ints.gt(0)?.requiring_grad());
+    m.wrong(Parameter::new(ints.clone()));
+    m.wrong(TensorOptions::new().requires_grad(true).tensor([1, 2]));
+    m.wrong(leaf().argmax(..)?.backward());
     let cut = leaf().argmax(..)?.to(DType::F32)?.mean(..)?;
-    assert_error!(
-        cut.backward(),
-        Autograd,
-        "backward",
-        none,
-        "such as argmax",
-        "set_requires_grad(true)",
-        "[] (0-d)"
-    );
-    assert_error!(ints.retain_grad(), Autograd, "retain_grad", "requires_grad=False");
-    assert_error!(ints.register_hook(|_| Ok(None)), Autograd, "register_hook", "doesn't require gradient");
-    assert_error!(grad_with(&[&leaf()], &[&ints], &[Some(&ints)], CREATE), Autograd, "grad");
+    m.wrong(cut.backward());
+    m.wrong(ints.retain_grad());
+    m.wrong(ints.register_hook(|_| Ok(None)));
+    m.wrong(grad_with(&[&leaf()], &[&ints], &[Some(&ints)], CREATE));
     Ok(())
 }
 
-#[test]
-fn hooks_that_give_what_does_not_fit() -> Result<()> {
+fn hooks_that_give_what_does_not_fit(m: &mut Messages) -> Result<()> {
     let after = "register_post_accumulate_grad_hook";
     for wrong in [Tensor::ones([3])?, TensorOptions::new().dtype(DType::F64).ones([2])?, Tensor::new([1, 1])?]
     {
@@ -889,19 +513,8 @@ fn hooks_that_give_what_does_not_fit() -> Result<()> {
         x.register_hook(move |_| Ok(Some(wrong.clone())))?;
         y.exp()?.register_hook(move |_| Ok(Some(of_y.clone())))?;
         z.register_post_accumulate_grad_hook(move |_| Ok(Some(of_z.clone())))?;
-        assert_error!(
-            x.sum(..)?.backward(),
-            Autograd,
-            "register_hook",
-            "a hook changed the",
-            "of a gradient from"
-        );
-        assert_error!(
-            z.sum(..)?.backward(),
-            Autograd,
-            "register_post_accumulate_grad_hook",
-            "a hook changed the"
-        );
+        m.wrong(x.sum(..)?.backward());
+        m.wrong(z.sum(..)?.backward());
         assert!(x.grad().is_none(), "nothing is accumulated");
         assert_eq!(z.grad().expect(after).to_vec::<f32>()?, [1.0, 1.0]);
     }
@@ -922,45 +535,18 @@ fn own_op_of_several(x: &Tensor, gradients: Vec<Option<Tensor>>) -> Result<Tenso
     op.inputs(&[Some(x)], move |_, _| Ok(gradients.clone()))[0].sum(..)
 }
 
-#[test]
-fn ops_that_give_gradients_that_do_not_fit() -> Result<()> {
+fn ops_that_give_gradients_that_do_not_fit(m: &mut Messages) -> Result<()> {
     let x = leaf();
     let (long, ints) = (Tensor::ones([3])?, Tensor::new([1, 1])?);
-    assert_error!(
-        own_op(&x, long.clone())?.backward(),
-        Autograd,
-        "own",
-        "in the backward of own, called at tests/tensors/errors.rs",
-        "returned an invalid gradient at index 1 - got [3] but expected shape compatible with [2]"
-    );
-    assert_error!(
-        own_op(&x, ints.clone())?.backward(),
-        Autograd,
-        "own",
-        "at index 1 - got int64 but expected float32"
-    );
+    m.wrong(own_op(&x, long.clone())?.backward());
+    m.wrong(own_op(&x, ints.clone())?.backward());
     let broadcast = Tensor::ones([4, 2])?;
     own_op(&x, broadcast)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 4.0], "what was broadcast is summed");
     x.zero_grad();
-    assert_error!(
-        own_op_of_several(&x, vec![])?.backward(),
-        Autograd,
-        "several",
-        "gave 0 gradients for 1 inputs"
-    );
-    assert_error!(
-        own_op_of_several(&x, vec![None, None])?.backward(),
-        Autograd,
-        "several",
-        "gave 2 gradients"
-    );
-    assert_error!(
-        own_op_of_several(&x, vec![Some(long)])?.backward(),
-        Autograd,
-        "several",
-        "at index 0 - got [3]"
-    );
+    m.wrong(own_op_of_several(&x, vec![])?.backward());
+    m.wrong(own_op_of_several(&x, vec![None, None])?.backward());
+    m.wrong(own_op_of_several(&x, vec![Some(long)])?.backward());
     assert!(x.grad().is_none());
     Ok(())
 }
@@ -972,41 +558,25 @@ fn own_op_once(x: &Tensor) -> Result<Tensor> {
     op.input_once(x, |g, _| Ok(g.clone())).output().exp()?.sum(..)
 }
 
-#[test]
-fn second_derivatives_that_are_not_there() -> Result<()> {
+fn second_derivatives_that_are_not_there(m: &mut Messages) -> Result<()> {
     let x = leaf();
-    let again = "the gradient of this op cannot be differentiated again";
     let first = |y: &Tensor| grad_with(&[y], &[&x], &[], CREATE).map(|mut found| found.remove(0).unwrap());
-    assert_error!(
-        first(&own_op_once(&x)?)?.sum(..)?.backward(),
-        Autograd,
-        "once",
-        again,
-        "in the backward of once"
-    );
+    m.wrong(first(&own_op_once(&x)?)?.sum(..)?.backward());
     let loss = x.exp()?.sum(..)?;
     loss.backward()?;
-    assert_error!(
-        loss.backward(),
-        Autograd,
-        "backward",
-        "a second time",
-        "loss.backward_with(None, BackwardOptions::new().retain_graph(true))?"
-    );
+    m.wrong(loss.backward());
     Ok(())
 }
 
-#[test]
-fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
+fn checks_of_derivatives_that_cannot_be_done(m: &mut Messages) -> Result<()> {
     let (x, options) = ([Tensor::ones([("N", 2)])?], GradCheckOptions::default());
     let f = |x: &[Tensor]| x[0].exp();
     let whole = [x[0].to(DType::I64)?];
-    let floats = "expected inputs of floats, got int64";
-    assert_error!(gradcheck_with(f, &whole, options), DType, "gradcheck", floats, "[N=2]", "DType::F64");
-    assert_error!(gradgradcheck_with(f, &whole, options), DType, "gradgradcheck", floats, "DType::F64");
+    m.wrong(gradcheck_with(f, &whole, options));
+    m.wrong(gradgradcheck_with(f, &whole, options));
     // In dtypes narrower than f64, the difference for such a small step is noise; a large step passes, with a
     // warning.
-    assert_error!(gradcheck_with(f, &x, options), Autograd, "gradcheck", "float32", "DType::F64");
+    m.wrong(gradcheck_with(f, &x, options));
     let coarse = GradCheckOptions { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
     let warning = gradcheck_with(f, &x, coarse)?.warning.expect("f32 is narrow");
     assert!(warning.contains("float32"), "{warning}");
@@ -1014,8 +584,7 @@ fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn checkpoints_that_compute_something_else_the_second_time() -> Result<()> {
+fn checkpoints_that_compute_something_else_the_second_time(m: &mut Messages) -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     /// A function that returns `x` in the first call and the result of `second` in the second.
     #[track_caller]
@@ -1028,15 +597,65 @@ fn checkpoints_that_compute_something_else_the_second_time() -> Result<()> {
         checkpoint(f, &[x])?.sum(..)
     }
     let x = leaf();
-    assert_error!(
-        then(&x, |x| x.narrow(0, 0, 1))?.backward(),
-        Autograd,
-        "checkpoint",
-        "float32 [1], and was of float32 [2]"
-    );
-    assert_error!(then(&x, |x| x.to(DType::F64))?.backward(), Autograd, "checkpoint", "it is of float64 [2]");
-    assert_error!(then(&x, |x| Ok(x.detach()))?.backward(), Autograd, "checkpoint", "it depends on nothing");
+    m.wrong(then(&x, |x| x.narrow(0, 0, 1))?.backward());
+    m.wrong(then(&x, |x| x.to(DType::F64))?.backward());
+    m.wrong(then(&x, |x| Ok(x.detach()))?.backward());
     assert!(x.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn wrong_names() -> Result<()> {
+    let mut m = Messages::default();
+    different_names_at_one_position(&mut m)?;
+    one_name_at_two_positions(&mut m)?;
+    the_repair_of_a_misalignment_works(&mut m)?;
+    names_that_are_not_there(&mut m)?;
+    duplicate_names(&mut m)?;
+    invalid_names(&mut m)?;
+    too_many_or_too_few_names(&mut m)?;
+    names_are_refined_and_not_changed(&mut m)?;
+    strict_names(&mut m)?;
+    m.check("wrong_names");
+    Ok(())
+}
+
+#[test]
+fn wrong_dims_and_sizes() -> Result<()> {
+    let mut m = Messages::default();
+    dims_out_of_range_or_given_twice(&mut m)?;
+    sizes_that_do_not_broadcast(&mut m)?;
+    sizes_that_do_not_multiply(&mut m)?;
+    sizes_that_do_not_reshape(&mut m)?;
+    sizes_that_cannot_be_had(&mut m)?;
+    m.check("wrong_dims_and_sizes");
+    Ok(())
+}
+
+#[test]
+fn wrong_values() -> Result<()> {
+    let mut m = Messages::default();
+    wrong_dtypes(&mut m)?;
+    indices_out_of_bounds(&mut m)?;
+    bad_parts_and_places(&mut m)?;
+    bad_products_and_queries(&mut m)?;
+    bad_values(&mut m)?;
+    outputs_that_do_not_fit(&mut m)?;
+    m.check("wrong_values");
+    Ok(())
+}
+
+#[test]
+fn wrong_gradients() -> Result<()> {
+    let mut m = Messages::default();
+    gradients_that_do_not_fit(&mut m)?;
+    what_cannot_have_a_gradient(&mut m)?;
+    hooks_that_give_what_does_not_fit(&mut m)?;
+    ops_that_give_gradients_that_do_not_fit(&mut m)?;
+    second_derivatives_that_are_not_there(&mut m)?;
+    checks_of_derivatives_that_cannot_be_done(&mut m)?;
+    checkpoints_that_compute_something_else_the_second_time(&mut m)?;
+    m.check("wrong_gradients");
     Ok(())
 }
 
@@ -1066,7 +685,7 @@ fn an_error_of_another_library() {
     let (error, line) = ("three".parse::<usize>().map_err(|error| Error::other(error)).unwrap_err(), line!());
     assert_eq!((error.kind(), error.location().line()), (ErrorKind::Other, line));
     assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::num::ParseIntError>()));
-    assert_error!(Err::<(), _>(Error::other("a row has no label")), Other, "", "a row has no label (at ");
+    assert!(Error::other("a row has no label").to_string().starts_with("a row has no label (at "));
 }
 
 #[test]

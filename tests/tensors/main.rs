@@ -15,3 +15,4 @@ mod operands;
 mod special;
 mod tape;
 mod threads;
+mod wrong;

@@ -33,7 +33,7 @@ pub(crate) struct JointFormula {
     pub(crate) gradients: fn(&Saved<'_>, &Cx<'_>) -> Result<Vec<Option<Tensor>>>,
 }
 
-/// What a formula sees besides the gradient.
+/// The tensors and arguments that a formula reads besides the gradient.
 pub(crate) struct Saved<'a> {
     tensors: &'a [Option<Tensor>],
     args: Option<&'a Args>,

@@ -88,7 +88,7 @@ pub struct Over {
 }
 
 impl Over {
-    /// These dims, which are kept or removed.
+    /// A list of dims, which are kept in the result or removed.
     pub fn new(dims: impl IntoIterator<Item = usize>, keep: bool) -> Over {
         Over { dims: dims.into_iter().collect(), all: false, keep }
     }

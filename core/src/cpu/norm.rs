@@ -27,7 +27,7 @@ pub(crate) struct Rows<'a, T> {
     pub(crate) weight: Option<&'a [T]>,
     /// The bias, if there is one.
     pub(crate) bias: Option<&'a [T]>,
-    /// What is added to the variance.
+    /// The number that is added to the variance.
     pub(crate) eps: f64,
 }
 

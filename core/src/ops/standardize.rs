@@ -149,7 +149,7 @@ impl Plan {
     }
 }
 
-/// These numbers as a tensor.
+/// A tensor of numbers that are computed in `f64`.
 #[track_caller]
 fn numbers_as(numbers: &[f64], sizes: &[usize], dtype: DType) -> Result<NamedTensor> {
     NamedTensor::from_slice(numbers, sizes)?.to(dtype)

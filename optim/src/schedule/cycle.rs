@@ -176,7 +176,7 @@ pub enum CycleMode {
     ExpRange(f64),
 }
 
-/// What the function of [`Cyclic::scale_fn`] takes.
+/// The argument of the function of [`Cyclic::scale_fn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScaleMode {

@@ -87,7 +87,7 @@ schedule! {
         patience: u64 = 10,
         /// How much better a metric must be than the best.
         threshold: f64 = 1e-4 in .. => "threshold must be a number, but is {}",
-        /// What the threshold is relative to.
+        /// Whether the threshold is relative to the best metric or absolute.
         threshold_mode: ThresholdMode = (ThresholdMode::Rel),
         /// The number of steps after a change that do not count.
         cooldown: u64 = 0,

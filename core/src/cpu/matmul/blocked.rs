@@ -15,7 +15,7 @@ const A_DIRECT: usize = 2048;
 /// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
 
-/// What becomes of the sums of a product.
+/// The place where the sums of a product are written.
 #[derive(Clone, Copy)]
 enum Target {
     /// They are formed in memory for all of them.

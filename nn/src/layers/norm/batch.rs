@@ -70,7 +70,7 @@ pub struct BatchNorm {
 pub struct BatchNormBuilder {
     #[setters(skip)]
     dim: Result<Named>,
-    /// What is added to the variance; the default is `1e-5`.
+    /// The number that is added to the variance; the default is `1e-5`.
     eps: f64,
     /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
     /// average of all batches.

@@ -65,7 +65,7 @@ pub struct GroupNormBuilder {
     dim: Result<Named>,
     #[setters(skip)]
     dims: Dims,
-    /// What is added to the variance; the default is `1e-5`.
+    /// The number that is added to the variance; the default is `1e-5`.
     eps: f64,
     /// Whether the layer has a weight and a bias; the default is `true`.
     affine: bool,

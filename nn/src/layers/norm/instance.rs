@@ -71,7 +71,7 @@ pub struct InstanceNormBuilder {
     dim: Result<Named>,
     #[setters(skip)]
     dims: Dims,
-    /// What is added to the variance; the default is `1e-5`.
+    /// The number that is added to the variance; the default is `1e-5`.
     eps: f64,
     /// The share of a batch in the running statistics; the default is `0.1`.
     momentum: f64,

@@ -82,7 +82,7 @@ pub struct LayerNorm {
 pub struct LayerNormBuilder {
     #[setters(skip)]
     dims: Result<Vec<Named>>,
-    /// What is added to the variance; the default is `1e-5`.
+    /// The number that is added to the variance; the default is `1e-5`.
     eps: f64,
     /// Whether the layer has parameters; the default is `true`.
     elementwise_affine: bool,
@@ -210,8 +210,8 @@ pub struct RmsNorm {
 pub struct RmsNormBuilder {
     #[setters(skip)]
     dims: Result<Vec<Named>>,
-    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of
-    /// the dtype.
+    /// The number that is added to the mean square. The default, `None`, is the distance from 1 to the next
+    /// number of the dtype.
     #[setters(into)]
     eps: Option<f64>,
     /// Whether the layer has a weight; the default is `true`.

@@ -135,7 +135,7 @@ impl PackedSequence {
         self.order_of_padded().0.iter().position(|dim| *dim == 0).unwrap_or(0)
     }
 
-    /// These sequences with the elements of a padded tensor.
+    /// A copy of the sequences whose elements are those of a padded tensor.
     #[track_caller]
     pub(super) fn repacked(&self, padded: &Tensor) -> Result<PackedSequence> {
         let (order, _) = self.order_of_padded();
