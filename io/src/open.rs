@@ -1,5 +1,6 @@
 //! [`OpenFile`]: a safetensors file whose tensors are read one by one.
 
+use crate::TensorFile;
 use crate::input::Input;
 use crate::safetensors::{self, Contents, Stored};
 use memmap2::Mmap;
@@ -111,6 +112,17 @@ impl OpenFile {
     /// The metadata: arbitrary strings by key.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
+    }
+
+    /// Reads all tensors, with the metadata.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn read_all(&self) -> Result<TensorFile> {
+        let mut file = TensorFile { metadata: self.metadata.clone(), ..TensorFile::default() };
+        for name in self.names.keys() {
+            file.tensors.insert(name.clone(), self.tensor(name)?);
+        }
+        Ok(file)
     }
 
     /// The sizes of a tensor with the names of its dims.

@@ -62,6 +62,18 @@ pub struct TensorFile {
 }
 
 impl TensorFile {
+    /// The file with these tensors and this metadata.
+    #[doc(hidden)]
+    pub fn of_entries(tensors: Vec<(String, NamedTensor)>, metadata: Vec<(String, String)>) -> TensorFile {
+        TensorFile { tensors: tensors.into_iter().collect(), metadata: metadata.into_iter().collect() }
+    }
+
+    /// The tensors by name and the metadata by key, both sorted.
+    #[doc(hidden)]
+    pub fn into_entries(self) -> (Vec<(String, NamedTensor)>, Vec<(String, String)>) {
+        (self.tensors.into_iter().collect(), self.metadata.into_iter().collect())
+    }
+
     /// Writes the file, or replaces it. If that fails, an existing file is unchanged. A file name that ends
     /// in `.npz` gives NumPy's format, any other safetensors.
     ///

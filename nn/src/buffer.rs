@@ -94,7 +94,11 @@ impl Buffer {
     /// another name, [`ErrorKind::DType`] if floating-point values are set in an integer buffer.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
-        let value = value.as_ref();
+        self.set_value(value.as_ref())
+    }
+
+    #[track_caller]
+    fn set_value(&self, value: &NamedTensor) -> Result<()> {
         let own = self.value();
         if own.sizes() != value.sizes() {
             let message =

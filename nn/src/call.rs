@@ -79,7 +79,7 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
     let mut found = Vec::new();
     for (path, value) in values {
         let Some((id, own)) = known.get(&path) else {
-            let similar = nearest(&path, known.keys().map(String::as_str)).join(", ");
+            let similar = nearest(&path, &mut known.keys().map(String::as_str)).join(", ");
             let message = format!("the module has no parameter or buffer '{path}'; the nearest: {similar}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         };

@@ -3,10 +3,9 @@
 
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
-use crate::module::{Fields, ModuleFields, walk};
+use crate::module::{Fields, Ids, ModuleFields, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
-use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -21,9 +20,15 @@ pub(crate) fn deep_copy<M: ModuleFields + Clone>(module: &M) -> Result<M> {
 /// An error if the copy shares something with the original.
 #[track_caller]
 fn check(own: Fields<'_>, copy: Fields<'_>, failed: Vec<String>) -> Result<()> {
-    let ids: HashSet<usize> = places_of(own).into_iter().map(|(_, id)| id).collect();
-    let shared = places_of(copy).into_iter().filter(|(_, id)| ids.contains(id));
-    let shared: Vec<String> = shared.map(|(path, _)| format!("'{path}'")).collect();
+    let (mut ids, mut shared) = (Ids::default(), Vec::new());
+    each_place(own, &mut |_, id| {
+        ids.first(id, 0);
+    });
+    each_place(copy, &mut |path, id| {
+        if ids.get(id).is_some() {
+            shared.push(format!("'{path}'"));
+        }
+    });
     let message = match (failed.as_slice(), shared.as_slice()) {
         ([], []) => return Ok(()),
         ([], shared) => format!("the copy would share {} with the original", shared.join(", ")),
@@ -33,18 +38,13 @@ fn check(own: Fields<'_>, copy: Fields<'_>, failed: Vec<String>) -> Result<()> {
         .with_repair("add #[derive(Clone)] to the layer, and hold it without an Arc"))
 }
 
-/// The parameters and buffers by path, with what tells them apart.
-fn places_of(fields: Fields<'_>) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
-    walk(fields, &mut |path, entry| {
-        let id = match entry {
-            Entry::Parameter(parameter) | Entry::Computed(parameter) => parameter.id(),
-            Entry::Buffer(buffer) => buffer.id(),
-            _ => return,
-        };
-        found.push((path.to_string(), id));
+/// Calls `f` with the path and the id of every parameter and buffer, computed parameters included.
+fn each_place(fields: Fields<'_>, f: &mut dyn FnMut(&str, usize)) {
+    walk(fields, &mut |path, entry| match entry {
+        Entry::Parameter(parameter) | Entry::Computed(parameter) => f(path, parameter.id()),
+        Entry::Buffer(buffer) => f(path, buffer.id()),
+        _ => {}
     });
-    found
 }
 
 /// Clones a layer in a box. A layer that does not implement `Clone` becomes one whose `forward` is an error.

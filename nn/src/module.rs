@@ -9,8 +9,8 @@ use crate::pattern::Pattern;
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use namegrad_autograd::Parameter;
-use namegrad_core::{DType, Error, ErrorKind, Result};
-use std::collections::HashSet;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -382,32 +382,92 @@ pub(crate) fn walk(fields: Fields<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
     fields(&mut Visitor::new(f));
 }
 
-fn named_parameters(fields: Fields<'_>) -> Vec<(String, Parameter)> {
+/// A parameter or a buffer of a module.
+pub(crate) enum Place {
+    Parameter(Parameter),
+    Buffer(Buffer),
+}
+
+impl Place {
+    pub(crate) fn value(&self) -> NamedTensor {
+        match self {
+            Place::Parameter(parameter) => parameter.tensor().into_value(),
+            Place::Buffer(buffer) => buffer.value(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> usize {
+        match self {
+            Place::Parameter(parameter) => parameter.id(),
+            Place::Buffer(buffer) => buffer.id(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn set(&self, value: NamedTensor) -> Result<()> {
+        match self {
+            Place::Parameter(parameter) => parameter.set(&value),
+            Place::Buffer(buffer) => buffer.set(&value),
+        }
+    }
+}
+
+/// The parameters and buffers with their paths, in the order of the fields.
+pub(crate) fn places(fields: Fields<'_>) -> Vec<(String, Place)> {
     let mut found = Vec::new();
     walk(fields, &mut |path, entry| {
-        if let Entry::Parameter(parameter) = entry {
-            found.push((path.to_string(), parameter.clone()));
-        }
+        let place = match entry {
+            Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
+            Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
+            _ => return,
+        };
+        found.push((path.to_string(), place));
     });
     found
 }
 
+/// Numbers by the ids of parameters and buffers: the first number that each was given.
+#[derive(Default)]
+pub(crate) struct Ids(HashMap<usize, usize>);
+
+impl Ids {
+    /// The number of an id: `number` if it has none yet.
+    pub(crate) fn first(&mut self, id: usize, number: usize) -> usize {
+        *self.0.entry(id).or_insert(number)
+    }
+
+    pub(crate) fn get(&self, id: usize) -> Option<usize> {
+        self.0.get(&id).copied()
+    }
+}
+
+fn named_parameters(fields: Fields<'_>) -> Vec<(String, Parameter)> {
+    let mut found = Vec::new();
+    for (path, place) in places(fields) {
+        if let Place::Parameter(parameter) = place {
+            found.push((path, parameter));
+        }
+    }
+    found
+}
+
 fn parameters(fields: Fields<'_>) -> Vec<Parameter> {
-    let mut seen = HashSet::new();
-    named_parameters(fields)
-        .into_iter()
-        .map(|(_, parameter)| parameter)
-        .filter(|parameter| seen.insert(parameter.id()))
-        .collect()
+    let (mut found, mut seen) = (Vec::new(), Ids::default());
+    for (at, (_, parameter)) in named_parameters(fields).into_iter().enumerate() {
+        if seen.first(parameter.id(), at) == at {
+            found.push(parameter);
+        }
+    }
+    found
 }
 
 fn named_buffers(fields: Fields<'_>) -> Vec<(String, Buffer)> {
     let mut found = Vec::new();
-    walk(fields, &mut |path, entry| {
-        if let Entry::Buffer(buffer) = entry {
-            found.push((path.to_string(), buffer.clone()));
+    for (path, place) in places(fields) {
+        if let Place::Buffer(buffer) = place {
+            found.push((path, buffer));
         }
-    });
+    }
     found
 }
 
@@ -421,22 +481,23 @@ fn set_training(fields: Fields<'_>, training: bool) {
 
 #[track_caller]
 fn matching(op: &'static str, fields: Fields<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
-    let all = named_parameters(fields);
-    let pattern = Pattern::new(pattern);
-    let found: Vec<_> = all.iter().filter(|(path, _)| pattern.covers(path)).cloned().collect();
-    match found.is_empty() {
-        true => Err(pattern.unmatched(op, "parameter", all.iter().map(|(path, _)| path.as_str()))),
-        false => Ok(found),
+    let (all, pattern) = (named_parameters(fields), Pattern::new(pattern));
+    if !all.iter().any(|(path, _)| pattern.covers(path)) {
+        return Err(pattern.unmatched(op, "parameter", &mut all.iter().map(|(path, _)| path.as_str())));
     }
+    let mut found = all;
+    found.retain(|(path, _)| pattern.covers(path));
+    Ok(found)
 }
 
 #[track_caller]
 fn set_frozen(op: &'static str, fields: Fields<'_>, pattern: &str, frozen: bool) -> Result<Vec<String>> {
-    let found = matching(op, fields, pattern)?;
-    for (_, parameter) in &found {
+    let mut paths = Vec::new();
+    for (path, parameter) in matching(op, fields, pattern)? {
         parameter.set_requires_grad(!frozen)?;
+        paths.push(path);
     }
-    Ok(found.into_iter().map(|(path, _)| path).collect())
+    Ok(paths)
 }
 
 #[track_caller]

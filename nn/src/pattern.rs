@@ -107,22 +107,17 @@ impl Pattern {
         &self,
         op: &'static str,
         what: &str,
-        paths: impl Iterator<Item = &'p str> + Clone,
+        paths: &mut dyn Iterator<Item = &'p str>,
     ) -> Error {
-        let text = &self.text;
-        let error = Error::new(
-            ErrorKind::Value,
-            op,
-            match paths.clone().next() {
-                None => format!("no {what} matches '{text}', because there is none"),
-                Some(_) => format!(
-                    "no {what} matches '{text}'; the nearest: {}",
-                    nearest(text, paths.clone()).join(", ")
-                ),
-            },
-        );
-        let corrected = by_distance(text, paths.clone()).first().and_then(|path| corrected(text, path));
-        match corrected.or_else(|| closest(text, paths).map(String::from)) {
+        let (text, paths) = (&self.text, paths.collect::<Vec<&str>>());
+        let near = by_distance(text, &paths);
+        let message = match near.is_empty() {
+            true => format!("no {what} matches '{text}', because there is none"),
+            false => format!("no {what} matches '{text}'; the nearest: {}", listed(&near).join(", ")),
+        };
+        let error = Error::new(ErrorKind::Value, op, message);
+        let corrected = near.first().and_then(|(_, path)| corrected(text, path));
+        match corrected.or_else(|| closest(text, paths.into_iter()).map(String::from)) {
             Some(path) => error.with_repair(format!("did you mean '{path}'?")),
             None => error,
         }
@@ -151,20 +146,35 @@ impl PatternPart {
 }
 
 /// Up to five of the paths, those most like `wanted` first, which is a path or a pattern.
-pub fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
-    let all = by_distance(wanted, paths);
-    let mut found: Vec<String> = all.iter().take(5).map(|path| format!("'{path}'")).collect();
-    if all.len() > 5 {
+pub fn nearest<'p>(wanted: &str, paths: &mut dyn Iterator<Item = &'p str>) -> Vec<String> {
+    listed(&by_distance(wanted, &paths.collect::<Vec<&str>>()))
+}
+
+/// The number of paths that errors list.
+const LISTED: usize = 5;
+
+fn listed(near: &[(usize, &str)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, path) in near.iter().take(LISTED) {
+        found.push(format!("'{path}'"));
+    }
+    if near.len() > LISTED {
         found.push("...".into());
     }
     found
 }
 
-/// The paths, those most like `wanted` first. Of equals, the earlier one is first.
-fn by_distance<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
-    let mut all: Vec<(usize, &str)> = paths.map(|path| (distance(wanted, path), path)).collect();
-    all.sort_by_key(|(distance, _)| *distance);
-    all.into_iter().map(|(_, path)| path).collect()
+/// The paths most like `wanted` with their distances, at most one more than errors list. Of equals, the
+/// earlier one is first.
+fn by_distance<'p>(wanted: &str, paths: &[&'p str]) -> Vec<(usize, &'p str)> {
+    let mut near: Vec<(usize, &str)> = Vec::new();
+    for path in paths {
+        let distance = distance(wanted, path);
+        let at = near.iter().position(|(other, _)| *other > distance).unwrap_or(near.len());
+        near.insert(at, (distance, path));
+        near.truncate(LISTED + 1);
+    }
+    near
 }
 
 /// The cost of a segment that the pattern lacks, or that has nothing in common with that of the path.
@@ -235,90 +245,4 @@ fn corrected(pattern: &str, path: &str) -> Option<String> {
     let corrected = row.pop().flatten()?.1.join(".");
     let says_something = corrected.contains(|letter| !matches!(letter, '*' | '?' | '.'));
     (says_something && Pattern::new(&corrected).captures(path).is_some()).then_some(corrected)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Pattern, nearest};
-
-    #[test]
-    fn stars() {
-        let found = |pattern, path| Pattern::new(pattern).captures(path).map(|texts| texts.join("|"));
-        for (pattern, path, want) in [
-            ("a.b", "a.b", Some("")),
-            ("a.*", "a.b", Some("b")),
-            ("a.*", "a.b.c", None),
-            ("a.**", "a.b.c", Some("b.c")),
-            ("**.c", "a.b.c", Some("a.b.")),
-            ("**.c", "c", Some("")),
-            ("a.**.c", "a.c", Some("")),
-            ("*.x*.?", "ab.xy.z", Some("ab|y|z")),
-            ("*a*a", "banana", Some("b|nan")),
-            ("a?", "a.", None),
-            ("", "a", None),
-            ("**", "", Some("")),
-            ("**.c", "a.bc", None),
-        ] {
-            assert_eq!(found(pattern, path).as_deref(), want, "{pattern} {path}");
-        }
-        assert!(Pattern::new("blocks.*.norm").covers("blocks.0.norm.weight"));
-        assert!(!Pattern::new("norm").covers("norms.weight"));
-    }
-
-    #[test]
-    fn paths_near_a_wrong_pattern() {
-        let paths = [
-            "embed.weight",
-            "encoder.norm.weight",
-            "encoder.layers.0.linear.weight",
-            "encoder.layers.0.linear.bias",
-            "encoder.layers.1.linear.weight",
-            "decoder.layers.0.linear.weight",
-            "head.weight",
-        ];
-        for (wanted, first) in [
-            ("encoder.layer.*.linear.weight", &paths[2..3]),
-            ("encoder.layer.*.weight", &paths[2..3]),
-            ("encoder.layer", &paths[2..5]),
-            ("encoder.layer.**", &paths[2..5]),
-            ("layers.*.linear.weigth", &[paths[2], paths[4], paths[5]]),
-            ("decoder.layers.3.linear.weight", &paths[5..6]),
-            ("embedding.weight", &paths[..1]),
-            ("**.weights", &paths[..1]),
-        ] {
-            let found = nearest(wanted, paths.into_iter());
-            let first: Vec<String> = first.iter().map(|path| format!("'{path}'")).collect();
-            assert_eq!(found[..first.len()], first, "{wanted}: {found:?}");
-            assert_eq!((found.len(), found[5].as_str()), (6, "..."));
-        }
-        let repair = |wanted: &str| {
-            let error = Pattern::new(wanted).unmatched("freeze", "parameter", paths.into_iter());
-            error.repair().map(String::from)
-        };
-        let meant = |path: &str| Some(format!("did you mean '{path}'?"));
-        assert_eq!(repair("encoder.layer.*.*.weight"), meant("encoder.layers.*.*.weight"));
-        assert_eq!(repair("encoder.layer.**"), meant("encoder.layers.**"));
-        assert_eq!(repair("embbed.weight"), meant("embed.weight"));
-        assert_eq!(repair("**.gamma.x.y"), None);
-        assert_eq!(repair("**.weigths"), meant("**.weight"));
-        assert_eq!(repair("encoder.**.norms.*"), meant("encoder.**.norm.*"));
-        assert_eq!(repair("**.layer.**.bias"), meant("**.layers.**.bias"));
-        let of_one_layer = |wanted: &str| {
-            let error = Pattern::new(wanted).unmatched("AdamW", "parameter", ["weight", "bias"].into_iter());
-            error.repair().map(String::from)
-        };
-        assert_eq!(of_one_layer("**.biases"), meant("**.bias"));
-        assert_eq!(of_one_layer("**.b"), None);
-        assert_eq!(of_one_layer("*.*.*"), None);
-    }
-
-    #[test]
-    fn filled() {
-        let renamed = |from, to, path| Pattern::new(to).filled(&Pattern::new(from).captures(path).unwrap());
-        assert_eq!(renamed("model.**", "**", "model.a.b"), "a.b");
-        assert_eq!(renamed("**", "model.**", "a.b"), "model.a.b");
-        assert_eq!(renamed("enc.*.attn.**", "blocks.*.**", "enc.3.attn.q.weight"), "blocks.3.q.weight");
-        assert_eq!(renamed("**.gamma", "**.weight", "a.b.gamma"), "a.b.weight");
-        assert_eq!(renamed("**.gamma", "**.weight", "gamma"), "weight");
-    }
 }

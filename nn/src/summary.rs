@@ -1,11 +1,10 @@
 //! The printed tree of the layers of a model.
 
 use crate::field::Entry;
-use crate::module::{Fields, walk};
+use crate::module::{Fields, Ids, Place, places, walk};
 use crate::trace::{Trace, traced};
 use crate::training::ModulePath;
 use namegrad_core::{NamedTensor, Result, Shape};
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows
@@ -97,14 +96,11 @@ impl Summary {
         fields: Fields<'_>,
         run: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Summary> {
-        let mut buffers = Vec::new();
-        walk(fields, &mut |_, entry| {
-            if let Entry::Buffer(buffer) = entry {
-                buffers.push((buffer.clone(), buffer.value()));
-            }
-        });
+        let mut before = places(fields);
+        before.retain(|(_, place)| matches!(place, Place::Buffer(_)));
+        let values: Vec<NamedTensor> = before.iter().map(|(_, place)| place.value()).collect();
         let (result, trace) = traced(run);
-        for (buffer, value) in &buffers {
+        for ((_, buffer), value) in before.iter().zip(values) {
             buffer.set(value)?;
         }
         result?;
@@ -120,59 +116,54 @@ impl Summary {
             trainable: 0,
             bytes: 0,
         };
-        let mut seen = HashSet::new();
-        // The parameters of each layer, and its place in the trace.
-        let mut own: Vec<HashMap<usize, (usize, usize)>> = vec![HashMap::new()];
-        let mut places = vec![Some(0)];
-        walk(fields, &mut |path, entry| {
-            // Whether a layer is around this entry.
-            let around = |layer: &LayerSummary| {
-                layer.path.is_empty()
-                    || path.strip_prefix(&layer.path).is_some_and(|rest| rest.starts_with('.'))
-            };
-            match entry {
-                Entry::Module(module) => {
-                    let what = Text::Layer(summary.layers.len());
-                    summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
-                    own.push(HashMap::new());
-                    places.push(None);
-                    summary.rows.push(Row { path: path.to_string(), what, count: None, note: "" });
-                }
-                Entry::Path(known) => {
-                    let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
-                    if let Some(at) = summary.layers.iter().rposition(|other| other.path == layer) {
-                        places[at] = Some(known as *const ModulePath as usize);
-                    }
-                }
-                Entry::Parameter(parameter) => {
-                    let value = parameter.tensor();
-                    let (count, bytes) = (value.numel(), value.value().nbytes());
-                    let first = seen.insert(parameter.id());
-                    if first {
-                        summary.total += count;
-                        summary.trainable += if parameter.requires_grad() { count } else { 0 };
-                        summary.bytes += bytes;
-                    }
-                    let layers = summary.layers.iter().zip(&mut own);
-                    for (_, own) in layers.filter(|(layer, _)| around(layer)) {
-                        own.insert(parameter.id(), (count, bytes));
-                    }
-                    let note = match (first, parameter.requires_grad()) {
-                        (false, _) => "shared",
-                        (true, false) => "frozen",
-                        (true, true) => "",
-                    };
-                    summary.rows.push(Row::value(path, value.value(), Some(count), note));
-                }
-                Entry::Buffer(buffer) => {
-                    summary.rows.push(Row::value(path, &buffer.value(), None, "buffer"));
-                }
-                _ => {}
+        let mut seen = Ids::default();
+        // The ids of the parameters of each layer, and its place in the trace.
+        let mut own: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut of_trace = vec![Some(0)];
+        walk(fields, &mut |path, entry| match entry {
+            Entry::Module(module) => {
+                let what = Text::Layer(summary.layers.len());
+                summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
+                own.push(Vec::new());
+                of_trace.push(None);
+                summary.rows.push(Row { path: path.to_string(), what, count: None, note: "" });
             }
+            Entry::Path(known) => {
+                let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
+                if let Some(at) = summary.layers.iter().rposition(|other| other.path == layer) {
+                    of_trace[at] = Some(known as *const ModulePath as usize);
+                }
+            }
+            Entry::Parameter(parameter) => {
+                let value = parameter.tensor();
+                let (count, bytes) = (value.numel(), value.value().nbytes());
+                let (id, row) = (parameter.id(), summary.rows.len());
+                let first = seen.first(id, row) == row;
+                if first {
+                    summary.total += count;
+                    summary.trainable += if parameter.requires_grad() { count } else { 0 };
+                    summary.bytes += bytes;
+                }
+                for (layer, own) in summary.layers.iter_mut().zip(&mut own) {
+                    if layer.is_around(path) && !own.contains(&id) {
+                        own.push(id);
+                        layer.parameters += count;
+                        layer.bytes += bytes;
+                    }
+                }
+                let note = match (first, parameter.requires_grad()) {
+                    (false, _) => "shared",
+                    (true, false) => "frozen",
+                    (true, true) => "",
+                };
+                summary.rows.push(Row::value(path, value.value(), Some(count), note));
+            }
+            Entry::Buffer(buffer) => {
+                summary.rows.push(Row::value(path, &buffer.value(), None, "buffer"));
+            }
+            _ => {}
         });
-        for ((layer, own), place) in summary.layers.iter_mut().zip(own).zip(places) {
-            layer.parameters = own.values().map(|(count, _)| count).sum();
-            layer.bytes = own.values().map(|(_, bytes)| bytes).sum();
+        for (layer, place) in summary.layers.iter_mut().zip(of_trace) {
             if let Some(work) = place.and_then(|place| trace?.layers.get(&place)) {
                 layer.output = work.output.clone();
                 (layer.multiply_adds, layer.calls) = (work.multiply_adds, work.calls);
@@ -229,6 +220,11 @@ impl Summary {
 impl LayerSummary {
     fn new(path: String, description: String) -> LayerSummary {
         LayerSummary { path, description, output: None, parameters: 0, bytes: 0, multiply_adds: 0, calls: 0 }
+    }
+
+    /// Whether the layer is around the entry at a path.
+    fn is_around(&self, path: &str) -> bool {
+        self.path.is_empty() || path.strip_prefix(&self.path).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 

@@ -62,6 +62,6 @@ pub(crate) fn take_matching(op: &'static str, list: &mut Vec<Listed>, text: &str
         return Err(Error::new(ErrorKind::Value, op, message)
             .with_repair(format!("{op}::builder_named(model.named_parameters())")));
     }
-    let paths = list.iter().flat_map(|listed| listed.paths.iter().map(String::as_str));
-    Err(pattern.unmatched(op, "parameter outside of earlier groups", paths))
+    let mut paths = list.iter().flat_map(|listed| listed.paths.iter().map(String::as_str));
+    Err(pattern.unmatched(op, "parameter outside of earlier groups", &mut paths))
 }

@@ -9,6 +9,7 @@ mod linear;
 mod losses;
 mod module;
 mod norm_layers;
+mod pattern;
 mod pool;
 mod recurrent;
 mod state_dict;

@@ -189,7 +189,7 @@ pub fn lora(module: &dyn Module, pattern: &str, rank: usize, alpha: f64) -> Resu
         made.push((parameter.clone(), computed, lora));
     }
     if made.is_empty() {
-        return Err(from.unmatched(OP, "parameter", known.iter().map(|(path, _)| path.as_str())));
+        return Err(from.unmatched(OP, "parameter", &mut known.iter().map(|(path, _)| path.as_str())));
     }
     let mut adapters = Vec::with_capacity(made.len());
     for (parameter, computed, lora) in made {

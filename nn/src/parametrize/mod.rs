@@ -207,7 +207,7 @@ fn find(op: &'static str, module: &dyn Module, path: &str) -> Result<Parameter> 
     match known.iter().find(|(own, _)| own == path) {
         Some((_, parameter)) => Ok(parameter.clone()),
         None => {
-            let similar = nearest(path, known.iter().map(|(own, _)| own.as_str())).join(", ");
+            let similar = nearest(path, &mut known.iter().map(|(own, _)| own.as_str())).join(", ");
             let message = format!("the module has no parameter '{path}'; the nearest: {similar}");
             Err(Error::new(ErrorKind::Value, op, message))
         }

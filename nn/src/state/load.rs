@@ -1,15 +1,11 @@
 //! Comparing a state with a model, and loading it. The repair in the error is in `repair.rs`.
 
-use super::StateDict;
 use super::repair::repair;
-use crate::buffer::Buffer;
-use crate::field::Entry;
-use crate::module::{Fields, walk};
-use namegrad_autograd::Parameter;
+use super::{ByPath, StateDict};
+use crate::module::{Fields, Ids, Place, places};
 use namegrad_core::names::{closest, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// The mismatches that [`load_state_dict_with`](crate::Module::load_state_dict_with) allows. By default, the
@@ -68,70 +64,36 @@ impl fmt::Display for LoadReport {
             ("unexpected", &self.unexpected, &self.missing, "model"),
         ];
         for (what, paths, others, place) in lists {
-            let each = paths.iter().map(|path| match closest(path, others.iter().map(String::as_str)) {
-                Some(similar) => format!("{path} (the {place} has {similar})"),
-                None => path.clone(),
-            });
-            if !paths.is_empty() {
-                parts.push(format!("{what}: {}", each.collect::<Vec<_>>().join(", ")));
+            let mut each = Vec::new();
+            for path in paths {
+                each.push(match closest(path, others.iter().map(String::as_str)) {
+                    Some(similar) => format!("{path} (the {place} has {similar})"),
+                    None => path.clone(),
+                });
+            }
+            if !each.is_empty() {
+                parts.push(format!("{what}: {}", each.join(", ")));
             }
         }
         for (path, own, given) in &self.mismatched {
             parts.push(format!("{path} is {own} in the model and {given} in the state"));
         }
-        parts.extend(self.refused.iter().map(|(path, reason)| format!("{path} {reason}")));
+        for (path, reason) in &self.refused {
+            parts.push(format!("{path} {reason}"));
+        }
         f.write_str(&parts.join("; "))
     }
-}
-
-/// The target of a value in a model.
-pub(super) enum Place {
-    Parameter(Parameter),
-    Buffer(Buffer),
-}
-
-impl Place {
-    pub(super) fn value(&self) -> NamedTensor {
-        match self {
-            Place::Parameter(parameter) => parameter.tensor().into_value(),
-            Place::Buffer(buffer) => buffer.value(),
-        }
-    }
-
-    fn id(&self) -> usize {
-        match self {
-            Place::Parameter(parameter) => parameter.id(),
-            Place::Buffer(buffer) => buffer.id(),
-        }
-    }
-
-    #[track_caller]
-    fn set(&self, value: &NamedTensor) -> Result<()> {
-        match self {
-            Place::Parameter(parameter) => parameter.set(value.unnamed()),
-            Place::Buffer(buffer) => buffer.set(value.unnamed()),
-        }
-    }
-}
-
-fn places(fields: Fields<'_>) -> BTreeMap<String, Place> {
-    let mut places = BTreeMap::new();
-    walk(fields, &mut |path, entry| {
-        let place = match entry {
-            Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
-            Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
-            _ => return,
-        };
-        places.insert(path.to_string(), place);
-    });
-    places
 }
 
 impl StateDict {
     /// Compares everything with `state`, then loads it.
     #[track_caller]
     pub(crate) fn load_into(&self, fields: Fields<'_>, options: LoadOptions) -> Result<LoadReport> {
-        let places = places(fields);
+        let mut sorted = ByPath::default();
+        for (path, place) in places(fields) {
+            sorted.insert(path, place);
+        }
+        let places = sorted;
         let (report, updates) = self.compare(&places, options)?;
         let absent = !report.missing.is_empty() || !report.unexpected.is_empty();
         let differ = !report.mismatched.is_empty() && !options.skip_mismatched;
@@ -141,10 +103,10 @@ impl StateDict {
             return Err(error.with_repair(repair(self, &places, report, options)?));
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
-            if let Err(error) = place.set(value) {
+            if let Err(error) = place.set(value.unnamed()) {
                 // A parameter that is being updated further up on this thread.
                 for (place, _, before) in &updates[..done] {
-                    place.set(before)?;
+                    place.set(before.unnamed())?;
                 }
                 return Err(error);
             }
@@ -158,43 +120,41 @@ impl StateDict {
     #[allow(clippy::type_complexity)]
     pub(super) fn compare<'p>(
         &self,
-        places: &'p BTreeMap<String, Place>,
+        places: &'p ByPath<Place>,
         options: LoadOptions,
     ) -> Result<(LoadReport, Vec<(&'p Place, NamedTensor, NamedTensor)>)> {
-        let values = &self.values;
+        let (mut report, mut updates) = (LoadReport::default(), Vec::new());
         // A shared parameter is not missing if the state has one of its paths.
-        let mut given_by: HashMap<usize, &String> = HashMap::new();
-        for (path, place) in places.iter().filter(|(path, _)| values.contains_key(*path)) {
-            given_by.entry(place.id()).or_insert(path);
+        let mut given_by = Ids::default();
+        for (at, (path, place)) in places.entries().iter().enumerate() {
+            if self.values.contains(path) {
+                given_by.first(place.id(), at);
+            }
         }
-        let missing = places.iter().filter(|(_, place)| !given_by.contains_key(&place.id()));
-        let mut report = LoadReport {
-            missing: missing.map(|(path, _)| path.clone()).collect(),
-            unexpected: values.keys().filter(|path| !places.contains_key(*path)).cloned().collect(),
-            ..LoadReport::default()
-        };
-        let mut updates = Vec::new();
-        for (path, place) in places {
-            let Some(given) = values.get(path) else { continue };
+        for path in self.values.paths().filter(|path| !places.contains(path)) {
+            report.unexpected.push(path.to_string());
+        }
+        for (at, (path, place)) in places.entries().iter().enumerate() {
+            let Some(first) = given_by.get(place.id()) else {
+                report.missing.push(path.clone());
+                continue;
+            };
+            let Some(given) = self.get(path) else { continue };
             let own = place.value();
             let Some(value) = fitted(&own, given, options) else {
                 report.mismatched.push((path.clone(), own.shape(), given.shape()));
                 continue;
             };
+            let of_first = &places.entries()[first].0;
             if let Some(reason) = unfit_dtype(own.dtype(), value.dtype()) {
                 report.refused.push((path.clone(), reason));
-                continue;
-            }
-            let first = given_by[&place.id()];
-            if first != path && !same_values(&values[first], given)? {
+            } else if first == at {
+                updates.push((place, value.to(own.dtype())?, own));
+            } else if !self.get(of_first).map_or(Ok(true), |value| same_values(value, given))? {
                 let reason = format!(
-                    "is the same parameter as {first} in the model, and has other values in the state"
+                    "is the same parameter as {of_first} in the model, and has other values in the state"
                 );
                 report.refused.push((path.clone(), reason));
-                continue;
-            }
-            if first == path {
-                updates.push((place, value.to(own.dtype())?, own));
             }
         }
         Ok((report, updates))
@@ -213,10 +173,9 @@ fn same_values(a: &NamedTensor, b: &NamedTensor) -> Result<bool> {
     if a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() {
         return Ok(true);
     }
-    let bits = |x: &NamedTensor| -> Result<Vec<u64>> {
-        Ok(x.to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
-    };
-    Ok(a.sizes() == b.sizes() && bits(a)? == bits(b)?)
+    let numbers = |x: &NamedTensor| x.to(DType::F64)?.to_vec::<f64>();
+    let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits();
+    Ok(a.sizes() == b.sizes() && numbers(a)?.iter().zip(&numbers(b)?).all(same))
 }
 
 /// The value with the dims of the model, if it fits.

@@ -1,18 +1,18 @@
 //! The values of a model by path, and how they are saved and read. `load.rs` compares them with a model and
 //! loads them.
 
+mod by_path;
 mod load;
 mod repair;
 
 pub use load::{LoadOptions, LoadReport};
 
-use crate::field::Entry;
-use crate::module::{Fields, walk};
+use crate::module::{Fields, Ids, places};
 use crate::pattern::Pattern;
+use by_path::ByPath;
 use namegrad_core::names::NameList;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::{OpenFile, TensorFile};
-use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// The values of parameters and buffers by path, such as `hidden.weight`.
@@ -37,9 +37,9 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct StateDict {
-    values: BTreeMap<String, NamedTensor>,
+    values: ByPath<NamedTensor>,
     /// The paths whose value is that of another path, because a parameter has both.
-    shared: BTreeMap<String, String>,
+    shared: ByPath<String>,
 }
 
 /// The prefix in the metadata of a file for a path that has the value of another: `shared:decoder.weight` is
@@ -48,22 +48,14 @@ const SHARED: &str = "shared:";
 
 impl StateDict {
     pub(crate) fn of(fields: Fields<'_>) -> StateDict {
-        let mut state = StateDict::default();
-        let mut places: Vec<(String, usize, NamedTensor)> = Vec::new();
-        walk(fields, &mut |path, entry| match entry {
-            Entry::Parameter(parameter) => {
-                places.push((path.to_string(), parameter.id(), parameter.tensor().into_value()));
+        let (mut state, mut ids) = (StateDict::default(), Ids::default());
+        let places = places(fields);
+        for (at, (path, place)) in places.iter().enumerate() {
+            let first = ids.first(place.id(), at);
+            if first != at {
+                state.shared.insert(path.clone(), places[first].0.clone());
             }
-            Entry::Buffer(buffer) => places.push((path.to_string(), buffer.id(), buffer.value())),
-            _ => {}
-        });
-        let mut first = HashMap::new();
-        for (path, place, value) in places {
-            match first.get(&place) {
-                Some(other) => drop(state.shared.insert(path.clone(), String::clone(other))),
-                None => drop(first.insert(place, path.clone())),
-            }
-            state.values.insert(path, value);
+            state.values.insert(path.clone(), place.value());
         }
         state
     }
@@ -82,19 +74,20 @@ impl StateDict {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let is_npz = |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("npz");
         match path.as_ref().extension().is_some_and(is_npz) {
-            true => TensorFile { tensors: self.values.clone(), ..TensorFile::default() }.save(path),
+            true => TensorFile::of_entries(self.values.entries().to_vec(), Vec::new()).save(path),
             false => self.to_file().save(path),
         }
     }
 
     /// The content of the safetensors file that [`save`](Self::save) writes. Nothing is copied.
     pub fn to_file(&self) -> TensorFile {
-        let mut file = TensorFile { tensors: self.values.clone(), ..TensorFile::default() };
-        for (path, first) in &self.shared {
-            file.tensors.remove(path);
-            file.metadata.insert(format!("{SHARED}{path}"), first.clone());
+        let mut tensors = self.values.entries().to_vec();
+        tensors.retain(|(path, _)| !self.shared.contains(path));
+        let mut metadata = Vec::new();
+        for (path, first) in self.shared.entries() {
+            metadata.push((format!("{SHARED}{path}"), first.clone()));
         }
-        file
+        TensorFile::of_entries(tensors, metadata)
     }
 
     /// Reads a file from [`save`](Self::save), any other safetensors file, a state dict of PyTorch (`.pt` or
@@ -104,8 +97,8 @@ impl StateDict {
     /// [`ErrorKind::Io`] or [`ErrorKind::Format`], with the path and the reason.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
-        let TensorFile { tensors, metadata } = TensorFile::load(path.as_ref())?;
-        StateDict::read(tensors, &metadata, &path.as_ref().display().to_string())
+        let path = path.as_ref();
+        StateDict::read(TensorFile::load(path)?, &path.display().to_string())
     }
 
     /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied
@@ -129,33 +122,26 @@ impl StateDict {
     /// Same as [`OpenFile::tensor`].
     #[track_caller]
     pub fn from_file(file: &OpenFile) -> Result<StateDict> {
-        let mut tensors = BTreeMap::new();
-        for name in file.names() {
-            tensors.insert(name.to_string(), file.tensor(name)?);
-        }
-        StateDict::read(tensors, file.metadata(), "the file")
+        StateDict::read(file.read_all()?, "the file")
     }
 
     /// The content of a file, with the paths that share values.
     #[track_caller]
-    fn read(
-        tensors: BTreeMap<String, NamedTensor>,
-        metadata: &BTreeMap<String, String>,
-        file: &str,
-    ) -> Result<StateDict> {
-        let mut state = StateDict { values: tensors, shared: BTreeMap::new() };
-        let shared = metadata.iter().filter_map(|(key, first)| Some((key.strip_prefix(SHARED)?, first)));
-        let shared: Vec<(&str, &String)> =
-            shared.filter(|(path, _)| !state.values.contains_key(*path)).collect();
-        for (path, first) in shared {
-            let Some(value) = state.values.get(first).filter(|_| !state.shared.contains_key(first)) else {
+    fn read(content: TensorFile, file: &str) -> Result<StateDict> {
+        let (mut state, (tensors, metadata)) = (StateDict::default(), content.into_entries());
+        *state.values.entries_mut() = tensors; // sorted by path
+        for (key, first) in metadata {
+            let Some(path) = key.strip_prefix(SHARED).filter(|path| !state.values.contains(path)) else {
+                continue;
+            };
+            let Some(value) = state.values.get(&first).filter(|_| !state.shared.contains(&first)) else {
                 let message =
                     format!("{file}: '{path}' has the value of '{first}', which the file does not have");
                 return Err(Error::new(ErrorKind::Format, "load", message));
             };
             let value = value.clone();
             state.values.insert(path.to_string(), value);
-            state.shared.insert(path.to_string(), first.clone());
+            state.shared.insert(path.to_string(), first);
         }
         Ok(state)
     }
@@ -166,7 +152,7 @@ impl StateDict {
     /// [`ErrorKind::Format`] if a path has the value of another one that is missing.
     #[track_caller]
     pub fn from_tensor_file(file: &TensorFile) -> Result<StateDict> {
-        StateDict::read(file.tensors.clone(), &file.metadata, "the file")
+        StateDict::read(file.clone(), "the file")
     }
 
     /// The value at a path.
@@ -200,7 +186,7 @@ impl StateDict {
 
     /// Forgets which paths share the value of this one.
     fn separate(&mut self, path: &str) {
-        self.shared.retain(|other, first| other != path && first != path);
+        self.shared.entries_mut().retain(|(other, first)| other != path && first != path);
     }
 
     /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of
@@ -227,27 +213,38 @@ impl StateDict {
             let message = format!("'{to}' has more stars than '{pattern}', which give it their texts");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
-        let renamed = |path: &str| from.captures(path).map(|texts| target.filled(&texts));
-        let count = self.values.keys().filter(|path| from.captures(path).is_some()).count();
-        if count == 0 {
-            return Err(from.unmatched(OP, "path of the state", self.values.keys().map(String::as_str)));
+        let renamed = |path: &str| match from.captures(path) {
+            Some(texts) => target.filled(&texts),
+            None => path.to_string(),
+        };
+        let count = self.count(OP, &from)?;
+        let mut state = StateDict::default();
+        for (path, value) in self.values.entries() {
+            let now = renamed(path);
+            let what = match now.as_str() {
+                "" => "no path".into(),
+                now if state.values.contains(now) => format!("the path '{now}' of another value"),
+                _ => {
+                    state.values.insert(now, value.clone());
+                    continue;
+                }
+            };
+            return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
         }
-        let mut values = BTreeMap::new();
-        for (path, value) in &self.values {
-            let now = renamed(path).unwrap_or_else(|| path.clone());
-            if now.is_empty() || values.insert(now.clone(), value.clone()).is_some() {
-                let what = if now.is_empty() {
-                    "no path".into()
-                } else {
-                    format!("the path '{now}' of another value")
-                };
-                return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
-            }
+        for (path, first) in self.shared.entries() {
+            state.shared.insert(renamed(path), renamed(first));
         }
-        self.values = values;
-        let own = |path: &String| renamed(path).unwrap_or_else(|| path.clone());
-        self.shared = self.shared.iter().map(|(path, first)| (own(path), own(first))).collect();
+        *self = state;
         Ok(count)
+    }
+
+    /// The number of paths that match a pattern.
+    #[track_caller]
+    fn count(&self, op: &'static str, pattern: &Pattern) -> Result<usize> {
+        match self.values.paths().filter(|path| pattern.captures(path).is_some()).count() {
+            0 => Err(pattern.unmatched(op, "path of the state", &mut self.values.paths())),
+            count => Ok(count),
+        }
     }
 
     /// Names the dims of the values whose paths match a pattern, as in [`rename`](Self::rename), so that they
@@ -273,40 +270,40 @@ impl StateDict {
     pub fn refine_names(&mut self, pattern: &str, names: impl NameList + Clone) -> Result<usize> {
         const OP: &str = "StateDict::refine_names";
         let from = Pattern::new(pattern);
-        let mut named = Vec::new();
-        for (path, value) in self.values.iter().filter(|(path, _)| from.captures(path).is_some()) {
-            let value = value.refine_names(names.clone());
-            named.push((
-                path.clone(),
-                value.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?,
-            ));
+        let count = self.count(OP, &from)?;
+        let mut named = self.values.clone();
+        for (path, value) in named.entries_mut() {
+            if from.captures(path).is_some() {
+                let own = value.refine_names(names.clone());
+                *value = own.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?;
+            }
         }
-        if named.is_empty() {
-            return Err(from.unmatched(OP, "path of the state", self.values.keys().map(String::as_str)));
-        }
-        let count = named.len();
-        self.values.extend(named);
+        self.values = named;
         Ok(count)
     }
 
     /// Paths and values, in the order of the paths.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &NamedTensor)> {
-        self.values.iter().map(|(path, value)| (path.as_str(), value))
+        self.values.entries().iter().map(|(path, value)| (path.as_str(), value))
     }
 
     /// The number of values.
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.values.entries().len()
     }
 
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.values.entries().is_empty()
     }
 }
 
 impl FromIterator<(String, NamedTensor)> for StateDict {
     fn from_iter<I: IntoIterator<Item = (String, NamedTensor)>>(values: I) -> StateDict {
-        StateDict { values: values.into_iter().collect(), shared: BTreeMap::new() }
+        let mut state = StateDict::default();
+        for (path, value) in values {
+            state.values.insert(path, value);
+        }
+        state
     }
 }

@@ -1,15 +1,15 @@
 //! The repair in the error of a state that does not fit: paths to rename, then the call that loads.
 
-use super::StateDict;
-use super::load::{LoadOptions, LoadReport, Place};
+use super::load::{LoadOptions, LoadReport};
+use super::{ByPath, StateDict};
+use crate::module::Place;
 use namegrad_core::{Result, Shape};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls that load the values that fit.
 #[cold]
 pub(super) fn repair(
     state: &StateDict,
-    places: &BTreeMap<String, Place>,
+    places: &ByPath<Place>,
     report: LoadReport,
     options: LoadOptions,
 ) -> Result<String> {
@@ -44,34 +44,35 @@ fn is_below(path: &str, prefix: &str) -> bool {
 /// used by nothing else, and have the sizes of missing values under the second.
 fn moved<'r>(
     state: &StateDict,
-    places: &BTreeMap<String, Place>,
+    places: &ByPath<Place>,
     report: &'r LoadReport,
 ) -> Option<(&'r str, &'r str)> {
-    let mut fits: BTreeMap<(&str, &str), (usize, bool)> = BTreeMap::new();
+    // The prefixes, how often they fit, and whether all sizes agree.
+    let mut fits: Vec<((&str, &str), usize, bool)> = Vec::new();
     for missing in &report.missing {
-        let own = places[missing].value();
+        let own = places.get(missing)?.value();
         for unexpected in &report.unexpected {
-            if let Some(prefixes) = differing(unexpected, missing) {
-                let (count, same_sizes) = fits.entry(prefixes).or_insert((0, true));
-                *count += 1;
-                *same_sizes &= state.get(unexpected).is_some_and(|given| given.sizes() == own.sizes());
+            let Some(prefixes) = differing(unexpected, missing) else { continue };
+            let same_sizes = state.get(unexpected).is_some_and(|given| given.sizes() == own.sizes());
+            match fits.iter_mut().find(|(other, ..)| *other == prefixes) {
+                Some((_, count, same)) => (*count, *same) = (*count + 1, *same && same_sizes),
+                None => fits.push((prefixes, 1, same_sizes)),
             }
         }
     }
-    let unexpected: BTreeSet<&String> = report.unexpected.iter().collect();
     let unused = |prefix: &str| {
-        let mut paths = state.values.keys().filter(|path| is_below(path, prefix));
-        paths.all(|path| unexpected.contains(path))
+        let mut paths = state.values.paths().filter(|path| is_below(path, prefix));
+        paths.all(|path| report.unexpected.binary_search_by(|own| own.as_str().cmp(path)).is_ok())
     };
-    fits.retain(|(from, to), (count, same_sizes)| {
+    fits.retain(|((from, to), count, same_sizes)| {
         let whole = !from.is_empty() && !to.is_empty() || *count == report.missing.len();
         *same_sizes && whole && unused(from)
     });
-    let most = fits.values().map(|(count, _)| *count).max()?;
-    let mut best = fits.into_iter().filter(|(_, (count, _))| *count == most).map(|(prefixes, _)| prefixes);
-    let (from, to) = best.next()?;
+    let most = fits.iter().map(|(_, count, _)| *count).max()?;
+    fits.retain(|(_, count, _)| *count == most);
     // Of several targets, none is better than the others.
-    best.all(|(_, other)| other == to).then_some((from, to))
+    let ((from, to), ..) = fits.iter().min_by_key(|(prefixes, ..)| *prefixes)?;
+    fits.iter().all(|((_, other), ..)| other == to).then_some((*from, *to))
 }
 
 /// The parts in front of the longest end that two paths share, if they share at least the last segment.
@@ -91,20 +92,22 @@ impl LoadReport {
         let align = options.align || differ && every(same_dims);
         let ignore_names =
             options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
+        let mut removed = String::new();
         // Values with other sizes cannot be loaded.
-        let unfit =
-            self.mismatched.iter().map(|(path, ..)| path).filter(|_| differ && !align && !ignore_names);
-        let removed: String = unfit
-            .chain(self.refused.iter().map(|(path, _)| path))
-            .map(|path| format!("state.remove({path:?}); "))
-            .collect();
+        for (path, ..) in self.mismatched.iter().filter(|_| !align && !ignore_names) {
+            removed += &format!("state.remove({path:?}); ");
+        }
+        for (path, _) in &self.refused {
+            removed += &format!("state.remove({path:?}); ");
+        }
         let absent = !self.missing.is_empty() || !self.unexpected.is_empty();
         let partial = options.partial || absent || !removed.is_empty();
-        let setters: String = [("partial", partial), ("align", align), ("ignore_names", ignore_names)]
-            .iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| format!(".{name}(true)"))
-            .collect();
+        let mut setters = String::new();
+        for (name, on) in [("partial", partial), ("align", align), ("ignore_names", ignore_names)] {
+            if on {
+                setters += &format!(".{name}(true)");
+            }
+        }
         match setters.is_empty() {
             true => "model.load_state_dict(&state)?".into(),
             false => format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?"),
@@ -114,11 +117,12 @@ impl LoadReport {
 
 /// Whether both have the same named dims of the same sizes, in any order.
 fn same_dims(own: &Shape, given: &Shape) -> bool {
-    let dims = |shape: &Shape| {
-        let mut dims: Vec<_> = shape.names.iter(shape.sizes.len()).zip(shape.sizes.iter().copied()).collect();
-        dims.sort();
-        dims
-    };
-    let named = |shape: &Shape| shape.names.iter(shape.sizes.len()).all(|name| name.is_some());
-    named(own) && named(given) && dims(own) == dims(given)
+    let count = own.sizes.len();
+    count == given.sizes.len()
+        && (0..count).all(|dim| match (own.names.get(dim), given.names.get(dim)) {
+            (Some(name), Some(_)) => {
+                given.names.position(name).is_some_and(|at| given.sizes[at] == own.sizes[dim])
+            }
+            _ => false,
+        })
 }
