@@ -5,6 +5,7 @@ use crate::to_json::to_json;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::panic::Location;
 use std::path::Path;
 
@@ -98,7 +99,8 @@ impl TensorFile {
 
 /// The error of a text that is not the JSON of the expected type.
 #[cold]
-fn unread(key: &str, error: &serde_json::Error) -> Error {
+#[track_caller]
+pub(crate) fn unread(key: &str, error: &dyn Display) -> Error {
     let message = format!("'{key}' in the metadata is not as expected: {error}");
     Error::new(ErrorKind::Format, "load", message)
 }

@@ -1,7 +1,7 @@
 //! [`Builder`]: which parameters an optimizer has, in which groups.
 
 use crate::descent::Descent;
-use crate::listed::{Listed, merged, take_matching};
+use crate::listed::{Chosen, Listed, divided, merged};
 use crate::method::Method;
 use namegrad_autograd::Parameter;
 use namegrad_core::Result;
@@ -11,13 +11,9 @@ use std::fmt;
 pub struct Builder<M> {
     pub(crate) method: M,
     parameters: Vec<Listed>,
-    groups: Vec<(Chosen, Change<M>)>,
-}
-
-/// The parameters of a group.
-enum Chosen {
-    Given(Vec<Listed>),
-    Matching(String),
+    groups: Vec<Chosen>,
+    /// One for each group.
+    changes: Vec<Change<M>>,
 }
 
 /// Changes the common hyperparameters to those of a group.
@@ -27,7 +23,7 @@ impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.
     pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
         let parameters = parameters.into_iter().map(Listed::from).collect();
-        Builder { method, parameters, groups: Vec::new() }
+        Builder { method, parameters, groups: Vec::new(), changes: Vec::new() }
     }
 
     /// A builder for an optimizer with these parameters, which have paths. A parameter that several layers
@@ -35,7 +31,7 @@ impl<M: Method> Builder<M> {
     ///
     /// The paths are in the saved state, so that the state of another model is an error that names them.
     pub fn named(parameters: impl IntoIterator<Item = (String, Parameter)>, method: M) -> Builder<M> {
-        Builder { method, parameters: merged(parameters), groups: Vec::new() }
+        Builder { method, parameters: merged(parameters), groups: Vec::new(), changes: Vec::new() }
     }
 
     /// Adds a group of parameters. `change` sets what differs from the hyperparameters of the optimizer,
@@ -45,7 +41,8 @@ impl<M: Method> Builder<M> {
         parameters: impl IntoIterator<Item = impl Into<Listed>>,
         change: impl FnOnce(&mut M) + 'static,
     ) -> Builder<M> {
-        self.groups.push((Chosen::Given(merged(parameters)), Box::new(change)));
+        self.groups.push(Chosen::Given(merged(parameters)));
+        self.changes.push(Box::new(change));
         self
     }
 
@@ -73,7 +70,8 @@ impl<M: Method> Builder<M> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn group_matching(mut self, pattern: &str, change: impl FnOnce(&mut M) + 'static) -> Builder<M> {
-        self.groups.push((Chosen::Matching(pattern.into()), Box::new(change)));
+        self.groups.push(Chosen::Matching(pattern.into()));
+        self.changes.push(Box::new(change));
         self
     }
 
@@ -84,25 +82,18 @@ impl<M: Method> Builder<M> {
     /// is given twice, a pattern matches no parameter, or there are no parameters.
     #[track_caller]
     pub fn build(self) -> Result<Descent<M>> {
-        let Builder { method, parameters: mut left, groups } = self;
-        let mut chosen = Vec::with_capacity(groups.len());
-        for (members, change) in groups {
-            let members = match members {
-                Chosen::Given(members) => members,
-                Chosen::Matching(pattern) => take_matching(M::NAME, &mut left, &pattern)?,
-            };
+        let Builder { method, parameters, groups, changes } = self;
+        let members = divided(M::NAME, parameters, groups)?;
+        let mut methods = Vec::with_capacity(members.len());
+        if members.len() > changes.len() {
+            methods.push(method.clone());
+        }
+        for change in changes {
             let mut method = method.clone();
             change(&mut method);
-            chosen.push((members, method));
+            methods.push(method);
         }
-        let mut optimizer = Descent::empty();
-        if !left.is_empty() || chosen.is_empty() {
-            optimizer.push_group(left, method)?;
-        }
-        for (members, method) in chosen {
-            optimizer.push_group(members, method)?;
-        }
-        optimizer.checked()
+        Descent::of(methods, members)
     }
 }
 

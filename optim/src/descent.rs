@@ -7,7 +7,9 @@ use crate::method::Method;
 use crate::optimizer::{Loss, Optimizer};
 use crate::state::OptimizerState;
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::Result;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -52,15 +54,16 @@ impl<M: Method + Default> Descent<M> {
 }
 
 impl<M: Method> Descent<M> {
-    /// An optimizer without groups.
-    pub(crate) fn empty() -> Descent<M> {
-        Descent { engine: Engine::new(Box::new(Vec::<M>::new())), method: PhantomData }
+    /// An optimizer with these hyperparameters and parameters of each group.
+    #[track_caller]
+    pub(crate) fn of(groups: Vec<M>, parameters: Vec<Vec<Listed>>) -> Result<Descent<M>> {
+        Ok(Descent { engine: Engine::new(Box::new(groups), parameters)?, method: PhantomData })
     }
 
     /// The hyperparameters of each group.
     pub fn groups(&self) -> &[M] {
         let groups: &dyn Any = &*self.engine.groups;
-        groups.downcast_ref::<Vec<M>>().expect("the type that `empty` has made")
+        groups.downcast_ref::<Vec<M>>().expect("the type that `of` is given")
     }
 
     /// The hyperparameters of each group, which you can change between steps.
@@ -70,7 +73,7 @@ impl<M: Method> Descent<M> {
 
     fn methods(&mut self) -> &mut Vec<M> {
         let groups: &mut dyn Any = &mut *self.engine.groups;
-        groups.downcast_mut().expect("the type that `empty` has made")
+        groups.downcast_mut().expect("the type that `of` is given")
     }
 
     /// The parameters of a group; empty if there is no such group.
@@ -92,23 +95,8 @@ impl<M: Method> Descent<M> {
     ) -> Result<()> {
         let mut method = self.groups()[0].clone(); // `build` makes at least one
         change(&mut method);
-        self.push_group(merged(parameters), method)
-    }
-
-    #[track_caller]
-    pub(crate) fn push_group(&mut self, parameters: Vec<Listed>, method: M) -> Result<()> {
         self.methods().push(method);
-        self.engine.fill_group(parameters)
-    }
-
-    /// This optimizer, or an error if it has no parameters.
-    #[track_caller]
-    pub(crate) fn checked(self) -> Result<Descent<M>> {
-        if self.engine.counts().iter().any(|count| *count > 0) {
-            return Ok(self);
-        }
-        Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list")
-            .with_repair(format!("{}::builder(model.parameters())", M::NAME)))
+        self.engine.fill_group(merged(parameters))
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::engine::OptimizerStep;
 use crate::line_search::{Point, Search};
 use crate::method::ParameterStep;
-use crate::rows::{Choice, optimizer};
+use crate::rows::optimizer;
+use crate::setting::Choice;
 use crate::update::number;
 use namegrad_autograd::Tensor;
 use namegrad_core::cpu::math::Real;
@@ -130,7 +131,9 @@ pub enum LineSearch {
     StrongWolfe,
 }
 
-impl Choice for Option<LineSearch> {}
+impl Choice for LineSearch {
+    const NAMES: &'static [(&'static str, LineSearch)] = &[("strong_wolfe", LineSearch::StrongWolfe)];
+}
 
 /// The names of the tensors that are kept for all parameters together, besides those of the pairs.
 const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
@@ -230,7 +233,7 @@ impl History {
             let (Some(y), Some(s)) = (y?, s?) else { return Ok(None) };
             let products = match &known {
                 Some(known) => known[2 * i * count..][..2 * (i + 1)].to_vec(),
-                None => products(&history.vectors_and(&y, &s), [&y])?.into_iter().flatten().collect(),
+                None => products(&history.vectors_and(&y, &s), &[&y])?,
             };
             history.pairs.push(Pair { y, s, inverse, products });
         }
@@ -268,17 +271,19 @@ impl History {
     /// products of `grad` with the `y` and the `s` of each pair.
     fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<Vec<f64>> {
         let (y, s) = (grad.sub(&self.before)?, self.d.mul(self.t)?);
-        let products = products(&self.vectors_and(&y, &s), [grad, &y])?;
-        let (mut of_grad, products): (Vec<f64>, Vec<f64>) =
-            products.into_iter().map(<(f64, f64)>::from).unzip();
+        let (mut of_grad, mut with_y) = (Vec::new(), Vec::new());
+        for pair in products(&self.vectors_and(&y, &s), &[grad, &y])?.chunks_exact(2) {
+            of_grad.push(pair[0]);
+            with_y.push(pair[1]);
+        }
         let old = 2 * self.pairs.len();
-        let (yy, sy) = (products[old], products[old + 1]);
+        let (yy, sy) = (with_y[old], with_y[old + 1]);
         if sy <= 1e-10 || sy.is_nan() {
             of_grad.truncate(old);
             return Ok(of_grad);
         }
         self.scale = sy / yy;
-        self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products });
+        self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products: with_y });
         let excess = self.pairs.len().saturating_sub(size.max(1));
         self.pairs.drain(..excess);
         for products in self.pairs.iter_mut().map(|pair| &mut pair.products).chain([&mut of_grad]) {
@@ -344,22 +349,22 @@ impl Direction {
 }
 
 /// The products of each of the vectors with each in `with`.
-fn products<const N: usize>(vectors: &[&NamedTensor], with: [&NamedTensor; N]) -> Result<Vec<[f64; N]>> {
-    fn of<T: Real + Element, const N: usize>(
-        vectors: &[&NamedTensor],
-        with: [&NamedTensor; N],
-    ) -> Result<Vec<[f64; N]>> {
-        let vectors = vectors.iter().map(|vector| vector.as_slice::<T>()).collect::<Result<Vec<_>>>()?;
-        let mut slices: [&[T]; N] = [&[]; N];
-        for (slice, vector) in slices.iter_mut().zip(with) {
-            *slice = vector.as_slice()?;
-        }
-        Ok(vectors::products(&vectors, slices))
+fn products(vectors: &[&NamedTensor], with: &[&NamedTensor]) -> Result<Vec<f64>> {
+    fn of<T: Real + Element>(vectors: &[&NamedTensor], with: &[&NamedTensor]) -> Result<Vec<f64>> {
+        Ok(vectors::products(&slices::<T>(vectors)?, &slices(with)?))
     }
-    match vectors.first().map(|vector| vector.dtype()) {
-        Some(DType::F64) => of::<f64, N>(vectors, with),
-        _ => of::<f32, N>(vectors, with),
+    match with[0].dtype() {
+        DType::F64 => of::<f64>(vectors, with),
+        _ => of::<f32>(vectors, with),
     }
+}
+
+fn slices<'a, T: Element>(tensors: &[&'a NamedTensor]) -> Result<Vec<&'a [T]>> {
+    let mut slices = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        slices.push(tensor.as_slice()?);
+    }
+    Ok(slices)
 }
 
 /// A step.

@@ -79,6 +79,8 @@ pub mod rows;
 mod rprop;
 mod scaler;
 pub mod schedule;
+#[doc(hidden)]
+pub mod setting;
 mod sgd;
 mod state;
 mod sums;

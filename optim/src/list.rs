@@ -1,6 +1,6 @@
 //! The lists of all optimizers and of all schedules, which tests and benchmarks go through.
 
-use crate::descent::Descent;
+use crate::engine::{Engine, Groups};
 use crate::listed::{Listed, merged};
 use crate::method::Method;
 use crate::optimizer::Optimizer;
@@ -9,26 +9,25 @@ use crate::schedule::{self, Schedule};
 use namegrad_autograd::Parameter;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde_json::Value as Json;
-use std::marker::PhantomData;
 
 /// Every optimizer.
-pub static OPTIMIZERS: [&dyn AnyOptimizer; 16] = [
-    &Of::<crate::SgdOptions>(PhantomData),
-    &Of::<crate::AsgdOptions>(PhantomData),
-    &Of::<crate::AdamOptions>(PhantomData),
-    &Of::<crate::AdamWOptions>(PhantomData),
-    &Of::<crate::NAdamOptions>(PhantomData),
-    &Of::<crate::RAdamOptions>(PhantomData),
-    &Of::<crate::AdamaxOptions>(PhantomData),
-    &Of::<crate::AdagradOptions>(PhantomData),
-    &Of::<crate::AdadeltaOptions>(PhantomData),
-    &Of::<crate::RmsPropOptions>(PhantomData),
-    &Of::<crate::RpropOptions>(PhantomData),
-    &Of::<crate::AdafactorOptions>(PhantomData),
-    &Of::<crate::LionOptions>(PhantomData),
-    &Of::<crate::LambOptions>(PhantomData),
-    &Of::<crate::MuonOptions>(PhantomData),
-    &Of::<crate::LbfgsOptions>(PhantomData),
+pub static OPTIMIZERS: [AnyOptimizer; 16] = [
+    of::<crate::SgdOptions>(),
+    of::<crate::AsgdOptions>(),
+    of::<crate::AdamOptions>(),
+    of::<crate::AdamWOptions>(),
+    of::<crate::NAdamOptions>(),
+    of::<crate::RAdamOptions>(),
+    of::<crate::AdamaxOptions>(),
+    of::<crate::AdagradOptions>(),
+    of::<crate::AdadeltaOptions>(),
+    of::<crate::RmsPropOptions>(),
+    of::<crate::RpropOptions>(),
+    of::<crate::AdafactorOptions>(),
+    of::<crate::LionOptions>(),
+    of::<crate::LambOptions>(),
+    of::<crate::MuonOptions>(),
+    of::<crate::LbfgsOptions>(),
 ];
 
 /// Every schedule that is a table of options, as a function that makes one.
@@ -52,24 +51,46 @@ pub trait TableSchedule: Schedule + Rows {}
 impl<S: Schedule + Rows> TableSchedule for S {}
 
 /// An optimizer of the list.
-pub trait AnyOptimizer: Sync {
+#[derive(Clone, Copy, Debug)]
+pub struct AnyOptimizer {
+    name: &'static str,
+    defaults: fn() -> Box<dyn Rows>,
+    /// Calls the function with the default hyperparameters of each of some groups, and returns the groups.
+    groups: fn(usize, Change<'_>) -> std::result::Result<Box<dyn Groups>, String>,
+}
+
+/// Changes the hyperparameters of a group, which has a number, or says what is wrong.
+pub type Change<'c> = &'c dyn Fn(usize, &mut dyn Rows) -> std::result::Result<(), String>;
+
+impl AnyOptimizer {
     /// Its name.
-    fn name(&self) -> &'static str;
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Its default hyperparameters.
-    fn defaults(&self) -> Box<dyn Rows>;
+    pub fn defaults(&self) -> Box<dyn Rows> {
+        (self.defaults)()
+    }
+
     /// Builds it with a group for each list of parameters. `change` gets the number and the hyperparameters
     /// of each group.
     ///
     /// # Errors
     /// The errors of a builder and of `change`.
     #[track_caller]
-    fn build_with(&self, groups: Vec<Vec<Listed>>, change: Change<'_>) -> Result<Box<dyn Optimizer>>;
-}
+    pub fn build_with(&self, groups: Vec<Vec<Listed>>, change: Change<'_>) -> Result<Box<dyn Optimizer>> {
+        let methods = match (self.groups)(groups.len(), change) {
+            Ok(methods) => methods,
+            Err(message) => return Err(Error::new(ErrorKind::Value, self.name, message)),
+        };
+        let mut merged_groups = Vec::new();
+        for parameters in groups {
+            merged_groups.push(merged(parameters));
+        }
+        Ok(Box::new(Engine::new(methods, merged_groups)?))
+    }
 
-/// Changes the hyperparameters of a group, or says what is wrong.
-pub type Change<'c> = &'c dyn Fn(usize, &mut dyn Rows) -> std::result::Result<(), String>;
-
-impl dyn AnyOptimizer {
     /// Builds it with these hyperparameters, by name.
     ///
     /// # Errors
@@ -82,25 +103,17 @@ impl dyn AnyOptimizer {
 }
 
 /// The optimizer of a method.
-struct Of<M>(PhantomData<fn() -> M>);
+const fn of<M: Method + Default + Rows>() -> AnyOptimizer {
+    AnyOptimizer { name: M::NAME, defaults: || Box::new(M::default()), groups: groups::<M> }
+}
 
-impl<M: Method + Default + Rows> AnyOptimizer for Of<M> {
-    fn name(&self) -> &'static str {
-        M::NAME
+fn groups<M: Method + Default + Rows>(
+    count: usize,
+    change: Change<'_>,
+) -> std::result::Result<Box<dyn Groups>, String> {
+    let mut methods = vec![M::default(); count];
+    for (group, method) in methods.iter_mut().enumerate() {
+        change(group, method)?;
     }
-    fn defaults(&self) -> Box<dyn Rows> {
-        Box::new(M::default())
-    }
-    #[track_caller]
-    fn build_with(&self, groups: Vec<Vec<Listed>>, change: Change<'_>) -> Result<Box<dyn Optimizer>> {
-        let mut optimizer = Descent::<M>::empty();
-        for (group, parameters) in groups.into_iter().enumerate() {
-            let mut method = M::default();
-            if let Err(message) = change(group, &mut method) {
-                return Err(Error::new(ErrorKind::Value, M::NAME, message));
-            }
-            optimizer.push_group(merged(parameters), method)?;
-        }
-        Ok(Box::new(optimizer.checked()?))
-    }
+    Ok(Box::new(methods))
 }

@@ -28,31 +28,74 @@ impl From<(String, Parameter)> for Listed {
 
 /// The list with each parameter that has several paths only once.
 pub(crate) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>) -> Vec<Listed> {
-    let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut list: Vec<Listed> = Vec::new();
+    let (mut list, mut places) = (Vec::new(), Places::new());
     for listed in all {
-        let listed: Listed = listed.into();
-        if listed.paths.is_empty() {
-            list.push(listed);
-            continue;
-        }
-        match places.get(&listed.parameter.id()) {
-            Some(place) => list[*place].paths.extend(listed.paths),
-            None => {
-                places.insert(listed.parameter.id(), list.len());
-                list.push(listed);
-            }
-        }
+        add(&mut list, &mut places, listed.into());
     }
     list
 }
 
+/// The places of parameters in a list, by their ids.
+type Places = HashMap<usize, usize>;
+
+fn add(list: &mut Vec<Listed>, places: &mut Places, listed: Listed) {
+    if !listed.paths.is_empty() {
+        let place = *places.entry(listed.parameter.id()).or_insert(list.len());
+        if let Some(first) = list.get_mut(place) {
+            return first.paths.extend(listed.paths);
+        }
+    }
+    list.push(listed);
+}
+
+/// A path of a parameter that is in a list twice, if it is known.
+pub(crate) fn repeated<'a>(
+    all: impl Iterator<Item = (&'a Parameter, &'a Vec<String>)>,
+) -> Option<Option<&'a String>> {
+    let (mut places, mut seen) = (Places::new(), Vec::new());
+    for (parameter, paths) in all {
+        if let Some(before) = places.insert(parameter.id(), seen.len()) {
+            let before: &Vec<String> = seen[before];
+            return Some(before.first().or(paths.first()));
+        }
+        seen.push(paths);
+    }
+    None
+}
+
+/// The parameters of a group of a builder.
+pub(crate) enum Chosen {
+    Given(Vec<Listed>),
+    Matching(String),
+}
+
+/// The parameters of each group. The first is of those that are in no other, unless there are none and there
+/// are other groups.
+#[track_caller]
+pub(crate) fn divided(op: &'static str, all: Vec<Listed>, groups: Vec<Chosen>) -> Result<Vec<Vec<Listed>>> {
+    let mut members = vec![all];
+    for group in groups {
+        let chosen = match group {
+            Chosen::Given(chosen) => chosen,
+            Chosen::Matching(pattern) => take_matching(op, &mut members[0], &pattern)?,
+        };
+        members.push(chosen);
+    }
+    if members[0].is_empty() && members.len() > 1 {
+        members.remove(0);
+    }
+    Ok(members)
+}
+
 /// Moves the parameters with a path that matches a pattern out of the list.
 #[track_caller]
-pub(crate) fn take_matching(op: &'static str, list: &mut Vec<Listed>, text: &str) -> Result<Vec<Listed>> {
+fn take_matching(op: &'static str, list: &mut Vec<Listed>, text: &str) -> Result<Vec<Listed>> {
     let pattern = Pattern::new(text);
-    let covered = |listed: &Listed| listed.paths.iter().any(|path| pattern.covers(path));
-    let (found, left): (Vec<Listed>, Vec<Listed>) = list.iter().cloned().partition(covered);
+    let (mut found, mut left) = (Vec::new(), Vec::new());
+    for listed in &*list {
+        let is_covered = listed.paths.iter().any(|path| pattern.covers(path));
+        if is_covered { &mut found } else { &mut left }.push(listed.clone());
+    }
     if !found.is_empty() {
         *list = left;
         return Ok(found);

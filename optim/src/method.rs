@@ -5,8 +5,10 @@ use crate::rows::Rows;
 use crate::update;
 use namegrad_core::cpu::update::{Compiled, Loops, Update, WithoutSums};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_io::TensorFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -219,6 +221,19 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     #[doc(hidden)]
     fn rows(&self) -> Option<&dyn Rows> {
         None
+    }
+
+    /// The hyperparameters as JSON, or what is wrong with them.
+    #[doc(hidden)]
+    fn to_json(&self) -> std::result::Result<Json, String> {
+        let file = TensorFile::of_json(Self::NAME, self);
+        file.and_then(|file| file.value(Self::NAME, "")).map_err(|error| error.message().into())
+    }
+
+    /// The hyperparameters in JSON, or what is wrong with it.
+    #[doc(hidden)]
+    fn of_json(json: &Json) -> std::result::Result<Self, String> {
+        Self::deserialize(json).map_err(|error| error.to_string())
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::engine::OptimizerStep;
 use crate::formula::{Elementwise, Formula};
 use crate::method::ParameterStep;
-use crate::rows::{Choice, optimizer};
+use crate::rows::optimizer;
+use crate::setting::Choice;
 use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::options::AddmmOptions;
@@ -121,7 +122,13 @@ pub enum AdjustLr {
     SpectralUnclamped,
 }
 
-impl Choice for Option<AdjustLr> {}
+impl Choice for AdjustLr {
+    const NAMES: &'static [(&'static str, AdjustLr)] = &[
+        ("original", AdjustLr::Original),
+        ("match_rms_adamw", AdjustLr::MatchRmsAdamw),
+        ("spectral_unclamped", AdjustLr::SpectralUnclamped),
+    ];
+}
 
 impl AdjustLr {
     fn scale(self, sizes: &[usize]) -> f64 {

@@ -2,9 +2,11 @@
 //! formula, and [`Rows`], such a table at run time. Schedules have the same rows.
 
 use crate::interval::Interval;
+use crate::setting::{Setting, Value};
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::fields::object;
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
 /// A row of a table: an option with its default and its range.
@@ -62,9 +64,14 @@ impl dyn Rows + '_ {
         None
     }
 
+    /// The row of the option with this name.
+    fn row(&self, name: &str) -> Option<usize> {
+        self.rows().iter().position(|row| row.name == name)
+    }
+
     /// Changes a number of the option with this name, if there is one.
     pub fn set(&mut self, name: &str, index: usize, number: f64) {
-        if let Some(row) = self.rows().iter().position(|row| row.name == name) {
+        if let Some(row) = self.row(name) {
             self.value_mut(row).set_number(index, number);
         }
     }
@@ -76,13 +83,25 @@ impl dyn Rows + '_ {
     pub fn read(&mut self, json: &Json) -> std::result::Result<(), String> {
         let Some(given) = json.as_object() else { return Err(format!("expected options, got {json}")) };
         for (name, json) in given {
-            let Some(row) = self.rows().iter().position(|row| row.name == name) else {
-                let known: Vec<String> = self.rows().iter().map(|row| format!("`{}`", row.name)).collect();
-                return Err(format!("unknown field `{name}`, expected one of {}", known.join(", ")));
+            let Some(row) = self.row(name) else {
+                let known: Vec<&str> = self.rows().iter().map(|row| row.name).collect();
+                return Err(format!("unknown field `{name}`, expected one of `{}`", known.join("`, `")));
             };
-            self.value_mut(row).read(json).map_err(|error| error.to_string())?;
+            self.value_mut(row).set(&Value::of_json(json))?;
         }
         Ok(())
+    }
+
+    /// The options as JSON.
+    ///
+    /// # Errors
+    /// The number that JSON does not have.
+    pub(crate) fn to_json(&self) -> std::result::Result<Json, String> {
+        let mut fields = Vec::new();
+        for (number, Row { name, .. }) in self.rows().iter().enumerate() {
+            fields.push((*name, self.value(number).value().to_json(name)?));
+        }
+        Ok(object(fields))
     }
 }
 
@@ -113,178 +132,6 @@ impl Row {
         let is_integer = self.range.is_some_and(|range| range.is_of_integers());
         let number = if is_integer { format!("{number}") } else { format!("{number:?}") };
         words.replace("{name}", self.name).replace("{index}", &index.to_string()).replace("{}", &number)
-    }
-}
-
-/// A type of options.
-pub trait Setting: Send + Sync {
-    /// The value as it is saved.
-    fn value(&self) -> Value;
-    /// Takes a saved value.
-    ///
-    /// # Errors
-    /// The error of serde if it is of another type.
-    fn read(&mut self, json: &Json) -> serde_json::Result<()>;
-    /// How many numbers the value has that can be checked.
-    fn count(&self) -> usize {
-        0
-    }
-    /// One of these numbers, unless it is `None`.
-    fn number(&self, _index: usize) -> Option<f64> {
-        None
-    }
-    /// Changes one of these numbers.
-    fn set_number(&mut self, _index: usize, _number: f64) {}
-    /// The number of groups for which there are values, unless a value is for all groups.
-    fn groups(&self) -> Option<usize> {
-        None
-    }
-}
-
-/// The value of an option, which can be NaN or infinite, unlike JSON's.
-#[derive(Debug)]
-pub enum Value {
-    /// A float.
-    Float(f64),
-    /// The values in a tuple.
-    List(Vec<Value>),
-    /// Anything else.
-    Json(Json),
-}
-
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Value::Float(number) => serializer.serialize_f64(*number),
-            Value::List(values) => values.serialize(serializer),
-            Value::Json(json) => json.serialize(serializer),
-        }
-    }
-}
-
-impl Setting for f64 {
-    fn value(&self) -> Value {
-        Value::Float(*self)
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = f64::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        1
-    }
-    fn number(&self, _: usize) -> Option<f64> {
-        Some(*self)
-    }
-    fn set_number(&mut self, _: usize, number: f64) {
-        *self = number;
-    }
-}
-
-impl Setting for (f64, f64) {
-    fn value(&self) -> Value {
-        Value::List(vec![Value::Float(self.0), Value::Float(self.1)])
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = Deserialize::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        2
-    }
-    fn number(&self, index: usize) -> Option<f64> {
-        Some(if index == 0 { self.0 } else { self.1 })
-    }
-    fn set_number(&mut self, index: usize, number: f64) {
-        *(if index == 0 { &mut self.0 } else { &mut self.1 }) = number;
-    }
-}
-
-impl Setting for (Option<f64>, f64) {
-    fn value(&self) -> Value {
-        let first = self.0.map_or(Value::Json(Json::Null), Value::Float);
-        Value::List(vec![first, Value::Float(self.1)])
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = Deserialize::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        2
-    }
-    fn number(&self, index: usize) -> Option<f64> {
-        if index == 0 { self.0 } else { Some(self.1) }
-    }
-    fn set_number(&mut self, index: usize, number: f64) {
-        match index {
-            0 => self.0 = Some(number),
-            _ => self.1 = number,
-        }
-    }
-}
-
-impl Setting for (f64, f64, f64) {
-    fn value(&self) -> Value {
-        Value::List([self.0, self.1, self.2].into_iter().map(Value::Float).collect())
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = Deserialize::deserialize(json)?;
-        Ok(())
-    }
-}
-
-/// A type of options whose JSON has all of it: a choice, or a count, which is a number that can be checked.
-pub(crate) trait Choice: Serialize + for<'de> Deserialize<'de> + Send + Sync {
-    /// See [`Setting::count`].
-    const COUNT: usize = 0;
-    /// See [`Setting::number`].
-    fn to_number(&self) -> Option<f64> {
-        None
-    }
-    /// See [`Setting::set_number`].
-    fn set(&mut self, _number: f64) {}
-}
-
-impl Choice for bool {}
-impl Choice for Option<usize> {}
-impl Choice for Option<u64> {}
-
-impl Choice for usize {
-    const COUNT: usize = 1;
-    fn to_number(&self) -> Option<f64> {
-        Some(*self as f64)
-    }
-    fn set(&mut self, number: f64) {
-        *self = number as usize;
-    }
-}
-
-impl Choice for u64 {
-    const COUNT: usize = 1;
-    fn to_number(&self) -> Option<f64> {
-        Some(*self as f64)
-    }
-    fn set(&mut self, number: f64) {
-        *self = number as u64;
-    }
-}
-
-impl<C: Choice> Setting for C {
-    fn value(&self) -> Value {
-        Value::Json(serde_json::to_value(self).unwrap_or_default())
-    }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = C::deserialize(json)?;
-        Ok(())
-    }
-    fn count(&self) -> usize {
-        C::COUNT
-    }
-    fn number(&self, _: usize) -> Option<f64> {
-        self.to_number()
-    }
-    fn set_number(&mut self, _: usize, number: f64) {
-        self.set(number);
     }
 }
 
@@ -327,16 +174,19 @@ macro_rules! optimizer {
                 }),*];
                 ROWS
             }
-            fn value(&self, row: usize) -> &dyn $crate::rows::Setting {
-                let values: &[&dyn $crate::rows::Setting] = &[$(&self.$row),*];
+            fn value(&self, row: usize) -> &dyn $crate::setting::Setting {
+                let values: &[&dyn $crate::setting::Setting] = &[$(&self.$row),*];
                 values[row]
             }
-            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::rows::Setting {
-                let names = [$(stringify!($row)),*];
-                match names[row] {
-                    $(stringify!($row) => &mut self.$row,)*
-                    _ => unreachable!("a row of the table"),
-                }
+            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
+                let mut before = row;
+                $(
+                    if before == 0 {
+                        return &mut self.$row;
+                    }
+                    before -= 1;
+                )*
+                unreachable!("row {row} is {before} rows behind the table")
             }
             fn example(&self) -> &'static str {
                 $expression
@@ -407,9 +257,7 @@ macro_rules! optimizer {
         impl<'de> serde::Deserialize<'de> for $Options {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<$Options, D::Error> {
                 let json = serde_json::Value::deserialize(deserializer)?;
-                let mut options = $Options::default();
-                (&mut options as &mut dyn $crate::rows::Rows).read(&json).map_err(serde::de::Error::custom)?;
-                Ok(options)
+                $crate::Method::of_json(&json).map_err(serde::de::Error::custom)
             }
         }
 
@@ -431,6 +279,14 @@ macro_rules! optimizer {
             )?
             fn rows(&self) -> Option<&dyn $crate::rows::Rows> {
                 Some(self)
+            }
+            fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
+                (self as &dyn $crate::rows::Rows).to_json()
+            }
+            fn of_json(json: &serde_json::Value) -> std::result::Result<$Options, String> {
+                let mut options = $Options::default();
+                (&mut options as &mut dyn $crate::rows::Rows).read(json)?;
+                Ok(options)
             }
             $($formula)*
         }

@@ -2,7 +2,8 @@
 
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 use namegrad_io::TensorFile;
-use serde::{Deserialize, Serialize};
+use namegrad_io::fields::{Fields, object};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
@@ -105,23 +106,32 @@ impl OptimizerState {
     /// [`ErrorKind::Value`] if the hyperparameters have no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
+        let (mut file, mut groups, mut index) = (TensorFile::default(), Vec::new(), 0);
         for (number, group) in self.groups.iter().enumerate() {
-            if let serde_json::Value::String(reason) = &group.hyperparameters {
+            if let Json::String(reason) = &group.hyperparameters {
                 let message = format!("group {number} of {}: {reason}", self.method);
                 return Err(Error::new(ErrorKind::Value, "save", message));
             }
-        }
-        let mut file = TensorFile::default();
-        file.insert_json(DESCRIPTION, &Description::of(self))?;
-        let parameters = self.groups.iter().flat_map(|group| &group.parameters);
-        for (index, parameter) in parameters.enumerate() {
-            for (slot, value) in &parameter.slots {
-                file.tensors.insert(format!("{index}.{slot}"), value.clone());
+            let mut parameters = Vec::new();
+            for parameter in &group.parameters {
+                parameters.push(parameter.described());
+                for (slot, value) in &parameter.slots {
+                    file.tensors.insert(format!("{index}.{slot}"), value.clone());
+                }
+                if let Some(master) = &parameter.master {
+                    file.tensors.insert(format!("{index}.master"), master.clone());
+                }
+                index += 1;
             }
-            if let Some(master) = &parameter.master {
-                file.tensors.insert(format!("{index}.master"), master.clone());
-            }
+            let hyperparameters = group.hyperparameters.clone();
+            groups
+                .push(object(vec![("hyperparameters", hyperparameters), ("parameters", parameters.into())]));
         }
+        let mut description = vec![("method", self.method.as_str().into()), ("groups", groups.into())];
+        if !self.shared.is_empty() {
+            description.push(("shared", names_of(&self.shared)));
+        }
+        file.metadata.insert(DESCRIPTION.into(), object(description).to_string());
         for (name, value) in &self.shared {
             file.tensors.insert(format!("shared.{name}"), value.clone());
         }
@@ -135,14 +145,8 @@ impl OptimizerState {
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
         let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let description: Description = file.json(DESCRIPTION, "the state of an optimizer")?;
-        let mut tensors = file.tensors.clone();
-        let state = description.state(|name| tensors.remove(name)).map_err(malformed)?;
-        match tensors.keys().next() {
-            Some(name) => Err(malformed(format!("tensor '{name}' belongs to no parameter"))),
-            None => Ok(state),
-        }
+        let json = file.value(DESCRIPTION, "the state of an optimizer")?;
+        read(file, Fields::new(DESCRIPTION, &json)).map_err(|error| error.at(caller))
     }
 
     /// The same state without the names of dims and the paths of parameters, for a model in which they were
@@ -157,87 +161,103 @@ impl OptimizerState {
     }
 }
 
-/// A state with the names of its tensors in place of the tensors.
-#[derive(Serialize, Deserialize)]
-struct Description {
-    method: String,
-    groups: Vec<GroupDescription>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    shared: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct GroupDescription {
-    hyperparameters: serde_json::Value,
-    parameters: Vec<ParameterDescription>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ParameterDescription {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    sizes: Vec<usize>,
-    names: Vec<Option<Name>>,
-    steps: u64,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    master: bool,
-    slots: Vec<String>,
-}
-
-impl Description {
-    fn of(state: &OptimizerState) -> Description {
-        let parameter = |parameter: &ParameterState| ParameterDescription {
-            path: parameter.path.clone(),
-            sizes: parameter.sizes.clone(),
-            names: parameter.names.iter(parameter.sizes.len()).collect(),
-            steps: parameter.steps,
-            master: parameter.master.is_some(),
-            slots: parameter.slots.keys().cloned().collect(),
-        };
-        let group = |group: &GroupState| GroupDescription {
-            hyperparameters: group.hyperparameters.clone(),
-            parameters: group.parameters.iter().map(parameter).collect(),
-        };
-        Description {
-            method: state.method.clone(),
-            groups: state.groups.iter().map(group).collect(),
-            shared: state.shared.keys().cloned().collect(),
+impl ParameterState {
+    /// The state with the names of its tensors in place of the tensors.
+    fn described(&self) -> Json {
+        let mut names = Vec::new();
+        for name in self.names.iter(self.sizes.len()) {
+            names.push(name.map_or(Json::Null, |name| name.as_str().into()));
         }
+        let mut described = vec![
+            ("sizes", self.sizes.as_slice().into()),
+            ("names", names.into()),
+            ("steps", self.steps.into()),
+            ("slots", names_of(&self.slots)),
+        ];
+        if let Some(path) = &self.path {
+            described.push(("path", path.as_str().into()));
+        }
+        if self.master.is_some() {
+            described.push(("master", true.into()));
+        }
+        object(described)
     }
+}
 
-    /// The state with tensors from `take`, or a message that says what is wrong.
-    fn state(
-        self,
-        mut take: impl FnMut(&str) -> Option<NamedTensor>,
-    ) -> std::result::Result<OptimizerState, String> {
-        let mut taken = |name: String| take(&name).ok_or_else(|| format!("tensor '{name}' is missing"));
-        let mut index = 0;
-        let mut groups = Vec::new();
-        for group in self.groups {
-            let mut parameters = Vec::new();
-            for described in group.parameters {
-                let ParameterDescription { path, sizes, names, steps, master, slots } = described;
-                if names.len() != sizes.len() {
-                    return Err(format!("parameter {index} has sizes {sizes:?} and {} names", names.len()));
-                }
-                let names = Names::new("load", names)
-                    .map_err(|error| format!("parameter {index}: {}", error.message()))?;
-                let mut found = BTreeMap::new();
-                for slot in slots {
-                    let value = taken(format!("{index}.{slot}"))?;
-                    found.insert(slot, value);
-                }
-                let master = if master { Some(taken(format!("{index}.master"))?) } else { None };
-                parameters.push(ParameterState { path, sizes, names, steps, master, slots: found });
-                index += 1;
+fn names_of(tensors: &BTreeMap<String, NamedTensor>) -> Json {
+    let mut names = Vec::new();
+    for name in tensors.keys() {
+        names.push(Json::from(name.as_str()));
+    }
+    names.into()
+}
+
+/// The state in a file with this description.
+fn read(file: &TensorFile, fields: Fields<'_>) -> Result<OptimizerState> {
+    let (mut groups, mut index) = (Vec::new(), 0);
+    for group in fields.list("groups")? {
+        let group = Fields::new(DESCRIPTION, group);
+        let mut parameters = Vec::new();
+        for parameter in group.list("parameters")? {
+            parameters.push(read_parameter(file, index, Fields::new(DESCRIPTION, parameter))?);
+            index += 1;
+        }
+        groups.push(GroupState { hyperparameters: group.any("hyperparameters")?.clone(), parameters });
+    }
+    let method = fields.text("method")?.into();
+    let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
+    let state = OptimizerState { method, groups, shared: taken(file, names, "shared")? };
+    let parameters: Vec<&ParameterState> = state.groups.iter().flat_map(|group| &group.parameters).collect();
+    for name in file.tensors.keys() {
+        let (place, slot) = name.split_once('.').unwrap_or((name, ""));
+        let parameter = place.parse().ok().and_then(|index: usize| parameters.get(index));
+        let is_known = match parameter {
+            Some(parameter) => {
+                parameter.slots.contains_key(slot) || (slot == "master" && parameter.master.is_some())
             }
-            groups.push(GroupState { hyperparameters: group.hyperparameters, parameters });
+            None => place == "shared" && state.shared.contains_key(slot),
+        };
+        if !is_known {
+            return Err(malformed(format!("tensor '{name}' belongs to no parameter")));
         }
-        let mut shared = BTreeMap::new();
-        for name in self.shared {
-            let value = taken(format!("shared.{name}"))?;
-            shared.insert(name, value);
-        }
-        Ok(OptimizerState { method: self.method, groups, shared })
     }
+    Ok(state)
+}
+
+fn read_parameter(file: &TensorFile, index: usize, fields: Fields<'_>) -> Result<ParameterState> {
+    let (sizes, texts) = (fields.sizes("sizes")?, fields.texts("names")?);
+    if texts.len() != sizes.len() {
+        let message = format!("parameter {index} has sizes {sizes:?} and {} names", texts.len());
+        return Err(malformed(message));
+    }
+    let place = |error: Error| malformed(format!("parameter {index}: {}", error.message()));
+    let mut names = Vec::new();
+    for text in texts {
+        names.push(text.map(Name::new).transpose().map_err(place)?);
+    }
+    let names = Names::new("load", names).map_err(place)?;
+    let slots = taken(file, fields.texts("slots")?, &index.to_string())?;
+    let has_master = fields.get("master").is_some_and(|master| *master == Json::Bool(true));
+    let master = if has_master { Some(tensor(file, &format!("{index}.master"))?) } else { None };
+    let path = fields.get("path").and_then(Json::as_str).map(String::from);
+    Ok(ParameterState { path, sizes, names, steps: fields.count("steps")?, master, slots })
+}
+
+/// The tensors with these names, which follow a prefix in the file.
+fn taken(file: &TensorFile, names: Vec<Option<&str>>, prefix: &str) -> Result<BTreeMap<String, NamedTensor>> {
+    let mut tensors = BTreeMap::new();
+    for name in names.into_iter().flatten() {
+        tensors.insert(name.to_string(), tensor(file, &format!("{prefix}.{name}"))?);
+    }
+    Ok(tensors)
+}
+
+/// A tensor of a file.
+pub(crate) fn tensor(file: &TensorFile, name: &str) -> Result<NamedTensor> {
+    file.tensors.get(name).cloned().ok_or_else(|| malformed(format!("tensor '{name}' is missing")))
+}
+
+#[cold]
+pub(crate) fn malformed(message: String) -> Error {
+    Error::new(ErrorKind::Format, "load", message)
 }

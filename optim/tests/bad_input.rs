@@ -12,7 +12,7 @@ type Named = Vec<(String, Parameter)>;
 /// An optimizer of the list.
 struct Row {
     name: &'static str,
-    entry: &'static dyn AnyOptimizer,
+    entry: &'static AnyOptimizer,
 }
 
 impl Row {
@@ -37,7 +37,7 @@ impl Row {
 }
 
 fn every() -> Vec<Row> {
-    OPTIMIZERS.into_iter().map(|entry| Row { name: entry.name(), entry }).collect()
+    OPTIMIZERS.iter().map(|entry| Row { name: entry.name(), entry }).collect()
 }
 
 fn matrix(out: &'static str) -> Result<Parameter> {

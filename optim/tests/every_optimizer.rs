@@ -184,7 +184,7 @@ fn a_master_keeps_small_steps_and_follows_its_parameter() -> Result<()> {
 /// Ascending on the negative loss gives the same parameters as descending.
 #[test]
 fn ascending_is_descending_on_the_negative_loss() -> Result<()> {
-    for entry in OPTIMIZERS {
+    for entry in &OPTIMIZERS {
         if !entry.defaults().rows().iter().any(|row| row.name == "maximize") {
             continue;
         }

@@ -13,8 +13,8 @@ use std::ops::Bound;
 use std::path::Path;
 
 /// The optimizer of a row.
-pub(crate) fn optimizer(name: &str) -> &'static dyn AnyOptimizer {
-    let found = OPTIMIZERS.into_iter().find(|optimizer| optimizer.name() == name);
+pub(crate) fn optimizer(name: &str) -> &'static AnyOptimizer {
+    let found = OPTIMIZERS.iter().find(|optimizer| optimizer.name() == name);
     found.unwrap_or_else(|| panic!("namegrad_optim::list::OPTIMIZERS has no {name}"))
 }
 
@@ -173,7 +173,7 @@ fn outside(range: &dyn Interval) -> Vec<f64> {
 /// A number outside of its range is refused when the optimizer is built.
 #[test]
 fn hyperparameters_out_of_range_are_refused() -> Result<()> {
-    for entry in OPTIMIZERS {
+    for entry in &OPTIMIZERS {
         let matrix = Parameter::new(Tensor::constant(NamedTensor::ones([2, 2])?))?;
         entry.build(std::slice::from_ref(&matrix), &json!({}))?;
         let defaults = entry.defaults();

@@ -18,7 +18,7 @@ pub(crate) fn run(case: &Case) -> Answer<Option<String>> {
         "optim.clip_grad_norm_" => clip_norm(case),
         "optim.clip_grad_value_" => clip_value(case),
         op => match OPTIMIZERS.iter().find(|entry| op == format!("optim.{}", entry.name().to_lowercase())) {
-            Some(entry) => descend(*entry, case),
+            Some(entry) => descend(entry, case),
             None => missing("no optimizer"),
         },
     }
@@ -33,7 +33,7 @@ fn hyperparameters(args: &Map<String, Json>) -> Map<String, Json> {
     given.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn descend(entry: &dyn AnyOptimizer, case: &Case) -> Answer<Option<String>> {
+fn descend(entry: &AnyOptimizer, case: &Case) -> Answer<Option<String>> {
     let parameters = parameters(case)?;
     let common = hyperparameters(&case.args);
     let mut groups = vec![parameters.iter().cloned().map(Listed::from).collect()];

@@ -38,14 +38,14 @@ type Build = Box<dyn Fn(Vec<(String, Parameter)>) -> Result<Box<dyn Optimizer>>>
 
 /// Every optimizer.
 fn every() -> Vec<(&'static str, Build)> {
-    let row = |entry: &'static dyn AnyOptimizer| {
+    let row = |entry: &'static AnyOptimizer| {
         let build = move |named: Vec<(String, Parameter)>| {
             let group = named.into_iter().map(Into::into).collect();
             entry.build_with(vec![group], &|_, rows| rows.read(&options(entry.name())))
         };
         (entry.name(), Box::new(build) as Build)
     };
-    OPTIMIZERS.into_iter().map(row).collect()
+    OPTIMIZERS.iter().map(row).collect()
 }
 
 const SAMPLES: usize = 20;

@@ -9,6 +9,8 @@ use super::update::{PARALLEL, TASK};
 
 /// The vectors that are read at once.
 const GROUP: usize = 4;
+/// The vectors that they are multiplied with at once.
+const PAIR: usize = 2;
 /// The elements whose products are summed before the sum becomes `f64`.
 const PART: usize = 1 << 10;
 
@@ -18,34 +20,56 @@ fn task_len(n: usize) -> usize {
     n.div_ceil(16).next_multiple_of(PART).max(TASK)
 }
 
-/// The products of each vector in `x` with each in `y`. They are the same for any number of threads.
+/// The products of each vector in `x` with each in `y`: those of the first `x` with all `y`, and so on. They
+/// are the same for any number of threads.
 ///
 /// ```
 /// use namegrad_core::cpu::vectors::products;
 /// let (a, b) = ([1.0_f32, 2.0], [3.0, -1.0]);
-/// assert_eq!(products(&[&a, &b], [&a]), [[5.0], [1.0]]);
+/// assert_eq!(products(&[&a, &b], &[&a]), [5.0, 1.0]);
 /// ```
 ///
 /// # Panics
 /// If the vectors differ in length.
-pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; N]> {
-    let Some(first) = x.first() else { return Vec::new() };
-    let n = first.len();
-    check(n, x.iter().copied().chain(y));
-    let mut parts = vec![[0.0; N]; x.len() * n.div_ceil(task_len(n))];
-    each_task(n, &mut parts, x.len(), &|start, end, sums| vectorize(Products { x, y, start, end }, sums));
-    let mut total = vec![[0.0; N]; x.len()];
-    for sums in parts.chunks(x.len()) {
-        for (total, sums) in total.iter_mut().zip(sums) {
-            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
-        }
+pub fn products<T: Real>(x: &[&[T]], y: &[&[T]]) -> Vec<f64> {
+    let Some(n) = x.first().map(|x| x.len()) else { return Vec::new() };
+    check(n, x);
+    check(n, y);
+    let count = x.len() * y.len();
+    let mut parts = vec![0.0; count * n.div_ceil(task_len(n))];
+    each_task(n, &mut parts, count, &|start, end, sums| add_tiles(x, y, start, end, sums));
+    let mut total = vec![0.0; count];
+    for (place, sum) in parts.into_iter().enumerate() {
+        total[place % count] += sum;
     }
-    for (total, x) in total.iter_mut().zip(x) {
-        for (total, y) in total.iter_mut().zip(y).filter(|(total, _)| !total.is_finite()) {
-            *total = product_f64(x, y);
+    for (place, total) in total.iter_mut().enumerate() {
+        if !total.is_finite() {
+            *total = product_f64(x[place / y.len()], y[place % y.len()]);
         }
     }
     total
+}
+
+/// Adds the products of the elements from `start` to `end`, of a few vectors at a time.
+fn add_tiles<T: Real>(x: &[&[T]], y: &[&[T]], start: usize, end: usize, sums: &mut [f64]) {
+    for row in (0..x.len()).step_by(GROUP) {
+        for column in (0..y.len()).step_by(PAIR) {
+            // A tile at the end is filled up with vectors whose products are not used.
+            let (mut tile, mut found) = (Tile { x: [&[]; GROUP], y: [&[]; PAIR] }, [[0.0; PAIR]; GROUP]);
+            for i in 0..GROUP {
+                tile.x[i] = &x[(row + i).min(x.len() - 1)][start..end];
+            }
+            for j in 0..PAIR {
+                tile.y[j] = &y[(column + j).min(y.len() - 1)][start..end];
+            }
+            vectorize(tile, &mut found);
+            for i in row..(row + GROUP).min(x.len()) {
+                for j in column..(column + PAIR).min(y.len()) {
+                    sums[i * y.len() + j] += found[i - row][j - column];
+                }
+            }
+        }
+    }
 }
 
 /// `to += Σ factor x` for pairs of a factor and a vector. Returns the product of `to` with `y`, and the
@@ -63,8 +87,14 @@ pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; 
 /// If the vectors differ in length.
 pub fn combine<T: Real>(terms: &[(f64, &[T])], y: &[T], to: &mut [T]) -> (f64, f64) {
     let n = to.len();
-    check(n, terms.iter().map(|(_, x)| *x).chain([y]));
-    let mut parts: Vec<_> = to.chunks_mut(task_len(n)).map(|to| (to, (0.0, 0.0))).collect();
+    check(n, &[y]);
+    for (_, x) in terms {
+        check(n, &[x]);
+    }
+    let mut parts = Vec::new();
+    for to in to.chunks_mut(task_len(n)) {
+        parts.push((to, (0.0, 0.0)));
+    }
     each_task(n, &mut parts, 1, &|start, end, parts| {
         for (to, found) in parts {
             vectorize(Combination { terms, y: &y[start..end], start }, (to, found));
@@ -81,11 +111,16 @@ pub fn combine<T: Real>(terms: &[(f64, &[T])], y: &[T], to: &mut [T]) -> (f64, f
 }
 
 /// `x · y`, for numbers whose products can be infinite in `T`.
+#[cold]
 fn product_f64<T: Real>(x: &[T], y: &[T]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum()
+    let mut sum = 0.0;
+    for i in 0..x.len() {
+        sum += x[i].to_f64() * y[i].to_f64();
+    }
+    sum
 }
 
-fn check<'a, T: 'a>(n: usize, vectors: impl Iterator<Item = &'a [T]>) {
+fn check<T>(n: usize, vectors: &[&[T]]) {
     for vector in vectors {
         assert!(vector.len() == n, "vectors: {n} and {} elements", vector.len());
     }
@@ -95,78 +130,78 @@ fn check<'a, T: 'a>(n: usize, vectors: impl Iterator<Item = &'a [T]>) {
 fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &(dyn Fn(usize, usize, &mut [A]) + Sync)) {
     let task = |task: usize, out: &mut [A]| f(task * task_len(n), ((task + 1) * task_len(n)).min(n), out);
     if n < PARALLEL {
-        out.chunks_mut(len).enumerate().for_each(|(i, out)| task(i, out));
+        if !out.is_empty() {
+            task(0, out);
+        }
     } else {
         each_part(out, len, &task);
     }
 }
 
-/// [`products`] of the elements from `start` to `end`.
-struct Products<'a, T, const N: usize> {
-    x: &'a [&'a [T]],
-    y: [&'a [T]; N],
-    start: usize,
-    end: usize,
+/// A few vectors and those that they are multiplied with.
+struct Tile<'a, T> {
+    x: [&'a [T]; GROUP],
+    y: [&'a [T]; PAIR],
 }
 
-impl<T: Real, const N: usize> Vectorized for Products<'_, T, N> {
-    type Out<'a> = &'a mut [[f64; N]];
+impl<T: Real> Vectorized for Tile<'_, T> {
+    type Out<'a> = &'a mut [[f64; PAIR]; GROUP];
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, sums: &mut [[f64; N]]) {
-        let range = self.start..self.end;
-        let y = self.y.map(|y| simd.numbers(&y[range.clone()]));
-        let (groups, rest) = self.x.as_chunks::<GROUP>();
-        let (group_sums, rest_sums) = sums.as_chunks_mut::<GROUP>();
-        for (x, sums) in groups.iter().zip(group_sums) {
-            add_products(x.map(|x| simd.numbers(&x[range.clone()])), y, sums);
+    fn run<S: Simd>(self, simd: S, sums: &mut [[f64; PAIR]; GROUP]) {
+        let (mut x, mut y) = ([simd.numbers(self.x[0]); GROUP], [simd.numbers(self.y[0]); PAIR]);
+        for i in 1..GROUP {
+            x[i] = simd.numbers(self.x[i]);
         }
-        for (x, sums) in rest.iter().zip(rest_sums) {
-            add_products([simd.numbers(&x[range.clone()])], y, std::array::from_mut(sums));
+        for j in 1..PAIR {
+            y[j] = simd.numbers(self.y[j]);
         }
+        add_products(x, y, sums);
     }
 }
 
 /// Adds the product of each `x` with each `y`.
 #[inline(always)]
-fn add_products<T: Real, const M: usize, const N: usize>(
-    x: [&[T]; M],
-    y: [&[T]; N],
-    sums: &mut [[f64; N]; M],
-) {
-    let n = y[0].len();
-    for start in (0..n).step_by(PART) {
-        let range = start..(start + PART).min(n);
-        let (x, y) = (
-            x.map(|x| x[range.clone()].as_chunks::<LANES>()),
-            y.map(|y| y[range.clone()].as_chunks::<LANES>()),
-        );
-        let mut lanes = [[[T::ZERO; LANES]; N]; M];
+fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PAIR]; GROUP]) {
+    let (n, mut start) = (y[0].len(), 0);
+    while start < n {
+        let end = (start + PART).min(n);
+        let (mut x_whole, mut y_whole): ([&[[T; LANES]]; GROUP], [&[[T; LANES]]; PAIR]) =
+            ([&[]; GROUP], [&[]; PAIR]);
+        for i in 0..GROUP {
+            x_whole[i] = x[i][start..end].as_chunks().0;
+        }
+        for j in 0..PAIR {
+            y_whole[j] = y[j][start..end].as_chunks().0;
+        }
+        let mut lanes = [[[T::ZERO; LANES]; PAIR]; GROUP];
         // Not with `add_product`, with which the compiler keeps the sums in memory.
-        for at in 0..range.len() / LANES {
-            for i in 0..M {
-                for j in 0..N {
-                    let (x, y) = (x[i].0[at], y[j].0[at]);
+        for at in 0..(end - start) / LANES {
+            for i in 0..GROUP {
+                for j in 0..PAIR {
+                    let (x, y) = (x_whole[i][at], y_whole[j][at]);
                     for k in 0..LANES {
                         lanes[i][j][k] = x[k].mul_add(y[k], lanes[i][j][k]);
                     }
                 }
             }
         }
-        for i in 0..M {
-            for j in 0..N {
-                add_product(x[i].1, y[j].1, &mut lanes[i][j]);
+        let rest = end - (end - start) % LANES..end;
+        for i in 0..GROUP {
+            for j in 0..PAIR {
+                add_product(&x[i][rest.start..rest.end], &y[j][rest.start..rest.end], &mut lanes[i][j]);
                 sums[i][j] += sum_lanes(lanes[i][j]).to_f64();
             }
         }
+        start = end;
     }
 }
 
 /// Adds the product of each number in `x` with that in `y`.
 #[inline(always)]
 fn add_product<T: Real>(x: &[T], y: &[T], lanes: &mut [T; LANES]) {
-    for ((x, y), lane) in x.iter().zip(y).zip(lanes) {
-        *lane = x.mul_add(*y, *lane);
+    for k in 0..x.len().min(LANES) {
+        lanes[k] = x[k].mul_add(y[k], lanes[k]);
     }
 }
 
@@ -182,14 +217,18 @@ impl<T: Real> Vectorized for Combination<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (to, (product, most)): Self::Out<'_>) {
-        let range = self.start..self.start + to.len();
+        let (start, end) = (self.start, self.start + to.len());
         let to = simd.numbers_mut(to);
         let (groups, rest) = self.terms.as_chunks::<GROUP>();
         for terms in groups {
-            add(terms.map(|(factor, x)| (factor, simd.numbers(&x[range.clone()]))), to);
+            let mut numbers = [(0.0, &*simd.numbers(self.y)); GROUP];
+            for j in 0..GROUP {
+                numbers[j] = (terms[j].0, simd.numbers(&terms[j].1[start..end]));
+            }
+            add(numbers, to);
         }
         for (factor, x) in rest {
-            add([(*factor, simd.numbers(&x[range.clone()]))], to);
+            add([(*factor, simd.numbers(&x[start..end]))], to);
         }
         measure(to, simd.numbers(self.y), product, most);
     }
@@ -198,9 +237,12 @@ impl<T: Real> Vectorized for Combination<'_, T> {
 /// Adds the product of `to` and `y`, and takes the largest magnitude in `to`.
 #[inline(always)]
 fn measure<T: Real>(to: &[T], y: &[T], product: &mut f64, most: &mut f64) {
-    for (to, y) in to.chunks(PART).zip(y.chunks(PART)) {
-        *product += dot(to, y).to_f64();
-        *most = f64::max(*most, largest_magnitude(to).to_f64());
+    let mut start = 0;
+    while start < to.len() {
+        let end = (start + PART).min(to.len());
+        *product += dot(&to[start..end], &y[start..end]).to_f64();
+        *most = f64::max(*most, largest_magnitude(&to[start..end]).to_f64());
+        start = end;
     }
 }
 
@@ -208,12 +250,14 @@ fn measure<T: Real>(to: &[T], y: &[T], product: &mut f64, most: &mut f64) {
 #[inline(always)]
 fn add<T: Real, const N: usize>(terms: [(f64, &[T]); N], to: &mut [T]) {
     let n = to.len();
-    let factors = terms.map(|(factor, _)| T::from_f64(factor));
-    let x = terms.map(|(_, x)| &x[..n]);
+    let mut x = [(T::ZERO, terms[0].1); N];
+    for j in 0..N {
+        x[j] = (T::from_f64(terms[j].0), &terms[j].1[..n]);
+    }
     for i in 0..n {
         let mut sum = to[i];
         for j in 0..N {
-            sum = factors[j].mul_add(x[j][i], sum);
+            sum = x[j].0.mul_add(x[j].1[i], sum);
         }
         to[i] = sum;
     }
@@ -234,8 +278,11 @@ mod tests {
             let x: Vec<&[f64]> = vectors.iter().map(Vec::as_slice).collect();
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             // The numbers are integers, so every order of the sums gives the same bits.
-            let expected: Vec<[f64; 2]> = x.iter().map(|v| [dot(v, x[1]), dot(v, x[4])]).collect();
-            assert_eq!(products(&x, [x[1], x[4]]), expected);
+            for y in [&[1][..], &[1, 4], &[0, 2, 3]] {
+                let y: Vec<&[f64]> = y.iter().map(|i| x[*i]).collect();
+                let expected = x.iter().flat_map(|x| y.iter().map(move |y| dot(x, y)));
+                assert_eq!(products(&x, &y), expected.collect::<Vec<_>>());
+            }
 
             let factors = [1.0, -2.0, 3.0, 0.0, 5.0];
             let terms: Vec<(f64, &[f64])> = factors.into_iter().zip(x.iter().copied()).collect();
@@ -247,9 +294,9 @@ mod tests {
             assert_eq!(product, dot(&to, x[1]));
             assert_eq!(largest, to.iter().fold(0.0, |most, x| f64::max(most, x.abs())));
         }
-        assert!(products::<f32, 1>(&[], [&[]]).is_empty());
+        assert!(products::<f32>(&[], &[&[]]).is_empty());
         assert_eq!(
-            products(&[&[3e38_f32, 1e-38]], [&[1e38_f32, 1e-38]])[0][0],
+            products(&[&[3e38_f32, 1e-38]], &[&[1e38_f32, 1e-38]])[0],
             f64::from(3e38_f32) * f64::from(1e38_f32)
         );
         let found = combine(&[(1.0, &[2e38_f32, -3e38])], &[2.0, 0.0], &mut [0.0, 0.0]);
@@ -259,6 +306,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "vectors: 2 and 1 elements")]
     fn lengths_differ() {
-        products(&[&[1.0_f32, 2.0]], [&[1.0]]);
+        products(&[&[1.0_f32, 2.0]], &[&[1.0]]);
     }
 }

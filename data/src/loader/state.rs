@@ -65,7 +65,7 @@ impl LoaderState {
     /// [`ErrorKind::Format`] if it is not the state of a loader.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<LoaderState> {
-        file.json(KEY, "the state of a loader")
+        file.state(KEY, "the state of a loader")
     }
 
     /// Checks that a state is of a loader with the settings of this one, and names what differs. What either

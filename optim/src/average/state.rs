@@ -2,9 +2,11 @@
 
 use super::rule::check_decay;
 use super::{AveragedModel, OP};
+use crate::state::{malformed, tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_io::TensorFile;
-use serde::{Deserialize, Serialize};
+use namegrad_io::fields::{Fields, object};
+use serde_json::{Number, Value as Json};
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
@@ -73,19 +75,6 @@ pub struct AverageState {
     pub buffers: BTreeMap<String, Averaged>,
 }
 
-/// A state without its tensors.
-#[derive(Serialize, Deserialize)]
-struct Description {
-    rule: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decay: Option<f64>,
-    use_buffers: bool,
-    n_averaged: u64,
-    /// The numbers of values in the averages, by path.
-    parameters: BTreeMap<String, u64>,
-    buffers: BTreeMap<String, u64>,
-}
-
 impl AverageState {
     /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
     ///
@@ -111,19 +100,27 @@ impl AverageState {
     /// [`ErrorKind::Value`] if the decay is not a number.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let counts = |all: &ByPath| all.iter().map(|(path, average)| (path.clone(), average.count)).collect();
-        let description = Description {
-            rule: self.rule.clone(),
-            decay: self.decay,
-            use_buffers: self.use_buffers,
-            n_averaged: self.n_averaged,
-            parameters: counts(&self.parameters),
-            buffers: counts(&self.buffers),
-        };
         let mut file = TensorFile::default();
-        file.insert_json(KEY, &description)?;
-        let all = self.parameters.iter().chain(&self.buffers);
-        file.tensors.extend(all.map(|(path, average)| (path.clone(), average.value.clone())));
+        let mut described = vec![
+            ("rule", self.rule.as_str().into()),
+            ("use_buffers", self.use_buffers.into()),
+            ("n_averaged", self.n_averaged.into()),
+        ];
+        if let Some(decay) = self.decay {
+            let message = || format!("'decay' is {decay}, which JSON cannot store");
+            let number = Number::from_f64(decay);
+            let number = number.ok_or_else(|| Error::new(ErrorKind::Value, "save", message()))?;
+            described.push(("decay", number.into()));
+        }
+        for (what, all) in [("parameters", &self.parameters), ("buffers", &self.buffers)] {
+            let mut counts = Vec::new();
+            for (path, Averaged { value, count }) in all {
+                counts.push((path.as_str(), Json::from(*count)));
+                file.tensors.insert(path.clone(), value.clone());
+            }
+            described.push((what, object(counts)));
+        }
+        file.metadata.insert(KEY.into(), object(described).to_string());
         Ok(file)
     }
 
@@ -133,29 +130,32 @@ impl AverageState {
     /// [`ErrorKind::Format`] if it is not the state of an average.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<AverageState> {
-        let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let described: Description = file.json(KEY, "the state of an average")?;
-        let mut tensors = file.tensors.clone();
-        let mut taken = |counts: BTreeMap<String, u64>| {
-            let each = counts.into_iter().map(|(path, count)| match tensors.remove(&path) {
-                Some(value) => Ok((path, Averaged { value, count })),
-                None => Err(malformed(format!("tensor '{path}' is missing"))),
-            });
-            each.collect::<Result<ByPath>>()
+        let (caller, json) = (Location::caller(), file.value(KEY, "the state of an average")?);
+        AverageState::read(file, Fields::new(KEY, &json)).map_err(|error| error.at(caller))
+    }
+
+    fn read(file: &TensorFile, fields: Fields<'_>) -> Result<AverageState> {
+        let averages = |what: &str| -> Result<ByPath> {
+            let mut averages = ByPath::new();
+            for (path, count) in fields.counts(what)? {
+                averages.insert(path.into(), Averaged { value: tensor(file, path)?, count });
+            }
+            Ok(averages)
         };
-        let (parameters, buffers) = (taken(described.parameters)?, taken(described.buffers)?);
-        if let Some(path) = tensors.keys().next() {
-            return Err(malformed(format!("tensor '{path}' is neither a parameter nor a buffer")));
+        let state = AverageState {
+            rule: fields.text("rule")?.into(),
+            decay: fields.get("decay").and_then(Json::as_f64),
+            use_buffers: fields.flag("use_buffers")?,
+            n_averaged: fields.count("n_averaged")?,
+            parameters: averages("parameters")?,
+            buffers: averages("buffers")?,
+        };
+        for path in file.tensors.keys() {
+            if !state.parameters.contains_key(path) && !state.buffers.contains_key(path) {
+                return Err(malformed(format!("tensor '{path}' is neither a parameter nor a buffer")));
+            }
         }
-        Ok(AverageState {
-            rule: described.rule,
-            decay: described.decay,
-            use_buffers: described.use_buffers,
-            n_averaged: described.n_averaged,
-            parameters,
-            buffers,
-        })
+        Ok(state)
     }
 
     /// The averages of the state in the dtypes of `own`, if they fit it.

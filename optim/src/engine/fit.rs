@@ -25,16 +25,15 @@ impl Engine {
         self.groups.check_shared(&state.shared, numel).map_err(|error| misfit(error.message().into()))?;
         let wrong =
             |number: usize, error: &str| misfit(format!("hyperparameters of group {number}: {error}"));
-        let mut given = Vec::with_capacity(own);
+        let mut groups = self.groups.none();
         for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
             check_count(number, group, members)?;
             if !group.hyperparameters.is_object() {
                 let message = format!("expected them by name, got {}", group.hyperparameters);
                 return Err(wrong(number, &message));
             }
-            given.push(&group.hyperparameters);
+            groups.push_json(&group.hyperparameters).map_err(|error| wrong(number, &error))?;
         }
-        let groups = self.groups.of_json(&given).map_err(|(number, error)| wrong(number, &error))?;
         let mut fitted = Vec::with_capacity(own);
         for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
             groups.check(number).map_err(|error| wrong(number, error.message()))?;

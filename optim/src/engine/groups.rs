@@ -2,12 +2,10 @@
 
 use super::step::{AnyStep, OptimizerStep};
 use crate::method::Method;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
-use namegrad_io::TensorFile;
+use namegrad_core::{NamedTensor, Result, Shape};
 use serde_json::Value as Json;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::panic::Location;
 
 /// The functions of a [`Method`], for the group with a number. A `Vec<M>` implements it.
 pub(crate) trait Groups: Any + Send + Sync {
@@ -32,10 +30,11 @@ pub(crate) trait Groups: Any + Send + Sync {
     /// Makes a step, and says whether its closure has failed.
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
-    #[track_caller]
-    fn to_json(&self, group: usize) -> Result<Json>;
-    /// Groups with these hyperparameters, or the number of the group that has others and what is wrong.
-    fn of_json(&self, all: &[&Json]) -> std::result::Result<Box<dyn Groups>, (usize, String)>;
+    fn to_json(&self, group: usize) -> std::result::Result<Json, String>;
+    /// No groups of the same method.
+    fn none(&self) -> Box<dyn Groups>;
+    /// Adds a group with the hyperparameters in JSON.
+    fn push_json(&mut self, json: &Json) -> std::result::Result<(), String>;
 }
 
 impl<M: Method> Groups for Vec<M> {
@@ -94,32 +93,14 @@ impl<M: Method> Groups for Vec<M> {
         let mut step = OptimizerStep { groups: self, step };
         (M::step(&mut step), step.step.failed)
     }
-    #[track_caller]
-    fn to_json(&self, group: usize) -> Result<Json> {
-        parsed(M::NAME, TensorFile::of_json(KEY, &self[group]))
+    fn to_json(&self, group: usize) -> std::result::Result<Json, String> {
+        self[group].to_json()
     }
-    fn of_json(&self, all: &[&Json]) -> std::result::Result<Box<dyn Groups>, (usize, String)> {
-        let mut groups = Vec::with_capacity(all.len());
-        for (number, json) in all.iter().enumerate() {
-            match M::deserialize(*json) {
-                Ok(method) => groups.push(method),
-                Err(error) => return Err((number, error.to_string())),
-            }
-        }
-        Ok(Box::new(groups))
+    fn none(&self) -> Box<dyn Groups> {
+        Box::new(Vec::<M>::new())
     }
-}
-
-/// The metadata key of hyperparameters on their way to JSON.
-const KEY: &str = "hyperparameters";
-
-/// The hyperparameters in the metadata of a file.
-#[track_caller]
-fn parsed(name: &'static str, file: Result<TensorFile>) -> Result<Json> {
-    let caller = Location::caller();
-    file.and_then(|file| file.json(KEY, "a table of hyperparameters")).map_err(|error| {
-        Error::new(ErrorKind::Value, name, format!("hyperparameters: {}", error.message()))
-            .with_repair("a large number in place of f64::INFINITY")
-            .at(caller)
-    })
+    fn push_json(&mut self, json: &Json) -> std::result::Result<(), String> {
+        self.push(M::of_json(json)?);
+        Ok(())
+    }
 }

@@ -10,13 +10,14 @@ mod step;
 pub(crate) use groups::Groups;
 pub use step::OptimizerStep;
 
-use crate::listed::Listed;
+use crate::listed::{Listed, repeated};
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState};
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, span_at};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use std::collections::{BTreeMap, HashMap};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::panic::Location;
 use step::{AnyStep, Closure, needs_loss};
 
@@ -32,9 +33,21 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An optimizer without parameters, for groups that are empty.
-    pub(crate) fn new(groups: Box<dyn Groups>) -> Engine {
-        Engine { groups, members: Vec::new(), shared: Shared::new() }
+    /// An optimizer with these hyperparameters and parameters of each group.
+    #[track_caller]
+    pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Vec<Listed>>) -> Result<Engine> {
+        let mut engine = Engine { groups, members: Vec::new(), shared: Shared::new() };
+        for parameters in parameters {
+            engine.check_group(&parameters)?;
+            engine.members.push(parameters.into_iter().map(Member::new).collect());
+        }
+        engine.groups.check_together()?;
+        if engine.members.iter().all(Vec::is_empty) {
+            let name = engine.groups.name();
+            return Err(Error::new(ErrorKind::Value, name, "optimizer got an empty parameter list")
+                .with_repair(format!("{name}::builder(model.parameters())")));
+        }
+        Ok(engine)
     }
 
     /// The parameters of a group; empty if there is no such group.
@@ -50,9 +63,10 @@ impl Engine {
     /// Gives the last of the groups its parameters, or removes it if it cannot have them.
     #[track_caller]
     pub(crate) fn fill_group(&mut self, parameters: Vec<Listed>) -> Result<()> {
-        if let Err(error) = self.check_group(&parameters) {
+        let checked = self.check_group(&parameters).and_then(|()| self.groups.check_together());
+        if checked.is_err() {
             self.groups.remove_last();
-            return Err(error);
+            return checked;
         }
         self.members.push(parameters.into_iter().map(Member::new).collect());
         Ok(())
@@ -63,25 +77,36 @@ impl Engine {
         let (group, name) = (self.members.len(), self.groups.name());
         self.groups.check(group)?;
         // A state that cannot be saved or loaded is an error now, and not after hours of training.
-        let saved = self.groups.to_json(group)?;
-        if let Err((_, error)) = self.groups.of_json(&[&saved]) {
+        let saved = self.saved(group)?;
+        if let Err(error) = self.groups.none().push_json(&saved) {
             let message = format!("hyperparameters cannot be read back from JSON: {error}");
             return Err(Error::new(ErrorKind::Value, name, message));
         }
-        let members = self.members.iter().flatten().map(|member| (member.parameter.id(), &member.paths));
-        let mut seen: HashMap<usize, &Vec<String>> = members.collect();
-        for Listed { parameter, paths } in parameters {
-            if let Some(before) = seen.insert(parameter.id(), paths) {
-                let mut message = "some parameters appear more than once in the parameter groups".to_string();
-                if let Some(path) = before.first().or(paths.first()) {
-                    message += &format!(": '{path}'");
-                }
-                return Err(Error::new(ErrorKind::Value, name, message)
-                    .with_repair("model.parameters() has each parameter once, also where layers share it"));
+        let before = self.members.iter().flatten().map(|member| (&member.parameter, &member.paths));
+        let all = before.chain(parameters.iter().map(|listed| (&listed.parameter, &listed.paths)));
+        if let Some(paths) = repeated(all) {
+            let mut message = "some parameters appear more than once in the parameter groups".to_string();
+            if let Some(path) = paths {
+                message += &format!(": '{path}'");
             }
-            self.groups.check_parameter(group, &parameter.shape())?;
+            return Err(Error::new(ErrorKind::Value, name, message)
+                .with_repair("model.parameters() has each parameter once, also where layers share it"));
         }
-        self.groups.check_together()
+        for listed in parameters {
+            self.groups.check_parameter(group, &listed.parameter.shape())?;
+        }
+        Ok(())
+    }
+
+    /// The hyperparameters of a group as JSON.
+    #[track_caller]
+    fn saved(&self, group: usize) -> Result<Json> {
+        let caller = Location::caller();
+        self.groups.to_json(group).map_err(|error| {
+            Error::new(ErrorKind::Value, self.groups.name(), format!("hyperparameters: {error}"))
+                .with_repair("a large number in place of f64::INFINITY")
+                .at(caller)
+        })
     }
 
     /// Checks the hyperparameters, which may have been changed since the groups were made.
@@ -220,7 +245,7 @@ impl Optimizer for Engine {
         let groups = self.members.iter().enumerate().map(|(group, members)| GroupState {
             // Those that were changed through `groups_mut` may have no JSON form. The reason is in their
             // place then, and is the error of saving or loading the state.
-            hyperparameters: self.groups.to_json(group).unwrap_or_else(|error| error.message().into()),
+            hyperparameters: self.saved(group).unwrap_or_else(|error| error.message().into()),
             parameters: members.iter().map(Member::state).collect(),
         });
         let method = self.groups.name().into();

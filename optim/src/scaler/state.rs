@@ -120,6 +120,6 @@ impl GradScalerState {
     /// [`ErrorKind::Format`] if it is not the state of a scaler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<GradScalerState> {
-        file.json(KEY, "the state of a scaler")
+        file.state(KEY, "the state of a scaler")
     }
 }

@@ -1,12 +1,11 @@
 //! Schedules that set the rate itself, and the momentum with it: [`OneCycle`], [`Cyclic`] and [`SwaLr`].
 
-use super::table::{Choice, schedule};
+use super::table::schedule;
 use super::{PerGroup, Schedule, replay};
 use crate::interval::NonZero;
-use crate::rows::{Setting, Value};
+use crate::setting::{Choice, OfValue, Value};
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +30,9 @@ impl Anneal {
     }
 }
 
-impl Choice for Anneal {}
+impl Choice for Anneal {
+    const NAMES: &'static [(&'static str, Anneal)] = &[("cos", Anneal::Cos), ("linear", Anneal::Linear)];
+}
 
 schedule! {
     /// Raises the rate to `max_lr` and lowers it far below its start, once; the momentum does the opposite:
@@ -186,15 +187,27 @@ pub enum ScaleMode {
     Iterations,
 }
 
-impl Choice for Option<ScaleMode> {}
+impl Choice for ScaleMode {
+    const NAMES: &'static [(&'static str, ScaleMode)] =
+        &[("cycle", ScaleMode::Cycle), ("iterations", ScaleMode::Iterations)];
+}
 
-impl Choice for CycleMode {
-    const COUNT: usize = 1;
-    fn to_number(&self) -> Option<f64> {
-        if let CycleMode::ExpRange(gamma) = self { Some(*gamma) } else { None }
+impl OfValue for CycleMode {
+    fn to_value(&self) -> Value {
+        match self {
+            CycleMode::Triangular => Value::Text("triangular".into()),
+            CycleMode::Triangular2 => Value::Text("triangular2".into()),
+            CycleMode::ExpRange(gamma) => Value::Named("exp_range".into(), Box::new(Value::Float(*gamma))),
+        }
     }
-    fn set(&mut self, gamma: f64) {
-        *self = CycleMode::ExpRange(gamma);
+    /// A number alone is `gamma`.
+    fn of_value(value: &Value) -> std::result::Result<CycleMode, String> {
+        match value {
+            Value::Text(text) if text == "triangular" => Ok(CycleMode::Triangular),
+            Value::Text(text) if text == "triangular2" => Ok(CycleMode::Triangular2),
+            Value::Named(name, gamma) if name == "exp_range" => f64::of_value(gamma).map(CycleMode::ExpRange),
+            gamma => f64::of_value(gamma).map(CycleMode::ExpRange),
+        }
     }
 }
 
@@ -202,12 +215,12 @@ impl Choice for CycleMode {
 #[derive(Clone, Default)]
 struct ScaleFn(Option<Arc<dyn Fn(f64) -> f64 + Send + Sync>>);
 
-impl Setting for ScaleFn {
-    fn value(&self) -> Value {
-        Value::Json(Json::Null)
+impl OfValue for ScaleFn {
+    fn to_value(&self) -> Value {
+        Value::Null
     }
-    fn read(&mut self, _: &Json) -> serde_json::Result<()> {
-        Ok(())
+    fn of_value(_: &Value) -> std::result::Result<ScaleFn, String> {
+        Ok(ScaleFn::default())
     }
 }
 

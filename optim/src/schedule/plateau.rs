@@ -1,8 +1,9 @@
 //! [`ReduceOnPlateau`], which depends on a metric.
 
 use super::SchedulerState;
-use super::table::{Choice, check, schedule, settings};
+use super::table::{check, schedule, settings};
 use crate::Optimizer;
+use crate::setting::Choice;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -100,8 +101,14 @@ schedule! {
     }
 }
 
-impl Choice for Mode {}
-impl Choice for ThresholdMode {}
+impl Choice for Mode {
+    const NAMES: &'static [(&'static str, Mode)] = &[("min", Mode::Min), ("max", Mode::Max)];
+}
+
+impl Choice for ThresholdMode {
+    const NAMES: &'static [(&'static str, ThresholdMode)] =
+        &[("rel", ThresholdMode::Rel), ("abs", ThresholdMode::Abs)];
+}
 
 /// The metrics so far, as the schedule remembers them.
 #[derive(Clone, Debug, PartialEq)]

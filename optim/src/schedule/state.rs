@@ -86,7 +86,7 @@ impl SchedulerState {
     /// [`ErrorKind::Format`] if it is not the state of a scheduler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<SchedulerState> {
-        file.json(KEY, "the state of a scheduler")
+        file.state(KEY, "the state of a scheduler")
     }
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.

@@ -1,10 +1,9 @@
 //! [`schedule!`], which makes a schedule from a table of its options and its formula.
 
 use super::PerGroup;
-pub(super) use crate::rows::Choice;
-use crate::rows::{Row, Rows, Setting, Value};
+use crate::rows::{Row, Rows};
+use crate::setting::{OfValue, Value};
 use namegrad_core::{Error, ErrorKind, Result};
-use serde::Deserialize;
 use serde_json::Value as Json;
 use std::panic::Location;
 
@@ -113,8 +112,7 @@ pub(crate) use schedule;
 
 /// The options of a schedule as [`Schedule::settings`](super::Schedule::settings).
 pub(super) fn settings(schedule: &dyn Rows) -> Json {
-    // A table of numbers always has a JSON form.
-    serde_json::to_value(schedule).unwrap_or_default()
+    schedule.to_json().unwrap_or_default() // of finite numbers
 }
 
 /// Checks the options of a schedule for an optimizer with this many groups.
@@ -146,28 +144,24 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
     Err(refused(row.message(words, index, number)).with_repair(repair))
 }
 
-impl Setting for PerGroup {
-    fn value(&self) -> Value {
+impl OfValue for PerGroup {
+    fn to_value(&self) -> Value {
         match self {
             PerGroup::All(number) => Value::Float(*number),
-            PerGroup::Each(numbers) => Value::List(numbers.iter().copied().map(Value::Float).collect()),
+            PerGroup::Each(numbers) => numbers.to_value(),
         }
     }
-    fn read(&mut self, json: &Json) -> serde_json::Result<()> {
-        *self = match json {
-            Json::Array(_) => PerGroup::Each(Vec::deserialize(json)?),
-            _ => PerGroup::All(f64::deserialize(json)?),
-        };
-        Ok(())
+    fn of_value(value: &Value) -> std::result::Result<PerGroup, String> {
+        match value {
+            Value::List(_) => Vec::of_value(value).map(PerGroup::Each),
+            _ => f64::of_value(value).map(PerGroup::All),
+        }
     }
     fn count(&self) -> usize {
-        self.groups().unwrap_or(1)
+        OfValue::groups(self).unwrap_or(1)
     }
     fn number(&self, index: usize) -> Option<f64> {
         Some(self.get(index))
-    }
-    fn set_number(&mut self, _: usize, number: f64) {
-        *self = PerGroup::All(number);
     }
     fn groups(&self) -> Option<usize> {
         match self {
@@ -176,5 +170,3 @@ impl Setting for PerGroup {
         }
     }
 }
-
-impl Choice for Vec<u64> {}

@@ -1,0 +1,175 @@
+//! [`Fields`], the fields of a JSON object in the metadata of a file, which are read one by one. It is for the
+//! states of the library: a type that serde reads is compiled again in each crate.
+
+use crate::TensorFile;
+use crate::json::unread;
+use namegrad_core::{Error, Result};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
+use std::panic::Location;
+
+/// A JSON object with these fields.
+pub fn object(fields: Vec<(&str, Json)>) -> Json {
+    let mut object = Map::new();
+    for (name, value) in fields {
+        object.insert(name.into(), value);
+    }
+    Json::Object(object)
+}
+
+/// The message about a value of another type than `expected`, as serde has it.
+#[cold]
+pub fn invalid(json: &Json, expected: &str) -> String {
+    let found = match json {
+        Json::Null => "null".into(),
+        Json::Bool(value) => format!("boolean `{value}`"),
+        Json::Number(number) if number.is_f64() => format!("floating point `{number}`"),
+        Json::Number(number) => format!("integer `{number}`"),
+        Json::String(text) => format!("string {text:?}"),
+        Json::Array(_) => "sequence".into(),
+        Json::Object(_) => "map".into(),
+    };
+    format!("invalid type: {found}, expected {expected}")
+}
+
+/// The fields of an object. Errors have the metadata key that it is under.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'j> {
+    key: &'j str,
+    json: &'j Json,
+}
+
+impl<'j> Fields<'j> {
+    /// The fields of a value under a metadata key. A value that is no object has none.
+    pub fn new(key: &'j str, json: &'j Json) -> Fields<'j> {
+        Fields { key, json }
+    }
+
+    /// A field, unless it is missing or null.
+    pub fn get(self, name: &str) -> Option<&'j Json> {
+        self.json.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A field, of which `read` makes a value.
+    #[track_caller]
+    fn read<T>(self, name: &str, expected: &str, read: fn(&'j Json) -> Option<T>) -> Result<T> {
+        let json = self.get(name);
+        json.and_then(read).ok_or_else(|| self.wrong(name, expected, json))
+    }
+
+    #[cold]
+    #[track_caller]
+    fn wrong(self, name: &str, expected: &str, found: Option<&Json>) -> Error {
+        let found = found.or(self.json.get(name));
+        match found {
+            Some(json) => unread(self.key, &format!("{name}: {}", invalid(json, expected))),
+            None if self.json.is_object() => unread(self.key, &format!("missing field `{name}`")),
+            None => unread(self.key, &invalid(self.json, "an object")),
+        }
+    }
+
+    /// A value of any type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is missing.
+    #[track_caller]
+    pub fn any(self, name: &str) -> Result<&'j Json> {
+        self.json.get(name).ok_or_else(|| self.wrong(name, "", None))
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is missing or of another type.
+    #[track_caller]
+    pub fn text(self, name: &str) -> Result<&'j str> {
+        self.read(name, "a string", Json::as_str)
+    }
+
+    /// A number that is a count.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn count(self, name: &str) -> Result<u64> {
+        self.read(name, "u64", Json::as_u64)
+    }
+
+    /// True or false.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn flag(self, name: &str) -> Result<bool> {
+        self.read(name, "a boolean", Json::as_bool)
+    }
+
+    /// A list.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn list(self, name: &str) -> Result<&'j [Json]> {
+        self.read(name, "a sequence", |json| json.as_array().map(Vec::as_slice))
+    }
+
+    /// The numbers by name of an object.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn counts(self, name: &str) -> Result<Vec<(&'j str, u64)>> {
+        let mut counts = Vec::new();
+        for (name, json) in self.read(name, "a map", Json::as_object)? {
+            let count = json.as_u64().ok_or_else(|| self.wrong(name, "u64", Some(json)))?;
+            counts.push((name.as_str(), count));
+        }
+        Ok(counts)
+    }
+
+    /// The numbers of a list, as many as there are.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn sizes(self, name: &str) -> Result<Vec<usize>> {
+        let mut sizes = Vec::new();
+        for json in self.list(name)? {
+            sizes.push(json.as_u64().ok_or_else(|| self.wrong(name, "usize", Some(json)))? as usize);
+        }
+        Ok(sizes)
+    }
+
+    /// The texts of a list, or `None` for those that are null.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn texts(self, name: &str) -> Result<Vec<Option<&'j str>>> {
+        let mut texts = Vec::new();
+        for json in self.list(name)? {
+            if !json.is_string() && !json.is_null() {
+                return Err(self.wrong(name, "a string", Some(json)));
+            }
+            texts.push(json.as_str());
+        }
+        Ok(texts)
+    }
+}
+
+impl TensorFile {
+    /// Like [`json`](Self::json), of any type.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn value(&self, key: &str, what: &str) -> Result<Json> {
+        self.json(key, what)
+    }
+
+    /// Like [`json`](Self::json), for a type whose numbers are those of JSON.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn state<T: DeserializeOwned>(&self, key: &str, what: &str) -> Result<T> {
+        let (caller, value) = (Location::caller(), self.value(key, what)?);
+        T::deserialize(value).map_err(|error| unread(key, &error).at(caller))
+    }
+}
