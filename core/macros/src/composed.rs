@@ -9,7 +9,7 @@ use crate::given::{Side, inputs, written};
 use crate::row::{Form, Ranked, Row, Table, TensorKind};
 use crate::tape::refusals;
 use crate::values::{Forms, forms, in_place_doc, info, options_struct};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 
 /// Checks that a row of a composed op has nothing that it must not have.
@@ -34,10 +34,11 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
-    let chained = chain::table(table, &side);
+    let (chained, formulas) = (chain::table(table, &side), formulas(table, &side));
     let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
         #plain
+        #formulas
         #(#heading)*
         impl crate::Tensor { #methods }
         #chained
@@ -85,7 +86,66 @@ pub(crate) fn call(
     let tensors = kinds(row).enumerate();
     let tensors = tensors.map(|(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own)));
     let inputs = inputs(tensors, plain);
-    quote!(#plain::named(kernels::#kernel(#of #given), #text, #inputs))
+    let module = if row.code.is_some() { quote!(formulas) } else { quote!(kernels) };
+    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs))
+}
+
+/// The functions of the rows that have their code, in a module beside `kernels`.
+pub(crate) fn formulas(table: &Table, side: &Side) -> TokenStream {
+    let coded = table.rows.iter().filter_map(|row| Some((row, row.code.as_ref()?)));
+    // Functions over other numbers of dims share the code of the first.
+    let first = |row: &Row| row.others.iter().all(|(_, name)| *name != row.name);
+    let functions: Vec<TokenStream> =
+        coded.filter(|(row, _)| first(row)).map(|(row, code)| formula(row, code, side)).collect();
+    if functions.is_empty() {
+        return TokenStream::new();
+    }
+    quote!(mod formulas { use super::*; #(#functions)* })
+}
+
+/// The function of a row for its code.
+fn formula(row: &Row, code: &TokenStream, side: &Side) -> TokenStream {
+    let (core, tensor, returned) = (&side.core, &side.tensor, side.returned(row));
+    let tensors = kinds(row).map(|(kind, name)| match kind {
+        TensorKind::Optional => quote!(#name: ::std::option::Option<&#tensor>),
+        TensorKind::List => quote!(#name: &[&#tensor]),
+        TensorKind::Written => quote!(#name: &mut #tensor),
+        _ => quote!(#name: &#tensor),
+    });
+    let args = row.kernel_args().map(|arg| {
+        let (name, ty) = (&arg.name, side.resolved(arg));
+        quote!(#name: #ty)
+    });
+    let [op, rank] = ["op", "rank"].map(|name| Ident::new(name, Span::call_site()));
+    let (name, of, called) = match row.ranked() {
+        Some(Ranked { kernel, .. }) => {
+            let [op, rank] =
+                [op, rank].map(|name| if mentions(code, &name) { quote!(#name) } else { quote!(_) });
+            (kernel, quote!((#op, #rank): (&'static str, usize),), quote!())
+        }
+        None => {
+            let text = row.name.to_string();
+            let called = mentions(code, &op).then(|| quote!(let #op: &'static str = #text;));
+            (row.name.clone(), quote!(), quote!(#called))
+        }
+    };
+    quote! {
+        #[track_caller]
+        #[allow(clippy::too_many_arguments)] // the arguments of the row
+        pub(super) fn #name(#of #(#tensors,)* #(#args),*) -> #core::Result<#returned> {
+            #called
+            #code
+        }
+    }
+}
+
+/// Whether a word occurs in the code.
+fn mentions(code: &TokenStream, word: &Ident) -> bool {
+    code.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *word,
+        TokenTree::Group(group) => mentions(&group.stream(), word),
+        _ => false,
+    })
 }
 
 /// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.

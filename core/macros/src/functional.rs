@@ -1,9 +1,10 @@
-//! The back end for free functions of tensors. A function calls the function with the same name in `kernels`
-//! and has an entry in the registry. Methods of tensors can also become functions; they already have entries.
+//! The back end for free functions of tensors. A function has an entry in the registry, and its code in its row
+//! or in the function with the same name in `kernels`. Methods of tensors can also become functions; they
+//! already have entries.
 
 use crate::autocast::with_casts;
 use crate::by_name::entry;
-use crate::composed::{arguments, call, how, kinds, passed, prepared};
+use crate::composed::{arguments, call, formulas, how, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
@@ -36,9 +37,10 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
         layers.extend(layer::of_row(row, &side));
     }
-    let (plain, functions) = (functions.module(), &functions.methods);
+    let (plain, functions, formulas) = (functions.module(), &functions.methods, formulas(table, &side));
     quote! {
         #plain
+        #formulas
         #functions
         /// The layers of this table.
         pub(crate) mod layers {

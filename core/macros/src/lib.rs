@@ -53,15 +53,15 @@ pub fn kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_kernels(input.into()))
 }
 
-/// Ops composed of other ops: `composed! { products; rows }`. Their functions are in the module `kernels`
-/// beside it.
+/// Ops composed of other ops: `composed! { products; rows }`. Their code is in their rows, or in functions of
+/// the module `kernels` beside it.
 #[proc_macro]
 pub fn composed(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_composed(input.into()))
 }
 
-/// Free functions of tensors: `functional! { loss; rows }`. The functions that they call are in the module
-/// `kernels` beside it.
+/// Free functions of tensors: `functional! { loss; rows }`. Their code is in their rows, or in functions of the
+/// module `kernels` beside it.
 #[proc_macro]
 pub fn functional(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functional(input.into()))
@@ -159,6 +159,9 @@ fn expand_ops(input: TokenStream) -> Result<Expansion> {
             return Err(
                 "only composed ops exist in place alone, have an `Operand` first, or say here what their gradient is",
             );
+        }
+        if row.code.is_some() {
+            return Err("only composed ops and functions have their code in their rows");
         }
         layer::none(row)
     });

@@ -4,7 +4,7 @@
 //! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_ | NAME1d (docs NAME2d)+)
 //!            "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
-//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | [loops] body)
+//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | code | [loops] body)
 //! tensors  = tensor ("," tensor)*
 //! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
 //!          | "value" ":" "Operand" ["of" "f64"]
@@ -15,6 +15,7 @@
 //! layer    = "layer" NAME ["(" setting ("," setting)* ")"]
 //! setting  = NAME ["=" value | "if" CHECK]
 //! class    = "floats" | "integers" | "bool"
+//! code     = "=>" (expression ";" | block)
 //! loops    = "wide" | "plain" | "scalar"
 //! body     = "{" entry ("," entry)* "}"
 //! entry    = ("float" | "int" | "boolean" | "any" | "dtypes" | "before" | "like") ":" expression
@@ -41,6 +42,11 @@
 //! Functions over different numbers of dims share a row: `conv1d`, then the doc and the name of `conv2d`, and
 //! so on. They call `kernels::conv`, whose first argument is the name and the number of dims,
 //! `("conv2d", 2)`.
+//!
+//! A function, or a composed op, that fits a few lines has its code in its row:
+//! `softsign (x) .. => x.div(x.abs()?.add(1)?);`. The code sees the tensors and the arguments of the row, as a
+//! function in `kernels` would get them, its own name as `op`, and in a row for several numbers of dims their
+//! number as `rank`.
 //!
 //! A function can have layers: `layer SoftMarginLoss`. An option in the parentheses is an argument of the
 //! layer's `new`; with `= value` it is fixed, and with `if CHECK`, `new` calls `CHECK(layer, name, value)?`.
@@ -76,6 +82,8 @@ pub(crate) struct Row {
     /// How the loops on floats are compiled: one of [`LOOPS`], or the first of them.
     pub(crate) loops: Option<Ident>,
     pub(crate) body: Option<Body>,
+    /// The code of a function or of a composed op; without, it is a function in `kernels`.
+    pub(crate) code: Option<TokenStream>,
 }
 
 /// A tensor that an op takes.
@@ -225,6 +233,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         layers: Vec::new(),
         loops: None,
         body: None,
+        code: None,
     };
     let has_body = skip_row(&input.fork());
     let understood = parse_result(input, &mut row);
@@ -259,11 +268,15 @@ fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
         false => word(input, "refused").then(|| Ident::new("refused", name.span())),
     };
     row.layers = parse_layers(input, row)?;
+    row.code = parse_code(input, &name)?;
+    if row.code.is_some() {
+        return Ok(());
+    }
     row.loops = parse_loops(input, &name)?;
     row.body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
     if input.parse::<Option<Token![;]>>()?.is_none() && row.body.is_none() {
         let message = format!(
-            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `layer ..`, `{{ float: .. }}` or `;`, in this order"
+            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `layer ..`, `=> ..`, `{{ float: .. }}` or `;`, in this order"
         );
         return Err(here(input, message));
     }
@@ -919,6 +932,24 @@ fn parse_setting(input: ParseStream<'_>, row: &Row, layer: &Ident) -> Result<(Id
         Setting::Required
     };
     Ok((name, setting))
+}
+
+/// `=> expression;` or `=> { .. }`.
+fn parse_code(input: ParseStream<'_>, op: &Ident) -> Result<Option<TokenStream>> {
+    let Some(arrow) = input.parse::<Option<Token![=>]>>()? else { return Ok(None) };
+    let is_block = input.peek(token::Brace);
+    let mut code = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![;]) {
+        code.extend([input.parse::<TokenTree>()?]);
+        if is_block {
+            return Ok(Some(code));
+        }
+    }
+    if code.is_empty() || input.parse::<Option<Token![;]>>()?.is_none() {
+        let message = format!("`{op}`: expected an expression and `;`, or a block, after `=>`");
+        return Err(Error::new_spanned(arrow, message));
+    }
+    Ok(Some(code))
 }
 
 /// The word before a body.

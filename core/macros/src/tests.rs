@@ -299,6 +299,15 @@ fn composed_ops_have_functions() {
     assert!(error.to_string().contains("`kron`: a composed op has no kernel"), "{error}");
 }
 
+#[test]
+fn code_that_does_not_end_or_is_in_a_table_of_kernels() {
+    refused("/// doc\nexp (x) names \"keeps\" =>;", "=>", &["`exp`", "an expression and `;`, or a block"]);
+    refused("/// doc\nexp (x) names \"keeps\" => x.exp();", "exp", &["only composed ops and functions"]);
+    let table = "products;\n/// doc\ninner (x, other) names \"contracts\" => x.dot(other);";
+    let code = expand_composed(tokens(table)).unwrap_or_default().code.to_string();
+    assert!(code.contains("mod formulas") && code.contains("formulas :: inner"), "{code}");
+}
+
 /// The code generated from rows.
 fn made(rows: &str) -> String {
     let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");

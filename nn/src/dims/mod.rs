@@ -154,9 +154,7 @@ impl Order {
     /// The reverse of [`apply`](Self::apply), with the names of the result.
     #[track_caller]
     pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
-        let mut inverse = self.order.clone();
-        self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
-        let y = permuted(y, &inverse)?;
+        let y = moved_back(y, &self.order)?;
         if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
     }
 }
@@ -165,4 +163,14 @@ impl Order {
 #[track_caller]
 pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() { Ok(x) } else { x.permute(order.to_vec()) }
+}
+
+/// `y`, whose dims are in this order of the dims of a tensor, with its dims in the order of that tensor.
+#[track_caller]
+pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
+    let mut inverse = order.to_vec();
+    for (at, dim) in order.iter().enumerate() {
+        inverse[*dim] = at;
+    }
+    permuted(y, &inverse)
 }

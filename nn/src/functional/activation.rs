@@ -1,9 +1,10 @@
 //! Activations: elementwise ops and ops along a dim.
 
+use crate::dims::images::fail;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Immediate;
 use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
-use namegrad_core::{DType, Error, ErrorKind, Result, keep};
+use namegrad_core::{Error, ErrorKind, Result, keep};
 use namegrad_macros::{functional, functions};
 
 functions! {
@@ -45,7 +46,16 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names" layer Gelu;
+    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names" layer Gelu => {
+        if approximate == Approximate::None {
+            return x.gelu();
+        }
+        x.value().check_float(op)?;
+        // In a half type, the cube and its derivative would overflow.
+        let wide = x.to(x.dtype().compute())?;
+        let inner = wide.pow(3)?.mul(0.044715)?.add(&wide)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
+        wide.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)?.to(x.dtype())
+    }
     /// `min(max(x, 0), 6)`: a [`relu`] that stays in the range of a few bits. At 0 and at 6 the derivative
     /// is 0.
     ///
@@ -59,7 +69,8 @@ functional! { activation;
     /// assert_eq!(F::relu6(&Tensor::new([-1.0, 2.0, 9.0])?)?.to_vec::<f32>()?, [0.0, 2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    relu6 (x) on floats integers names "keeps input names" layer Relu6;
+    relu6 (x) on floats integers names "keeps input names" layer Relu6 =>
+        x.hardtanh_with(HardtanhOptions::new().min_val(0).max_val(6));
     /// `x` for `x > 0`, else `weight x`, with a slope for each channel or one for all.
     ///
     /// # Shapes
@@ -83,7 +94,32 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless
     /// both are floating-point and of one dtype.
-    prelu (x, weight) on floats names "keeps input names";
+    prelu (x, weight) on floats names "keeps input names" => {
+        x.value().check_float(op)?;
+        if x.dtype() != weight.dtype() {
+            let message = format!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
+            let error = fail(op, ErrorKind::DType, message, &[x, weight]);
+            return Err(error.with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
+        }
+        let dim = match weight.names().get(0) {
+            Some(name) => x.names().position(name),
+            None => (x.ndim() > 1).then_some(1),
+        };
+        let channels = dim.map_or(1, |dim| x.sizes()[dim]);
+        if weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels {
+            let message = format!(
+                "the weight must have one number, or one for each of the {channels} channels, got sizes {:?}",
+                weight.sizes()
+            );
+            return Err(Error::new(ErrorKind::Shape, op, message));
+        }
+        let mut sizes = vec![1; x.ndim()];
+        if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
+            sizes[dim] = channels;
+        }
+        let weight = weight.rename(None)?.reshape(&sizes[..])?;
+        with_slope(x, &weight)
+    }
     /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and
     /// `upper`; otherwise `a` is the mean of both.
     ///
@@ -105,7 +141,18 @@ functional! { activation;
     /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`]
     /// unless `x` is floating-point.
     rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
-        names "keeps input names" layer Rrelu;
+        names "keeps input names" layer Rrelu => {
+        x.value().check_float(op)?;
+        Error::ensure(lower <= upper && (upper - lower).is_finite(), ErrorKind::Value, op, || {
+            format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}")
+        })?;
+        if !training {
+            let slope = LeakyReluOptions::new().negative_slope((lower + upper) / 2.0);
+            return x.leaky_relu_with(slope);
+        }
+        let slope = TensorOptions::new().dtype(x.dtype()).uniform(x.sizes(), lower, upper)?;
+        with_slope(x, &slope)
+    }
     /// `x / (1 + |x|)`.
     ///
     /// # Examples
@@ -114,7 +161,8 @@ functional! { activation;
     /// assert_eq!(F::softsign(&Tensor::new([-1.0, 3.0])?)?.to_vec::<f32>()?, [-0.5, 0.75]);
     /// # Ok::<(), Error>(())
     /// ```
-    softsign (x) on floats integers names "keeps input names" layer Softsign;
+    softsign (x) on floats integers names "keeps input names" layer Softsign =>
+        x.div(x.abs()?.add(1)?);
     /// `x - tanh x`.
     ///
     /// # Examples
@@ -124,7 +172,8 @@ functional! { activation;
     /// assert!(y.allclose(&Tensor::new([0.0, 2.0 - 2f64.tanh()])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    tanhshrink (x) on floats integers names "keeps input names" layer Tanhshrink;
+    tanhshrink (x) on floats integers names "keeps input names" layer Tanhshrink =>
+        x.sub(x.tanh()?);
     /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0
     /// between them, where the derivative is 0 too.
     ///
@@ -137,7 +186,13 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
-    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Softshrink;
+    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Softshrink => {
+        x.value().check_float(op)?;
+        Error::ensure(lambd >= 0.0, ErrorKind::Value, op, || {
+            format!("lambd cannot be negative, got {lambd}")
+        })?;
+        x.sub(x.clamp(-lambd, lambd)?)
+    }
     /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too.
     ///
     /// # Examples
@@ -149,7 +204,10 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Hardshrink;
+    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Hardshrink => {
+        x.value().check_float(op)?;
+        x.masked_fill(&x.detach().abs()?.le(lambd)?, 0)
+    }
     /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
     ///
     /// # Source
@@ -167,7 +225,15 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is
     /// floating-point.
-    glu (x; dim: Dim or -1) on floats names "keeps input names" layer Glu;
+    glu (x; dim: Dim or -1) on floats names "keeps input names" layer Glu => {
+        x.value().check_float(op)?;
+        let size = x.sizes().get(dim).copied().unwrap_or(1);
+        Error::ensure(size % 2 == 0, ErrorKind::Shape, op, || {
+            format!("the size of the dim that is halved must be even, got {size}")
+        })?;
+        let half = |start: usize| x.narrow(dim, start, size / 2);
+        half(0)?.mul(half(size / 2)?.sigmoid()?)
+    }
     /// `e^-x / Σ e^-x` along `dim`: the [`softmax`] of `-x`, which is first cast to `dtype` if that is given.
     ///
     /// # Examples
@@ -180,7 +246,11 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names" layer Softmin;
+    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names" layer Softmin => {
+        let x = if let Some(dtype) = dtype { &x.to(dtype)? } else { x };
+        x.value().check_float(op)?;
+        x.neg()?.softmax(dim)
+    }
     /// A random sample of [`softmax`] along `dim`, through which gradients flow: the softmax of
     /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and
     /// 0 elsewhere, and the gradient is still that of the softmax.
@@ -200,129 +270,8 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::DType`] unless the logits are floating-point.
     gumbel_softmax (logits; dim: Dim or -1, tau: f64 = 1.0, hard: bool = false) on floats
-        names "keeps input names";
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn gelu(x: &Tensor, approximate: Approximate) -> Result<Tensor> {
-        if approximate == Approximate::None {
-            return x.gelu();
-        }
-        x.value().check_float("gelu")?;
-        // In a half type, the cube and its derivative would overflow.
-        let wide = x.to(x.dtype().compute())?;
-        let inner = wide.pow(3)?.mul(0.044715)?.add(&wide)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
-        wide.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)?.to(x.dtype())
-    }
-
-    #[track_caller]
-    pub(super) fn relu6(x: &Tensor) -> Result<Tensor> {
-        x.hardtanh_with(HardtanhOptions::new().min_val(0).max_val(6))
-    }
-
-    #[track_caller]
-    pub(super) fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-        const OP: &str = "prelu";
-        x.value().check_float(OP)?;
-        if x.dtype() != weight.dtype() {
-            let message = format!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message)
-                .with_operands([x.shape(), weight.shape()])
-                .with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
-        }
-        let dim = match weight.names().get(0) {
-            Some(name) => x.names().position(name),
-            None => (x.ndim() > 1).then_some(1),
-        };
-        let channels = dim.map_or(1, |dim| x.sizes()[dim]);
-        if weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels {
-            let message = format!(
-                "the weight must have one number, or one for each of the {channels} channels, got sizes {:?}",
-                weight.sizes()
-            );
-            return Err(Error::new(ErrorKind::Shape, OP, message));
-        }
-        let mut sizes = vec![1; x.ndim()];
-        if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
-            sizes[dim] = channels;
-        }
-        let weight = weight.rename(None)?.reshape(&sizes[..])?;
-        let positive = x.gt(0)?;
-        // Filled before the product: infinity times a gradient of 0 is NaN.
-        positive.choose(x, x.masked_fill(&positive, 0)?.mul(weight)?)
-    }
-
-    #[track_caller]
-    pub(super) fn rrelu(x: &Tensor, lower: f64, upper: f64, training: bool) -> Result<Tensor> {
-        const OP: &str = "rrelu";
-        x.value().check_float(OP)?;
-        Error::ensure(
-            lower <= upper && lower.is_finite() && upper.is_finite(),
-            ErrorKind::Value,
-            OP,
-            || format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}"),
-        )?;
-        if !training {
-            let slope = LeakyReluOptions::new().negative_slope((lower + upper) / 2.0);
-            return x.leaky_relu_with(slope);
-        }
-        let slope = TensorOptions::new().dtype(x.dtype()).uniform(x.sizes(), lower, upper)?;
-        let positive = x.gt(0)?;
-        positive.choose(x, x.masked_fill(&positive, 0)?.mul(slope)?)
-    }
-
-    #[track_caller]
-    pub(super) fn softsign(x: &Tensor) -> Result<Tensor> {
-        x.div(x.abs()?.add(1)?)
-    }
-
-    #[track_caller]
-    pub(super) fn tanhshrink(x: &Tensor) -> Result<Tensor> {
-        x.sub(x.tanh()?)
-    }
-
-    #[track_caller]
-    pub(super) fn softshrink(x: &Tensor, lambd: f64) -> Result<Tensor> {
-        const OP: &str = "softshrink";
-        x.value().check_float(OP)?;
-        Error::ensure(lambd >= 0.0, ErrorKind::Value, OP, || {
-            format!("lambd cannot be negative, got {lambd}")
-        })?;
-        x.sub(x.clamp(-lambd, lambd)?)
-    }
-
-    #[track_caller]
-    pub(super) fn hardshrink(x: &Tensor, lambd: f64) -> Result<Tensor> {
-        x.value().check_float("hardshrink")?;
-        x.masked_fill(&x.detach().abs()?.le(lambd)?, 0)
-    }
-
-    #[track_caller]
-    pub(super) fn glu(x: &Tensor, dim: usize) -> Result<Tensor> {
-        const OP: &str = "glu";
-        x.value().check_float(OP)?;
-        let size = x.sizes().get(dim).copied().unwrap_or(1);
-        Error::ensure(size % 2 == 0, ErrorKind::Shape, OP, || {
-            format!("the size of the dim that is halved must be even, got {size}")
-        })?;
-        let half = |start: usize| x.narrow(dim, start, size / 2);
-        half(0)?.mul(half(size / 2)?.sigmoid()?)
-    }
-
-    #[track_caller]
-    pub(super) fn softmin(x: &Tensor, dim: usize, dtype: Option<DType>) -> Result<Tensor> {
-        let cast = dtype.map(|dtype| x.to(dtype)).transpose()?;
-        let x = cast.as_ref().unwrap_or(x);
-        x.value().check_float("softmin")?;
-        x.neg()?.softmax(dim)
-    }
-
-    #[track_caller]
-    pub(super) fn gumbel_softmax(logits: &Tensor, dim: usize, tau: f64, hard: bool) -> Result<Tensor> {
-        logits.value().check_float("gumbel_softmax")?;
+        names "keeps input names" => {
+        logits.value().check_float(op)?;
         let mut noise = logits.detach().zeros_like()?;
         noise.exponential_(1.0)?;
         let soft = logits.sub(noise.log()?)?.div(tau)?.softmax(dim)?;
@@ -334,4 +283,12 @@ mod kernels {
         // The value of the first, with the gradient of the second.
         hard.sub(soft.detach())?.add(&soft)
     }
+}
+
+/// `x` where it is positive, else `slope x`.
+#[track_caller]
+fn with_slope(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
+    let positive = x.gt(0)?;
+    // Filled before the product: infinity times a gradient of 0 is NaN.
+    positive.choose(x, x.masked_fill(&positive, 0)?.mul(slope)?)
 }

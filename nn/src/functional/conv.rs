@@ -81,7 +81,11 @@ functional! { conv;
     /// # Errors
     /// Same as [`conv1d`].
     conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
-        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+        on floats integers names "keeps input names, but the channel dim has the first name of the weight" => {
+        let layout = layout(op, rank, x, weight, [1, 0])?;
+        convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
+            .map_err(|error| about(error, op, &[x, weight]))
+    }
     /// Transposed convolution over one dim: the gradient of a [`conv1d`] with the same arguments, as a
     /// function of the gradient of its output. With a stride, it makes the result larger by about that
     /// factor.
@@ -134,46 +138,10 @@ functional! { conv;
     conv_transpose3d (
         x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
         groups: usize = 1, dilation: Extents = 1
-    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
-}
-
-mod kernels {
-    use super::*;
-
-    /// The name of a function and its number of dims.
-    type Of = (&'static str, usize);
-
-    #[track_caller]
-    pub(super) fn conv(
-        (op, dims): Of,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        stride: Extents,
-        padding: Padding,
-        dilation: Extents,
-        groups: usize,
-    ) -> Result<Tensor> {
-        let layout = layout(op, dims, x, weight, [1, 0])?;
-        convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
-            .map_err(|error| about(error, op, &[x, weight]))
-    }
-
-    #[track_caller]
-    pub(super) fn conv_transpose(
-        (op, dims): Of,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        stride: Extents,
-        padding: Extents,
-        output_padding: Extents,
-        groups: usize,
-        dilation: Extents,
-    ) -> Result<Tensor> {
-        let layout = layout(op, dims, x, weight, [0, 1])?;
+    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight" => {
+        let layout = layout(op, rank, x, weight, [0, 1])?;
         let slide = Slide { stride, padding, output_padding, dilation, groups };
-        let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
+        let y = transposed_images(op, layout.apply(x)?, [x, weight], rank, bias, slide)
             .map_err(|error| about(error, op, &[x, weight]))?;
         layout.restore(y)
     }

@@ -1,9 +1,9 @@
 //! Similarities and distances of vectors.
 
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
-use namegrad_core::args::Over;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Error, ErrorKind, Name, Result, keep};
+use namegrad_core::{DType, Error, ErrorKind, Result, keep};
 use namegrad_macros::functional;
 
 functional! { distance;
@@ -25,7 +25,16 @@ functional! { distance;
     /// [`ErrorKind::Shape`] if the sizes do not broadcast, [`ErrorKind::DType`] unless floating-point, and
     /// the errors of the name rule.
     cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names "removes dimensions"
-        layer CosineSimilarity;
+        layer CosineSimilarity => {
+        x1.value().check_float(op)?;
+        x2.value().check_float(op)?;
+        let [x1, x2] = broadcast(x1, x2)?;
+        if x1.ndim() == 0 {
+            return unit(&x1, &x1.abs()?, eps)?.mul(unit(&x2, &x2.abs()?, eps)?);
+        }
+        let unit = |x: &Tensor| unit(x, &x.norm(keep(dim))?, eps);
+        unit(&x1)?.mul(unit(&x2)?)?.sum(dim)
+    }
     /// The distance `(Σ |x1 - x2 + eps|^p)^(1/p)` of vectors along `dim`. `keep("embed")` keeps the dim with
     /// size 1. The tensors broadcast.
     ///
@@ -41,7 +50,16 @@ functional! { distance;
     /// # Errors
     /// Same as [`cosine_similarity`], but integers are taken too.
     pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats integers
-        names "removes dimensions" layer PairwiseDistance;
+        names "removes dimensions" layer PairwiseDistance => {
+        for x in [x1, x2] {
+            if x.dtype() == DType::Bool {
+                let message = "not implemented for bool; it takes the integers and floats".into();
+                return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::F32)?"));
+            }
+        }
+        let [x1, x2] = broadcast(x1, x2)?;
+        x1.sub(&x2)?.add(eps)?.vector_norm_with(dim, VectorNormOptions::new().ord(p))
+    }
     /// The distances `(Σ |a - b|^p)^(1/p)` of all pairs of the vectors in a matrix, which are along `dim`, in
     /// the order 0 and 1, 0 and 2, ..., 1 and 2, .... The result is a vector whose dim is called `name` or
     /// unnamed.
@@ -60,55 +78,21 @@ functional! { distance;
     /// [`ErrorKind::Shape`] unless `x` is a matrix, [`ErrorKind::DType`] unless floating-point,
     /// [`ErrorKind::Value`] for a negative `p`.
     pdist (x; dim: Dim or -1, p: f64 = 2.0, name: NewName = None) on floats
-        names "gives a vector whose dim is called `name` or unnamed";
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: usize, eps: f64) -> Result<Tensor> {
-        for x in [x1, x2] {
-            x.value().check_float("cosine_similarity")?;
-        }
-        let [x1, x2] = broadcast(x1, x2)?;
-        if x1.ndim() == 0 {
-            return unit(&x1, &x1.abs()?, eps)?.mul(unit(&x2, &x2.abs()?, eps)?);
-        }
-        let unit = |x: &Tensor| unit(x, &x.norm(keep(dim))?, eps);
-        unit(&x1)?.mul(unit(&x2)?)?.sum(dim)
-    }
-
-    #[track_caller]
-    pub(super) fn pairwise_distance(
-        x1: &Tensor,
-        x2: &Tensor,
-        dims: Over,
-        p: f64,
-        eps: f64,
-    ) -> Result<Tensor> {
-        if let Some(x) = [x1, x2].into_iter().find(|x| x.dtype() == DType::Bool) {
-            let message = "not implemented for bool; it takes the integers and floats";
-            return Err(Error::new(ErrorKind::DType, "pairwise_distance", message)
-                .with_operands([x.shape()])
-                .with_repair("x.to(DType::F32)?"));
-        }
-        let [x1, x2] = broadcast(x1, x2)?;
-        x1.sub(&x2)?.add(eps)?.vector_norm_with(dims, VectorNormOptions::new().ord(p))
-    }
-
-    #[track_caller]
-    pub(super) fn pdist(x: &Tensor, dim: usize, p: f64, name: Option<Name>) -> Result<Tensor> {
-        const OP: &str = "pdist";
-        x.value().check_float(OP)?;
-        Error::ensure(x.ndim() == 2, ErrorKind::Shape, OP, || {
+        names "gives a vector whose dim is called `name` or unnamed" => {
+        x.value().check_float(op)?;
+        Error::ensure(x.ndim() == 2, ErrorKind::Shape, op, || {
             format!("x must be a matrix, got {} dims", x.ndim())
         })?;
-        Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("p cannot be negative, got {p}"))?;
+        Error::ensure(p >= 0.0, ErrorKind::Value, op, || format!("p cannot be negative, got {p}"))?;
         let x = x.rename(None)?.movedim(dim, 1)?;
         let n = x.sizes()[0] as i64;
-        let pairs = || (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
-        let (a, b): (Vec<i64>, Vec<i64>) = pairs().unzip();
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for first in 0..n {
+            for second in first + 1..n {
+                a.push(first);
+                b.push(second);
+            }
+        }
         let rows = |at: Vec<i64>| x.index_select(Tensor::from_slice(&at, [at.len()])?, 0);
         rows(a)?.sub(rows(b)?)?.vector_norm_with(1, VectorNormOptions::new().ord(p))?.rename([name])
     }

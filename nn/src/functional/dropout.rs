@@ -79,7 +79,7 @@ functional! { dropout;
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
     /// floating-point and would be scaled.
     dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names"
-        layer Dropout (p if probability);
+        layer Dropout (p if probability) => dropped(op, x, p, None, training, false);
     /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it
     /// are so alike that dropping one of them has no effect. Each index of the other dims has its own fate.
     ///
@@ -98,7 +98,8 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
     dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout1d (p if probability);
+        names "keeps input names" layer Dropout1d (p if probability) =>
+        dropped(op, x, p, Some(&dims), training, false);
     /// [`dropout1d`] with feature maps of two dims.
     ///
     /// # Examples
@@ -113,7 +114,8 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout2d (p if probability);
+        names "keeps input names" layer Dropout2d (p if probability) =>
+        dropped(op, x, p, Some(&dims), training, false);
     /// [`dropout1d`] with feature maps of three dims.
     ///
     /// # Examples
@@ -128,7 +130,8 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout3d (p if probability);
+        names "keeps input names" layer Dropout3d (p if probability) =>
+        dropped(op, x, p, Some(&dims), training, false);
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
     /// they are. Otherwise, which is the default as in PyTorch, returns `x`.
@@ -149,7 +152,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout`].
     alpha_dropout (x; p: f64 or 0.5, training: bool = false) names "keeps input names"
-        layer AlphaDropout (p if probability);
+        layer AlphaDropout (p if probability) => dropped(op, x, p, None, training, true);
     /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
     ///
     /// # Examples
@@ -165,50 +168,8 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout1d`].
     feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false)
-        names "keeps input names" layer FeatureAlphaDropout (p if probability);
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-        dropped("dropout", x, p, &[], training)
-    }
-
-    #[track_caller]
-    pub(super) fn dropout1d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
-        maps_dropped("dropout1d", x, p, &dims, training)
-    }
-
-    #[track_caller]
-    pub(super) fn dropout2d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
-        maps_dropped("dropout2d", x, p, &dims, training)
-    }
-
-    #[track_caller]
-    pub(super) fn dropout3d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
-        maps_dropped("dropout3d", x, p, &dims, training)
-    }
-
-    #[track_caller]
-    pub(super) fn alpha_dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-        alpha_dropped("alpha_dropout", x, p, &[], training)
-    }
-
-    #[track_caller]
-    pub(super) fn feature_alpha_dropout(
-        x: &Tensor,
-        p: f64,
-        dims: Positions,
-        training: bool,
-    ) -> Result<Tensor> {
-        check("feature_alpha_dropout", x, p, training)?;
-        if training && p > 0.0 && p < 1.0 {
-            check_maps("feature_alpha_dropout", x, &dims)?;
-        }
-        alpha_dropped("feature_alpha_dropout", x, p, &dims, training)
-    }
+        names "keeps input names" layer FeatureAlphaDropout (p if probability) =>
+        dropped(op, x, p, Some(&dims), training, true);
 }
 
 /// Checks an argument that is a probability.
@@ -231,19 +192,6 @@ fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
     Ok(())
 }
 
-/// Checks that there is more than one feature map.
-#[track_caller]
-fn check_maps(op: &'static str, x: &Tensor, dims: &[usize]) -> Result<()> {
-    let others = x.ndim() - dims.len();
-    Error::ensure(x.ndim() > 1 && others > 0, ErrorKind::Shape, op, || {
-        format!(
-            "expected a dim of channels beside the {} dims of the feature maps, got sizes {:?}",
-            dims.len(),
-            x.sizes()
-        )
-    })
-}
-
 /// A mask of `values[1]` with probability `1 - p`, else `values[0]`, the same along `dims`.
 #[track_caller]
 fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
@@ -252,32 +200,17 @@ fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) 
     NamedTensor::choice(op, shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
 }
 
+/// `x` without a share `p` of its elements, or of its feature maps over the dims `maps`. With `alpha`, what is
+/// dropped has the limit of `selu` for small numbers, and the result the mean and the variance of `x`.
 #[track_caller]
-fn dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
-    check(op, x, p, training)?;
-    if !training || p == 0.0 {
-        return Ok(x.clone());
-    }
-    if p == 1.0 {
-        return x.mul(0);
-    }
-    let kept = 1.0 / (1.0 - p);
-    x.mul(mask(op, x, p, dims, [0.0, kept])?)
-}
-
-#[track_caller]
-fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
-    check(op, x, p, training)?;
-    if training && p > 0.0 && p < 1.0 {
-        check_maps(op, x, dims)?;
-    }
-    dropped(op, x, p, dims, training)
-}
-
-/// `a (x kept + low (1 - kept)) + b`, where `low = -scale alpha` is the lower limit of `selu`, and `a` and
-/// `b` restore the mean and the variance.
-#[track_caller]
-fn alpha_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
+fn dropped(
+    op: &'static str,
+    x: &Tensor,
+    p: f64,
+    maps: Option<&[usize]>,
+    training: bool,
+    alpha: bool,
+) -> Result<Tensor> {
     use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
     check(op, x, p, training)?;
     if !training || p == 0.0 {
@@ -285,6 +218,17 @@ fn alpha_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training:
     }
     if p == 1.0 {
         return x.mul(0);
+    }
+    let dims = maps.unwrap_or(&[]);
+    if maps.is_some() && (x.ndim() < 2 || dims.len() == x.ndim()) {
+        let (count, sizes) = (dims.len(), x.sizes());
+        let message = format!(
+            "expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}"
+        );
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    if !alpha {
+        return x.mul(mask(op, x, p, dims, [0.0, 1.0 / (1.0 - p)])?);
     }
     let limit = SELU_ALPHA * SELU_SCALE;
     let a = 1.0 / ((limit * limit * p + 1.0) * (1.0 - p)).sqrt();

@@ -1,11 +1,11 @@
 //! Rows of a table by index.
 
+use crate::dims::images::{about, fail};
 use namegrad_autograd::{Op, Tensor, starting};
 use namegrad_core::args::Immediate;
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,15 @@ functional! { embedding;
         max_norm: Option<f64> = None,
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false
-    ) on integers names "the dims of the index, followed by the last dim of the weight";
+    ) on integers names "the dims of the index, followed by the last dim of the weight" => {
+        let table = Table::new(op, x, weight, padding_idx)?;
+        let (index, _) = table.indices(x)?;
+        let names = table.names(x, x.ndim())?;
+        let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
+        let rows = looked_up(&index, weight, &renormed, table.padding, scale_grad_by_freq)?;
+        let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
+        rows.reshape(sizes)?.rename(names)
+    }
     /// The weight of [`embedding`], in which the rows with an index in `x` have a `norm_type`-norm of at most
     /// `max_norm`: larger ones are scaled down to it. It has no gradient.
     ///
@@ -73,7 +81,10 @@ functional! { embedding;
     /// # Errors
     /// The errors of [`embedding`].
     embedding_renorm (x, weight; max_norm: f64 or 1.0, norm_type: f64 = 2.0)
-        on integers names "keeps the names of the weight" constant;
+        on integers names "keeps the names of the weight" constant => {
+        let (index, _) = Table::new(op, x, weight, None)?.indices(x)?;
+        Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
+    }
     /// The sums, means or maxima of bags of rows of the weight.
     ///
     /// Without `offsets`, the indices along the last dim of `x` are a bag. With `offsets`, `x` is a vector of
@@ -114,125 +125,51 @@ functional! { embedding;
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false,
         include_last_offset: bool = false
-    ) on integers names "the dims of the bags, followed by the last dim of the weight";
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn embedding(
-        x: &Tensor,
-        weight: &Tensor,
-        padding_idx: Option<isize>,
-        max_norm: Option<f64>,
-        norm_type: f64,
-        scale_grad_by_freq: bool,
-    ) -> Result<Tensor> {
-        const OP: &str = "embedding";
-        let table = Table::new(OP, x, weight, padding_idx)?;
-        let (index, _) = table.indices(x)?;
-        let names = table.names(x, x.ndim())?;
-        let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
-        let rows = looked_up(&index, weight, &renormed, table.padding, scale_grad_by_freq)?;
-        let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
-        rows.reshape(sizes)?.rename(names)
-    }
-
-    #[track_caller]
-    pub(super) fn embedding_renorm(
-        x: &Tensor,
-        weight: &Tensor,
-        max_norm: f64,
-        norm_type: f64,
-    ) -> Result<Tensor> {
-        let (index, _) = Table::new("embedding_renorm", x, weight, None)?.indices(x)?;
-        Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
-    }
-
-    #[track_caller]
-    #[allow(clippy::too_many_arguments)] // the arguments of the row
-    pub(super) fn embedding_bag(
-        x: &Tensor,
-        weight: &Tensor,
-        offsets: Option<&Tensor>,
-        per_sample_weights: Option<&Tensor>,
-        mode: BagMode,
-        padding_idx: Option<isize>,
-        max_norm: Option<f64>,
-        norm_type: f64,
-        scale_grad_by_freq: bool,
-        include_last_offset: bool,
-    ) -> Result<Tensor> {
-        let table = Table::new(OP_BAG, x, weight, padding_idx)?;
-        check_bags(x, offsets, per_sample_weights, mode, weight)?;
-        Error::ensure(
-            !scale_grad_by_freq || mode != BagMode::Max,
-            ErrorKind::Value,
-            OP_BAG,
-            || "the gradient of a maximum cannot be scaled by the frequency of an index",
-        )?;
-        let (_, indices) = table.indices(x)?;
-        let starts = match offsets {
-            Some(offsets) => starts(x, offsets, include_last_offset)?,
-            None => {
-                let items = x.sizes()[x.ndim() - 1];
-                let bags: usize = x.sizes()[..x.ndim() - 1].iter().product();
-                (0..=bags).map(|bag| bag * items).collect()
-            }
-        };
-        let bags = starts.len() - 1;
+    ) on integers names "the dims of the bags, followed by the last dim of the weight" => {
+        let table = Table::new(op, x, weight, padding_idx)?;
+        let starts = starts(op, x, offsets, include_last_offset)?;
+        if let Some(factors) = per_sample_weights {
+            check_factors(op, x, factors, mode, weight.dtype())?;
+        }
+        if scale_grad_by_freq && mode == BagMode::Max {
+            let message = "the gradient of a maximum cannot be scaled by the frequency of an index";
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
+        let (all, indices) = table.indices(x)?;
+        let (bags, columns) = (starts.len() - 1, weight.sizes()[1]);
         // The indices that are not padding, their positions and their bags.
         let (mut kept, mut places, mut bag_of) = (Vec::new(), Vec::new(), Vec::new());
-        for (bag, ends) in starts.windows(2).enumerate() {
-            for (place, index) in indices.iter().enumerate().take(ends[1]).skip(ends[0]) {
-                if Some(*index as usize) != table.padding {
-                    kept.push(*index);
+        for bag in 0..bags {
+            for place in starts[bag]..starts[bag + 1] {
+                if Some(indices[place] as usize) != table.padding {
+                    kept.push(indices[place]);
                     places.push(place as i64);
                     bag_of.push(bag as i64);
                 }
             }
         }
         let vector = |numbers: &[i64]| NamedTensor::from_slice(numbers, [numbers.len()]);
-        let all = vector(&indices)?;
         let renormed = renormed(weight.value(), &all, max_norm, norm_type)?;
         let mut rows = looked_up(&vector(&kept)?, weight, &renormed, table.padding, scale_grad_by_freq)?;
         if let Some(factors) = per_sample_weights {
             let factors = factors.rename(None)?.reshape([-1])?;
             rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0)?.unsqueeze(1)?)?;
         }
-        let columns = weight.sizes()[1];
-        let y = match mode {
-            BagMode::Max => largest(&rows, &bag_of, [bags, columns])?,
-            BagMode::Sum | BagMode::Mean => {
-                let zeros = rows.detach().new_zeros([bags, columns])?;
-                let sums = zeros.index_add(Tensor::constant(vector(&bag_of)?), &rows, 0)?;
-                if mode == BagMode::Sum {
-                    sums
-                } else {
-                    let mut counts = vec![0.0; bags];
-                    bag_of.iter().for_each(|bag| counts[*bag as usize] += 1.0);
-                    let counts: Vec<f64> = counts.into_iter().map(|count: f64| count.max(1.0)).collect();
-                    sums.div(&Tensor::from_slice(&counts, [bags, 1])?.to(weight.dtype())?)?
-                }
-            }
+        let y = if mode == BagMode::Max {
+            largest(&rows, &bag_of, [bags, columns])?
+        } else {
+            let zeros = rows.detach().new_zeros([bags, columns])?;
+            let sums = zeros.index_add(Tensor::constant(vector(&bag_of)?), &rows, 0)?;
+            if mode == BagMode::Sum { sums } else { by_frequency(&sums, &bag_of)? }
         };
-        match offsets {
-            Some(offsets) => {
-                let names = [offsets.name(0), weight.name(1)];
-                let names = Names::new(OP_BAG, names)?;
-                y.rename(names.is_named().then_some(names))
-            }
-            None => {
-                let leading = x.ndim() - 1;
-                let names = table.names(x, leading)?;
-                y.reshape([&x.sizes()[..leading], &[columns]].concat())?.rename(names)
-            }
+        if let Some(offsets) = offsets {
+            let names = Names::new(op, [offsets.name(0), weight.name(1)])?;
+            return y.rename(names.is_named().then_some(names));
         }
+        let leading = &x.sizes()[..x.ndim() - 1];
+        y.reshape([leading, &[columns]].concat())?.rename(table.names(x, leading.len())?)
     }
 }
-
-const OP_BAG: &str = "embedding_bag";
 
 /// A checked call.
 struct Table<'a> {
@@ -249,21 +186,16 @@ impl Table<'_> {
         weight: &'a Tensor,
         padding_idx: Option<isize>,
     ) -> Result<Table<'a>> {
-        let caller = Location::caller();
-        let fail = |kind, message| {
-            Error::new(kind, op, message).with_operands([x.shape(), weight.shape()]).at(caller)
-        };
-        if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
-            let message = format!("expected indices of an integer dtype, got {}", x.dtype());
-            return Err(fail(ErrorKind::DType, message).with_repair("x.to(DType::I64)?"));
-        }
+        let inputs = [x, weight];
+        check_integers(op, ("indices", "x"), x, &inputs)?;
         if weight.ndim() != 2 {
             let message = format!("expected a weight [vocab, embed], got {} dims", weight.ndim());
-            return Err(fail(ErrorKind::Shape, message));
+            return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
         if !weight.dtype().is_floating_point() {
             let message = format!("expected a weight of floats, got {}", weight.dtype());
-            return Err(fail(ErrorKind::DType, message).with_repair("weight.to(DType::F32)?"));
+            let error = fail(op, ErrorKind::DType, message, &inputs);
+            return Err(error.with_repair("weight.to(DType::F32)?"));
         }
         let rows = weight.sizes()[0] as isize;
         let padding = match padding_idx {
@@ -271,7 +203,7 @@ impl Table<'_> {
             Some(at) if (-rows..rows).contains(&at) => Some(at.rem_euclid(rows) as usize),
             Some(at) => {
                 let message = format!("padding_idx {at} is not one of the {rows} rows of the weight");
-                return Err(fail(ErrorKind::Value, message));
+                return Err(fail(op, ErrorKind::Value, message, &inputs));
             }
         };
         Ok(Table { op, weight, padding })
@@ -283,27 +215,24 @@ impl Table<'_> {
         let flat = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
         let numbers = flat.to_vec::<i64>()?;
         let rows = self.weight.sizes()[0];
-        match numbers.iter().position(|index| usize::try_from(*index).map_or(true, |index| index >= rows)) {
-            None => Ok((flat, numbers)),
-            Some(at) => {
+        for (at, index) in numbers.iter().enumerate() {
+            if *index < 0 || *index as u64 >= rows as u64 {
                 let place = place(at, x.sizes());
                 let message = format!(
-                    "index {} at position {place:?} is out of range for {rows} rows of the weight",
-                    numbers[at]
+                    "index {index} at position {place:?} is out of range for {rows} rows of the weight"
                 );
-                let operands = [x.shape(), self.weight.shape()];
-                Err(Error::new(ErrorKind::Index, self.op, message).with_operands(operands))
+                return Err(fail(self.op, ErrorKind::Index, message, &[x, self.weight]));
             }
         }
+        Ok((flat, numbers))
     }
 
     /// The names of the first `leading` dims of `x`, and the name of the columns.
     #[track_caller]
     fn names(&self, x: &Tensor, leading: usize) -> Result<Option<Names>> {
-        let names: Vec<Option<Name>> =
-            (0..leading).map(|dim| x.name(dim)).chain([self.weight.name(1)]).collect();
-        let names = Names::new(self.op, names)
-            .map_err(|error| error.with_operands([x.shape(), self.weight.shape()]))?;
+        let mut names: Vec<Option<Name>> = (0..leading).map(|dim| x.name(dim)).collect();
+        names.push(self.weight.name(1));
+        let names = Names::new(self.op, names).map_err(|error| about(error, self.op, &[x, self.weight]))?;
         Ok(names.is_named().then_some(names))
     }
 }
@@ -369,10 +298,7 @@ fn of_weight(
     let wide = g.rename(None)?.to(g.dtype().compute())?;
     let mut sums = wide.detach().new_zeros(sizes)?.index_add(index, &wide, 0)?;
     if scale_grad_by_freq {
-        let mut counts = vec![0.0; sizes[0]];
-        index.to_vec::<i64>()?.iter().for_each(|index| counts[*index as usize] += 1.0);
-        let counts: Vec<f64> = counts.into_iter().map(|count: f64| count.max(1.0)).collect();
-        sums = sums.div(&Tensor::from_slice(&counts, [sizes[0], 1])?.to(wide.dtype())?)?;
+        sums = by_frequency(&sums, &index.to_vec::<i64>()?)?;
     }
     if let Some(padding) = padding {
         sums = sums.index_fill(&Tensor::from_slice(&[padding as i64], [1])?, 0.0, 0)?;
@@ -380,91 +306,100 @@ fn of_weight(
     sums.to(g.dtype())
 }
 
-/// Checks the tensors of [`embedding_bag`].
+/// The rows of `sums` divided by the number of times that each occurs in `of`.
 #[track_caller]
-fn check_bags(
-    x: &Tensor,
-    offsets: Option<&Tensor>,
-    per_sample_weights: Option<&Tensor>,
-    mode: BagMode,
-    weight: &Tensor,
-) -> Result<()> {
-    let caller = Location::caller();
-    let fail =
-        |kind, message: String| Error::new(kind, OP_BAG, message).with_operands([x.shape()]).at(caller);
-    match offsets {
-        Some(_) if x.ndim() != 1 => {
-            let message = format!("with offsets, the input must be a vector, got {} dims", x.ndim());
-            return Err(fail(ErrorKind::Value, message));
-        }
-        None if x.ndim() < 2 => {
-            let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
-            return Err(fail(ErrorKind::Value, message.into())
-                .with_repair("EmbeddingBagOptions::new().offsets(&Tensor::new([0])?)"));
-        }
-        _ => {}
+fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
+    let mut counts = vec![0.0_f64; sums.sizes()[0]];
+    for row in of {
+        counts[*row as usize] += 1.0;
     }
-    let Some(factors) = per_sample_weights else { return Ok(()) };
-    if mode != BagMode::Sum {
-        let message = "per_sample_weights are factors in a sum";
-        return Err(fail(ErrorKind::Unsupported, message.into())
-            .with_repair("EmbeddingBagOptions::new().mode(F::BagMode::Sum)"));
+    for count in &mut counts {
+        *count = count.max(1.0);
     }
-    if factors.sizes() != x.sizes() {
-        let message =
-            format!("expected per_sample_weights of sizes {:?}, got {:?}", x.sizes(), factors.sizes());
-        return Err(fail(ErrorKind::Shape, message));
-    }
-    if factors.dtype() != weight.dtype() {
-        let message =
-            format!("per_sample_weights are {}, and the weight is {}", factors.dtype(), weight.dtype());
-        let repair = format!("per_sample_weights.to(DType::{:?})?", weight.dtype());
-        return Err(fail(ErrorKind::DType, message).with_repair(repair));
-    }
-    Ok(())
+    sums.div(&Tensor::from_slice(&counts, [counts.len(), 1])?.to(sums.dtype())?)
 }
 
-/// The positions at which bags start, and the end of the last.
+/// Checks that a tensor, described as `what` and called `name`, has integers.
 #[track_caller]
-fn starts(x: &Tensor, offsets: &Tensor, include_last_offset: bool) -> Result<Vec<usize>> {
-    let caller = Location::caller();
-    let fail = |kind, message: String| {
-        Error::new(kind, OP_BAG, message).with_operands([x.shape(), offsets.shape()]).at(caller)
-    };
-    if offsets.dtype().is_floating_point() || offsets.dtype() == DType::Bool {
-        let message = format!("expected offsets of an integer dtype, got {}", offsets.dtype());
-        return Err(fail(ErrorKind::DType, message).with_repair("offsets.to(DType::I64)?"));
+fn check_integers(
+    op: &'static str,
+    (what, name): (&str, &str),
+    x: &Tensor,
+    inputs: &[&Tensor],
+) -> Result<()> {
+    if !x.dtype().is_floating_point() && x.dtype() != DType::Bool {
+        return Ok(());
     }
+    let message = format!("expected {what} of an integer dtype, got {}", x.dtype());
+    Err(fail(op, ErrorKind::DType, message, inputs).with_repair(format!("{name}.to(DType::I64)?")))
+}
+
+/// Checks the factors of the indices.
+#[track_caller]
+fn check_factors(op: &'static str, x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> Result<()> {
+    let (kind, message, repair) = if mode != BagMode::Sum {
+        let message = "per_sample_weights are factors in a sum".into();
+        (ErrorKind::Unsupported, message, "EmbeddingBagOptions::new().mode(F::BagMode::Sum)".into())
+    } else if factors.sizes() != x.sizes() {
+        let (own, wanted) = (factors.sizes(), x.sizes());
+        let message = format!("expected per_sample_weights of sizes {wanted:?}, got {own:?}");
+        return Err(fail(op, ErrorKind::Shape, message, &[x]));
+    } else if factors.dtype() != dtype {
+        let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
+        (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
+    } else {
+        return Ok(());
+    };
+    Err(fail(op, kind, message, &[x]).with_repair(repair))
+}
+
+/// The position of the first index of each bag, and the number of indices.
+#[track_caller]
+fn starts(
+    op: &'static str,
+    x: &Tensor,
+    offsets: Option<&Tensor>,
+    include_last_offset: bool,
+) -> Result<Vec<usize>> {
+    let Some(offsets) = offsets else {
+        let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
+            let message =
+                "without offsets, the input needs at least 2 dims, the last of which is a bag".into();
+            let error = fail(op, ErrorKind::Value, message, &[x]);
+            return Err(error.with_repair("EmbeddingBagOptions::new().offsets(&Tensor::new([0])?)"));
+        };
+        return Ok((0..=bags.iter().product()).map(|bag: usize| bag * items).collect());
+    };
+    let (inputs, count) = ([x, offsets], x.numel());
+    if x.ndim() != 1 {
+        let message = format!("with offsets, the input must be a vector, got {} dims", x.ndim());
+        return Err(fail(op, ErrorKind::Value, message, &[x]));
+    }
+    check_integers(op, ("offsets", "offsets"), offsets, &inputs)?;
     if offsets.ndim() != 1 {
         let message = format!("offsets must be a vector, got {} dims", offsets.ndim());
-        return Err(fail(ErrorKind::Value, message));
+        return Err(fail(op, ErrorKind::Value, message, &inputs));
     }
-    let mut starts = offsets.to(DType::I64)?.to_vec::<i64>()?;
-    if include_last_offset && starts.is_empty() {
-        let message = "include_last_offset needs at least one offset, the end of the last bag";
-        return Err(fail(ErrorKind::Value, message.into()));
-    }
+    let given = offsets.to(DType::I64)?.to_vec::<i64>()?;
+    let mut starts = given.clone();
     if !include_last_offset {
-        starts.push(x.numel() as i64);
+        starts.push(count as i64);
     }
-    if include_last_offset && starts.last() != Some(&(x.numel() as i64)) {
-        let message = format!(
-            "with include_last_offset, the last offset must be the number of indices, {}, got {:?}",
-            x.numel(),
-            starts.last()
-        );
-        return Err(fail(ErrorKind::Value, message));
-    }
-    let decreasing = starts.windows(2).any(|ends| ends[1] < ends[0]);
-    if starts[0] != 0 && starts.len() > 1 || decreasing || starts.iter().any(|at| *at > x.numel() as i64) {
-        let message = format!(
-            "offsets must start at 0, not decrease and not be beyond the {} indices, got {:?}",
-            x.numel(),
-            offsets.to_vec::<i64>()?
-        );
-        return Err(fail(ErrorKind::Value, message));
-    }
-    Ok(starts.into_iter().map(|at| at as usize).collect())
+    let message = match (starts.first(), starts.last()) {
+        (Some(first), Some(last)) if *last == count as i64 => {
+            if (*first == 0 || starts.len() == 1) && starts.is_sorted() {
+                return Ok(starts.into_iter().map(|at| at as usize).collect());
+            }
+            format!(
+                "offsets must start at 0, not decrease and not be beyond the {count} indices, got {given:?}"
+            )
+        }
+        (_, None) => "include_last_offset needs at least one offset, the end of the last bag".into(),
+        (_, last) => format!(
+            "with include_last_offset, the last offset must be the number of indices, {count}, got {last:?}"
+        ),
+    };
+    Err(fail(op, ErrorKind::Value, message, &inputs))
 }
 
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.

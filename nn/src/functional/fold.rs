@@ -1,11 +1,11 @@
 //! Images as matrices of their windows, and back.
 
+use super::image::with_constant;
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Extents;
 use namegrad_core::{DType, ErrorKind, Result};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 functional! { fold;
     /// The windows of images, each as a column; the arguments are in PyTorch's order:
@@ -28,7 +28,23 @@ functional! { fold;
     /// # Errors
     /// [`ErrorKind::Shape`] if no window fits, [`ErrorKind::Value`] for a size, stride or dilation of 0.
     unfold (x; kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0, stride: Extents or 1)
-        names "keeps the name of the batch";
+        names "keeps the name of the batch" => {
+        let (batch, channels, image) = match *x.sizes() {
+            [n, c, h, w] => (Some(n), c, [h, w]),
+            [c, h, w] => (None, c, [h, w]),
+            _ => {
+                let message = format!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
+                return Err(fail(op, ErrorKind::Shape, message, &[x]));
+            }
+        };
+        let grid = Grid::new(op, x, image, [kernel_size, dilation, padding, stride])?;
+        let planes = batch.unwrap_or(1) * channels;
+        let [height, width] = grid.padded;
+        let padded = grid.pad(x.rename(None)?.reshape([planes, image[0], image[1]])?)?;
+        let columns = padded.reshape([planes, height * width])?.index_select(grid.places()?, 1)?;
+        let sizes = [batch.as_slice(), &[channels * grid.taps(), grid.windows()]].concat();
+        named(columns.reshape(sizes)?, x, batch)
+    }
     /// The images whose windows have these columns; where windows overlap, their sum. The opposite of
     /// [`unfold`] if they do not.
     ///
@@ -49,64 +65,24 @@ functional! { fold;
     fold (
         x; output_size: Extents, kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0,
         stride: Extents or 1
-    ) on floats integers names "keeps the name of the batch";
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn unfold(
-        x: &Tensor,
-        kernel_size: Extents,
-        dilation: Extents,
-        padding: Extents,
-        stride: Extents,
-    ) -> Result<Tensor> {
-        let (batch, channels, image) = match *x.sizes() {
-            [n, c, h, w] => (Some(n), c, [h, w]),
-            [c, h, w] => (None, c, [h, w]),
-            _ => {
-                let message = format!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
-                return Err(fail("unfold", ErrorKind::Shape, message, &[x]));
-            }
-        };
-        let grid = Grid::new("unfold", x, image, [kernel_size, dilation, padding, stride])?;
-        let planes = batch.unwrap_or(1) * channels;
-        let [height, width] = grid.padded;
-        let x_padded = grid.pad(&x.rename(None)?.reshape([planes, image[0], image[1]])?)?;
-        let columns = x_padded.reshape([planes, height * width])?.index_select(grid.places()?, 1)?;
-        let sizes = [channels * grid.taps(), grid.windows()];
-        let y = columns.reshape(batch.into_iter().chain(sizes).collect::<Vec<usize>>())?;
-        named(y, x, batch)
-    }
-
-    #[track_caller]
-    pub(super) fn fold(
-        x: &Tensor,
-        output_size: Extents,
-        kernel_size: Extents,
-        dilation: Extents,
-        padding: Extents,
-        stride: Extents,
-    ) -> Result<Tensor> {
+    ) on floats integers names "keeps the name of the batch" => {
         if x.dtype() == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(fail("fold", ErrorKind::DType, message, &[x]).with_repair("x.to(DType::U8)?"));
+            return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::U8)?"));
         }
         let image =
-            output_size.over("fold", "output_size", 2).map_err(|error| error.with_operands([x.shape()]))?;
+            output_size.over(op, "output_size", 2)?;
         let [height, width] = image[..] else {
             let message = "`output_size` must be two numbers, got none".to_string();
-            return Err(fail("fold", ErrorKind::Value, message, &[x]));
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
         };
-        let grid = Grid::new("fold", x, [height, width], [kernel_size, dilation, padding, stride])?;
+        let grid = Grid::new(op, x, [height, width], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
             _ => {
                 let message = format!("expected columns [N, elements, windows], got {} dims", x.ndim());
-                return Err(fail("fold", ErrorKind::Shape, message, &[x]));
+                return Err(fail(op, ErrorKind::Shape, message, &[x]));
             }
         };
         if windows != grid.windows() || !rows.is_multiple_of(grid.taps()) {
@@ -115,7 +91,7 @@ mod kernels {
                 grid.windows(),
                 grid.taps()
             );
-            return Err(fail("fold", ErrorKind::Shape, message, &[x]));
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
         }
         let channels = rows / grid.taps();
         let planes = batch.unwrap_or(1) * channels;
@@ -124,22 +100,18 @@ mod kernels {
         let sums =
             zeros.index_add(grid.places()?, columns, 1)?.reshape([planes, grid.padded[0], grid.padded[1]])?;
         let sums = sums.narrow(1, grid.padding[0], height)?.narrow(2, grid.padding[1], width)?;
-        let sizes: Vec<usize> = batch.into_iter().chain([channels, height, width]).collect();
+        let sizes = [batch.as_slice(), &[channels, height, width]].concat();
         named(sums.reshape(sizes)?, x, batch)
     }
+}
 
-    /// `y` with the name of the batch dim of `x`, if there is one.
-    #[track_caller]
-    fn named(y: Tensor, x: &Tensor, batch: Option<usize>) -> Result<Tensor> {
-        match x.name(0).filter(|_| batch.is_some()) {
-            Some(name) => {
-                let mut names = vec![None; y.ndim()];
-                names[0] = Some(name.as_str());
-                y.rename(names)
-            }
-            None => Ok(y),
-        }
-    }
+/// `y` with the name of the batch dim of `x`, if there is one.
+#[track_caller]
+fn named(y: Tensor, x: &Tensor, batch: Option<usize>) -> Result<Tensor> {
+    let Some(name) = x.name(0).filter(|_| batch.is_some()) else { return Ok(y) };
+    let mut names = vec![None; y.ndim()];
+    names[0] = Some(name);
+    y.rename(names)
 }
 
 /// The positions of windows on an image.
@@ -157,16 +129,15 @@ struct Grid {
 impl Grid {
     #[track_caller]
     fn new(op: &'static str, x: &Tensor, image: [usize; 2], extents: [Extents; 4]) -> Result<Grid> {
-        let caller = Location::caller();
         let names = ["kernel_size", "dilation", "padding", "stride"];
         let mut all = [[0; 2]; 4];
-        for ((to, name), extents) in all.iter_mut().zip(names).zip(extents) {
-            let numbers = extents.over(op, name, 2).map_err(|error| error.with_operands([x.shape()]))?;
+        for (at, name) in names.into_iter().enumerate() {
+            let numbers = extents[at].over(op, name, 2)?;
             if numbers.len() != 2 || name != "padding" && numbers.contains(&0) {
                 let message = format!("`{name}` must be at least 1, got {numbers:?}");
                 return Err(fail(op, ErrorKind::Value, message, &[x]));
             }
-            to.copy_from_slice(&numbers);
+            all[at].copy_from_slice(&numbers);
         }
         let [kernel, dilation, padding, stride] = all;
         let (mut padded, mut count) = ([0; 2], [0; 2]);
@@ -178,7 +149,7 @@ impl Grid {
                     "a window over {span} elements does not fit into a size of {} and padding {}",
                     image[dim], padding[dim]
                 );
-                return Err(fail(op, ErrorKind::Shape, message, &[x]).at(caller));
+                return Err(fail(op, ErrorKind::Shape, message, &[x]));
             };
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }
@@ -201,11 +172,12 @@ impl Grid {
     #[track_caller]
     fn places(&self) -> Result<Tensor> {
         let mut places = Vec::with_capacity(self.taps() * self.windows());
-        for (i, j) in (0..self.kernel[0]).flat_map(|i| (0..self.kernel[1]).map(move |j| (i, j))) {
-            for h in 0..self.count[0] {
+        for tap in 0..self.taps() {
+            let (i, j) = (tap / self.kernel[1], tap % self.kernel[1]);
+            for window in 0..self.windows() {
+                let (h, w) = (window / self.count[1], window % self.count[1]);
                 let row = h * self.stride[0] + i * self.dilation[0];
-                let start = row * self.padded[1] + j * self.dilation[1];
-                places.extend((0..self.count[1]).map(|w| (start + w * self.stride[1]) as i64));
+                places.push((row * self.padded[1] + j * self.dilation[1] + w * self.stride[1]) as i64);
             }
         }
         let count = places.len();
@@ -214,14 +186,8 @@ impl Grid {
 
     /// Images `[planes, H, W]` with zeros around them.
     #[track_caller]
-    fn pad(&self, x: &Tensor) -> Result<Tensor> {
-        let mut x = x.clone();
-        for (dim, padding) in self.padding.into_iter().enumerate().filter(|(_, padding)| *padding > 0) {
-            let mut sizes = x.sizes().to_vec();
-            sizes[dim + 1] = padding;
-            let zeros = x.new_zeros(sizes)?;
-            x = Tensor::cat([&zeros, &x, &zeros], dim + 1)?;
-        }
-        Ok(x)
+    fn pad(&self, x: Tensor) -> Result<Tensor> {
+        let around = |dim: usize| [self.padding[dim] as isize; 2];
+        with_constant("unfold", &x, &[(1, around(0)), (2, around(1))], 0.into())
     }
 }

@@ -5,22 +5,16 @@ mod grid;
 mod padding;
 mod resize;
 
-pub(crate) use padding::repeated;
+pub(crate) use padding::{repeated, with_constant};
 
 use super::pool::SlidingDims;
 use crate::dims::images::{about, fail};
 use grid::{Places, positions};
-use namegrad_autograd::Tensor;
-use namegrad_core::args::Immediate;
-use namegrad_core::args::{
-    Factors, Interpolation, OfDims, OpenShape, Outside, Pads, Positions, Sampling, SizesByDim,
-};
+use namegrad_core::ErrorKind;
+use namegrad_core::args::{Factors, Immediate, Interpolation, Outside, Pads, Sampling, SizesByDim};
 use namegrad_core::names::{Name, Names};
-use namegrad_core::{ErrorKind, Result, Scalar};
 use namegrad_macros::functional;
-use padding::with_constant;
 use resize::{Interpolate, resized};
-use std::panic::Location;
 
 /// The values that [`pad`] puts around a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,7 +114,16 @@ functional! { image;
         layer ZeroPad (mode = PadMode::Constant, value = 0)
         layer ReflectionPad (mode = PadMode::Reflect, value = 0)
         layer ReplicationPad (mode = PadMode::Replicate, value = 0)
-        layer CircularPad (mode = PadMode::Circular, value = 0);
+        layer CircularPad (mode = PadMode::Circular, value = 0) => {
+        if mode == PadMode::Constant {
+            return with_constant(op, x, &pad, value);
+        }
+        if value.to_f64() != 0.0 {
+            let message = format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase();
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
+        }
+        repeated(op, x, &pad, mode)
+    }
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
     ///
     /// Pairs such as `[("H", 8), ("W", 6)]` say which dims are resized. A number for all dims or a list
@@ -155,7 +158,10 @@ functional! { image;
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
         recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names" layer Upsample;
+    ) on floats integers names "keeps input names" layer Upsample => {
+        let how = Interpolate { mode, align_corners, recompute_scale_factor, antialias };
+        resized(op, x, &size, &scale_factor, how, dims)
+    }
     /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
     /// first coordinate is that of the last dim.
     ///
@@ -186,7 +192,18 @@ functional! { image;
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats names "keeps input names";
+    ) on floats names "keeps input names" => {
+        let mode = match mode {
+            SampleMode::Bilinear => Interpolation::Linear,
+            SampleMode::Nearest => Interpolation::NearestExact,
+            SampleMode::Bicubic => Interpolation::Cubic,
+        };
+        let sampling = Sampling::new(mode).outside(padding_mode).align_corners(align_corners);
+        let places = Places::find(op, x, grid, dims)?;
+        let [images, positions] = places.apply(x, grid)?;
+        let y = images.sample_at(&positions, sampling).map_err(|error| about(error, op, &[x, grid]))?;
+        places.restore(y, x, grid)
+    }
     /// The positions of [`grid_sample`] for affine maps of images of `size`: for each element of the result,
     /// the place `theta · (x, y, 1)` in the input.
     ///
@@ -210,7 +227,35 @@ functional! { image;
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a size of 0,
     /// [`ErrorKind::DType`] unless `theta` is floating-point.
     affine_grid (theta; size: Shape, align_corners: bool = false) on floats
-        names "gives the names of `size` without the second, and an unnamed dim";
+        names "gives the names of `size` without the second, and an unnamed dim" => {
+        theta.value().check_float(op)?;
+        let sizes: Vec<usize> = size.iter().map(|dim| dim.size.unwrap_or(0)).collect();
+        let dims = sizes.len().saturating_sub(2);
+        let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
+        if sizes.len() >= 3 && sizes.contains(&0) {
+            let message = "the sizes of the images must be at least 1".into();
+            return Err(fail(op, ErrorKind::Value, message, &[theta]));
+        }
+        if !(2..=3).contains(&dims) {
+            let message = format!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}");
+            return Err(fail(op, ErrorKind::Shape, message, &[theta]));
+        }
+        if *theta.sizes() != wanted {
+            let (count, own) = (sizes[0], theta.sizes());
+            let message = format!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
+            return Err(fail(op, ErrorKind::Shape, message, &[theta]));
+        }
+        let grid = positions(&sizes[2..], align_corners, theta.dtype())?
+            .matmul(&theta.rename(None)?.contiguous()?.transpose(1, 2)?)
+            .map_err(|error| about(error, op, &[theta]))?;
+        let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
+        let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();
+        names.remove(1);
+        names[0] = names[0].or(theta.name(0));
+        names.push(None);
+        let (grid, names) = (grid.reshape(shape)?, Names::new(op, names)?);
+        if names.is_named() { grid.rename(Some(names)) } else { Ok(grid) }
+    }
 }
 
 impl InterpolateMode {
@@ -222,102 +267,5 @@ impl InterpolateMode {
             InterpolateMode::Trilinear => Some(3),
             InterpolateMode::Nearest | InterpolateMode::NearestExact | InterpolateMode::Area => None,
         }
-    }
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn pad(
-        x: &Tensor,
-        pad: Vec<(usize, [isize; 2])>,
-        mode: PadMode,
-        value: Scalar,
-    ) -> Result<Tensor> {
-        const OP: &str = "pad";
-        if mode == PadMode::Constant {
-            return with_constant(OP, x, &pad, value);
-        }
-        if value.to_f64() != 0.0 {
-            let message = format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase();
-            return Err(fail(OP, ErrorKind::Value, message, &[x]));
-        }
-        repeated(OP, x, &pad, mode)
-    }
-
-    #[track_caller]
-    pub(super) fn interpolate(
-        x: &Tensor,
-        size: OfDims<isize>,
-        scale_factor: OfDims<f64>,
-        mode: InterpolateMode,
-        align_corners: Option<bool>,
-        recompute_scale_factor: Option<bool>,
-        antialias: bool,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let how = Interpolate { mode, align_corners, recompute_scale_factor, antialias };
-        resized("interpolate", x, &size, &scale_factor, how, dims)
-    }
-
-    #[track_caller]
-    pub(super) fn grid_sample(
-        x: &Tensor,
-        grid: &Tensor,
-        mode: SampleMode,
-        padding_mode: Outside,
-        align_corners: bool,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        const OP: &str = "grid_sample";
-        let mode = match mode {
-            SampleMode::Bilinear => Interpolation::Linear,
-            SampleMode::Nearest => Interpolation::NearestExact,
-            SampleMode::Bicubic => Interpolation::Cubic,
-        };
-        let sampling = Sampling::new(mode).outside(padding_mode).align_corners(align_corners);
-        let places = Places::find(OP, x, grid, dims)?;
-        let [images, positions] = places.apply(x, grid)?;
-        let y = images.sample_at(&positions, sampling).map_err(|error| about(error, OP, &[x, grid]))?;
-        places.restore(y, x, grid)
-    }
-
-    #[track_caller]
-    pub(super) fn affine_grid(theta: &Tensor, size: OpenShape, align_corners: bool) -> Result<Tensor> {
-        const OP: &str = "affine_grid";
-        let caller = Location::caller();
-        let fail = |kind, message: String| fail(OP, kind, message, &[theta]).at(caller);
-        theta.value().check_float(OP)?;
-        let sizes: Option<Vec<usize>> = size.iter().map(|dim| dim.size).collect();
-        let sizes = sizes.filter(|sizes| sizes.len() < 3 || !sizes.contains(&0));
-        let Some(sizes) = sizes else {
-            return Err(fail(ErrorKind::Value, "the sizes of the images must be at least 1".into()));
-        };
-        let dims = sizes.len().saturating_sub(2);
-        if !(2..=3).contains(&dims) {
-            let message = format!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}");
-            return Err(fail(ErrorKind::Shape, message));
-        }
-        if *theta.sizes() != [sizes[0], dims, dims + 1] {
-            let message = format!(
-                "maps of {} images with {dims} dims have sizes [{}, {dims}, {}], got {:?}",
-                sizes[0],
-                sizes[0],
-                dims + 1,
-                theta.sizes()
-            );
-            return Err(fail(ErrorKind::Shape, message));
-        }
-        let grid = positions(&sizes[2..], align_corners, theta.dtype())?
-            .matmul(&theta.rename(None)?.contiguous()?.transpose(1, 2)?)
-            .map_err(|error| about(error, OP, &[theta]))?;
-        let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
-        let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();
-        names.remove(1);
-        names[0] = names[0].or(theta.name(0));
-        names.push(None);
-        let (grid, names) = (grid.reshape(shape)?, Names::new(OP, names)?);
-        if names.is_named() { grid.rename(Some(names)) } else { Ok(grid) }
     }
 }

@@ -17,40 +17,51 @@ mod norm;
 pub(crate) mod pool;
 mod shuffle;
 
-/// The tables; each is a file, some in the folder `loss`. Everything public in them is public here, so a
-/// function needs only its row. `tables! { loss }` becomes
-///
-/// ```ignore
-/// pub use loss::*;
-/// pub mod options { pub use super::loss::options::*; }
-/// pub(crate) mod layers { pub use super::loss::layers::*; }
-/// pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[loss::OPS];
-/// ```
-macro_rules! tables {
-    ($($($table:ident)::+)*) => {
-        $(pub use $($table::)+*;)*
+// Each table is a file, some in the folder `loss`. A new one is added to the four lists below.
+pub use self::loss::{ClassDim, Reduction};
+pub use self::{
+    activation::*, attention::*, conv::*, distance::*, dropout::*, embedding::*, fold::*, image::*,
+    linear::*, loss::classes::*, loss::ctc::*, loss::margin::*, loss::probability::*, loss::regression::*,
+    loss::similarity::*, norm::*, pool::*, shuffle::*,
+};
 
-        /// The options of functions.
-        #[allow(unused_imports, unreachable_pub)] // not every table has functions with options
-        pub mod options {
-            $(pub use super::$($table::)+options::*;)*
-        }
-
-        /// The layers of functions.
-        #[allow(unused_imports, unreachable_pub)] // not every table has functions with layers
-        pub(crate) mod layers {
-            $(pub use super::$($table::)+layers::*;)*
-            pub use super::activation::{along_layers::*, unary_layers::*};
-        }
-
-        /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
-        pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($($table::)+OPS),*];
+/// The options of functions.
+pub mod options {
+    pub use super::{
+        activation::options::*, conv::options::*, distance::options::*, dropout::options::*,
+        embedding::options::*, image::options::*, linear::options::*, loss::classes::options::*,
+        loss::ctc::options::*, loss::margin::options::*, loss::probability::options::*,
+        loss::regression::options::*, loss::similarity::options::*, norm::options::*, pool::options::*,
     };
 }
-pub use attention::*;
-pub use loss::{ClassDim, Reduction};
-tables! {
-    activation conv distance dropout embedding fold image linear
-    loss::classes loss::ctc loss::margin loss::probability loss::regression loss::similarity
-    norm pool shuffle
+
+/// The layers of functions.
+pub(crate) mod layers {
+    pub use super::activation::{along_layers::*, layers::*, unary_layers::*};
+    pub use super::loss::{
+        classes::layers::*, ctc::layers::*, margin::layers::*, probability::layers::*, regression::layers::*,
+        similarity::layers::*,
+    };
+    pub use super::{distance::layers::*, dropout::layers::*, image::layers::*, shuffle::layers::*};
 }
+
+/// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
+pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[
+    activation::OPS,
+    conv::OPS,
+    distance::OPS,
+    dropout::OPS,
+    embedding::OPS,
+    fold::OPS,
+    image::OPS,
+    linear::OPS,
+    loss::classes::OPS,
+    loss::ctc::OPS,
+    loss::margin::OPS,
+    loss::probability::OPS,
+    loss::regression::OPS,
+    loss::similarity::OPS,
+    norm::OPS,
+    pool::OPS,
+    shuffle::OPS,
+];

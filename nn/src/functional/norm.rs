@@ -1,12 +1,12 @@
 //! Normalizations.
 
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::options::{StandardizeOptions, VectorNormOptions};
 use namegrad_core::{Dims, Error, ErrorKind, Result, keep};
 use namegrad_macros::{functional, functions};
 use std::borrow::Cow;
-use std::panic::Location;
 
 functions! {
     norm: layer_norm, rms_norm;
@@ -52,7 +52,14 @@ functional! { norm;
     batch_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
-    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
+    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`" => {
+        let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
+        Error::ensure(eps > 0.0 || eps == 0.0 && !training, ErrorKind::Value, op, || {
+            format!("eps must be positive in training and never negative, got {eps}")
+        })?;
+        let norm = Norm { op, weight, bias, eps, dim, over };
+        norm.with_running(x, [running_mean, running_var], training, momentum)
+    }
     /// `(x - mean) / √(var + eps) weight + bias` for each channel along `dim` of each instance, with the mean
     /// and the variance over `dims`. If `dims` are all dims, `..`, they are all but `dim` and the dim of
     /// the batch, which is the first.
@@ -78,7 +85,10 @@ functional! { norm;
     instance_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, dims: Dims or .., use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5
-    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
+    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`" => {
+        let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
+        norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
+    }
     /// `(x - mean) / √(var + eps) weight + bias`, where the channels along `dim` are split into `num_groups`
     /// groups, and the mean and the variance are over a group and `dims`. If `dims` are all dims,
     /// `..`, they are all but the dim of the batch, which is the first.
@@ -98,7 +108,26 @@ functional! { norm;
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit or the groups do not divide the channels.
     group_norm (x, weight?, bias?; num_groups: usize, dim: Dim or 1, dims: Dims or .., eps: f64 = 1e-5)
-        on floats names "keeps input names";
+        on floats names "keeps input names" => {
+        x.value().check_float(op)?;
+        let channels = x.sizes().get(dim).copied().unwrap_or(0);
+        if num_groups == 0 || !channels.is_multiple_of(num_groups) {
+            let message = format!(
+                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
+        if x.numel() > 0 && x.numel() == num_groups {
+            let message = "expected more than one value per group: the result would not depend on the input";
+            return Err(fail(op, ErrorKind::Shape, message.into(), &[x]));
+        }
+        if channels == 0 || norm.over.iter().any(|dim| x.sizes()[*dim] == 0) {
+            let message = "expected at least one channel with at least one value".into();
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        Ok(norm.standardized(x, num_groups)?.0)
+    }
     /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along
     /// `dim`.
     ///
@@ -118,113 +147,16 @@ functional! { norm;
     /// # Errors
     /// [`ErrorKind::Value`] for a `size` of 0.
     local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
-        on floats integers names "keeps input names";
-    /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([[3.0, 4.0], [0.0, 0.0]])?.refine_names(["N", "embed"])?;
-    /// let y = F::normalize(&x, "embed")?;
-    /// assert!(y.allclose(&Tensor::new([[0.6, 0.8], [0.0, 0.0]])?)?);
-    /// # Ok::<(), Error>(())
-    /// ```
-    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats names "keeps input names";
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    #[allow(clippy::too_many_arguments)] // the arguments of the row
-    pub(super) fn batch_norm(
-        x: &Tensor,
-        running_mean: Option<&Tensor>,
-        running_var: Option<&Tensor>,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        dim: usize,
-        training: bool,
-        momentum: f64,
-        eps: f64,
-    ) -> Result<(Tensor, Tensor, Tensor)> {
-        let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
-        Error::ensure(eps > 0.0 || eps == 0.0 && !training, ErrorKind::Value, "batch_norm", || {
-            format!("eps must be positive in training and never negative, got {eps}")
-        })?;
-        let norm = Norm { op: "batch_norm", weight, bias, eps, dim, over };
-        norm.with_running(x, [running_mean, running_var], training, momentum)
-    }
-
-    #[track_caller]
-    #[allow(clippy::too_many_arguments)] // the arguments of the row
-    pub(super) fn instance_norm(
-        x: &Tensor,
-        running_mean: Option<&Tensor>,
-        running_var: Option<&Tensor>,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        dim: usize,
-        dims: Positions,
-        use_input_stats: bool,
-        momentum: f64,
-        eps: f64,
-    ) -> Result<(Tensor, Tensor, Tensor)> {
-        let norm = Norm { op: "instance_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
-        norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
-    }
-
-    #[track_caller]
-    pub(super) fn group_norm(
-        x: &Tensor,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        num_groups: usize,
-        dim: usize,
-        dims: Positions,
-        eps: f64,
-    ) -> Result<Tensor> {
-        x.value().check_float("group_norm")?;
-        let channels = x.sizes().get(dim).copied().unwrap_or(0);
-        if num_groups == 0 || !channels.is_multiple_of(num_groups) {
-            let message = format!(
-                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
-            );
-            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
-        }
-        let norm = Norm { op: "group_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
-        let each = norm.over.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
-        if x.numel() > 0 && x.numel() == num_groups {
-            let message = "expected more than one value per group: the result would not depend on the input";
-            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
-        }
-        if channels == 0 || each == 0 {
-            let message = "expected at least one channel with at least one value";
-            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
-        }
-        Ok(norm.standardized(x, num_groups)?.0)
-    }
-
-    #[track_caller]
-    pub(super) fn local_response_norm(
-        x: &Tensor,
-        size: usize,
-        dim: usize,
-        alpha: f64,
-        beta: f64,
-        k: f64,
-    ) -> Result<Tensor> {
-        const OP: &str = "local_response_norm";
+        on floats integers names "keeps input names" => {
         if x.dtype() == namegrad_core::DType::Bool {
-            x.value().check_float(OP)?; // for its error
+            x.value().check_float(op)?; // for its error
         }
         if size == 0 {
-            let message = "size, the number of channels around each channel, must be at least 1";
-            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
+            let message = "size, the number of channels around each channel, must be at least 1".into();
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
         }
         if x.ndim() == 0 {
-            let message = "expected a dim of channels, but the input is one number";
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
+            return Err(fail(op, ErrorKind::Shape, NO_CHANNELS.into(), &[x]));
         }
         if x.numel() == 0 {
             return Ok(x.clone());
@@ -244,14 +176,24 @@ mod kernels {
         let divisor = around.mul(alpha)?.add(k)?.pow(beta)?;
         plain.div(&divisor)?.rename(x.names().is_named().then(|| x.names().clone()))
     }
-
-    #[track_caller]
-    pub(super) fn normalize(x: &Tensor, dim: Positions, p: f64, eps: f64) -> Result<Tensor> {
-        x.value().check_float("normalize")?;
+    /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[3.0, 4.0], [0.0, 0.0]])?.refine_names(["N", "embed"])?;
+    /// let y = F::normalize(&x, "embed")?;
+    /// assert!(y.allclose(&Tensor::new([[0.6, 0.8], [0.0, 0.0]])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats names "keeps input names" => {
+        x.value().check_float(op)?;
         let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
         x.div(&norm.clamp_min(eps)?)
     }
 }
+
+const NO_CHANNELS: &str = "expected a dim of channels, but the input is one number";
 
 /// The dims that a group or an instance is normalized over. If all dims are given, the first is that of the
 /// batch, as in PyTorch, or the second if the channels come first.
@@ -292,34 +234,29 @@ impl Norm<'_> {
         momentum: f64,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         x.value().check_float(self.op)?;
-        let caller = Location::caller();
-        let fail =
-            |kind, message: String| Error::new(kind, self.op, message).with_operands([x.shape()]).at(caller);
         let Some(&channels) = x.sizes().get(self.dim) else {
-            let message = "expected a dim of channels, but the input is one number";
-            return Err(fail(ErrorKind::Shape, message.into()));
+            return Err(fail(self.op, ErrorKind::Shape, NO_CHANNELS.into(), &[x]));
         };
-        let running = match running {
-            [Some(mean), Some(var)] => Some([mean, var]),
-            [None, None] if training => None,
-            [None, None] => {
-                let message = "running_mean and running_var are needed unless the statistics are those of x";
-                return Err(fail(ErrorKind::Value, message.into()));
-            }
-            _ => {
-                let message = "running_mean and running_var are given together or not at all";
-                return Err(fail(ErrorKind::Value, message.into()));
-            }
+        let (running, wrong) = match running {
+            [Some(mean), Some(var)] => (Some([mean, var]), ""),
+            [None, None] if training => (None, ""),
+            [None, None] => (None, "are needed unless the statistics are those of x"),
+            _ => (None, "are given together or not at all"),
         };
-        for (which, statistic) in ["running_mean", "running_var"].into_iter().zip(running.iter().flatten()) {
+        if !wrong.is_empty() {
+            let message = format!("running_mean and running_var {wrong}");
+            return Err(fail(self.op, ErrorKind::Value, message, &[x]));
+        }
+        for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
                 let message = format!("expected a {which} of floats, got {}", statistic.dtype());
-                return Err(fail(ErrorKind::DType, message).with_repair(format!("{which}.to(DType::F32)?")));
+                let error = fail(self.op, ErrorKind::DType, message, &[x]);
+                return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
             }
             if *statistic.sizes() != [channels] {
                 let message =
                     format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
-                return Err(fail(ErrorKind::Shape, message));
+                return Err(fail(self.op, ErrorKind::Shape, message, &[x]));
             }
         }
         if !training && let Some([mean, var]) = running {
@@ -327,12 +264,11 @@ impl Norm<'_> {
         }
         let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
         if n == 1 && x.numel() > 0 {
-            let message = format!(
-                "expected more than 1 value per channel when training, got input size {:?}",
-                x.sizes()
-            );
-            return Err(fail(ErrorKind::Shape, message)
-                .with_repair("model.eval(), to normalize with the running statistics"));
+            let sizes = x.sizes();
+            let message =
+                format!("expected more than 1 value per channel when training, got input size {sizes:?}");
+            let error = fail(self.op, ErrorKind::Shape, message, &[x]);
+            return Err(error.with_repair("model.eval(), to normalize with the running statistics"));
         }
         let (y, mean, var) = self.standardized(x, channels)?;
         if n == 0
@@ -377,32 +313,25 @@ impl Norm<'_> {
 
     #[track_caller]
     fn check_parameters(&self, x: &Tensor) -> Result<()> {
-        let name = x.name(self.dim);
+        let (wanted, name) = (x.sizes()[self.dim], x.name(self.dim));
         for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
             let Some(parameter) = parameter else { continue };
-            let (kind, message) = if *parameter.sizes() != [x.sizes()[self.dim]] {
-                let wanted = x.sizes()[self.dim];
-                (
-                    ErrorKind::Shape,
-                    format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes()),
-                )
-            } else if !parameter.dtype().is_floating_point() {
-                (ErrorKind::DType, format!("expected a {which} of floats, got {}", parameter.dtype()))
-            } else if let (Some(own), Some(name)) = (parameter.name(0), name)
+            let inputs = [x, parameter];
+            if *parameter.sizes() != [wanted] {
+                let message = format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes());
+                return Err(fail(self.op, ErrorKind::Shape, message, &inputs));
+            }
+            if !parameter.dtype().is_floating_point() {
+                let message = format!("expected a {which} of floats, got {}", parameter.dtype());
+                let error = fail(self.op, ErrorKind::DType, message, &inputs);
+                return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
+            }
+            if let (Some(own), Some(name)) = (parameter.name(0), name)
                 && own != name
             {
-                (
-                    ErrorKind::NameMismatch,
-                    format!("dim 0 of the {which} is '{own}', and that of the input '{name}'"),
-                )
-            } else {
-                continue;
-            };
-            let error = Error::new(kind, self.op, message).with_operands([x.shape(), parameter.shape()]);
-            return Err(match kind {
-                ErrorKind::DType => error.with_repair(format!("{which}.to(DType::F32)?")),
-                _ => error,
-            });
+                let message = format!("dim 0 of the {which} is '{own}', and that of the input '{name}'");
+                return Err(fail(self.op, ErrorKind::NameMismatch, message, &inputs));
+            }
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ pub(crate) use over::{Size, avg_over, fractional_over, lp_over, max_over, unpool
 
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
-use namegrad_core::args::{Argument, Dims, Extents, Factors, OfDims, Positions, Value, Windows};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::args::{Argument, Dims, Extents, Factors, Positions, Value, Windows};
+use namegrad_core::{ErrorKind, NamedTensor, Result};
 use namegrad_macros::functional;
 
 /// The dims that windows slide along: the last ones, unless some are given.
@@ -87,7 +87,18 @@ functional! { pool;
     max_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
         ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    ) on floats integers names "keeps input names" => {
+        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
+        // PyTorch takes images without channels, if their dims are given.
+        if dims.is_none() && !x.has_names() && x.ndim() > rank && x.sizes()[x.ndim() - rank - 1] == 0 {
+            let message = format!(
+                "expected at least one channel before the {rank} dims of the windows, got sizes {:?}",
+                x.sizes()
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        Ok(max_over(op, x, windows, &or_last((op, rank), x, dims)?)?.values)
+    }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
     /// divided by its size with its padding; without `count_include_pad`, by the number of its elements; or
     /// by `divisor_override`.
@@ -108,14 +119,22 @@ functional! { pool;
     avg_pool1d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    ) on floats integers names "keeps input names" => {
+        let windows = sliding((op, 1), kernel_size, stride, ceil_mode)?;
+        let windows = windows.padding(padding).count_include_pad(count_include_pad);
+        avg_over(op, x, windows, &or_last((op, 1), x, dims)?)
+    }
     /// [`avg_pool1d`] over two dims.
     avg_pool2d
     /// [`avg_pool1d`] over three dims.
     avg_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names";
+    ) on floats integers names "keeps input names" => {
+        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding);
+        let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
+        avg_over(op, x, windows, &or_last((op, rank), x, dims)?)
+    }
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
     /// the dim.
@@ -132,7 +151,10 @@ functional! { pool;
     /// [`adaptive_max_pool1d`] over two dims.
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
-    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names" => {
+        let dims = or_last((op, rank), x, dims)?;
+        Ok(max_over(op, x, adaptive((op, rank), x, output_size, &dims)?, &dims)?.values)
+    }
     /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
@@ -147,7 +169,11 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over two dims.
     adaptive_avg_pool2d
     /// [`adaptive_avg_pool1d`] over three dims.
-    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names" => {
+        x.value().check_float(op)?;
+        let dims = or_last((op, rank), x, dims)?;
+        avg_over(op, x, adaptive((op, rank), x, output_size, &dims)?, &dims)
+    }
     /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
     /// an infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a
     /// last window that is not complete counts as a whole one with the same mean of the powers.
@@ -168,7 +194,10 @@ functional! { pool;
     lp_pool2d
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
-        on floats names "keeps input names";
+        on floats names "keeps input names" => {
+        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?;
+        lp_over(op, x, norm_type, windows, &or_last((op, rank), x, dims)?)
+    }
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
     /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it
     /// is half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen
@@ -189,7 +218,19 @@ functional! { pool;
     fractional_max_pool2d
     /// [`fractional_max_pool2d`] over the last three dims.
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
-        on floats names "keeps input names";
+        on floats names "keeps input names" => {
+        let dims = or_last((op, rank), x, None)?;
+        if !output_size.is_none() && !output_ratio.is_none() {
+            let message = "`output_size` and `output_ratio` say the same: give one of them".into();
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
+        }
+        let sizes = match (output_size.is_none(), output_ratio.is_none()) {
+            (false, _) => Size::Of(output_size),
+            (true, true) => Size::Ratio(Factors::from(0.5).resolve(op, x.value())?),
+            (true, false) => Size::Ratio(output_ratio),
+        };
+        Ok(fractional_over(op, x, samples, kernel_size, sizes, &dims)?.values)
+    }
     /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
     /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,
     /// or the smallest that has windows of `kernel_size` at every `stride`-th element.
@@ -212,194 +253,49 @@ functional! { pool;
     max_unpool2d
     /// [`max_unpool1d`] over the last three dims.
     max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
-        names "keeps input names";
+        names "keeps input names" => {
+        let dims = or_last((op, rank), x, None)?;
+        unpool_over(op, [x, indices], kernel_size, stride, padding, output_size, &dims)
+    }
 }
 
-mod kernels {
-    use super::*;
+/// The name of a function and its number of dims.
+type Of = (&'static str, usize);
 
-    type Of = (&'static str, usize);
+/// Windows of one size for all dims, or a size for each.
+#[track_caller]
+fn sliding((op, rank): Of, kernel_size: Extents, stride: Extents, ceil_mode: bool) -> Result<Windows> {
+    let sizes = kernel_size.over(op, "kernel_size", rank)?;
+    Ok(Windows::sliding(&sizes[..]).stride(stride).ceil_mode(ceil_mode))
+}
 
-    #[track_caller]
-    pub(super) fn max_pool(
-        of: Of,
-        x: &Tensor,
-        kernel_size: Extents,
-        stride: Extents,
-        padding: Extents,
-        dilation: Extents,
-        ceil_mode: bool,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
-        let windows = windows.stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode);
-        let by_position = dims.is_none();
-        let dims = or_last(of, x, dims)?;
-        if by_position {
-            check_channels(of, x)?;
-        }
-        Ok(max_over(of.0, x, windows, &dims)?.values)
+/// The windows that give a result of `output_size` along each of the dims.
+#[track_caller]
+fn adaptive((op, rank): Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
+    let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+    let sizes = match lengths.len() == rank {
+        true => output_size.or_lengths(op, "output_size", &lengths),
+        false => output_size.over(op, "output_size", rank), // before an error of `dims`
+    };
+    Ok(Windows::adaptive(&sizes?[..]))
+}
+
+/// The dims, or the last ones of `x`. Without names, the channels and at most the batch are before them, as in
+/// PyTorch.
+#[track_caller]
+fn or_last((op, rank): Of, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
+    if let Some(dims) = dims {
+        return Ok(dims);
     }
-
-    #[track_caller]
-    pub(super) fn avg_pool1d(
-        x: &Tensor,
-        kernel_size: Extents,
-        stride: Extents,
-        padding: Extents,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let of = ("avg_pool1d", 1);
-        avg_pool(of, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, dims)
+    let before = x.ndim().checked_sub(rank);
+    if let Some(first) = before.filter(|first| x.has_names() || (1..=2).contains(first)) {
+        return Ok((first..x.ndim()).collect());
     }
-
-    #[track_caller]
-    pub(super) fn avg_pool(
-        of: Of,
-        x: &Tensor,
-        kernel_size: Extents,
-        stride: Extents,
-        padding: Extents,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: Option<isize>,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
-        let windows = windows.stride(stride).padding(padding).ceil_mode(ceil_mode);
-        let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
-        avg_over(of.0, x, windows, &or_last(of, x, dims)?)
-    }
-
-    #[track_caller]
-    pub(super) fn adaptive_max_pool(
-        of: Of,
-        x: &Tensor,
-        output_size: Extents,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let dims = or_last(of, x, dims)?;
-        Ok(max_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)?.values)
-    }
-
-    #[track_caller]
-    pub(super) fn adaptive_avg_pool(
-        of: Of,
-        x: &Tensor,
-        output_size: Extents,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        x.value().check_float(of.0)?;
-        let dims = or_last(of, x, dims)?;
-        avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
-    }
-
-    /// The windows that give a result of `output_size` along each of the dims.
-    #[track_caller]
-    fn adaptive(of: Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
-        let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
-        if lengths.len() != of.1 {
-            return Ok(Windows::adaptive(each(of, x, "output_size", output_size)?)); // an error of `dims`
-        }
-        let sizes = output_size.or_lengths(of.0, "output_size", &lengths);
-        Ok(Windows::adaptive(&sizes.map_err(|error| error.with_operands([x.shape()]))?[..]))
-    }
-
-    #[track_caller]
-    pub(super) fn lp_pool(
-        of: Of,
-        x: &Tensor,
-        norm_type: f64,
-        kernel_size: Extents,
-        stride: Extents,
-        ceil_mode: bool,
-        dims: Option<Positions>,
-    ) -> Result<Tensor> {
-        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
-        lp_over(of.0, x, norm_type, windows.stride(stride).ceil_mode(ceil_mode), &or_last(of, x, dims)?)
-    }
-
-    #[track_caller]
-    pub(super) fn fractional_max_pool(
-        of: Of,
-        x: &Tensor,
-        samples: Option<&Tensor>,
-        kernel_size: Extents,
-        output_size: Extents,
-        output_ratio: OfDims<f64>,
-    ) -> Result<Tensor> {
-        let dims = last(of, x)?;
-        let sizes = match (output_size.is_none(), output_ratio.is_none()) {
-            (false, true) => Size::Of(output_size),
-            (true, true) => Size::Ratio(Factors::from(0.5).resolve(of.0, x.value())?),
-            (true, false) => Size::Ratio(output_ratio),
-            (false, false) => {
-                let message = "`output_size` and `output_ratio` say the same: give one of them".to_string();
-                return Err(fail(of.0, ErrorKind::Value, message, &[x]));
-            }
-        };
-        Ok(fractional_over(of.0, x, samples, kernel_size, sizes, &dims)?.values)
-    }
-
-    #[track_caller]
-    pub(super) fn max_unpool(
-        of: Of,
-        x: &Tensor,
-        indices: &Tensor,
-        kernel_size: Extents,
-        stride: Extents,
-        padding: Extents,
-        output_size: Extents,
-    ) -> Result<Tensor> {
-        let dims = last(of, x)?;
-        unpool_over(of.0, [x, indices], kernel_size, stride, padding, output_size, &dims)
-    }
-
-    /// The dims, or the last ones.
-    #[track_caller]
-    fn or_last(of: Of, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
-        match dims {
-            Some(dims) => Ok(dims),
-            None => last(of, x),
-        }
-    }
-
-    /// The last dims of `x`. Without names, the channels and at most the batch are before them, as in
-    /// PyTorch.
-    #[track_caller]
-    fn last((op, dims): Of, x: &Tensor) -> Result<Positions> {
-        let before = x.ndim().checked_sub(dims);
-        match before {
-            Some(first) if x.has_names() || (1..=2).contains(&first) => Ok((first..x.ndim()).collect()),
-            _ => {
-                let message = format!(
-                    "expected the channels, and at most a batch before them, before the {dims} dims of the windows, \
-                     got {} dims without names",
-                    x.ndim()
-                );
-                let error = fail(op, ErrorKind::Shape, message, &[x]);
-                Err(if before == Some(0) { error.with_repair("x.unsqueeze(0)?") } else { error })
-            }
-        }
-    }
-
-    /// Checks that there are channels, as PyTorch does for dims that it finds by position.
-    #[track_caller]
-    fn check_channels((op, dims): Of, x: &Tensor) -> Result<()> {
-        Error::ensure(x.has_names() || x.sizes()[x.ndim() - dims - 1] > 0, ErrorKind::Shape, op, || {
-            format!(
-                "expected at least one channel before the {dims} dims of the windows, got sizes {:?}",
-                x.sizes()
-            )
-        })
-    }
-
-    /// A number for each of the dims.
-    #[track_caller]
-    fn each((op, dims): Of, x: &Tensor, name: &str, extents: Extents) -> Result<Extents> {
-        let numbers = extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]))?;
-        Ok(Extents::from(&numbers[..]))
-    }
+    let message = format!(
+        "expected the channels, and at most a batch before them, before the {rank} dims of the windows, \
+         got {} dims without names",
+        x.ndim()
+    );
+    let error = fail(op, ErrorKind::Shape, message, &[x]);
+    Err(if before == Some(0) { error.with_repair("x.unsqueeze(0)?") } else { error })
 }

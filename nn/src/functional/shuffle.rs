@@ -1,10 +1,10 @@
 //! Rearrangements of channels and pixels.
 
+use crate::dims::images::fail;
+use crate::dims::moved_back;
 use namegrad_autograd::Tensor;
-use namegrad_core::args::Positions;
 use namegrad_core::{Error, ErrorKind, Names, Result};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 functional! { shuffle;
     /// Moves channels into space: `upscale_factor²` channels along `dim` become a square of that many pixels
@@ -32,7 +32,19 @@ functional! { shuffle;
     /// [`ErrorKind::Shape`] if the number of channels is not divisible by `upscale_factor²`,
     /// [`ErrorKind::Value`] for a factor of 0.
     pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
-        layer PixelShuffle (upscale_factor if at_least_one);
+        layer PixelShuffle (upscale_factor if at_least_one) => {
+        let at = places(op, x, dim, &dims, upscale_factor)?;
+        let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
+        if r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)) {
+            let message = format!(
+                "the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}"
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        let (split, order) = parts(x.sizes(), at, r);
+        (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] / (r * r), made[at[1]] * r, made[at[2]] * r);
+        named_as(x, x.rename(None)?.reshape(split)?.permute(order)?.reshape(made)?)
+    }
     /// The reverse of [`pixel_shuffle`]: moves squares of `downscale_factor²` pixels into channels.
     ///
     /// # Examples
@@ -48,7 +60,21 @@ functional! { shuffle;
     /// # Errors
     /// [`ErrorKind::Shape`] if a size is not divisible by the factor, [`ErrorKind::Value`] for a factor of 0.
     pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
-        layer PixelUnshuffle (downscale_factor if at_least_one);
+        layer PixelUnshuffle (downscale_factor if at_least_one) => {
+        let at = places(op, x, dim, &dims, downscale_factor)?;
+        let (r, mut made) = (downscale_factor, x.sizes().to_vec());
+        let (high, wide) = (made[at[1]], made[at[2]]);
+        if !high.is_multiple_of(r) || !wide.is_multiple_of(r) {
+            let message = format!(
+                "height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
+        let (split, order) = parts(&made, at, r);
+        let apart: Vec<usize> = order.iter().map(|part| split[*part]).collect();
+        named_as(x, moved_back(x.rename(None)?.reshape(apart)?, &order)?.reshape(made)?)
+    }
     /// Splits the channels along `dim` into `groups` and interleaves them: the first channel of each group,
     /// then the second of each, and so on.
     ///
@@ -66,105 +92,17 @@ functional! { shuffle;
     /// # Errors
     /// [`ErrorKind::Shape`] if the groups do not divide the channels.
     channel_shuffle (x; groups: usize, dim: Dim or 1) names "keeps input names"
-        layer ChannelShuffle (groups if at_least_one);
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn pixel_shuffle(
-        x: &Tensor,
-        upscale_factor: usize,
-        dim: usize,
-        dims: Positions,
-    ) -> Result<Tensor> {
-        const OP: &str = "pixel_shuffle";
-        let [channel, high, wide] = places(OP, x, dim, &dims, upscale_factor)?;
-        let (r, sizes) = (upscale_factor, x.sizes());
-        if r.checked_mul(r).is_none_or(|square| !sizes[channel].is_multiple_of(square)) {
-            let message = format!(
-                "the number of channels must be divisible by the square of upscale_factor, got {} channels and factor {r}",
-                sizes[channel]
-            );
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
-        }
-        let (mut split, mut order, mut made) = (Vec::new(), Vec::new(), Vec::new());
-        // Each dim as its parts; the two factors of the channels go behind the pixels.
-        for (d, size) in sizes.iter().enumerate() {
-            if d == channel {
-                split.extend([size / (r * r), r, r]);
-            } else {
-                split.push(*size);
-            }
-        }
-        let at = |d: usize| if d > channel { d + 2 } else { d };
-        for (d, size) in sizes.iter().enumerate() {
-            order.push(at(d));
-            if d == high {
-                order.push(channel + 1);
-            } else if d == wide {
-                order.push(channel + 2);
-            }
-            made.push(match d {
-                _ if d == channel => size / (r * r),
-                _ if d == high || d == wide => size * r,
-                _ => *size,
-            });
-        }
-        named_as(x, x.rename(None)?.reshape(split)?.permute(order)?.reshape(made)?)
-    }
-
-    #[track_caller]
-    pub(super) fn pixel_unshuffle(
-        x: &Tensor,
-        downscale_factor: usize,
-        dim: usize,
-        dims: Positions,
-    ) -> Result<Tensor> {
-        const OP: &str = "pixel_unshuffle";
-        let [channel, high, wide] = places(OP, x, dim, &dims, downscale_factor)?;
-        let (r, sizes) = (downscale_factor, x.sizes());
-        if [high, wide].iter().any(|d| !sizes[*d].is_multiple_of(r)) {
-            let message = format!(
-                "height and width must be divisible by downscale_factor, got {} and {} and factor {r}",
-                sizes[high], sizes[wide]
-            );
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
-        }
-        let (mut split, mut start, mut made) = (Vec::new(), Vec::new(), Vec::new());
-        for (d, size) in sizes.iter().enumerate() {
-            start.push(split.len());
-            if d == high || d == wide {
-                split.extend([size / r, r]);
-                made.push(size / r);
-            } else {
-                split.push(*size);
-                made.push(if d == channel { size * r * r } else { *size });
-            }
-        }
-        let mut order = Vec::new();
-        for (d, at) in start.iter().enumerate() {
-            order.push(*at);
-            if d == channel {
-                order.extend([start[high] + 1, start[wide] + 1]);
-            }
-        }
-        named_as(x, x.rename(None)?.reshape(split)?.permute(order)?.reshape(made)?)
-    }
-
-    #[track_caller]
-    pub(super) fn channel_shuffle(x: &Tensor, groups: usize, dim: usize) -> Result<Tensor> {
-        let Some(&channels) = x.sizes().get(dim).filter(|size| groups > 0 && size.is_multiple_of(groups))
-        else {
-            let message = format!(
-                "the number of channels must be divisible by groups, got {} channels and {groups} groups",
-                x.sizes().get(dim).copied().unwrap_or(1)
-            );
-            return Err(Error::new(ErrorKind::Shape, "channel_shuffle", message).with_operands([x.shape()]));
-        };
+        layer ChannelShuffle (groups if at_least_one) => {
         let sizes = x.sizes();
-        let split = [&sizes[..dim], &[groups, channels / groups], &sizes[dim + 1..]].concat();
+        let channels = sizes.get(dim).copied();
+        if groups == 0 || !channels.is_some_and(|channels| channels.is_multiple_of(groups)) {
+            let channels = channels.unwrap_or(1);
+            let message = format!(
+                "the number of channels must be divisible by groups, got {channels} channels and {groups} groups"
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        }
+        let split = [&sizes[..dim], &[groups, sizes[dim] / groups], &sizes[dim + 1..]].concat();
         named_as(x, x.rename(None)?.reshape(split)?.transpose(dim, dim + 1)?.reshape(sizes)?)
     }
 }
@@ -177,21 +115,38 @@ fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
 
 /// The positions of the channels and of the two dims of pixels.
 #[track_caller]
-fn places(op: &'static str, x: &Tensor, dim: usize, dims: &Positions, factor: usize) -> Result<[usize; 3]> {
-    let caller = Location::caller();
-    let fail = |kind, message: String| Error::new(kind, op, message).with_operands([x.shape()]).at(caller);
-    match dims[..] {
-        _ if factor == 0 => Err(fail(ErrorKind::Value, "the factor must be at least 1, got 0".into())),
-        [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
+fn places(op: &'static str, x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
+    let (kind, message) = match *dims {
+        _ if factor == 0 => (ErrorKind::Value, "the factor must be at least 1, got 0".into()),
+        [high, wide] if ![high, wide].contains(&dim) => return Ok([dim, high, wide]),
         _ => {
+            let ndim = x.ndim();
             let message = format!(
-                "expected a dim of channels and two other dims, got {dim} and {:?} of {} dims",
-                &dims[..],
-                x.ndim()
+                "expected a dim of channels and two other dims, got {dim} and {dims:?} of {ndim} dims"
             );
-            Err(fail(ErrorKind::Shape, message))
+            (ErrorKind::Shape, message)
+        }
+    };
+    Err(fail(op, kind, message, &[x]))
+}
+
+/// The sizes of channels in which there are pixels, with the two factors as dims behind that of the channels;
+/// and the order of these dims that moves each factor behind its dim of pixels.
+fn parts(sizes: &[usize], [channel, high, wide]: [usize; 3], factor: usize) -> (Vec<usize>, Vec<usize>) {
+    let (mut split, mut order) = (Vec::new(), Vec::new());
+    for (dim, size) in sizes.iter().enumerate() {
+        match dim == channel {
+            true => split.extend([size / (factor * factor), factor, factor]),
+            false => split.push(*size),
+        }
+        order.push(if dim > channel { dim + 2 } else { dim });
+        match dim {
+            dim if dim == high => order.push(channel + 1),
+            dim if dim == wide => order.push(channel + 2),
+            _ => {}
         }
     }
+    (split, order)
 }
 
 /// `y` with the names of `x`.

@@ -1,7 +1,8 @@
 //! Grids of positions in images: the grid of an affine map, and which dims of the images and of a grid are
 //! the same.
 
-use crate::dims::images::fail;
+use crate::dims::images::{about, fail};
+use crate::dims::moved_back;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names};
@@ -114,40 +115,53 @@ impl Places {
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.
     #[track_caller]
     pub(super) fn apply(&self, x: &Tensor, grid: &Tensor) -> Result<[Tensor; 2]> {
-        let count = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
-        let (batch, of_grid): (Vec<usize>, Vec<usize>) = self.batch.iter().copied().unzip();
-        let (spatial, made): (Vec<usize>, Vec<usize>) = self.spatial.iter().copied().unzip();
-        let mut sizes = vec![count(x, &batch), count(x, &self.channels)];
-        sizes.extend(spatial.iter().map(|dim| x.sizes()[*dim]));
-        let images = x.rename(None)?.permute(self.order())?.reshape(sizes)?;
-        let mut sizes = vec![count(grid, &of_grid)];
-        sizes.extend(made.iter().map(|dim| grid.sizes()[*dim]));
-        sizes.push(made.len());
-        let order = [&of_grid[..], &made, &[grid.ndim() - 1]].concat();
-        Ok([images, grid.rename(None)?.permute(order)?.reshape(sizes)?])
+        let (mut batch, mut channels, mut grids) = (1, 1, 1);
+        let (mut order, mut spatial, mut positions) = (Vec::new(), Vec::new(), Vec::new());
+        for (dim, at) in &self.batch {
+            batch *= x.sizes()[*dim];
+            grids *= grid.sizes()[*at];
+            order.push(*at);
+        }
+        for dim in &self.channels {
+            channels *= x.sizes()[*dim];
+        }
+        for (dim, at) in &self.spatial {
+            spatial.push(x.sizes()[*dim]);
+            positions.push(grid.sizes()[*at]);
+            order.push(*at);
+        }
+        positions.push(self.spatial.len());
+        order.push(grid.ndim() - 1);
+        let images =
+            x.rename(None)?.permute(self.order())?.reshape([&[batch, channels], &spatial[..]].concat())?;
+        let grid = grid.rename(None)?.permute(order)?.reshape([&[grids], &positions[..]].concat())?;
+        Ok([images, grid])
     }
 
     /// The dims of the images in the order of the op.
     fn order(&self) -> Vec<usize> {
-        let batch = self.batch.iter().map(|(dim, _)| *dim);
-        batch.chain(self.channels.iter().copied()).chain(self.spatial.iter().map(|(dim, _)| *dim)).collect()
+        let mut order = Vec::new();
+        order.extend(self.batch.iter().map(|(dim, _)| *dim));
+        order.extend(&self.channels);
+        order.extend(self.spatial.iter().map(|(dim, _)| *dim));
+        order
     }
 
     /// The result with the dims of the images, and their names or those of the grid.
     #[track_caller]
     pub(super) fn restore(&self, y: Tensor, x: &Tensor, grid: &Tensor) -> Result<Tensor> {
-        let order = self.order();
         let mut names: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
         for (dim, at) in self.spatial.iter().chain(&self.batch) {
             names[*dim] = names[*dim].or(grid.name(*at));
         }
-        let others = order.iter().take(order.len() - self.spatial.len()).map(|dim| x.sizes()[*dim]);
-        let sizes: Vec<usize> = others.chain(self.spatial.iter().map(|(_, at)| grid.sizes()[*at])).collect();
-        let mut inverse = order.clone();
-        order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
-        let y = y.reshape(sizes)?.permute(inverse)?;
-        let names = Names::new("grid_sample", names)
-            .map_err(|error| error.with_operands([x.shape(), grid.shape()]))?;
+        let (order, mut sizes) = (self.order(), Vec::with_capacity(x.ndim()));
+        for dim in &order {
+            let place = self.spatial.iter().find(|(spatial, _)| spatial == dim);
+            sizes.push(place.map_or(x.sizes()[*dim], |(_, at)| grid.sizes()[*at]));
+        }
+        let y = moved_back(y.reshape(sizes)?, &order)?;
+        let names =
+            Names::new("grid_sample", names).map_err(|error| about(error, "grid_sample", &[x, grid]))?;
         if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
     }
 }

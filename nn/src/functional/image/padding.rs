@@ -4,7 +4,6 @@ use super::PadMode;
 use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::{ErrorKind, Result, Scalar};
-use std::panic::Location;
 
 /// Checks what is added to a dim, and returns its new length.
 #[track_caller]
@@ -36,30 +35,25 @@ fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor
 }
 
 #[track_caller]
-pub(super) fn with_constant(
+pub(crate) fn with_constant(
     op: &'static str,
     x: &Tensor,
     pads: &[(usize, [isize; 2])],
     value: Scalar,
 ) -> Result<Tensor> {
-    let (mut y, caller) = (x.clone(), Location::caller());
-    for (dim, pad) in pads.iter().filter(|(_, pad)| *pad != [0, 0]) {
+    let mut y = x.clone();
+    for (dim, pad) in pads {
         padded_length(op, x, *dim, *pad)?;
-        let kept = cropped(&y, *dim, *pad)?;
-        let side = |count: isize| -> Result<Option<Tensor>> {
-            if count <= 0 {
-                return Ok(None);
-            }
+        let mut parts = vec![cropped(&y, *dim, *pad)?];
+        for (at, count) in pad.iter().enumerate().filter(|(_, count)| **count > 0) {
             let mut sizes = y.sizes().to_vec();
             sizes[*dim] = count.unsigned_abs();
-            y.new_full(sizes, value).map(Some).map_err(|error| about(error, op, &[x]).at(caller))
-        };
-        let (before, after) = (side(pad[0])?, side(pad[1])?);
-        let parts: Vec<&Tensor> = before.iter().chain([&kept]).chain(&after).collect();
-        y = if parts.len() > 1 {
-            Tensor::cat(&parts, *dim).map_err(|error| about(error, op, &[x]))?
-        } else {
-            kept
+            let side = y.new_full(sizes, value).map_err(|error| about(error, op, &[x]))?;
+            parts.insert(if at == 0 { 0 } else { parts.len() }, side);
+        }
+        y = match parts.len() {
+            1 => parts.remove(0),
+            _ => Tensor::cat(&parts, *dim).map_err(|error| about(error, op, &[x]))?,
         };
     }
     Ok(y)

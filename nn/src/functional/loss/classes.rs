@@ -1,12 +1,12 @@
 //! Losses of classes.
 
-use super::{ClassDim, Reduction, check_names, check_order, position, squeezed};
+use super::{ClassDim, Reduction, check_names, check_order, names_without, position, squeezed};
+use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::is_strict;
 use namegrad_core::options::ClassCrossEntropyOptions;
-use namegrad_core::{DType, Error, ErrorKind, Names, Result};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 functional! { classes;
     /// The mean cross entropy of `softmax(logits)` along `class_dim` with the target. `weight` has a weight
@@ -47,7 +47,8 @@ functional! { classes;
         ignore_index: isize = -100,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer CrossEntropyLoss;
+    ) on floats names "removes dimensions" layer CrossEntropyLoss =>
+        of_logits(op, [logits, target], weight, class_dim, ignore_index, label_smoothing, reduction);
     /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The
     /// dim of the classes is the first dim of `linear_weight`.
     ///
@@ -79,7 +80,15 @@ functional! { classes;
         ignore_index: Option<isize> = None,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats names "removes dimensions" => {
+        let logits = linear_logits(op, x, linear_weight, linear_bias)?;
+        if ignore_index.is_some() && target.dtype().is_floating_point() && target.sizes() == logits.sizes() {
+            let message = "ignore_index is for class indices, and the target has probabilities".into();
+            return Err(fail(op, ErrorKind::Value, message, &[&logits, target]));
+        }
+        let ignored = ignore_index.unwrap_or(-100);
+        of_logits(op, [&logits, target], weight, x.ndim() - 1, ignored, label_smoothing, reduction)
+    }
     /// The negative log likelihood `-weight[target] log p[target]`, as a weighted mean. `log_probabilities`
     /// is a result of [`Tensor::log_softmax`]. The options work as in [`cross_entropy`].
     ///
@@ -104,128 +113,80 @@ functional! { classes;
         class_dim: ClassDim or ClassDim::default(),
         ignore_index: isize = -100,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer NllLoss;
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn cross_entropy(
-        logits: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-        ignore_index: isize,
-        label_smoothing: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        of_logits("cross_entropy", logits, target, weight, dim, ignore_index, label_smoothing, reduction)
-    }
-
-    /// [`cross_entropy`] for the function `op`.
-    #[track_caller]
-    fn of_logits(
-        op: &'static str,
-        logits: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-        ignore_index: isize,
-        label_smoothing: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        if !(0.0..=1.0).contains(&label_smoothing) {
-            let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
-            return Err(Error::new(ErrorKind::Value, op, message));
-        }
-        if !logits.dtype().is_floating_point() {
-            let message = format!("logits are floating-point, not {}", logits.dtype());
-            return Err(Error::new(ErrorKind::DType, op, message)
-                .with_operands([logits.shape(), target.shape()])
-                .with_repair("logits.to(DType::F32)?"));
-        }
-        let classes = Classes::new(op, logits, weight, dim)?;
-        if target.dtype().is_floating_point() {
-            Error::ensure(ignore_index < 0, ErrorKind::Value, op, || {
-                format!(
-                    "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
-                )
-            })?;
-            return with_probabilities(op, logits, target, &classes, label_smoothing, reduction);
-        }
-        let targets = Targets::new(op, logits, target, &classes, ignore_index)?;
-        let logits = logits.rename(None)?.to(targets.compute())?;
-        let losses = if label_smoothing == 0.0 {
-            let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
-            targets.weigh(logits.class_cross_entropy_with(&targets.indices, dim, options)?)?
-        } else {
-            targets.smoothed(&logits, &classes, label_smoothing)?
-        };
-        targets.reduce(op, losses, reduction)
-    }
-
-    #[track_caller]
-    pub(super) fn linear_cross_entropy(
-        x: &Tensor,
-        linear_weight: &Tensor,
-        target: &Tensor,
-        linear_bias: Option<&Tensor>,
-        weight: Option<&Tensor>,
-        ignore_index: Option<isize>,
-        label_smoothing: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "linear_cross_entropy";
-        let logits = linear_logits(OP, x, linear_weight, linear_bias)?;
-        if ignore_index.is_some() && target.dtype().is_floating_point() && target.sizes() == logits.sizes() {
-            let message = "ignore_index is for class indices, and the target has probabilities";
-            return Err(
-                Error::new(ErrorKind::Value, OP, message).with_operands([logits.shape(), target.shape()])
-            );
-        }
-        let (dim, ignore_index) = (x.ndim() - 1, ignore_index.unwrap_or(-100));
-        of_logits(OP, &logits, target, weight, dim, ignore_index, label_smoothing, reduction)
-    }
-
-    #[track_caller]
-    pub(super) fn nll_loss(
-        log_probabilities: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-        ignore_index: isize,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "nll_loss";
-        let dtype = log_probabilities.dtype();
-        if !dtype.is_floating_point() {
-            let message = format!("log probabilities are floating-point, not {dtype}");
-            return Err(Error::new(ErrorKind::DType, OP, message)
-                .with_operands([log_probabilities.shape()])
+    ) on floats names "removes dimensions" layer NllLoss => {
+        if !log_probabilities.dtype().is_floating_point() {
+            let message = format!("log probabilities are floating-point, not {}", log_probabilities.dtype());
+            return Err(fail(op, ErrorKind::DType, message, &[log_probabilities])
                 .with_repair("log_probabilities.to(DType::F32)?"));
         }
-        let classes = Classes::new(OP, log_probabilities, weight, dim)?;
-        let targets = Targets::new(OP, log_probabilities, target, &classes, ignore_index)?;
-        let log_p = log_probabilities.rename(None)?.to(targets.compute())?;
-        targets.reduce(OP, targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
+        let classes = Classes::new(op, log_probabilities, weight, class_dim)?;
+        let targets = Targets::new(op, log_probabilities, target, &classes, ignore_index)?;
+        let log_p = unnamed(log_probabilities, targets.dtype)?;
+        targets.reduce(op, targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
     }
 }
 
-/// `x weightᵀ + bias` with the dims `[.., class, ..]`: those of `x` and of the weight without the last.
+/// [`cross_entropy`] for the function `op`.
+#[track_caller]
+fn of_logits(
+    op: &'static str,
+    [logits, target]: [&Tensor; 2],
+    weight: Option<&Tensor>,
+    dim: usize,
+    ignore_index: isize,
+    label_smoothing: f64,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&label_smoothing) {
+        let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
+        return Err(Error::new(ErrorKind::Value, op, message));
+    }
+    if !logits.dtype().is_floating_point() {
+        let message = format!("logits are floating-point, not {}", logits.dtype());
+        let error = fail(op, ErrorKind::DType, message, &[logits, target]);
+        return Err(error.with_repair("logits.to(DType::F32)?"));
+    }
+    let classes = Classes::new(op, logits, weight, dim)?;
+    if target.dtype().is_floating_point() {
+        if ignore_index >= 0 {
+            let message = format!(
+                "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
+            );
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
+        return with_probabilities(op, logits, target, &classes, label_smoothing, reduction);
+    }
+    let targets = Targets::new(op, logits, target, &classes, ignore_index)?;
+    let logits = unnamed(logits, targets.dtype)?;
+    let losses = if label_smoothing == 0.0 {
+        let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
+        targets.weigh(logits.class_cross_entropy_with(&targets.indices, dim, options)?)?
+    } else {
+        targets.smoothed(&logits, &classes, label_smoothing)?
+    };
+    targets.reduce(op, losses, reduction)
+}
+
+/// `x` without names, in the dtype to compute a result of this dtype in, because the sum over a batch may
+/// overflow a half type.
+#[track_caller]
+pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    x.rename(None)?.to(dtype.compute())
+}
+
+/// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
 #[track_caller]
 fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let caller = Location::caller();
-    let fail = |kind, message: String| {
-        let operands = [x, weight].into_iter().chain(bias).map(Tensor::shape);
-        Error::new(kind, op, message).with_operands(operands).at(caller)
-    };
+    let mut inputs = vec![x, weight];
+    inputs.extend(bias);
     if x.ndim() == 0 || x.ndim() > 2 && !x.has_names() {
-        return Err(fail(ErrorKind::Shape, format!("expected x [N, in] or [in], got {} dims", x.ndim())));
+        let message = format!("expected x [N, in] or [in], got {} dims", x.ndim());
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
-    let (Some((inputs, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
+    let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
-        return Err(fail(ErrorKind::Shape, "expected a weight [class, in], got one number".into()));
+        let message = "expected a weight [class, in], got one number".into();
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
     };
     if classes.is_empty() || classes.len() > 1 && batch.is_empty() {
         let message = format!(
@@ -233,35 +194,33 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
             weight.ndim(),
             x.ndim()
         );
-        return Err(fail(ErrorKind::Shape, message));
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
-    if own != inputs {
-        let message = format!("the last dim of the weight has {inputs} elements, and that of x {own}");
-        return Err(fail(ErrorKind::Shape, message));
+    if own != wanted {
+        let message = format!("the last dim of the weight has {wanted} elements, and that of x {own}");
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
         let message = "strict names: the last dims of x and of the weight have different names".into();
-        return Err(fail(ErrorKind::NameMismatch, message));
+        return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
     }
     x.value().check_float(op)?;
-    for (name, other) in [("linear_weight", Some(weight)), ("linear_bias", bias)] {
-        let Some(other) = other else { continue };
+    for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
         if other.dtype() != x.dtype() {
             let message = format!("x is {}, and {name} is {}", x.dtype(), other.dtype());
-            return Err(
-                fail(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{:?})?", x.dtype()))
-            );
+            let error = fail(op, ErrorKind::DType, message, &inputs);
+            return Err(error.with_repair(format!("{name}.to(DType::{:?})?", x.dtype())));
         }
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
         let message = format!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
-        return Err(fail(ErrorKind::Shape, message));
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
-    let names = x.names().iter(x.ndim()).take(batch.len());
-    let names = Names::new(op, names.chain(weight.names().iter(weight.ndim()).take(classes.len())))
-        .map_err(|error| error.with_operands([x.shape(), weight.shape()]).at(caller))?;
+    let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();
+    names.extend((0..classes.len()).map(|dim| weight.name(dim)));
+    let names = Names::new(op, names).map_err(|error| about(error, op, &[x, weight]))?;
     let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
-    let across = weight.rename(None)?.reshape([count, *inputs])?.t()?;
+    let across = weight.rename(None)?.reshape([count, *own])?.t()?;
     let x = x.rename(None)?.reshape([rows, *own])?;
     let logits = match bias {
         Some(bias) => bias.rename(None)?.reshape([count])?.addmm(&x, &across)?,
@@ -291,42 +250,39 @@ impl Classes {
         let dim = (logits.ndim() > 0).then_some(dim);
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
-        let operands = || [weight.shape(), logits.shape()];
-        if weight.ndim() != 1 || weight.sizes()[0] != count {
+        let operands = [weight, logits];
+        if *weight.sizes() != [count] {
             let message = format!(
                 "the weight must have one number for each of the {count} classes, got sizes {:?}",
                 weight.sizes()
             );
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+            return Err(fail(op, ErrorKind::Shape, message, &operands));
         }
-        let of_weight = |class| format!("weight.rename([\"{class}\"])?");
-        let mismatch = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
-            (Some(own), Some(class)) if own != class => Some((
+        let (message, repair) = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
+            (Some(own), Some(class)) if own != class => (
                 format!("the dim of the weight is '{own}', and the class dim is '{class}'"),
-                of_weight(class),
-            )),
-            (None, Some(class)) if is_strict() => Some((
+                format!("weight.rename([\"{class}\"])?"),
+            ),
+            (None, Some(class)) if is_strict() => (
                 format!("strict names: the dim of the weight is unnamed, and the class dim is '{class}'"),
-                of_weight(class),
-            )),
-            (Some(own), None) if is_strict() && dim.is_some() => Some((
+                format!("weight.rename([\"{class}\"])?"),
+            ),
+            (Some(own), None) if is_strict() && dim.is_some() => (
                 format!("strict names: the dim of the weight is '{own}', and the class dim is unnamed"),
                 format!("name the class dim '{own}' with refine_names"),
-            )),
-            _ => None,
+            ),
+            _ => return Ok(Classes { dim, count, weight: Some(weight.rename(None)?) }),
         };
-        if let Some((message, repair)) = mismatch {
-            return Err(Error::new(ErrorKind::NameMismatch, op, message)
-                .with_operands(operands())
-                .with_repair(repair));
-        }
-        Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
+        Err(fail(op, ErrorKind::NameMismatch, message, &operands).with_repair(repair))
     }
 
     /// The sizes without the class dim.
     pub(super) fn rest(&self, sizes: &[usize]) -> Vec<usize> {
-        let others = sizes.iter().enumerate().filter(|(dim, _)| Some(*dim) != self.dim);
-        others.map(|(_, size)| *size).collect()
+        let mut rest = sizes.to_vec();
+        if let Some(dim) = self.dim {
+            rest.remove(dim);
+        }
+        rest
     }
 
     /// The dtype of the loss.
@@ -334,21 +290,32 @@ impl Classes {
         self.weight.as_ref().map_or(logits.dtype(), |weight| logits.dtype().promote(weight.dtype()))
     }
 
-    /// `x` times the weight of its class.
+    /// A tensor of the sizes of the logits from one number for each class.
     #[track_caller]
-    pub(super) fn weigh(&self, x: Tensor) -> Result<Tensor> {
-        let Some(weight) = &self.weight else { return Ok(x) };
-        let mut sizes = vec![1; x.ndim()];
+    pub(super) fn along(&self, each: &Tensor, ndim: usize) -> Result<Tensor> {
+        let mut sizes = vec![1; ndim];
         if let Some(dim) = self.dim {
             sizes[dim] = self.count;
         }
-        x.mul(&weight.to(x.dtype())?.reshape(&sizes[..])?)
+        each.reshape(sizes)
+    }
+
+    /// `x` times the weight of its class.
+    #[track_caller]
+    pub(super) fn weigh(&self, x: Tensor) -> Result<Tensor> {
+        match &self.weight {
+            Some(weight) => x.mul(&self.along(&weight.to(x.dtype())?, x.ndim())?),
+            None => Ok(x),
+        }
     }
 
     /// The sum over the classes.
     #[track_caller]
     pub(super) fn sum(&self, x: &Tensor) -> Result<Tensor> {
-        x.sum(self.dim.into_iter().collect::<Vec<_>>())
+        match self.dim {
+            Some(dim) => x.sum(dim),
+            None => Ok(x.clone()),
+        }
     }
 }
 
@@ -358,19 +325,14 @@ impl Classes {
 #[track_caller]
 fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
     let (sizes, dtype, want) = (target.sizes(), target.dtype(), classes.rest(logits.sizes()));
-    let (kind, repair) = match sizes == want {
-        true => (ErrorKind::DType, Some("target.to(DType::I64)?")),
-        false => (ErrorKind::Shape, None),
-    };
     let message = format!(
         "the target is {dtype} of sizes {sizes:?}: class indices must be integers, of sizes {want:?}; probabilities \
          must have the sizes of the logits, {:?}",
         logits.sizes()
     );
-    let error = Error::new(kind, op, message).with_operands([logits.shape(), target.shape()]);
-    match repair {
-        Some(repair) => error.with_repair(repair),
-        None => error,
+    match sizes == want {
+        true => fail(op, ErrorKind::DType, message, &[logits, target]).with_repair("target.to(DType::I64)?"),
+        false => fail(op, ErrorKind::Shape, message, &[logits, target]),
     }
 }
 
@@ -390,23 +352,25 @@ fn with_probabilities(
     }
     let count = logits.numel() / classes.count.max(1);
     reduction.check_not_empty(op, count)?;
-    let names = check_names(op, logits.value(), target, &[logits, target])?;
-    let rest = names.iter(logits.ndim()).enumerate().filter(|(dim, _)| Some(*dim) != classes.dim);
-    let rest = Names::new(op, rest.map(|(_, name)| name))?;
+    let rest = names_without(op, ("logits", logits), target, classes.dim)?;
     let dtype = classes.dtype(logits).promote(target.dtype());
-    let unnamed = |x: &Tensor| x.rename(None)?.to(dtype.compute());
-    let mut target = unnamed(target)?;
+    let mut target = unnamed(target, dtype)?;
     if smoothing > 0.0 {
         target = target.mul(1.0 - smoothing)?.add(smoothing / classes.count as f64)?;
     }
-    let log_p = unnamed(logits)?.log_softmax(classes.dim.unwrap_or(0))?;
+    let log_p = unnamed(logits, dtype)?.log_softmax(classes.dim.unwrap_or(0))?;
     let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?)?.neg()?;
-    let losses = match reduction {
-        Reduction::Mean => losses.sum(..)?.div(count)?,
-        Reduction::Sum => losses.sum(..)?,
-        Reduction::None => losses.rename(Some(rest))?,
-    };
-    losses.to(dtype)
+    reduction.apply_by(op, losses.rename(Some(rest))?, &|sum| sum.div(count))?.to(dtype)
+}
+
+/// Checks that a target has integers.
+#[track_caller]
+pub(super) fn check_indices(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+    if matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
+        return Ok(());
+    }
+    let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
+    Err(fail(op, ErrorKind::DType, message, &[x, target]).with_repair("target.to(DType::I64)?"))
 }
 
 /// Checked class indices.
@@ -437,56 +401,22 @@ impl Targets {
         classes: &Classes,
         ignore_index: isize,
     ) -> Result<Targets> {
-        let operands = || [logits.shape(), target.shape()];
-        if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
-            let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
-            return Err(Error::new(ErrorKind::DType, op, message)
-                .with_operands(operands())
-                .with_repair("target.to(DType::I64)?"));
-        }
+        check_indices(op, logits, target)?;
         if classes.count == 0 {
-            let message = "expected at least one class, but the class dim has size 0";
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+            let message = "expected at least one class, but the class dim has size 0".into();
+            return Err(fail(op, ErrorKind::Shape, message, &[logits, target]));
         }
         // The logits without the class dim, whose names unify with those of the target.
         let rest = match classes.dim {
             Some(dim) => logits.value().select(dim, 0)?,
             None => logits.value().clone(),
         };
-        if let Some(class) = classes.dim.and_then(|dim| logits.name(dim)) {
+        let class = classes.dim.and_then(|dim| logits.name(dim));
+        if let Some(class) = class {
             check_order(op, (&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
         }
         if rest.sizes() != target.sizes() {
-            let dim = match classes.dim.and_then(|dim| logits.name(dim)) {
-                Some(name) => format!(" '{name}'"),
-                None => String::new(),
-            };
-            let message = format!(
-                "expected class indices of sizes {:?}, those of the logits without the class dim{dim}, got {:?}",
-                rest.sizes(),
-                target.sizes()
-            );
-            let error = Error::new(ErrorKind::Shape, op, message).with_operands(operands());
-            let without = |dim: &usize| {
-                let mut sizes = logits.sizes().to_vec();
-                sizes.remove(*dim);
-                sizes == target.sizes()
-            };
-            return Err(match squeezed(target.value(), rest.sizes(), "target") {
-                Some(repair) => error.with_repair(repair),
-                None if (0..logits.ndim()).any(|dim| without(&dim)) => {
-                    let dim = (0..logits.ndim()).find(without).unwrap_or(0);
-                    let dim = namegrad_core::in_rust(logits.value(), dim);
-                    error.with_repair(format!(
-                        "{dim} as the dim of the classes, which leaves the sizes of the target"
-                    ))
-                }
-                None if target.sizes() == logits.sizes() => error.with_repair(format!(
-                    "target.to(DType::{:?})?, if these are probabilities",
-                    logits.dtype()
-                )),
-                None => error,
-            });
+            return Err(other_sizes(op, logits, target, &rest, class));
         }
         let names = check_names(op, &rest, target, &[logits, target])?;
         let indices = target.rename(None)?.to(DType::I64)?;
@@ -502,36 +432,25 @@ impl Targets {
                     classes.count,
                     classes.count - 1
                 );
-                return Err(Error::new(ErrorKind::Index, op, message).with_operands(operands()));
+                return Err(fail(op, ErrorKind::Index, message, &[logits, target]));
             }
         }
         let ignored = if counted < indices.numel() { Some(indices.eq(ignore_index)?) } else { None };
-        let fill = |x: Tensor| match &ignored {
-            Some(ignored) => x.masked_fill(ignored, 0),
-            None => Ok(x),
-        };
-        let dtype = classes.dtype(logits);
-        let existing = fill(indices.clone())?;
-        let weights = match &classes.weight {
-            Some(weight) => {
-                let each = weight.to(dtype.compute())?.index_select(&existing.reshape([-1])?, 0)?;
-                Some(fill(each.reshape(indices.sizes())?)?)
-            }
-            None => None,
-        };
-        Ok(Targets { indices, existing, ignored, counted, weights, names, dtype })
-    }
-
-    /// The dtype to compute in, because the sum over a batch may overflow a half type.
-    pub(super) fn compute(&self) -> DType {
-        self.dtype.compute()
+        let (existing, dtype) = (indices.clone(), classes.dtype(logits));
+        let mut targets = Targets { indices, existing, ignored, counted, weights: None, names, dtype };
+        targets.existing = targets.fill(targets.indices.clone())?;
+        if let Some(weight) = &classes.weight {
+            let each = weight.to(dtype.compute())?.index_select(&targets.existing.reshape([-1])?, 0)?;
+            targets.weights = Some(targets.fill(each.reshape(targets.indices.sizes())?)?);
+        }
+        Ok(targets)
     }
 
     /// The element of each target along the class dim.
     #[track_caller]
     pub(super) fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
         match classes.dim {
-            Some(dim) => x.gather(&self.existing.unsqueeze(dim as isize)?, dim)?.select(dim, 0),
+            Some(dim) => x.gather(&self.existing.unsqueeze(dim)?, dim)?.select(dim, 0),
             None => Ok(x.clone()),
         }
     }
@@ -539,11 +458,10 @@ impl Targets {
     /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
     #[track_caller]
     pub(super) fn weigh(&self, losses: Tensor) -> Result<Tensor> {
-        let losses = match &self.weights {
-            Some(weights) => losses.mul(weights)?,
-            None => losses,
-        };
-        self.fill(losses)
+        match &self.weights {
+            Some(weights) => self.fill(losses.mul(weights)?),
+            None => self.fill(losses),
+        }
     }
 
     /// The losses, with 0 where the target is ignored.
@@ -561,9 +479,9 @@ impl Targets {
         // The gradient of a NaN is NaN even if the gradient of its loss is 0, so ignored logits are
         // overwritten too.
         let logits = match (&self.ignored, classes.dim) {
-            (Some(ignored), Some(dim)) => logits.masked_fill(&ignored.unsqueeze(dim as isize)?, 0)?,
-            (Some(ignored), None) => logits.masked_fill(ignored, 0)?,
-            (None, _) => logits.clone(),
+            (Some(ignored), Some(dim)) => &logits.masked_fill(&ignored.unsqueeze(dim)?, 0)?,
+            (Some(ignored), None) => &logits.masked_fill(ignored, 0)?,
+            (None, _) => logits,
         };
         let log_p = logits.log_softmax(classes.dim.unwrap_or(0))?;
         let own = self.weigh(self.pick(&log_p, classes)?.neg()?)?;
@@ -573,13 +491,46 @@ impl Targets {
 
     #[track_caller]
     fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
-        reduction.check_not_empty(op, losses.numel())?;
-        let loss = match (reduction, &self.weights) {
-            (Reduction::Mean, Some(weights)) => losses.sum(..)?.div(&weights.sum(..)?)?,
-            (Reduction::Mean, None) => losses.sum(..)?.div(self.counted as f64)?,
-            (Reduction::Sum, _) => losses.sum(..)?,
-            (Reduction::None, _) => losses.rename(Some(self.names.clone()))?,
+        let mean = |sum: &Tensor| match &self.weights {
+            Some(weights) => sum.div(&weights.sum(..)?),
+            None => sum.div(self.counted as f64),
         };
-        loss.to(self.dtype)
+        reduction.apply_by(op, losses.rename(Some(self.names.clone()))?, &mean)?.to(self.dtype)
     }
+}
+
+/// The error for class indices that do not have the sizes of the logits without the class dim, `rest`.
+#[cold]
+#[track_caller]
+fn other_sizes(
+    op: &'static str,
+    logits: &Tensor,
+    target: &Tensor,
+    rest: &NamedTensor,
+    class: Option<Name>,
+) -> Error {
+    let sizes = target.sizes();
+    let message = format!(
+        "expected class indices of sizes {:?}, those of the logits without the class dim{}, got {sizes:?}",
+        rest.sizes(),
+        class.map_or(String::new(), |class| format!(" '{class}'"))
+    );
+    let error = fail(op, ErrorKind::Shape, message, &[logits, target]);
+    if let Some(repair) = squeezed(target.value(), rest.sizes(), "target") {
+        return error.with_repair(repair);
+    }
+    for dim in 0..logits.ndim() {
+        let mut without = logits.sizes().to_vec();
+        without.remove(dim);
+        if without == sizes {
+            let dim = namegrad_core::in_rust(logits.value(), dim);
+            return error.with_repair(format!(
+                "{dim} as the dim of the classes, which leaves the sizes of the target"
+            ));
+        }
+    }
+    if sizes != logits.sizes() {
+        return error;
+    }
+    error.with_repair(format!("target.to(DType::{:?})?, if these are probabilities", logits.dtype()))
 }

@@ -1,6 +1,7 @@
 //! Connectionist temporal classification.
 
 use super::{Reduction, check_floats};
+use crate::dims::images::fail;
 use namegrad_autograd::{Tensor, is_grad_enabled};
 use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, Result};
@@ -48,7 +49,29 @@ functional! { ctc;
         log_probs, targets, input_lengths, target_lengths;
         time_dim: Dim or 0, class_dim: Dim or -1,
         blank: usize = 0, reduction: Reduction = Reduction::Mean, zero_infinity: bool = false
-    ) on floats names "removes dimensions" layer CtcLoss;
+    ) on floats names "removes dimensions" layer CtcLoss => {
+        check_floats(op, &[("log_probs", log_probs)])?;
+        let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
+        if ndim < 2 || time_dim == class_dim {
+            let message = "log_probs must have a time dim and another class dim".into();
+            return Err(fail(op, ErrorKind::Shape, message, &[log_probs]));
+        }
+        let dims: Vec<usize> = (0..ndim).filter(|dim| ![time_dim, class_dim].contains(dim)).collect();
+        let batch: Vec<usize> = dims.iter().map(|dim| sizes[*dim]).collect();
+        let names: Vec<Option<Name>> = dims.iter().map(|dim| log_probs.name(*dim)).collect();
+        let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
+        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?.permute(order)?;
+        let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
+        let targets = rows(targets, &names, &batch)?;
+        let lengths = [in_order(input_lengths, &names)?, in_order(target_lengths, &names)?];
+        let sequences = Batch::new(&x, &targets, &lengths, blank, !batch.is_empty())?;
+        let mut losses = sequences.losses(&x, zero_infinity)?;
+        if reduction == Reduction::Mean {
+            let lengths: Vec<f64> = sequences.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
+            losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()])?.to(losses.dtype())?)?;
+        }
+        reduction.apply(op, losses.reshape(batch)?.rename(names)?)?.to(log_probs.dtype())
+    }
 }
 
 const OP: &str = "ctc_loss";
@@ -56,60 +79,20 @@ const OP: &str = "ctc_loss";
 /// The logarithm of 0 in sums of logarithms. Unlike infinity, it has no NaN among its differences.
 const NEVER: f64 = -1e30;
 
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn ctc_loss(
-        log_probs: &Tensor,
-        targets: &Tensor,
-        input_lengths: &Tensor,
-        target_lengths: &Tensor,
-        time_dim: usize,
-        class_dim: usize,
-        blank: usize,
-        reduction: Reduction,
-        zero_infinity: bool,
-    ) -> Result<Tensor> {
-        check_floats(OP, &[("log_probs", log_probs)])?;
-        let ndim = log_probs.ndim();
-        if ndim < 2 || time_dim == class_dim {
-            let message = "log_probs must have a time dim and another class dim";
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_probs.shape()]));
-        }
-        let batch_dims: Vec<usize> = (0..ndim).filter(|dim| ![time_dim, class_dim].contains(dim)).collect();
-        let sizes: Vec<usize> = batch_dims.iter().map(|dim| log_probs.sizes()[*dim]).collect();
-        let names: Vec<Option<Name>> = batch_dims.iter().map(|dim| log_probs.name(*dim)).collect();
-        let order: Vec<usize> = [&[time_dim], &batch_dims[..], &[class_dim]].concat();
-        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?.permute(order)?;
-        let count: usize = sizes.iter().product();
-        let x = x.reshape([log_probs.sizes()[time_dim], count, log_probs.sizes()[class_dim]])?;
-        let targets = &rows(targets, &names, &sizes)?;
-        let (input_lengths, target_lengths) =
-            (&in_order(input_lengths, &names)?, &in_order(target_lengths, &names)?);
-        let batch = Batch::new(&x, [targets, input_lengths, target_lengths], blank, !sizes.is_empty())?;
-        let losses = batch.losses(&x, zero_infinity)?;
-        let losses = match reduction {
-            Reduction::Mean => {
-                let lengths: Vec<f64> =
-                    batch.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
-                losses.div(Tensor::from_slice(&lengths, [lengths.len()])?.to(losses.dtype())?)?
-            }
-            _ => losses,
-        };
-        let losses = losses.reshape(&sizes[..])?.rename(names)?;
-        reduction.apply(OP, losses)?.to(log_probs.dtype())
-    }
-}
-
 /// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch
 /// have names that `x` has too.
 #[track_caller]
 fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
-    let places = batch.iter().map(|name| name.and_then(|name| x.names().position(name)));
-    let Some(places) = places.collect::<Option<Vec<usize>>>() else { return Ok(x.clone()) };
-    let rest = (0..x.ndim()).filter(|dim| !places.contains(dim));
-    x.permute(places.iter().copied().chain(rest).collect::<Vec<usize>>())
+    let mut order: Vec<usize> = Vec::with_capacity(x.ndim());
+    for name in batch {
+        match name.and_then(|name| x.names().position(name)) {
+            Some(dim) => order.push(dim),
+            None => return Ok(x.clone()),
+        }
+    }
+    let rest: Vec<usize> = (0..x.ndim()).filter(|dim| !order.contains(dim)).collect();
+    order.extend(rest);
+    x.permute(order)
 }
 
 /// Targets with a row for each sequence, unless they are a vector.
@@ -135,67 +118,76 @@ impl Batch {
     #[track_caller]
     fn new(
         x: &Tensor,
-        [targets, steps, lengths]: [&Tensor; 3],
+        targets: &Tensor,
+        [steps, lengths]: &[Tensor; 2],
         blank: usize,
         is_batch: bool,
     ) -> Result<Batch> {
         let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
-        Error::ensure(blank < classes, ErrorKind::Value, OP, || {
-            format!("blank must be one of the {classes} classes, got {blank}")
-        })?;
+        if blank >= classes {
+            return Err(unfit(format!("blank must be one of the {classes} classes, got {blank}")));
+        }
         let steps = whole("input_lengths", steps, batch, time)?;
         let lengths = whole("target_lengths", lengths, batch, targets.numel())?;
-        let all = integers("targets", targets)?;
-        let rows: Vec<&[i64]> = match *targets.sizes() {
-            [rows, width] if rows == batch => {
-                if let Some(long) = lengths.iter().find(|length| **length > width) {
-                    return Err(unfit(format!(
-                        "a target length is {long}, and the targets have {width} places"
-                    )));
-                }
-                lengths.iter().enumerate().map(|(at, length)| &all[at * width..][..*length]).collect()
+        let (all, sum) = (integers("targets", targets)?, lengths.iter().sum::<usize>());
+        // The distance between the first labels of two sequences, unless one follows the other.
+        let width = match *targets.sizes() {
+            [rows, width] if rows == batch => Some(width),
+            [total] if is_batch && sum != total => {
+                return Err(unfit(format!("the target lengths sum to {sum}, and there are {total} targets")));
             }
-            [total] if is_batch || lengths[0] <= total => {
-                let sum: usize = lengths.iter().sum();
-                if is_batch && sum != total {
-                    return Err(unfit(format!(
-                        "the target lengths sum to {sum}, and there are {total} targets"
-                    )));
-                }
-                let mut rest = &all[..];
-                let mut take = |length: &usize| {
-                    let (row, others) = rest.split_at(*length);
-                    rest = others;
-                    row
-                };
-                lengths.iter().map(&mut take).collect()
+            [total] if !is_batch && sum > total => {
+                return Err(unfit(format!("the target length is {sum}, and there are {total} targets")));
             }
-            [total] => {
-                return Err(unfit(format!(
-                    "the target length is {}, and there are {total} targets",
-                    lengths[0]
-                )));
-            }
+            [_] => None,
             _ => {
                 let message = format!(
                     "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
                     targets.sizes()
                 );
-                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([targets.shape()]));
+                return Err(fail(OP, ErrorKind::Shape, message, &[targets]));
             }
         };
-        let targets_of =
-            rows.iter().enumerate().flat_map(|(n, row)| row.iter().enumerate().map(move |at| (n, at)));
-        if let Some((n, (at, bad))) =
-            targets_of.into_iter().find(|(_, (_, class))| !(0..classes as i64).contains(*class))
-        {
-            let message = format!(
-                "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
-                classes - 1
-            );
-            return Err(Error::new(ErrorKind::Index, OP, message).with_operands([targets.shape()]));
+        if let Some(long) = lengths.iter().find(|length| width.is_some_and(|width| **length > width)) {
+            let width = width.unwrap_or(0);
+            return Err(unfit(format!("a target length is {long}, and the targets have {width} places")));
         }
-        Ok(Batch { steps, labels: rows.into_iter().map(<[i64]>::to_vec).collect(), blank: blank as i64 })
+        let (mut labels, mut next) = (Vec::with_capacity(batch), 0);
+        for (n, length) in lengths.into_iter().enumerate() {
+            let start = width.map_or(next, |width| n * width);
+            next = start + length;
+            let row = all[start..next].to_vec();
+            for (at, bad) in row.iter().enumerate().filter(|(_, class)| !(0..classes as i64).contains(class))
+            {
+                let message = format!(
+                    "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
+                    classes - 1
+                );
+                return Err(fail(OP, ErrorKind::Index, message, &[targets]));
+            }
+            labels.push(row);
+        }
+        Ok(Batch { steps, labels, blank: blank as i64 })
+    }
+
+    /// The class of a state of sequence `n`.
+    fn class(&self, n: usize, state: usize) -> i64 {
+        match self.labels[n].get(state / 2) {
+            Some(label) if state % 2 == 1 => *label,
+            _ => self.blank,
+        }
+    }
+
+    /// A mask with `width` elements for each sequence.
+    #[track_caller]
+    fn mask(&self, width: usize, of: &dyn Fn(usize, usize) -> bool) -> Result<Tensor> {
+        let mut cells = Vec::with_capacity(self.steps.len() * width);
+        for n in 0..self.steps.len() {
+            for at in 0..width {
+                cells.push(of(n, at));
+            }
+        }
+        Tensor::from_slice(&cells, [self.steps.len(), width])
     }
 
     /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label
@@ -205,29 +197,29 @@ impl Batch {
     fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
         let states = 2 * self.labels.iter().map(Vec::len).max().unwrap_or(0) + 1;
-        let class = |n: usize, state: usize| match self.labels[n].get(state / 2) {
-            Some(label) if state % 2 == 1 => *label,
-            _ => self.blank,
-        };
-        let table = |of: &dyn Fn(usize, usize) -> bool, width: usize| {
-            let cells: Vec<bool> = (0..batch * width).map(|at| of(at / width, at % width)).collect();
-            Tensor::from_slice(&cells, [batch, width])
-        };
-        let classes: Vec<i64> = (0..batch * states).map(|at| class(at / states, at % states)).collect();
+        let (mut classes, mut ends) = (Vec::with_capacity(batch * states), Vec::with_capacity(2 * batch));
+        for n in 0..batch {
+            for state in 0..states {
+                classes.push(self.class(n, state));
+            }
+            // The last state is the last label or the blank after it.
+            let last = 2 * self.labels[n].len();
+            ends.extend([last as i64, last.saturating_sub(1) as i64]);
+        }
         let classes = Tensor::from_slice(&classes, [1, batch, states])?.expand([time, batch, states])?;
         let emitted = x.gather(&classes, 2)?.clamp_min(NEVER)?; // [time, batch, state]
         // A blank between two labels can be skipped, unless they are equal.
-        let skips = table(
-            &|n, state| state > 1 && class(n, state) != self.blank && class(n, state) != class(n, state - 2),
-            states,
-        )?;
+        let skips = self.mask(states, &|n, state| {
+            let class = self.class(n, state);
+            state > 1 && class != self.blank && class != self.class(n, state - 2)
+        })?;
         let never = |width: usize| Tensor::full([batch, width], NEVER)?.to(x.dtype());
         // Before the first step, where only the first label and the blank before it can follow.
         let mut alpha =
-            table(&|_, state| state == 0, states)?.choose(never(states)?.mul(0)?, never(states)?)?;
+            self.mask(states, &|_, state| state == 0)?.choose(never(states)?.mul(0)?, never(states)?)?;
         for step in 0..time {
             let moved = match step {
-                0 => table(&|_, state| state < 2, states)?.choose(&emitted.select(0, 0)?, NEVER)?,
+                0 => self.mask(states, &|_, state| state < 2)?.choose(&emitted.select(0, 0)?, NEVER)?,
                 _ => {
                     let behind = |by: usize| {
                         let by = by.min(states);
@@ -237,41 +229,30 @@ impl Batch {
                     arrived.add(emitted.select(0, step)?)?
                 }
             };
-            alpha = table(&|n, _| step < self.steps[n], 1)?.choose(moved, &alpha)?;
+            alpha = self.mask(1, &|n, _| step < self.steps[n])?.choose(moved, &alpha)?;
         }
-        // The last state is the last label or the blank after it.
-        let ends: Vec<i64> = self
-            .labels
-            .iter()
-            .flat_map(|labels| [2 * labels.len(), (2 * labels.len()).saturating_sub(1)])
-            .map(|state| state as i64)
-            .collect();
         let ends = alpha.gather(Tensor::from_slice(&ends, [batch, 2])?, 1)?;
-        let ends = table(&|n, end| end == 0 || !self.labels[n].is_empty(), 2)?.choose(ends, NEVER)?;
+        let ends = self.mask(2, &|n, end| end == 0 || !self.labels[n].is_empty())?.choose(ends, NEVER)?;
         let mut losses = ends.select(1, 0)?.logaddexp(ends.select(1, 1)?)?.neg()?;
         let impossible = losses.detach().gt(-NEVER / 2.0)?;
-        if x.requires_grad() && is_grad_enabled() {
+        let recorded = x.requires_grad() && is_grad_enabled();
+        if recorded {
             losses = losses.add(self.normalization(x)?)?;
         }
-        if zero_infinity {
-            return losses.masked_fill(&impossible, 0.0);
-        }
-        if x.requires_grad() && is_grad_enabled() && impossible.any(..)?.item::<bool>()? {
+        if recorded && !zero_infinity && impossible.any(..)?.item::<bool>()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
             let infinite = impossible.choose(self.normalization(x)?, 1.0)?.square()?.log()?.neg()?;
             return losses.masked_fill(&impossible, 0.0)?.add(infinite);
         }
-        losses.masked_fill(&impossible, f64::INFINITY)
+        losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
     }
 
     /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities
     /// sum to 1 by construction has no use for it, and gets the same gradient without.
     #[track_caller]
     fn normalization(&self, x: &Tensor) -> Result<Tensor> {
-        let (time, batch) = (x.sizes()[0], x.sizes()[1]);
-        let over: Vec<bool> = (0..time * batch).map(|at| at / batch >= self.steps[at % batch]).collect();
-        let over = Tensor::from_slice(&over, [time, batch, 1])?;
+        let over = self.mask(x.sizes()[0], &|n, step| step >= self.steps[n])?.t()?.unsqueeze(2)?;
         let p = x.exp()?;
         p.sub(p.detach())?.masked_fill(&over, 0)?.sum([0, 2])
     }
@@ -282,8 +263,7 @@ impl Batch {
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
     if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
         let message = format!("{name} must be integers, not {}", x.dtype());
-        let error = Error::new(ErrorKind::DType, OP, message).with_operands([x.shape()]);
-        return Err(error.with_repair(format!("{name}.to(DType::I64)?")));
+        return Err(fail(OP, ErrorKind::DType, message, &[x]).with_repair(format!("{name}.to(DType::I64)?")));
     }
     x.to(DType::I64)?.to_vec()
 }
@@ -297,7 +277,7 @@ fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<
             "{name} must have one length for each of the {batch} sequences, got {:?}",
             lengths.sizes()
         );
-        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([lengths.shape()]));
+        return Err(fail(OP, ErrorKind::Shape, message, &[lengths]));
     }
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
         Some(bad) => Err(unfit(format!("{name} has {bad}, and must be from 0 to {most}"))),

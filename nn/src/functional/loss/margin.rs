@@ -1,11 +1,10 @@
 //! Losses with a margin: a score must be ahead of another, or of 0, by some distance.
 
-use super::classes::{Classes, Targets};
-use super::{
-    ClassDim, Reduction, check_floats, check_names, check_order, check_pair, check_same, position, weighted,
-};
+use super::classes::{Classes, Targets, check_indices, unnamed};
+use super::{ClassDim, Reduction, check_floats, check_pair, check_same, names_without, position, weighted};
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_macros::functional;
 
 functional! { margin;
@@ -26,7 +25,14 @@ functional! { margin;
     /// batch, and the errors of the name rule.
     margin_ranking_loss (
         input1, input2, target; margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer MarginRankingLoss;
+    ) on floats integers names "unifies names from inputs" layer MarginRankingLoss => {
+        let ndims = [input1.ndim(), input2.ndim(), target.ndim()];
+        Error::ensure(ndims == [ndims[0]; 3], ErrorKind::Shape, op, || {
+            format!("all tensors must have the same number of dims, got {ndims:?}")
+        })?;
+        check_pair(op, input1, input2)?;
+        reduction.apply(op, target.neg()?.mul(input1.sub(input2)?)?.add(margin)?.relu()?)
+    }
     /// The mean of `x` where the target is 1, and `max(0, margin - x)` where it is -1; `x` is a distance. For
     /// other targets it is the sum of both, as in PyTorch.
     ///
@@ -42,7 +48,11 @@ functional! { margin;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     hinge_embedding_loss (x, target; margin: f64 = 1.0, reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer HingeEmbeddingLoss;
+        names "unifies names from inputs" layer HingeEmbeddingLoss => {
+        check_pair(op, x, target)?;
+        let apart = x.neg()?.add(margin)?.relu()?;
+        reduction.apply(op, target.ne(1)?.choose(apart, 0)?.add(target.ne(-1)?.choose(x, 0)?)?)
+    }
     /// The mean of `ln(1 + e^(-target x))`, with targets 1 and -1.
     ///
     /// # Examples
@@ -56,7 +66,13 @@ functional! { margin;
     /// # Errors
     /// Same as [`hinge_embedding_loss`].
     soft_margin_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer SoftMarginLoss;
+        names "unifies names from inputs" layer SoftMarginLoss => {
+        check_pair(op, x, target)?;
+        // Where the loss is 0, so is its gradient, even by a factor of infinity.
+        let far = target.detach().mul(x.detach())?.gt(FAR)?;
+        let product = far.choose(1, target)?.mul(far.choose(1, x)?)?;
+        reduction.apply(op, product.neg()?.exp()?.log1p()?.masked_fill(&far, 0)?)
+    }
     /// For each class the binary cross entropy of `sigmoid(x)` with a target of 0 or 1; the mean over
     /// `class_dim`, then over the batch. `weight` has a weight for each class.
     ///
@@ -80,7 +96,21 @@ functional! { margin;
     /// for the mean of an empty batch, and the errors of the name rule.
     multilabel_soft_margin_loss (
         x, target, weight?; class_dim: Dim or -1, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultilabelSoftMarginLoss;
+    ) on floats names "removes dimensions" layer MultilabelSoftMarginLoss => {
+        check_floats(op, &[("x", x)])?;
+        check_same(op, ("x", x), ("target", target))?;
+        // PyTorch takes any weight that broadcasts.
+        let of_class = weight.filter(|weight| weight.ndim() == 1);
+        let any = weight.filter(|weight| weight.ndim() != 1);
+        let classes = Classes::new(op, x, of_class, class_dim)?;
+        let rest = names_without(op, ("x", x), target, classes.dim)?;
+        let (x, target) = (x.rename(None)?, target.rename(None)?);
+        let others = target.neg()?.add(1)?.mul(x.neg()?.logsigmoid()?)?;
+        let losses = target.mul(x.logsigmoid()?)?.add(others)?.neg()?;
+        let any = any.map(|weight| weight.rename(None)).transpose()?;
+        let losses = classes.weigh(weighted(op, losses, any.as_ref())?)?;
+        reduction.apply(op, classes.sum(&losses)?.div(classes.count)?.rename(Some(rest))?)
+    }
     /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
     /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
     /// the first -1.
@@ -107,7 +137,25 @@ functional! { margin;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     multilabel_margin_loss (
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultilabelMarginLoss;
+    ) on floats names "removes dimensions" layer MultilabelMarginLoss => {
+        check_floats(op, &[("x", x)])?;
+        check_indices(op, x, target)?;
+        check_same(op, ("x", x), ("target", target))?;
+        let classes = Classes::new(op, x, None, class_dim)?;
+        let rest = names_without(op, ("x", x), target, classes.dim)?;
+        let (sizes, count) = (classes.rest(x.sizes()), classes.count);
+        let rows = |x: &Tensor| match classes.dim {
+            Some(dim) => x.rename(None)?.movedim(dim, -1)?.reshape([-1, count as isize]),
+            None => x.reshape([1, 1]),
+        };
+        let x = rows(x)?;
+        let [labels, exist, others] = labels(op, target, &rows(target)?, count)?;
+        let of_label = x.gather(&labels, 1)?;
+        let behind = x.unsqueeze(1)?.sub(of_label.unsqueeze(2)?)?.add(1)?.relu()?; // [row, label, class]
+        let counted = exist.unsqueeze(2)?.logical_and(others.unsqueeze(1)?)?;
+        let losses = behind.masked_fill(&counted.logical_not()?, 0)?.sum([1, 2])?.div(count)?;
+        reduction.apply(op, losses.reshape(sizes)?.rename(Some(rest))?)
+    }
     /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided
     /// by the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each
     /// target class.
@@ -135,203 +183,65 @@ functional! { margin;
         x, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultiMarginLoss;
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn margin_ranking_loss(
-        input1: &Tensor,
-        input2: &Tensor,
-        target: &Tensor,
-        margin: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "margin_ranking_loss";
-        let ndims = [input1, input2, target].map(Tensor::ndim);
-        Error::ensure(ndims.iter().all(|ndim| *ndim == ndims[0]), ErrorKind::Shape, OP, || {
-            format!("all tensors must have the same number of dims, got {ndims:?}")
-        })?;
-        check_pair(OP, input1, input2)?;
-        let losses = target.neg()?.mul(input1.sub(input2)?)?.add(margin)?.relu()?;
-        reduction.apply(OP, losses)
-    }
-
-    #[track_caller]
-    pub(super) fn hinge_embedding_loss(
-        x: &Tensor,
-        target: &Tensor,
-        margin: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "hinge_embedding_loss";
-        check_pair(OP, x, target)?;
-        let apart = x.neg()?.add(margin)?.relu()?;
-        let losses = target.ne(1)?.choose(apart, 0)?.add(target.ne(-1)?.choose(x, 0)?)?;
-        reduction.apply(OP, losses)
-    }
-
-    #[track_caller]
-    pub(super) fn soft_margin_loss(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        const OP: &str = "soft_margin_loss";
-        check_pair(OP, x, target)?;
-        reduction.apply(OP, target.neg()?.mul(x)?.exp()?.log1p()?)
-    }
-
-    #[track_caller]
-    pub(super) fn multilabel_soft_margin_loss(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "multilabel_soft_margin_loss";
-        check_floats(OP, &[("x", x)])?;
-        check_same(OP, ("x", x), ("target", target))?;
-        // PyTorch takes any weight that broadcasts.
-        let (of_class, any) =
-            if weight.is_some_and(|weight| weight.ndim() != 1) { (None, weight) } else { (weight, None) };
-        let classes = Classes::new(OP, x, of_class, dim)?;
-        let rest = names_without(OP, x, target, classes.dim)?;
-        let (x, target) = (x.rename(None)?, target.rename(None)?);
-        let losses =
-            target.mul(x.logsigmoid()?)?.add(target.neg()?.add(1)?.mul(x.neg()?.logsigmoid()?)?)?.neg()?;
-        let any = any.map(|weight| weight.rename(None)).transpose()?;
-        let losses = classes.weigh(weighted(OP, losses, any.as_ref())?)?;
-        reduction.apply(OP, classes.sum(&losses)?.div(classes.count)?.rename(Some(rest))?)
-    }
-
-    #[track_caller]
-    pub(super) fn multilabel_margin_loss(
-        x: &Tensor,
-        target: &Tensor,
-        dim: usize,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "multilabel_margin_loss";
-        check_floats(OP, &[("x", x)])?;
-        if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
-            let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message)
-                .with_operands([x.shape(), target.shape()])
-                .with_repair("target.to(DType::I64)?"));
-        }
-        check_same(OP, ("x", x), ("target", target))?;
-        let classes = Classes::new(OP, x, None, dim)?;
-        let rest = names_without(OP, x, target, classes.dim)?;
-        let sizes = classes.rest(x.sizes());
-        let rows = |x: &Tensor| x.rename(None)?.movedim(dim, -1)?.reshape([-1, classes.count as isize]);
-        let (x, labels) = match classes.dim {
-            Some(_) => (rows(x)?, Labels::new(OP, target, &rows(target)?, classes.count)?),
-            None => (x.reshape([1, 1])?, Labels::new(OP, target, &target.reshape([1, 1])?, 1)?),
-        };
-        let of_label = x.gather(&labels.classes, 1)?;
-        let behind = x.unsqueeze(1)?.sub(of_label.unsqueeze(2)?)?.add(1)?.relu()?; // [row, label, class]
-        let counted = labels.exist.unsqueeze(2)?.logical_and(labels.others.unsqueeze(1)?)?;
-        let losses = behind.masked_fill(&counted.logical_not()?, 0)?.sum([1, 2])?.div(classes.count)?;
-        reduction.apply(OP, losses.reshape(&sizes[..])?.rename(Some(rest))?)
-    }
-
-    #[track_caller]
-    pub(super) fn multi_margin_loss(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-        p: usize,
-        margin: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "multi_margin_loss";
-        Error::ensure(p == 1 || p == 2, ErrorKind::Value, OP, || {
+    ) on floats names "removes dimensions" layer MultiMarginLoss => {
+        Error::ensure(p == 1 || p == 2, ErrorKind::Value, op, || {
             format!("only p == 1 and p == 2 supported, got {p}")
         })?;
-        check_floats(OP, &[("x", x)])?;
-        let classes = Classes::new(OP, x, weight, dim)?;
+        check_floats(op, &[("x", x)])?;
+        let classes = Classes::new(op, x, weight, class_dim)?;
         // PyTorch takes a batch of one target for scores without a batch.
         let squeezed = (x.ndim() == 1 && target.sizes() == [1]).then(|| target.squeeze(0)).transpose()?;
-        let target = squeezed.as_ref().unwrap_or(target);
-        let targets = Targets::new(OP, x, target, &classes, isize::MIN)?;
-        let x = x.rename(None)?.to(targets.compute())?;
-        let (own, class) = match classes.dim {
-            Some(dim) => (targets.pick(&x, &classes)?.unsqueeze(dim)?, targets.indices.unsqueeze(dim)?),
-            None => (x.clone(), targets.indices.clone()),
-        };
-        let behind = x.sub(own)?.add(margin)?.relu()?;
+        let targets = Targets::new(op, x, squeezed.as_ref().unwrap_or(target), &classes, isize::MIN)?;
+        let x = unnamed(x, targets.dtype)?;
+        let ahead = |x: &Tensor| classes.dim.map_or(Ok(x.clone()), |dim| x.unsqueeze(dim));
+        let behind = x.sub(ahead(&targets.pick(&x, &classes)?)?)?.add(margin)?.relu()?;
         let behind = if p == 2 { behind.square()? } else { behind };
-        let is_own = numbered(&classes, x.ndim())?.eq(&class)?;
+        let numbers = Tensor::constant(NamedTensor::arange(0, classes.count as i64, 1, DType::I64)?);
+        let is_own = classes.along(&numbers, x.ndim())?.eq(&ahead(&targets.indices)?)?;
         let losses = classes.sum(&behind.masked_fill(&is_own, 0)?)?.div(classes.count)?;
         let losses = targets.weigh(losses)?.rename(Some(targets.names.clone()))?;
-        let loss = reduction.apply(OP, losses)?.to(targets.dtype)?;
+        let loss = reduction.apply(op, losses)?.to(targets.dtype)?;
         if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
     }
 }
 
-/// The unified names of both tensors, without the class dim.
+/// A product of scores and targets from which on `e^-product` is 0 in all dtypes.
+const FAR: f64 = 800.0;
+
+/// The labels of [`multilabel_margin_loss`], in rows with a place for each class: the classes, 0 where there is
+/// no label; whether a place has a label; and whether a class is not among the labels.
 #[track_caller]
-fn names_without(op: &'static str, x: &Tensor, target: &Tensor, dim: Option<usize>) -> Result<Names> {
-    check_order(op, ("x", x.value()), target)?;
-    let names = check_names(op, x.value(), target, &[x, target])?;
-    let rest = names.iter(x.ndim()).enumerate().filter(|(own, _)| Some(*own) != dim);
-    Names::new(op, rest.map(|(_, name)| name))
-}
-
-/// The numbers of the classes along the class dim.
-#[track_caller]
-fn numbered(classes: &Classes, ndim: usize) -> Result<Tensor> {
-    let mut sizes = vec![1; ndim];
-    if let Some(dim) = classes.dim {
-        sizes[dim] = classes.count;
-    }
-    Ok(Tensor::constant(NamedTensor::arange(0, classes.count as i64, 1, DType::I64)?.reshape(sizes)?))
-}
-
-/// The labels of [`multilabel_margin_loss`], in rows with a place for each class.
-struct Labels {
-    /// The classes, 0 where there is no label.
-    classes: Tensor,
-    /// Whether a place has a label.
-    exist: Tensor,
-    /// Whether a class is not among the labels.
-    others: Tensor,
-}
-
-impl Labels {
-    #[track_caller]
-    fn new(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Result<Labels> {
-        let sizes = rows.sizes().to_vec();
-        let mut classes = target_rows(rows)?;
-        let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
-        for (at, row) in classes.chunks_mut(count.max(1)).enumerate() {
-            if let Some(bad) = row.iter().find(|class| **class < -1 || **class >= count as i64) {
+fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
+    let mut classes = rows.to(DType::I64)?.to_vec::<i64>()?;
+    let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
+    for start in (0..classes.len()).step_by(count.max(1)) {
+        let mut ended = false;
+        for place in start..start + count {
+            let class = classes[place];
+            if class < -1 || class >= count as i64 {
                 let all = target.to(DType::I64)?.to_vec::<i64>()?;
-                let place = all.iter().position(|class| class == bad).unwrap_or(0);
+                let at = all.iter().position(|other| *other == class).unwrap_or(0);
                 let message = format!(
-                    "Target {bad}{} is out of bounds for {count} classes: they are 0 to {}, and -1 ends the labels",
-                    position(target, place),
+                    "Target {class}{} is out of bounds for {count} classes: they are 0 to {}, and -1 ends the labels",
+                    position(target, at),
                     count.saturating_sub(1)
                 );
-                return Err(Error::new(ErrorKind::Index, op, message).with_operands([target.shape()]));
+                return Err(fail(op, ErrorKind::Index, message, &[target]));
             }
-            let labels = row.iter().position(|class| *class < 0).unwrap_or(row.len());
-            for place in 0..labels {
-                exist[at * count + place] = true;
-                others[at * count + row[place] as usize] = false;
+            ended |= class < 0;
+            match ended {
+                true => classes[place] = 0,
+                false => {
+                    exist[place] = true;
+                    others[start + class as usize] = false;
+                }
             }
-            row[labels..].fill(0);
         }
-        Ok(Labels {
-            classes: Tensor::from_slice(&classes, &sizes[..])?,
-            exist: Tensor::from_slice(&exist, &sizes[..])?,
-            others: Tensor::from_slice(&others, &sizes[..])?,
-        })
     }
-}
-
-#[track_caller]
-fn target_rows(rows: &Tensor) -> Result<Vec<i64>> {
-    rows.to(DType::I64)?.to_vec::<i64>()
+    let sizes = rows.sizes();
+    Ok([
+        Tensor::from_slice(&classes, sizes)?,
+        Tensor::from_slice(&exist, sizes)?,
+        Tensor::from_slice(&others, sizes)?,
+    ])
 }

@@ -7,9 +7,10 @@ pub(super) mod probability;
 pub(super) mod regression;
 pub(super) mod similarity;
 
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Immediate;
-use namegrad_core::names::{apart, is_strict};
+use namegrad_core::names::{Name, apart, is_strict};
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value};
 
 /// The reduction of the losses of individual elements.
@@ -38,9 +39,23 @@ pub enum Reduction {
 impl Reduction {
     #[track_caller]
     fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
+        match self {
+            Reduction::Mean if losses.numel() > 0 => losses.mean(..),
+            _ => self.apply_by(op, losses, &|sum| Ok(sum.clone())),
+        }
+    }
+
+    /// Reduces losses whose mean is `mean` of their sum.
+    #[track_caller]
+    fn apply_by(
+        self,
+        op: &'static str,
+        losses: Tensor,
+        mean: &dyn Fn(&Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
         self.check_not_empty(op, losses.numel())?;
         match self {
-            Reduction::Mean => losses.mean(..),
+            Reduction::Mean => mean(&losses.sum(..)?),
             Reduction::Sum => losses.sum(..),
             Reduction::None => Ok(losses),
         }
@@ -96,27 +111,28 @@ impl Argument for ClassDim {
 /// Checks that the tensors are floating-point.
 #[track_caller]
 fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
-    let Some((name, x)) = inputs.iter().find(|(_, x)| !x.dtype().is_floating_point()) else { return Ok(()) };
-    let message = format!("{name} is {}, and must be floating-point", x.dtype());
-    Err(Error::new(ErrorKind::DType, op, message)
-        .with_operands(inputs.iter().map(|(_, x)| x.shape()))
-        .with_repair(format!("{name}.to(DType::F32)?")))
+    for (name, x) in inputs {
+        if !x.dtype().is_floating_point() {
+            let message = format!("{name} is {}, and must be floating-point", x.dtype());
+            return Err(Error::new(ErrorKind::DType, op, message)
+                .with_operands(inputs.iter().map(|(_, x)| x.shape()))
+                .with_repair(format!("{name}.to(DType::F32)?")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that `other` has the sizes of `x`, and names that are not others.
 #[track_caller]
 fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
     check_order(op, (x_name, x.value()), other)?;
-    if other.sizes() != x.sizes() {
-        let message =
-            format!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
-        let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), other.shape()]);
-        return Err(match squeezed_pair((x_name, x.value()), (name, other.value())) {
-            Some(repair) => error.with_repair(repair),
-            None => error,
-        });
+    if other.sizes() == x.sizes() {
+        return check_names(op, x.value(), other, &[x, other]).map(drop);
     }
-    check_names(op, x.value(), other, &[x, other]).map(drop)
+    let message =
+        format!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
+    let repair = squeezed_pair((x_name, x.value()), (name, other.value()));
+    Err(repaired(fail(op, ErrorKind::Shape, message, &[x, other]), repair))
 }
 
 /// `losses` times a weight that broadcasts to their sizes.
@@ -124,10 +140,12 @@ fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&s
 fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     let Some(weight) = weight else { return Ok(losses) };
     let weighted = losses.mul(weight)?;
-    Error::ensure(weighted.sizes() == losses.sizes(), ErrorKind::Shape, op, || {
-        format!("the weight {:?} does not broadcast to the losses {:?}", weight.sizes(), losses.sizes())
-    })?;
-    Ok(weighted)
+    if weighted.sizes() == losses.sizes() {
+        return Ok(weighted);
+    }
+    let (own, other) = (weight.sizes(), losses.sizes());
+    let message = format!("the weight {own:?} does not broadcast to the losses {other:?}");
+    Err(Error::new(ErrorKind::Shape, op, message))
 }
 
 /// Checks that an argument is greater than 0.
@@ -149,22 +167,24 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     check_order(op, ("x", x.value()), target)?;
     check_names(op, x.value(), target, &[x, target])?;
     let (own, other) = (x.sizes(), target.sizes());
-    let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
-    let ndim = own.len().max(other.len());
-    let pairs = || (0..ndim).map(|k| (from_right(own, k), from_right(other, k)));
-    let broadcast: Vec<usize> = pairs().map(|(x, y)| if x == 1 { y } else { x }).rev().collect();
-    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails with its own error
-    if !fits || broadcast == own || broadcast == other {
+    let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
+    let (mut broadcast, offset) = (long.to_vec(), long.len() - short.len());
+    for (made, size) in broadcast[offset..].iter_mut().zip(short) {
+        match (*made, *size) {
+            (1, size) => *made = size,
+            (made, size) if made == size || size == 1 => {}
+            _ => return Ok(()), // the op fails with its own error
+        }
+    }
+    if broadcast == own || broadcast == other {
         return Ok(());
     }
     let message = format!(
         "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
     );
-    let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), target.shape()]);
-    match squeezed_pair(("x", x.value()), ("target", target.value())) {
-        Some(repair) => Err(error.with_repair(repair)),
-        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
-    }
+    let repair = squeezed_pair(("x", x.value()), ("target", target.value()));
+    let repair = repair.unwrap_or_else(|| format!("x.expand({broadcast:?})?, if that is meant"));
+    Err(fail(op, ErrorKind::Shape, message, &[x, target]).with_repair(repair))
 }
 
 /// The names of the target are those of `x` where both have names; the error is about `inputs`.
@@ -187,24 +207,39 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
     })
 }
 
+/// The unified names of both tensors, without the class dim.
+#[track_caller]
+fn names_without(
+    op: &'static str,
+    (name, x): (&str, &Tensor),
+    target: &Tensor,
+    dim: Option<usize>,
+) -> Result<Names> {
+    check_order(op, (name, x.value()), target)?;
+    let names = check_names(op, x.value(), target, &[x, target])?;
+    let rest = (0..x.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
+    Names::new(op, rest.collect::<Vec<Option<Name>>>())
+}
+
 /// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
 #[track_caller]
 fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
-    let sorted = |names: &Names, ndim: usize| {
-        let mut names: Vec<_> = names.iter(ndim).collect();
-        names.sort();
-        names
-    };
     let (own, other) = (x.names(), target.names());
-    let same =
-        |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
-    if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
+    let has = |dim: usize| own.get(dim).is_some_and(|name| other.position(name).is_some());
+    if own == other || x.ndim() != target.ndim() || !(0..x.ndim()).all(has) {
         return Ok(()); // if the names differ, the op checks them
     }
     let message = "the input and the target have the same dims in another order";
     Err(Error::new(ErrorKind::Misaligned, op, message)
         .with_operands([x.shape(), target.shape()])
         .with_repair(format!("target.align_as(&{name})?")))
+}
+
+fn repaired(error: Error, repair: Option<String>) -> Error {
+    match repair {
+        Some(repair) => error.with_repair(repair),
+        None => error,
+    }
 }
 
 /// The call that removes an extra dim of size one that one of two tensors has, for a repair.
@@ -214,16 +249,15 @@ fn squeezed_pair((x_name, x): (&str, &NamedTensor), (name, other): (&str, &Named
 
 /// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
 fn squeezed(x: &NamedTensor, sizes: &[usize], name: &str) -> Option<String> {
-    let without = |dim: usize| {
+    for dim in (0..x.ndim()).rev().filter(|dim| x.sizes()[*dim] == 1) {
         let mut rest = x.sizes().to_vec();
         rest.remove(dim);
-        rest
-    };
-    let dim = (0..x.ndim()).rev().find(|dim| x.sizes()[*dim] == 1 && without(*dim) == sizes)?;
-    Some(match x.names().get(dim) {
-        Some(dim) => format!("{name}.squeeze(\"{dim}\")?"),
-        None => format!("{name}.squeeze({dim})?"),
-    })
+        if rest == sizes {
+            let dim = x.names().get(dim).map_or(dim.to_string(), |dim| format!("\"{dim}\""));
+            return Some(format!("{name}.squeeze({dim})?"));
+        }
+    }
+    None
 }
 
 /// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.

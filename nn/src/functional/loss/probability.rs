@@ -48,7 +48,14 @@ functional! { probability;
     /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, and the errors of
     /// the name rule.
     binary_cross_entropy (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats
-        names "unifies names from inputs" layer BceLoss;
+        names "unifies names from inputs" layer BceLoss => {
+        check_floats(op, &[("x", x), ("target", target)])?;
+        check_same(op, ("x", x), ("target", target))?;
+        check_probabilities(op, "x", x)?;
+        check_probabilities(op, "target", target)?;
+        let losses = x.bernoulli_cross_entropy(target)?;
+        reduction.apply(op, weighted(op, losses, weight)?)
+    }
     /// The mean [`binary_cross_entropy`] of `sigmoid(logits)`, computed without overflow. Where the target is
     /// 1, the loss is multiplied by `pos_weight`, so that a rare class counts more.
     ///
@@ -70,7 +77,18 @@ functional! { probability;
     /// Same as [`binary_cross_entropy`], except that the numbers are not checked.
     binary_cross_entropy_with_logits (
         logits, target, weight?, pos_weight?; reduction: Reduction = Reduction::Mean
-    ) on floats names "unifies names from inputs" layer BceWithLogitsLoss;
+    ) on floats names "unifies names from inputs" layer BceWithLogitsLoss => {
+        check_floats(op, &[("logits", logits), ("target", target)])?;
+        check_same(op, ("logits", logits), ("target", target))?;
+        let mut log_p = logits.logsigmoid()?;
+        if let Some(pos_weight) = pos_weight {
+            let factor = weighted(op, target.clone(), Some(&pos_weight.sub(1)?))?.add(1)?;
+            log_p = log_p.mul(factor)?;
+        }
+        // ln(1 - sigmoid(x)) is ln(sigmoid(x)) - x.
+        let losses = target.neg()?.add(1)?.mul(logits)?.sub(log_p)?;
+        reduction.apply(op, weighted(op, losses, weight)?)
+    }
     /// The Kullback-Leibler divergence of the distribution `x`, given as logarithms, from the distribution
     /// `target`: `target (ln target - x)`, and 0 where the target is 0. With `log_target`, the target is
     /// given as logarithms too. The default reduction is PyTorch's mean over all elements;
@@ -94,70 +112,20 @@ functional! { probability;
     kl_div (
         x, target;
         reduction: KlReduction = KlReduction::Mean, log_target: bool = false
-    ) on floats names "unifies names from inputs" layer KlDivLoss;
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn binary_cross_entropy(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "binary_cross_entropy";
-        check_floats(OP, &[("x", x), ("target", target)])?;
-        check_same(OP, ("x", x), ("target", target))?;
-        check_probabilities(OP, "x", x)?;
-        check_probabilities(OP, "target", target)?;
-        let losses = x.bernoulli_cross_entropy(target)?;
-        reduction.apply(OP, weighted(OP, losses, weight)?)
-    }
-
-    #[track_caller]
-    pub(super) fn binary_cross_entropy_with_logits(
-        logits: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        pos_weight: Option<&Tensor>,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "binary_cross_entropy_with_logits";
-        check_floats(OP, &[("logits", logits), ("target", target)])?;
-        check_same(OP, ("logits", logits), ("target", target))?;
-        let mut log_p = logits.logsigmoid()?;
-        if let Some(pos_weight) = pos_weight {
-            let factor = weighted(OP, target.clone(), Some(&pos_weight.sub(1)?))?.add(1)?;
-            log_p = log_p.mul(factor)?;
-        }
-        // ln(1 - sigmoid(x)) is ln(sigmoid(x)) - x.
-        let losses = target.neg()?.add(1)?.mul(logits)?.sub(log_p)?;
-        reduction.apply(OP, weighted(OP, losses, weight)?)
-    }
-
-    #[track_caller]
-    pub(super) fn kl_div(
-        x: &Tensor,
-        target: &Tensor,
-        reduction: KlReduction,
-        log_target: bool,
-    ) -> Result<Tensor> {
-        const OP: &str = "kl_div";
-        check_pair(OP, x, target)?;
-        check_floats(OP, &[("x", x)])?;
+    ) on floats names "unifies names from inputs" layer KlDivLoss => {
+        check_pair(op, x, target)?;
+        check_floats(op, &[("x", x)])?;
         let losses = match log_target {
             true => target.exp()?.mul(target.sub(x)?)?,
             false => target.xlogy(target)?.sub(target.mul(x)?)?,
         };
         match reduction {
-            KlReduction::Mean => Reduction::Mean.apply(OP, losses),
+            KlReduction::Mean => Reduction::Mean.apply(op, losses),
             KlReduction::Sum => losses.sum(..),
             KlReduction::None => Ok(losses),
             KlReduction::BatchMean => {
                 let batch = x.sizes().first().copied().unwrap_or(1);
-                Reduction::Mean.check_not_empty(OP, batch)?;
+                Reduction::Mean.check_not_empty(op, batch)?;
                 losses.sum(..)?.div(batch)
             }
         }

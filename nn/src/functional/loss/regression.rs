@@ -4,6 +4,7 @@ use super::{Reduction, check_floats, check_pair, check_positive, check_same, wei
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
+use std::f64::consts::TAU;
 
 functional! { regression;
     /// The mean of `(x - target)²`.
@@ -26,7 +27,10 @@ functional! { regression;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer MseLoss;
+        names "unifies names from inputs" layer MseLoss => {
+        check_pair(op, x, target)?;
+        by_weight(op, x, x.sub(target)?.square()?, weight, reduction)
+    }
     /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0
     /// where both are equal.
     ///
@@ -41,7 +45,10 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`].
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer L1Loss;
+        names "unifies names from inputs" layer L1Loss => {
+        check_pair(op, x, target)?;
+        by_weight(op, x, x.sub(target)?.abs()?, weight, reduction)
+    }
     /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere:
     /// an [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
     /// [`mse_loss`].
@@ -61,7 +68,18 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
-        names "unifies names from inputs" layer SmoothL1Loss;
+        names "unifies names from inputs" layer SmoothL1Loss => {
+        Error::ensure(beta >= 0.0, ErrorKind::Value, op, || format!("beta cannot be negative, got {beta}"))?;
+        check_pair(op, x, target)?;
+        check_floats(op, &[("x", x)])?;
+        let distance = x.sub(target)?.abs()?;
+        if beta == 0.0 {
+            return reduction.apply(op, distance);
+        }
+        let near = distance.clamp_max(beta)?;
+        // In this order, because the product of a distance and `beta` may overflow.
+        reduction.apply(op, near.div(beta)?.mul(distance.sub(near.mul(0.5)?)?)?)
+    }
     /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)`
     /// elsewhere: `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the
     /// sizes of `x`; the mean divides by their number, as in PyTorch.
@@ -81,7 +99,18 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] unless `delta` is positive.
     huber_loss (x, target, weight?; reduction: Reduction = Reduction::Mean, delta: f64 = 1.0) on floats
-        names "unifies names from inputs" layer HuberLoss;
+        names "unifies names from inputs" layer HuberLoss => {
+        check_positive(op, "delta", delta)?;
+        check_pair(op, x, target)?;
+        check_floats(op, &[("x", x)])?;
+        let distance = x.sub(target)?.abs()?;
+        let near = distance.clamp_max(delta)?;
+        let losses = near.mul(distance.sub(near.mul(0.5)?)?)?;
+        if let Some(weight) = weight {
+            check_same(op, ("x", x), ("weight", weight))?;
+        }
+        reduction.apply(op, weighted(op, losses, weight)?)
+    }
     /// The mean negative log likelihood of counts `target` with the Poisson distribution whose mean is `e^x`:
     /// `e^x - target x`, or with `log_input` false, whose mean is `x`: `x - target ln(x + eps)`. With `full`,
     /// the logarithm of the factorial of a target above 1 is added, by Stirling's formula
@@ -101,7 +130,21 @@ functional! { regression;
     poisson_nll_loss (
         x, target;
         log_input: bool = true, full: bool = false, eps: f64 = 1e-8, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer PoissonNllLoss;
+    ) on floats integers names "unifies names from inputs" layer PoissonNllLoss => {
+        check_pair(op, x, target)?;
+        let mut losses = match log_input {
+            true => x.exp()?.sub(target.mul(x)?)?,
+            false => x.sub(target.mul(x.add(eps)?.log()?)?)?,
+        };
+        if full {
+            // Filled before the logarithm, whose gradient would be NaN even where it does not count.
+            let few = target.le(1)?;
+            let target = target.masked_fill(&few, 1)?;
+            let stirling = target.mul(target.log()?)?.sub(&target)?.add(target.mul(TAU)?.log()?.mul(0.5)?)?;
+            losses = losses.add(stirling.masked_fill(&few, 0)?)?;
+        }
+        reduction.apply(op, losses)
+    }
     /// The mean negative log likelihood of `target` with normal distributions of mean `x` and variance `var`:
     /// `(ln v + (x - target)² / v) / 2`, where `v` is `var` or, where that is less, `eps`. With `full`,
     /// `ln(2π) / 2` is added.
@@ -130,117 +173,13 @@ functional! { regression;
     gaussian_nll_loss (
         x, target, var: Operand;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer GaussianNllLoss;
-}
-
-mod kernels {
-    use super::*;
-    use std::f64::consts::TAU;
-
-    #[track_caller]
-    pub(super) fn mse_loss(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        check_pair("mse_loss", x, target)?;
-        by_weight("mse_loss", x, x.sub(target)?.square()?, weight, reduction)
-    }
-
-    #[track_caller]
-    pub(super) fn l1_loss(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        check_pair("l1_loss", x, target)?;
-        by_weight("l1_loss", x, x.sub(target)?.abs()?, weight, reduction)
-    }
-
-    #[track_caller]
-    pub(super) fn smooth_l1_loss(
-        x: &Tensor,
-        target: &Tensor,
-        reduction: Reduction,
-        beta: f64,
-    ) -> Result<Tensor> {
-        const OP: &str = "smooth_l1_loss";
-        Error::ensure(beta >= 0.0, ErrorKind::Value, OP, || format!("beta cannot be negative, got {beta}"))?;
-        check_pair(OP, x, target)?;
-        check_floats(OP, &[("x", x)])?;
-        let distance = x.sub(target)?.abs()?;
-        if beta == 0.0 {
-            return reduction.apply(OP, distance);
-        }
-        let near = distance.clamp_max(beta)?;
-        // In this order, because the product of a distance and `beta` may overflow.
-        reduction.apply(OP, near.div(beta)?.mul(distance.sub(near.mul(0.5)?)?)?)
-    }
-
-    #[track_caller]
-    pub(super) fn huber_loss(
-        x: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        reduction: Reduction,
-        delta: f64,
-    ) -> Result<Tensor> {
-        const OP: &str = "huber_loss";
-        check_positive(OP, "delta", delta)?;
-        check_pair(OP, x, target)?;
-        check_floats(OP, &[("x", x)])?;
-        let distance = x.sub(target)?.abs()?;
-        let near = distance.clamp_max(delta)?;
-        let losses = near.mul(distance.sub(near.mul(0.5)?)?)?;
-        if let Some(weight) = weight {
-            check_same(OP, ("x", x), ("weight", weight))?;
-        }
-        reduction.apply(OP, weighted(OP, losses, weight)?)
-    }
-
-    #[track_caller]
-    pub(super) fn poisson_nll_loss(
-        x: &Tensor,
-        target: &Tensor,
-        log_input: bool,
-        full: bool,
-        eps: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "poisson_nll_loss";
-        check_pair(OP, x, target)?;
-        let mut losses = match log_input {
-            true => x.exp()?.sub(target.mul(x)?)?,
-            false => x.sub(target.mul(x.add(eps)?.log()?)?)?,
-        };
-        if full {
-            // Filled before the logarithm, whose gradient would be NaN even where it does not count.
-            let few = target.le(1)?;
-            let target = target.masked_fill(&few, 1)?;
-            let stirling = target.mul(target.log()?)?.sub(&target)?.add(target.mul(TAU)?.log()?.mul(0.5)?)?;
-            losses = losses.add(stirling.masked_fill(&few, 0)?)?;
-        }
-        reduction.apply(OP, losses)
-    }
-
-    #[track_caller]
-    pub(super) fn gaussian_nll_loss(
-        x: &Tensor,
-        target: &Tensor,
-        var: &Tensor,
-        full: bool,
-        eps: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "gaussian_nll_loss";
-        check_pair(OP, x, target)?;
+    ) on floats integers names "unifies names from inputs" layer GaussianNllLoss => {
+        check_pair(op, x, target)?;
         if var.detach().lt(0)?.any(..)?.is_nonzero()? {
-            let error = Error::new(ErrorKind::Value, OP, "var has negative entries");
+            let error = Error::new(ErrorKind::Value, op, "var has negative entries");
             return Err(error.with_operands([var.shape()]));
         }
-        let var = spread_variance(OP, x, var)?;
+        let var = spread_variance(op, x, var)?;
         // The gradient of a variance that is too small is that of the limit, so it can grow again.
         let small = var.detach().lt(eps)?;
         let var = small.choose(var.sub(var.detach())?.add(eps)?, &var)?;
@@ -248,7 +187,7 @@ mod kernels {
         if full {
             losses = losses.add(TAU.ln() / 2.0)?;
         }
-        reduction.apply(OP, losses)
+        reduction.apply(op, losses)
     }
 }
 
@@ -264,13 +203,7 @@ fn by_weight(
     let Some(weight) = weight else { return reduction.apply(op, losses) };
     check_same(op, ("x", x), ("weight", weight))?;
     let losses = weighted(op, losses, Some(weight))?;
-    match reduction {
-        Reduction::Mean => {
-            reduction.check_not_empty(op, losses.numel())?;
-            losses.sum(..)?.div(weight.sum(..)?)
-        }
-        _ => reduction.apply(op, losses),
-    }
+    reduction.apply_by(op, losses, &|sum| sum.div(weight.sum(..)?))
 }
 
 /// The variance with a dim for each dim of `x`.
@@ -283,8 +216,8 @@ fn spread_variance(op: &'static str, x: &Tensor, var: &Tensor) -> Result<Tensor>
     if wanted.split_last().is_some_and(|(_, rest)| own == rest) {
         return var.unsqueeze(-1);
     }
-    let apart = || own.iter().zip(wanted).filter(|(own, wanted)| own != wanted);
-    if own.len() == wanted.len() && apart().count() == 1 && apart().all(|(own, _)| *own == 1) {
+    let apart = (0..own.len().min(wanted.len())).filter(|dim| own[*dim] != wanted[*dim]).collect::<Vec<_>>();
+    if own.len() == wanted.len() && apart.len() == 1 && own[apart[0]] == 1 {
         return Ok(var.clone());
     }
     let message = format!(

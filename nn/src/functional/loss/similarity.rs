@@ -33,7 +33,27 @@ functional! { similarity;
     cosine_embedding_loss (
         input1, input2, target;
         dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) names "removes dimensions" layer CosineEmbeddingLoss;
+    ) names "removes dimensions" layer CosineEmbeddingLoss => {
+        const EPSILON: f64 = 1e-12; // PyTorch's
+        // Bits are numbers here, as in PyTorch.
+        let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
+        let (input1, input2) = (&number(input1)?, &number(input2)?);
+        check_pair(op, input1, input2)?;
+        let product = over(input1.mul(input2)?, dim)?;
+        let squares =
+            [over(input1.square()?, dim)?.add(EPSILON)?, over(input2.square()?, dim)?.add(EPSILON)?];
+        let cosine = product.div(squares[0].mul(&squares[1])?.sqrt()?)?;
+        Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, op, || {
+            format!(
+                "expected a target of sizes {:?}, one for each pair, got {:?}",
+                cosine.sizes(),
+                target.sizes()
+            )
+        })?;
+        let close = target.eq(1)?.choose(cosine.neg()?.add(1)?, 0)?;
+        let apart = target.eq(-1)?.choose(cosine.sub(margin)?.relu()?, 0)?;
+        reduction.apply(op, close.add(apart)?)
+    }
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
     /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the
     /// distance of the negative is the smaller of those to the anchor and to the positive.
@@ -58,62 +78,13 @@ functional! { similarity;
         anchor, positive, negative;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "removes dimensions" layer TripletMarginLoss;
-}
-
-mod kernels {
-    use super::*;
-
-    #[track_caller]
-    pub(super) fn cosine_embedding_loss(
-        input1: &Tensor,
-        input2: &Tensor,
-        target: &Tensor,
-        dim: usize,
-        margin: f64,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "cosine_embedding_loss";
-        const EPSILON: f64 = 1e-12; // PyTorch's
-        // Bits are numbers here, as in PyTorch.
-        let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
-        let (input1, input2) = (&number(input1)?, &number(input2)?);
-        check_pair(OP, input1, input2)?;
-        let product = over(input1.mul(input2)?, dim)?;
-        let squares =
-            [over(input1.square()?, dim)?.add(EPSILON)?, over(input2.square()?, dim)?.add(EPSILON)?];
-        let cosine = product.div(squares[0].mul(&squares[1])?.sqrt()?)?;
-        Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, OP, || {
-            format!(
-                "expected a target of sizes {:?}, one for each pair, got {:?}",
-                cosine.sizes(),
-                target.sizes()
-            )
-        })?;
-        let close = target.eq(1)?.choose(cosine.neg()?.add(1)?, 0)?;
-        let apart = target.eq(-1)?.choose(cosine.sub(margin)?.relu()?, 0)?;
-        reduction.apply(OP, close.add(apart)?)
-    }
-
-    #[track_caller]
-    pub(super) fn triplet_margin_loss(
-        anchor: &Tensor,
-        positive: &Tensor,
-        negative: &Tensor,
-        dim: usize,
-        margin: f64,
-        p: f64,
-        eps: f64,
-        swap: bool,
-        reduction: Reduction,
-    ) -> Result<Tensor> {
-        const OP: &str = "triplet_margin_loss";
+    ) on floats integers names "removes dimensions" layer TripletMarginLoss => {
         let caller = Location::caller();
         let distance = |a: &Tensor, b: &Tensor| {
             let options = PairwiseDistanceOptions::new().p(p).eps(eps);
             pairwise_distance_with(a, b, dim, options).map_err(|error| error.at(caller))
         };
-        triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
+        triplet(op, [anchor, positive, negative], &distance, margin, swap, reduction)
     }
 }
 
