@@ -99,10 +99,13 @@ pub mod ops;
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
 pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
+#[cfg(feature = "training")]
 pub use namegrad_data as data;
 pub use namegrad_io as io;
 pub use namegrad_nn as nn;
+#[cfg(feature = "training")]
 pub use namegrad_optim as optim;
+#[cfg(feature = "training")]
 pub use namegrad_train as train;
 
 /// The options of ops and of the functions in [`nn::functional`].
@@ -122,6 +125,7 @@ pub mod prelude {
     pub use namegrad_core::{
         DType, Error, ErrorKind, Picked, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
     };
+    #[cfg(feature = "training")]
     pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
@@ -132,7 +136,9 @@ pub mod prelude {
         ModuleFields, MultiheadAttention, Relu, Residual, RmsNorm, Sequential, Sigmoid, Tanh,
     };
     pub use namegrad_nn::{Gru, GruOptions, Lstm, LstmOptions, LstmOutput, RecurrentOutput, Rnn, RnnOptions};
+    #[cfg(feature = "training")]
     pub use namegrad_optim::schedule::{Cosine, OneCycle, Schedule, Scheduler};
+    #[cfg(feature = "training")]
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }
 

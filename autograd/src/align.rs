@@ -2,12 +2,12 @@
 
 use crate::op::Op;
 use crate::tensor::Tensor;
-use namegrad_core::{Name, NameArg, NameList, NamedTensor, Result};
+use namegrad_core::{NameList, NamedTensor, Result};
 
 /// # Ordering dims by name
 impl Tensor {
     /// The tensor with its dims in the order of `names`; a new name adds a dim of size one. One `"..."`
-    /// means the dims that are not mentioned. A view.
+    /// means the dims that are not mentioned, unnamed ones among them. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -17,7 +17,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `UnnamedNotAllowed`, `NameNotFound` if a dim is not mentioned, `DuplicateName`, `InvalidName`,
+    /// `UnnamedNotAllowed` if a dim is unnamed and there is no `"..."`, `NameNotFound` if a dim is not mentioned, `DuplicateName`, `InvalidName`,
     /// `Ellipsis`.
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<Tensor> {
@@ -80,16 +80,21 @@ impl Tensor {
 
     #[track_caller]
     fn aligned(&self, op: &'static str, value: NamedTensor) -> Tensor {
-        let (from, to) = (self.names().clone(), value.names().clone());
+        // The dim of the input for each dim of the result, in which unnamed dims keep their order.
+        let mut unnamed = (0..self.ndim()).filter(|dim| self.name(*dim).is_none());
+        let sources: Vec<Option<usize>> = (0..value.ndim())
+            .map(|dim| value.name(dim).map_or_else(|| unnamed.next(), |name| self.names().position(name)))
+            .collect();
         crate::observe::starting(); // a view takes no time
         Op::new(op, value)
             .input(self, move |g, cx| {
                 // First remove the dims of size one that alignment added, then restore the order.
-                let g = g.rename(Some(to.clone()))?;
-                let is_new = |name: Option<Name>| name.is_none_or(|name| from.position(name).is_none());
-                let added: Vec<usize> = (0..g.ndim()).filter(|dim| is_new(to.get(*dim))).collect();
-                let back: Vec<NameArg> = from.iter(cx.sizes().len()).flatten().map(NameArg::Name).collect();
-                g.squeeze(added)?.align_to(back)?.rename(None)?.reshape(cx.sizes())
+                let added: Vec<usize> = (0..sources.len()).filter(|dim| sources[*dim].is_none()).collect();
+                let mut back = vec![0; cx.sizes().len()];
+                for (dim, source) in sources.iter().flatten().enumerate() {
+                    back[*source] = dim;
+                }
+                g.rename(None)?.squeeze(added)?.permute(back)
             })
             .output()
     }

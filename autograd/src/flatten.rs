@@ -28,7 +28,7 @@ impl Tensor {
     }
 
     /// Splits `dim` into the dims of `shape`. The product of their sizes must be the size of `dim`; one size
-    /// can be -1 and is then inferred. A view.
+    /// can be -1 and is then inferred. If the tensor has names, so must the new dims. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -45,7 +45,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `NameNotFound`, `DimRange`, `InvalidName`, `DuplicateName`.
+    /// `Shape`, `NameNotFound`, `DimRange`, `InvalidName`, `DuplicateName`, `UnnamedNotAllowed` if the tensor has
+    /// names and none of the new dims has one.
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<Tensor> {
         starting();

@@ -172,7 +172,7 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
 pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
 /// The dims after `align_to`: the dims of `x` in the wanted order, with a dim of size one for each new name
-/// or `None`. `"..."` means the dims that are not mentioned.
+/// or `None`. `"..."` means the dims that are not mentioned, unnamed ones among them.
 ///
 /// # Errors
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not in the list,
@@ -183,12 +183,13 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     let ndim = x.sizes.len();
     let caller = Location::caller();
     let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.shape()]).at(caller);
-    if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
+    let unnamed = (0..ndim).find(|dim| x.names.get(*dim).is_none());
+    if let Some(dim) = unnamed.filter(|_| !wanted.contains(&NameArg::Ellipsis)) {
         let message =
             format!("All input dims must be named. Found unnamed dim at index {dim} of Tensor{}", x.list());
-        return Err(
-            fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first")
-        );
+        return Err(fail(ErrorKind::UnnamedNotAllowed, message).with_repair(
+            "name every dim with refine_names first, or put \"...\" where the unnamed dims belong",
+        ));
     }
     if wanted.iter().filter(|arg| **arg == NameArg::Ellipsis).count() > 1 {
         return Err(too_many_ellipses(OP, x, wanted));
@@ -216,7 +217,9 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
             NameArg::Name(name) => dims.push(own(*name)),
             NameArg::Unnamed => dims.push((None, None)),
             NameArg::Ellipsis => {
-                dims.extend(x.names.iter(ndim).flatten().filter(|name| !mentioned.contains(name)).map(own))
+                let others = x.names.iter(ndim).enumerate();
+                let others = others.filter(|(_, name)| name.is_none_or(|name| !mentioned.contains(&name)));
+                dims.extend(others.map(|(dim, name)| (Some(dim), name)));
             }
         }
     }
@@ -255,13 +258,19 @@ pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>
     Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
 }
 
-/// Names after `dim` is split into dims called `names`.
+/// Names after `dim` is split into dims called `names`. A named tensor needs a name for at least one of them.
 ///
 /// # Errors
-/// [`ErrorKind::DuplicateName`].
+/// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::DuplicateName`].
 #[track_caller]
 pub(crate) fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
     let ndim = x.sizes.len();
+    if x.names.is_named() && names.iter().all(Option::is_none) {
+        let message = "input is a named tensor but no names were given for unflattened sizes";
+        return Err(Error::new(ErrorKind::UnnamedNotAllowed, "unflatten", message)
+            .with_operands([x.shape()])
+            .with_repair("give each size with a name, as in [(\"A\", 2), (\"B\", -1)]"));
+    }
     let before = (0..dim).map(|dim| x.names.get(dim));
     let after = (dim + 1..ndim).map(|dim| x.names.get(dim));
     Names::new("unflatten", before.chain(names.iter().copied()).chain(after))
@@ -313,6 +322,11 @@ mod tests {
         );
         assert_eq!(aligned(&["C", "..."]), Ok(smallvec![(Some(1), n("C")), (Some(0), n("N"))]));
         assert_eq!(aligned(&["C"]), Err(ErrorKind::NameNotFound));
+        let partly = names(&["_", "C", "_"]);
+        let order = |list: &[&str]| align_to(input(&partly), &list.name_list().unwrap());
+        let first: Vec<_> = order(&["C", "..."]).unwrap().into_iter().map(|(dim, _)| dim).collect();
+        assert_eq!(first, [Some(1), Some(0), Some(2)]);
+        assert_eq!(order(&["C"]).unwrap_err().kind(), ErrorKind::UnnamedNotAllowed);
         assert_eq!(aligned(&["C", "N", "C"]), Err(ErrorKind::DuplicateName));
     }
 }

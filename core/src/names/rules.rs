@@ -160,8 +160,9 @@ pub(crate) fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<
 /// the columns of the right one. A vector on the left has no rows; a vector on the right has no columns.
 ///
 /// # Errors
-/// [`ErrorKind::NameMismatch`] if batch dims differ, [`ErrorKind::DuplicateName`] if the result would have a
-/// name twice; in strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
+/// [`ErrorKind::NameMismatch`] if batch dims differ, [`ErrorKind::Misaligned`] if the name of a batch dim that
+/// meets an unnamed one is elsewhere in the other tensor, [`ErrorKind::DuplicateName`] if the result would have
+/// a name twice; in strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[inline]
 #[track_caller]
 pub(crate) fn matmul(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
@@ -210,6 +211,26 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             return Err(Error::new(ErrorKind::NameMismatch, op, message)
                 .with_operands(operands())
                 .with_repair(format!("y.rename([(\"{b_name}\", \"{a_name}\")])?, if both mean the same")));
+        }
+        // A name that meets an unnamed dim must not stand elsewhere in the other tensor.
+        if let (Some(name), None) | (None, Some(name)) = (a, b)
+            && k < lb.min(rb)
+        {
+            let (named, unnamed) = if a.is_some() { (&left, &right) } else { (&right, &left) };
+            if unnamed.names.position(name).is_some() {
+                let index = |x: &Input<'_>| batch_dims(x.sizes.len()) - 1 - k;
+                let message = format!(
+                    "Cannot match '{name}' (index {} of {}) with None (index {} of {}) because the latter names already have \
+                     '{name}'. Are your tensors misaligned?",
+                    index(named),
+                    named.list(),
+                    index(unnamed),
+                    unnamed.list()
+                );
+                return Err(Error::new(ErrorKind::Misaligned, op, message)
+                    .with_operands(operands())
+                    .with_repair("name every dim with refine_names, so that batch dims are known"));
+            }
         }
         names.push(a.or(b));
     }
@@ -315,6 +336,9 @@ pub(super) mod tests {
         assert_eq!(product(&["x"], &["D", "M"]), Ok(names(&["M"]).0));
         assert_eq!(product(&["C", "D"], &["D", "C"]), Err(ErrorKind::DuplicateName));
         assert_eq!(product(&["A", "C", "D"], &["B", "D", "E"]), Err(ErrorKind::NameMismatch));
+        assert_eq!(product(&["N", "A", "B"], &["_", "N", "B"]), Err(ErrorKind::Misaligned));
+        assert_eq!(product(&["_", "N", "B"], &["N", "B", "A"]), Err(ErrorKind::Misaligned));
+        assert_eq!(product(&["N", "A", "B"], &["_", "B", "C"]), Ok(names(&["N", "A", "C"]).0));
         assert_eq!(strict(|| product(&["N", "D"], &["in", "out"])), Err(ErrorKind::NameMismatch));
         assert_eq!(strict(|| product(&["N", "D"], &["D", "out"])), Ok(names(&["N", "out"]).0));
     }

@@ -9,7 +9,7 @@ use crate::tensor::NamedTensor;
 
 impl NamedTensor {
     /// The tensor with its dims in the order of `names`. A new name adds a dim of size one, and one `"..."`
-    /// means the dims that are not mentioned.
+    /// means the dims that are not mentioned, unnamed ones among them.
     ///
     /// # Errors
     /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],

@@ -80,10 +80,10 @@ impl NamedTensor {
     }
 
     /// Splits `dim` into the dims of `shape`. The product of their sizes must be the size of `dim`; one size
-    /// can be -1 and is then inferred.
+    /// can be -1 and is then inferred. If the tensor has names, so must at least one of the new dims.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`],
+    /// [`ErrorKind::Shape`], [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`],
     /// [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
