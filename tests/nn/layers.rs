@@ -543,18 +543,27 @@ fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// The layers in a source file: public structs that derive `Module`, rows of functions with `layer Relu`, and
-/// rows of layers, `MaxPool MaxPoolBuilder ..`.
+/// The layers in a source file: public structs that derive `Module`, or the types `pub type Conv<..> =
+/// Convolution<..>` that they are the common form of, rows of functions with `layer Relu`, and rows of layers,
+/// `MaxPool MaxPoolBuilder ..`.
 fn layers_of(text: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let mut found = Vec::new();
-    let mut derives = false;
+    let (mut derives, mut structs, mut forms) = (false, BTreeSet::new(), BTreeSet::new());
     for code in text.lines().map(str::trim_start).filter(|code| !code.starts_with("//")) {
         if let Some(name) = code.strip_prefix("pub struct ").map(word) {
             if derives && !name.is_empty() {
+                structs.insert(name.clone());
                 found.push(name);
             }
             derives = false;
+        } else if let Some((name, of)) =
+            code.strip_prefix("pub type ").and_then(|code| code.split_once(" = "))
+        {
+            if structs.contains(&word(of)) && !name.starts_with(&word(of)) {
+                found.push(word(name));
+                forms.insert(word(of));
+            }
         } else if code.starts_with("#[derive(") {
             derives = code.contains("Module)") || code.contains("Module,");
         } else {
@@ -568,7 +577,15 @@ fn layers_of(text: &str) -> Vec<String> {
             found.extend(layers.filter(|layer| layer.starts_with(char::is_uppercase)));
         }
     }
+    found.retain(|layer| !forms.contains(layer));
     found
+}
+
+/// Whether a line declares the type with this name.
+fn declares(line: &str, name: &str) -> bool {
+    let declared = line.strip_prefix("pub struct ").or(line.strip_prefix("pub type "));
+    let rest = declared.and_then(|declared| declared.strip_prefix(name));
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 /// The doc of a layer has the shapes by name, the parameters with their first values, and an example.
@@ -582,9 +599,7 @@ fn every_layer_is_documented() {
             for line in text.lines().map(str::trim_start) {
                 if line.starts_with("///") {
                     doc.push(line);
-                } else if line.starts_with(&format!("{layer} "))
-                    || line.starts_with(&format!("pub struct {layer}"))
-                {
+                } else if line.starts_with(&format!("{layer} ")) || declares(line, &layer) {
                     break;
                 } else if !line.starts_with("#[") {
                     doc.clear();

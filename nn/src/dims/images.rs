@@ -1,6 +1,6 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::Order;
+use super::{Order, by_name, names_of, others, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -64,20 +64,17 @@ impl Layout {
         weight: Option<&Tensor>,
         wanted: Wanted<'_>,
     ) -> Result<Layout> {
-        let inputs: Vec<&Tensor> = [x].into_iter().chain(weight).collect();
-        let dims = wanted.spatial.len();
-        let names: Vec<Option<Name>> =
-            [wanted.channel].into_iter().chain(wanted.spatial.iter().copied()).collect();
-        let mut found: Vec<Option<usize>> =
-            names.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
-        let by_name = found.iter().any(Option::is_some);
+        let both = [x, weight.unwrap_or(x)];
+        let inputs = &both[..1 + usize::from(weight.is_some())];
+        let (dims, names) = (wanted.spatial.len(), [&[wanted.channel], wanted.spatial].concat());
+        let by_name = names.iter().flatten().any(|name| x.names().position(*name).is_some());
         if x.ndim() < dims + 1 || !by_name && x.ndim() > dims + 2 {
             let spatial = ["length", "height, width", "depth, height, width"][dims.clamp(1, 3) - 1];
             let message = format!(
                 "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims",
                 x.ndim()
             );
-            let error = fail(op, ErrorKind::Shape, message, &inputs);
+            let error = fail(op, ErrorKind::Shape, message, inputs);
             return Err(match x.ndim() > dims + 2 {
                 true => error.with_repair(
                     "name the dims of the input and of the weight alike, to have more batch dims",
@@ -85,27 +82,17 @@ impl Layout {
                 false => error,
             });
         }
-        // From the last: the dims that were not found take the last ones of the dims that are left.
-        let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
-        for at in (0..found.len()).rev().filter(|at| names.len() > *at) {
-            if found[at].is_none() {
-                let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-                check_by_position(op, &inputs, names[at], x.name(dim), at == 0 || wanted.exact)?;
-                found[at] = Some(dim);
-            }
-        }
-        let taken: Vec<usize> = found.into_iter().flatten().collect();
-        let batch: Vec<usize> = (0..x.ndim()).filter(|dim| !taken.contains(dim)).collect();
-        let mut result: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
+        let taken = positions(op, inputs, &names, wanted.exact)?;
+        let batch = others(x, &taken);
+        let mut result = names_of(x);
         result[taken[0]] = wanted.made;
         let names = Names::new(op, result).map_err(|error| {
             let name = wanted.made.map_or(String::new(), |name| name.to_string());
             let error = error.with_operands(inputs.iter().map(|x| x.shape()));
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
-        let sizes = batch.iter().map(|dim| x.sizes()[*dim]).collect();
-        let order = batch.into_iter().chain(taken).collect();
-        Ok(Layout { order: Order { order, names }, batch: sizes })
+        let order = [&batch[..], &taken].concat();
+        Ok(Layout { order: Order { order, names }, batch: sizes_of(x, &batch) })
     }
 
     /// The position of the channels.
@@ -130,8 +117,7 @@ impl Layout {
     pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
         let mut y = y;
         if self.batch.len() > 1 {
-            let sizes: Vec<usize> = self.batch.iter().chain(&y.sizes()[1..]).copied().collect();
-            y = y.reshape(sizes)?;
+            y = y.reshape([&self.batch[..], &y.sizes()[1..]].concat())?;
         }
         self.order.restore(y)
     }
@@ -148,13 +134,25 @@ pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
         return Err(fail(op, ErrorKind::Shape, message, &[x]));
     }
-    let mut found: Vec<Option<usize>> =
-        wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
-    let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
-    for (at, name) in wanted.iter().enumerate().rev() {
+    Ok(positions(op, &[x], wanted, true)?.into_iter().collect())
+}
+
+/// The positions of dims with these names: by name, or as the last dims that are left. The first and, if they
+/// are `exact`, all others are not taken for a dim with another name.
+#[track_caller]
+fn positions(
+    op: &'static str,
+    inputs: &[&Tensor],
+    names: &[Option<Name>],
+    exact: bool,
+) -> Result<Vec<usize>> {
+    let x = inputs[0];
+    let mut found = by_name(x, names);
+    let mut left = others(x, &found.iter().copied().flatten().collect::<Vec<usize>>());
+    for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_by_position(op, &[x], *name, x.name(dim), true)?;
+            check_by_position(op, inputs, names[at], x.name(dim), at == 0 || exact)?;
             found[at] = Some(dim);
         }
     }

@@ -22,10 +22,25 @@ pub(crate) fn dim_text((name, size): Named) -> String {
     name.map_or(size.to_string(), |name| format!("{name}={size}"))
 }
 
+/// `C=3, H=5`.
+pub(crate) fn dims_text(dims: &[Named]) -> String {
+    let texts: Vec<String> = dims.iter().copied().map(dim_text).collect();
+    texts.join(", ")
+}
+
 /// A dim of a layer, with the layer in the error.
 #[track_caller]
 pub(crate) fn named(layer: &'static str, dim: impl NewDim) -> Result<Named> {
     dim.into_new_dim().map_err(|error| error.of(layer))
+}
+
+/// The dims of a layer, with the layer in the error of the first that is invalid.
+pub(crate) fn all_named<const N: usize>(layer: &'static str, dims: [Result<Named>; N]) -> Result<[Named; N]> {
+    let mut all = [(None, 0); N];
+    for (to, dim) in all.iter_mut().zip(dims) {
+        *to = dim.map_err(|error| error.of(layer))?;
+    }
+    Ok(all)
 }
 
 /// Finds the dims of a layer in its inputs.
@@ -138,6 +153,26 @@ pub(crate) fn unnamed_or(name: Option<Name>) -> String {
     name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
 }
 
+/// The positions of the dims with these names, for those that `x` has.
+pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> {
+    names.iter().map(|name| name.and_then(|name| x.names().position(name))).collect()
+}
+
+/// The dims of `x` other than these.
+pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {
+    (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect()
+}
+
+/// The names of all dims of `x`.
+pub(crate) fn names_of(x: &Tensor) -> Vec<Option<Name>> {
+    x.names().iter(x.ndim()).collect()
+}
+
+/// The sizes of these dims of `x`.
+pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
+    dims.iter().map(|dim| x.sizes()[*dim]).collect()
+}
+
 /// The order in which a layer has the dims of a tensor, and the names of its result.
 pub(crate) struct Order {
     pub(crate) order: Vec<usize>,
@@ -145,6 +180,11 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// The order with these dims of `x` at the end, for a result with the names of `x`.
+    pub(crate) fn ending_with(x: &Tensor, dims: &[usize]) -> Order {
+        Order { order: [&others(x, dims)[..], dims].concat(), names: x.names().clone() }
+    }
+
     /// `x` in this order, without names.
     #[track_caller]
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
@@ -154,8 +194,7 @@ impl Order {
     /// The reverse of [`apply`](Self::apply), with the names of the result.
     #[track_caller]
     pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
-        let y = moved_back(y, &self.order)?;
-        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+        with_names(moved_back(y, &self.order)?, &self.names)
     }
 }
 
@@ -173,4 +212,10 @@ pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
         inverse[*dim] = at;
     }
     permuted(y, &inverse)
+}
+
+/// A tensor without names, which gets these.
+#[track_caller]
+pub(crate) fn with_names(y: Tensor, names: &Names) -> Result<Tensor> {
+    if names.is_named() { y.rename(Some(names.clone())) } else { Ok(y) }
 }

@@ -110,6 +110,20 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// [`state`](Self::state) for one that can be absent.
+    #[track_caller]
+    pub(crate) fn state_any(
+        &self,
+        what: &str,
+        given: Option<&Tensor>,
+        way: &Flattening,
+    ) -> Result<Option<Tensor>> {
+        match given {
+            Some(given) => self.state(what, given, way).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// A state of the user, called `what`, as the op takes it.
     #[track_caller]
     pub(crate) fn state(&self, what: &str, given: &Tensor, way: &Flattening) -> Result<Tensor> {

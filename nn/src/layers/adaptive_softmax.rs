@@ -1,13 +1,8 @@
 //! Log-softmax over many classes, of which few are frequent.
 
-use super::{Layer, Linear, ModuleList, Sequential, within};
-use crate::Module;
+use super::*;
 use crate::dims::sequences::open;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use crate::dims::with_names;
 use std::panic::Location;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
@@ -121,14 +116,16 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
         };
         let clusters = cutoffs.len();
         let head = linear(input, (classes.0, cutoffs[0] + clusters), head_bias)?;
-        let ends: Vec<usize> = [0].into_iter().chain(cutoffs).chain([classes.1]).collect();
+        let ends = [&[0], &cutoffs[..], &[classes.1]].concat();
         let projection = input.0.map(|_| Name::new("projection")).transpose()?;
-        let tail = (1..=clusters).map(|cluster| {
+        let mut tail = ModuleList::new();
+        for cluster in 1..=clusters {
             let between = (projection, (input.1 as f64 / div_value.powi(cluster as i32)).floor() as usize);
             let last = (classes.0, ends[cluster + 1] - ends[cluster]);
-            Ok(Sequential::new().then(linear(input, between, false)?).then(linear(between, last, false)?))
-        });
-        let tail = tail.collect::<Result<_>>()?;
+            tail.push(
+                Sequential::new().then(linear(input, between, false)?).then(linear(between, last, false)?),
+            );
+        }
         Ok(AdaptiveLogSoftmaxWithLoss { head, tail, input, classes, ends, path: ModulePath::new() })
     }
 }
@@ -164,7 +161,7 @@ impl AdaptiveLogSoftmaxWithLoss {
         classes: impl NewDim,
         cutoffs: impl IntoIterator<Item = usize>,
     ) -> AdaptiveLogSoftmaxWithLossBuilder {
-        let dims = named(LAYER, input).and_then(|input| Ok([input, named(LAYER, classes)?]));
+        let dims = all_named(LAYER, [input.into_new_dim(), classes.into_new_dim()]);
         AdaptiveLogSoftmaxWithLossBuilder {
             dims,
             cutoffs: cutoffs.into_iter().collect(),
@@ -248,26 +245,26 @@ impl AdaptiveLogSoftmaxWithLoss {
         let classes = self.classes_of(target)?;
         let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
         let rows = rows.rename([None, self.input.0])?;
-        let cluster_of = |class: usize| self.ends[1..].partition_point(|end| *end <= class);
-        let of_head = classes.iter().map(|class| match cluster_of(*class) {
-            0 => *class,
-            cluster => self.ends[1] + cluster - 1,
-        });
-        let mut output = picked(&self.head, &rows, of_head)?;
-        for (layers, cluster) in self.tail.iter().zip(1..) {
-            let inside = || classes.iter().enumerate().filter(|(_, class)| cluster_of(**class) == cluster);
-            let index: Vec<i64> = inside().map(|(row, _)| row as i64).collect();
-            if index.is_empty() {
-                continue;
+        // For each cluster, the rows whose target is in it, and the class of each within it.
+        let mut inside = vec![(Vec::new(), Vec::new()); self.ends.len() - 1];
+        let mut of_head = Vec::with_capacity(classes.len());
+        for (row, class) in classes.iter().enumerate() {
+            let cluster = self.ends[1..].partition_point(|end| end <= class);
+            inside[cluster].0.push(row as i64);
+            inside[cluster].1.push((class - self.ends[cluster]) as i64);
+            of_head.push(if cluster == 0 { *class } else { self.ends[1] + cluster - 1 } as i64);
+        }
+        let mut output = picked(&self.head, &rows, &of_head)?;
+        for (layers, (index, of_cluster)) in self.tail.iter().zip(&inside[1..]) {
+            if !index.is_empty() {
+                let index = Tensor::from_slice(index, [index.len()])?;
+                let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
+                output = output.index_add(&index, &found, 0)?;
             }
-            let index = Tensor::from_slice(&index, [index.len()])?;
-            let of_cluster = inside().map(|(_, class)| class - self.ends[cluster]);
-            let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
-            output = output.index_add(&index, &found, 0)?;
         }
         let loss = output.mean(..)?.neg()?;
         let output = output.reshape(rest.sizes())?;
-        Ok(AdaptiveLogSoftmax { output: named_as(output, names)?, loss })
+        Ok(AdaptiveLogSoftmax { output: with_names(output, &names)?, loss })
     }
 
     /// The classes of all targets, checked.
@@ -280,17 +277,20 @@ impl AdaptiveLogSoftmaxWithLoss {
         }
         let count = self.classes.1;
         let classes = target.to(DType::I64)?.to_vec::<i64>()?;
-        let checked = classes.iter().enumerate().map(|(position, class)| match usize::try_from(*class) {
-            Ok(class) if class < count => Ok(class),
-            _ => {
-                let message = format!(
-                    "Target {class} at position {position} is out of bounds for {count} classes: they are 0 to {}",
-                    count - 1
-                );
-                Err(Error::new(ErrorKind::Index, LAYER, message).with_operands([target.shape()]))
+        let mut checked = Vec::with_capacity(classes.len());
+        for (position, class) in classes.iter().enumerate() {
+            match usize::try_from(*class) {
+                Ok(class) if class < count => checked.push(class),
+                _ => {
+                    let message = format!(
+                        "Target {class} at position {position} is out of bounds for {count} classes: they are 0 to {}",
+                        count - 1
+                    );
+                    return Err(Error::new(ErrorKind::Index, LAYER, message).with_operands([target.shape()]));
+                }
             }
-        });
-        checked.collect()
+        }
+        Ok(checked)
     }
 
     fn dims(&self) -> String {
@@ -303,12 +303,7 @@ impl AdaptiveLogSoftmaxWithLoss {
 }
 
 /// The log probability of one class for each row, by a layer that gives the scores of all.
-fn picked(layer: &dyn Layer, rows: &Tensor, classes: impl Iterator<Item = usize>) -> Result<Tensor> {
-    let classes: Vec<i64> = classes.map(|class| class as i64).collect();
-    let index = Tensor::from_slice(&classes, [classes.len(), 1])?;
+fn picked(layer: &dyn Layer, rows: &Tensor, classes: &[i64]) -> Result<Tensor> {
+    let index = Tensor::from_slice(classes, [classes.len(), 1])?;
     layer.forward(rows)?.rename(None)?.log_softmax(1)?.gather(&index, 1)?.squeeze(1)
-}
-
-fn named_as(x: Tensor, names: Names) -> Result<Tensor> {
-    if names.is_named() { x.rename(Some(names)) } else { Ok(x) }
 }

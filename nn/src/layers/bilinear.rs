@@ -1,17 +1,8 @@
 //! The bilinear layer.
 
-use super::norm::check_dtype;
-use super::{read, read_any, within};
-use crate::Module;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::functional as F;
+use super::*;
+use crate::dims::{names_of, permuted};
 use crate::functional::options::BilinearOptions;
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Name, NewDim, Result, Shape, default_dtype};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
-use std::panic::Location;
 
 /// `y[o] = Σ_i Σ_j x[i] weight[o, i, j] other[j] + bias[o]` over one dim of each of two inputs.
 ///
@@ -82,14 +73,8 @@ impl BilinearBuilder {
         };
         let one = renamed(first, &[out.0], "_in1")?;
         let two = renamed(second, &[out.0, first.0], "_in2")?;
-        let caller = Location::caller(); // not that of the closure
-        let uniform = |dims: &[Named]| -> Result<Parameter> {
-            let value =
-                TensorOptions::new().dtype(dtype).uniform(Shape::new(dims.iter().copied())?, -bound, bound);
-            Parameter::new(value.map_err(|error| error.of("Bilinear").at(caller))?)
-        };
-        let weight = uniform(&[out, one, two])?;
-        let bias = if self.bias { Some(uniform(&[out])?) } else { None };
+        let weight = uniform("Bilinear", &[out, one, two], bound, dtype)?;
+        let bias = if self.bias { Some(uniform("Bilinear", &[out], bound, dtype)?) } else { None };
         Ok(Bilinear { weight, bias, dims, path: ModulePath::new() })
     }
 }
@@ -108,10 +93,8 @@ impl Bilinear {
     /// A builder, to change the defaults of [`new`](Self::new).
     #[track_caller]
     pub fn builder(first: impl NewDim, second: impl NewDim, output: impl NewDim) -> BilinearBuilder {
-        let dims = match (named("Bilinear", first), named("Bilinear", second), named("Bilinear", output)) {
-            (Ok(first), Ok(second), Ok(output)) => Ok([first, second, output]),
-            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => Err(error),
-        };
+        let dims = [first.into_new_dim(), second.into_new_dim(), output.into_new_dim()];
+        let dims = all_named("Bilinear", dims);
         BilinearBuilder { dims, bias: true, dtype: default_dtype() }
     }
 
@@ -134,18 +117,16 @@ impl Bilinear {
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
         let fail = |error| within(error, "Bilinear", &self.path);
-        let (x, mut other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
-        let leading = |x: &Tensor| (0..x.ndim() - 1).map(|dim| x.name(dim)).collect::<Option<Vec<Name>>>();
-        if let (Some(order), Some(own)) = (leading(&x), leading(&other))
-            && order != own
-            && order.len() == own.len()
-        {
-            let places = order.iter().map(|name| own.iter().position(|own| own == name));
-            if let Some(mut places) = places.collect::<Option<Vec<usize>>>() {
-                places.push(own.len());
-                other = other.permute(places)?;
-            }
+        let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
+        // The other dims in one order, if both inputs have the same names.
+        let (order, own) = (names_of(&x), names_of(&other));
+        let (leading, mut places) = (&order[..order.len() - 1], Vec::new());
+        for name in leading.iter().filter(|name| name.is_some()) {
+            places.extend(own[..own.len() - 1].iter().position(|own| own == name));
         }
+        let aligned = places.len() == leading.len() && own.len() == order.len();
+        places.push(own.len() - 1);
+        let other = if aligned { permuted(other, &places)? } else { other };
         let weight = read(&self.weight, "Bilinear", &self.path)?;
         let bias = read_any(self.bias.as_ref(), "Bilinear", &self.path)?;
         F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })

@@ -1,12 +1,6 @@
 //! Layers that hold other layers, and the layer that does nothing.
 
-use super::{Layer, within};
-use crate::field::{Field, Visitor};
-use crate::training::ModulePath;
-use crate::{Module, ModuleFields};
-use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Result};
-use std::fmt;
+use super::*;
 use std::ops::{Deref, DerefMut};
 
 /// Returns its input: a place for a layer that a model does not have.
@@ -85,7 +79,7 @@ impl<L: ModuleFields> ModuleFields for Residual<L> {
 
 impl<L: ModuleFields> fmt::Display for Residual<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.summary().fmt(f)
+        fmt::Display::fmt(&self.summary(), f)
     }
 }
 

@@ -1,19 +1,9 @@
 //! Tables of vectors.
 
-use super::linear::shared;
-use super::norm::check_dtype;
-use super::{read, within};
-use crate::Module;
-use crate::dims::{Named, dim_text, named};
-use crate::functional as F;
+use super::*;
 use crate::functional::BagMode;
 use crate::functional::embedding::renormed;
 use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
 
 /// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
@@ -44,7 +34,7 @@ impl Table {
     #[track_caller]
     fn new(layer: &'static str, vocab: impl NewDim, embed: impl NewDim) -> Result<Table> {
         Ok(Table {
-            dims: [named(layer, vocab)?, named(layer, embed)?],
+            dims: all_named(layer, [vocab.into_new_dim(), embed.into_new_dim()])?,
             padding_idx: None,
             max_norm: None,
             norm_type: 2.0,
@@ -92,7 +82,7 @@ impl Table {
     }
 
     fn text(&self) -> String {
-        format!("{} -> {}", dim_text(self.dims[0]), dim_text(self.dims[1]))
+        self.dims.map(dim_text).join(" -> ")
     }
 }
 

@@ -1,11 +1,8 @@
 //! [`Flatten`] and [`Unflatten`].
 
-use super::result_of;
-use crate::Module;
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
+use super::*;
 use namegrad_core::args::Positions;
-use namegrad_core::{Argument, Dim, Dims, IntoShape, Name, Result, Shape};
+use namegrad_core::{Argument, Dims, IntoShape};
 
 /// Flattens dims into one, at the place of the first of them.
 ///

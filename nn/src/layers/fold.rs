@@ -1,16 +1,10 @@
 //! [`Unfold`] and [`Fold`]: the windows of an image as columns, and back.
 
-use super::{called, within};
-use crate::Module;
+use super::*;
 use crate::dims::images::sliding_dims;
-use crate::dims::{Named, dim_text, named};
-use crate::functional as F;
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
-use namegrad_core::args::{Extents, NewName};
-use namegrad_core::names::Name;
-use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result};
-use namegrad_macros::Setters;
+use crate::dims::{others, sizes_of, with_names};
+use namegrad_core::Names;
+use namegrad_core::args::{Argument, Extents, NewName};
 
 /// The positions of windows on an image.
 #[derive(Clone, Copy, Debug, Setters)]
@@ -33,10 +27,7 @@ struct Windows {
 impl Windows {
     #[track_caller]
     fn new(layer: &'static str, kernel: [impl NewDim; 2]) -> Result<Windows> {
-        let mut dims = [(None, 0); 2];
-        for (to, dim) in dims.iter_mut().zip(kernel) {
-            *to = named(layer, dim)?;
-        }
+        let dims = all_named(layer, kernel.map(NewDim::into_new_dim))?;
         if dims.iter().any(|(_, size)| *size == 0) {
             let message = "a window must have at least one element along each dim, got 0";
             return Err(Error::new(ErrorKind::Value, layer, message));
@@ -49,33 +40,25 @@ impl Windows {
     }
 
     fn text(&self) -> String {
-        self.kernel.map(dim_text).join(", ")
+        dims_text(&self.kernel)
     }
 }
 
 /// `x` with these dims last and the others as one before them, and the other dims.
 #[track_caller]
 fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
-    let others: Vec<usize> = (0..x.ndim()).filter(|dim| !last.contains(dim)).collect();
-    let batch = others.iter().map(|dim| x.sizes()[*dim]).product();
-    let sizes: Vec<usize> = [batch].into_iter().chain(last.iter().map(|dim| x.sizes()[*dim])).collect();
-    let order: Vec<usize> = others.iter().chain(last).copied().collect();
-    Ok((x.rename(None)?.permute(order)?.reshape(sizes)?, others))
+    let others = others(x, last);
+    let batch = sizes_of(x, &others).iter().product();
+    let sizes = [&[batch], &sizes_of(x, last)[..]].concat();
+    Ok((x.rename(None)?.permute([&others[..], last].concat())?.reshape(sizes)?, others))
 }
 
 /// The reverse of [`flattened`], for a result whose last dims have other names.
 #[track_caller]
 fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -> Result<Tensor> {
-    let sizes: Vec<usize> =
-        others.iter().map(|dim| x.sizes()[*dim]).chain(y.sizes()[1..].iter().copied()).collect();
-    let names: Vec<Option<&str>> = others
-        .iter()
-        .map(|dim| x.name(*dim))
-        .chain(last.iter().copied())
-        .map(|name| name.map(Name::as_str))
-        .collect();
-    let y = y.reshape(sizes)?;
-    if names.iter().any(Option::is_some) { y.rename(names) } else { Ok(y) }
+    let names = others.iter().map(|dim| x.name(*dim)).chain(last.iter().copied());
+    let names = Names::new("rename", names)?;
+    with_names(y.reshape([&sizes_of(x, others)[..], &y.sizes()[1..]].concat())?, &names)
 }
 
 /// The windows of images, each as a column: [`F::unfold`] as a layer, which finds its dims by name.
@@ -215,7 +198,7 @@ impl Unfold {
 /// The position of the channels, which must not be one of the other dims.
 #[track_caller]
 fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
-    let channel = namegrad_core::Argument::resolve(dim.clone(), op, x.value())?;
+    let channel = Argument::resolve(dim.clone(), op, x.value())?;
     if x.ndim() == 0 || others.contains(&channel) {
         let message = format!("{} takes one dim for two", called(path, &format!("channels {dim:?}")));
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape()]));
@@ -270,11 +253,7 @@ impl Fold {
         kernel: [impl NewDim; 2],
     ) -> FoldBuilder {
         let windows = Windows::new("Fold", kernel);
-        let [height, width] = output;
-        let output = match (named("Fold", height), named("Fold", width)) {
-            (Ok(height), Ok(width)) => Ok([height, width]),
-            (Err(error), _) | (_, Err(error)) => Err(error),
-        };
+        let output = all_named("Fold", output.map(NewDim::into_new_dim));
         FoldBuilder { channels: channels.into(), output, windows, columns: Dim::Index(-1) }
     }
 
@@ -292,7 +271,7 @@ impl Fold {
     #[track_caller]
     fn folded(&self, x: &Tensor) -> Result<Tensor> {
         let Windows { dilation, padding, stride, .. } = self.windows;
-        let columns = namegrad_core::Argument::resolve(self.columns.clone(), "Fold", x.value())?;
+        let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
         let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
         let (matrices, others) = flattened(x, &[channel, columns])?;
         let sizes = self.output.map(|(_, size)| size);
@@ -303,6 +282,6 @@ impl Fold {
     }
 
     fn text(&self) -> String {
-        format!("Fold(-> {}, {})", self.output.map(dim_text).join(", "), self.windows.text())
+        format!("Fold(-> {}, {})", dims_text(&self.output), self.windows.text())
     }
 }

@@ -1,15 +1,11 @@
 //! [`Hooked`]: a layer with functions that are called with its values and gradients.
 
-use super::{Layer, Tensors};
-use crate::field::Visitor;
-use crate::module::ModuleFields;
-use namegrad_autograd::{HookHandle, Op, Tensor, places};
-use namegrad_core::Result;
+use super::*;
+use namegrad_autograd::{HookHandle, Op, places};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 /// A layer with hooks: functions that see its input, its output and their gradients, and can replace them.

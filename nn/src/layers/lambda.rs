@@ -1,11 +1,6 @@
 //! A layer from a closure.
 
-use crate::Module;
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
-use namegrad_core::Result;
-use std::fmt;
-use std::sync::Arc;
+use super::*;
 
 /// Calls a closure: a layer for a line of code in a [`Sequential`](super::Sequential).
 ///

@@ -1,16 +1,9 @@
 //! The linear layer.
 
-use super::{called, read, read_any, within};
-use crate::Module;
-use crate::dims::{Finder, Named, unnamed_or};
-use crate::functional as F;
+use super::*;
+use crate::dims::unnamed_or;
 use crate::functional::options::LinearOptions;
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::names::{Name, is_strict};
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
+use namegrad_core::names::is_strict;
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
@@ -59,7 +52,7 @@ pub struct Linear {
 pub struct LinearBuilder {
     /// The input and output dims, or the error in one of them.
     #[setters(skip)]
-    dims: Result<(Named, Named)>,
+    dims: Result<[Named; 2]>,
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
     ///
@@ -88,52 +81,17 @@ impl LinearBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Linear> {
         let LinearBuilder { dims, weight, bias, dtype } = self;
-        let (input, output) = dims?;
+        let [input, output] = dims?;
         let dtype = weight.as_ref().map_or(dtype, Parameter::dtype);
-        if !dtype.is_floating_point() {
-            let message = format!("the parameters of a layer are floating-point, not {dtype}");
-            return Err(Error::new(ErrorKind::DType, "Linear", message).with_repair(".dtype(DType::F32)"));
-        }
+        check_dtype("Linear", dtype)?;
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
-        let dims = [output, (input_of_weight(input.0, output.0)?, input.1)];
+        let dims = [output, beside(input, output.0)?];
         let weight = match weight {
             Some(weight) => shared("Linear", weight, dims)?,
-            None => uniform(&dims, bound, dtype)?,
+            None => uniform("Linear", &dims, bound, dtype)?,
         };
-        let bias = if bias { Some(uniform(&[output], bound, dtype)?) } else { None };
+        let bias = if bias { Some(uniform("Linear", &[output], bound, dtype)?) } else { None };
         Ok(Linear { weight, bias, input, output, path: ModulePath::new() })
-    }
-}
-
-/// A parameter with these dims, uniform in ±`bound`.
-#[track_caller]
-fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
-    let shape = Shape::new(dims.iter().copied())?;
-    let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
-    Parameter::new(value.map_err(|error| error.of("Linear"))?)
-}
-
-/// The parameter, if it has these dims, some of which may have no name.
-#[track_caller]
-pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -> Result<Parameter> {
-    let (own, wanted) = (weight.shape(), Shape::new(dims)?);
-    let kind = if own.sizes != wanted.sizes {
-        ErrorKind::Shape
-    } else if (0..2).any(|dim| own.names.get(dim).zip(wanted.names.get(dim)).is_some_and(|(a, b)| a != b)) {
-        ErrorKind::NameMismatch
-    } else {
-        return Ok(weight);
-    };
-    let message = format!("the weight of this layer has the dims {wanted}, and the given one has {own}");
-    Err(Error::new(kind, layer, message).with_operands([own]))
-}
-
-/// The name of the input dim of a weight, which must differ from the name of its output dim.
-#[track_caller]
-fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<Name>> {
-    match input {
-        Some(name) if input == output => Name::new(&format!("{name}_in")).map(Some),
-        _ => Ok(input),
     }
 }
 
@@ -159,10 +117,7 @@ impl Linear {
     /// ```
     #[track_caller]
     pub fn builder(input: impl NewDim, output: impl NewDim) -> LinearBuilder {
-        let dims = match (input.into_new_dim(), output.into_new_dim()) {
-            (Ok(input), Ok(output)) => Ok((input, output)),
-            (Err(error), _) | (_, Err(error)) => Err(error.of("Linear")),
-        };
+        let dims = all_named("Linear", [input.into_new_dim(), output.into_new_dim()]);
         LinearBuilder { dims, weight: None, bias: true, dtype: default_dtype() }
     }
 
@@ -257,8 +212,7 @@ impl Linear {
 
     /// `in=64 -> out=128`.
     fn dims(&self) -> String {
-        let dim = |(name, size): Named| name.map_or(size.to_string(), |name| format!("{name}={size}"));
-        format!("{} -> {}", dim(self.input), dim(self.output))
+        format!("{} -> {}", dim_text(self.input), dim_text(self.output))
     }
 
     fn text(&self) -> String {

@@ -1,15 +1,8 @@
 //! The cross entropy of a linear map, as a layer with the weight of the map.
 
-use super::{Linear, LinearBuilder, within};
-use crate::functional as F;
+use super::*;
 use crate::functional::Reduction;
 use crate::functional::options::CrossEntropyOptions;
-use crate::training::ModulePath;
-use crate::{Buffer, Module};
-use namegrad_autograd::Tensor;
-use namegrad_core::{DType, NewDim, Result};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
 
 /// The cross entropy of logits that are a linear map of the input, such as the last layer of a model with its
 /// loss: [`F::linear_cross_entropy`](crate::functional::linear_cross_entropy) as a layer.

@@ -13,6 +13,7 @@ mod lambda;
 mod linear;
 mod linear_loss;
 mod norm;
+mod parameters;
 mod pool;
 mod prelu;
 mod recurrent;
@@ -30,7 +31,7 @@ pub use bilinear::{Bilinear, BilinearBuilder};
 pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
-    ConvTranspose3d, ConvTransposeBuilder, PaddingMode,
+    ConvTranspose3d, ConvTransposeBuilder, Convolution, ConvolutionBuilder, PaddingMode,
 };
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use flatten::{Flatten, Unflatten};
@@ -54,11 +55,17 @@ pub use tensors::Tensors;
 pub use transformer::*;
 pub use triplet::{Distance, TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossBuilder};
 
-use crate::ModuleFields;
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{Error, Result};
-use std::fmt::Debug;
+// Most layers need these names: their files begin with `use super::*`.
+use crate::dims::{Finder, Named, all_named, dim_text, dims_text, named};
+use crate::functional as F;
+use crate::training::{ModulePath, Training};
+use crate::{Buffer, Field, Module, ModuleFields, Visitor};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape, default_dtype};
+use namegrad_macros::Setters;
+use parameters::{beside, check_dtype, filled, read, read_any, shared, uniform};
+use std::borrow::Cow;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 /// A module with a `forward` from one `Input` to one `Output`; both are [`Tensor`] by default.
@@ -153,21 +160,6 @@ where
     #[track_caller]
     fn forward(&self, input: &Input) -> Result<Output> {
         (**self).forward(input)
-    }
-}
-
-/// The tensor of a parameter of a layer. It can be computed from others, which can fail.
-#[track_caller]
-fn read(parameter: &Parameter, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
-    parameter.try_tensor().map_err(|error| within(error, layer, path))
-}
-
-/// [`read`] for a parameter that a layer can lack.
-#[track_caller]
-fn read_any(parameter: Option<&Parameter>, layer: &'static str, path: &ModulePath) -> Result<Option<Tensor>> {
-    match parameter {
-        Some(parameter) => read(parameter, layer, path).map(Some),
-        None => Ok(None),
     }
 }
 

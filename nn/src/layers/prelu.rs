@@ -1,12 +1,6 @@
 //! [`Prelu`]: `relu` with a slope that is learned.
 
-use super::{read, result_of};
-use crate::Module;
-use crate::functional as F;
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use super::*;
 
 /// `x` for `x > 0`, else `weight x`, with a slope for each channel that is learned:
 /// [`F::prelu`](crate::functional::prelu) as a layer.

@@ -1,13 +1,8 @@
 //! Rotary positions.
 
-use super::{called, within};
-use crate::Module;
+use super::*;
+use crate::dims::Order;
 use crate::dims::sequences::Seq;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::training::ModulePath;
-use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
-use namegrad_macros::Setters;
 
 /// Rotary positions, for queries and keys: pair `i` of the features of position `p` is turned by the angle
 /// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key
@@ -130,26 +125,17 @@ impl RotaryEmbedding {
         let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
         let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
         let Some(seq) = seq else {
-            let who = called(&self.path, &self.about());
+            let who = of.who();
             let message = format!("{who} needs the dim '{}', which the input does not have", self.seq.text());
             return Err(of.error(x, ErrorKind::NameNotFound, message));
         };
         if !x.dtype().is_floating_point() {
-            let message = format!("{} takes floats, not {}", called(&self.path, &self.about()), x.dtype());
+            let message = format!("{} takes floats, not {}", of.who(), x.dtype());
             return Err(of.error(x, ErrorKind::DType, message));
         }
-        let n = x.ndim();
-        let others = (0..n).filter(|dim| ![seq, width].contains(dim));
-        let order: Vec<usize> = others.chain([seq, width]).collect();
-        let run = || {
-            let y = self.turned(&x.rename(None)?.permute(order.clone())?, start)?;
-            let mut back = vec![0; n];
-            order.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
-            let y = y.permute(back)?;
-            let names = Names::new("RotaryEmbedding", (0..n).map(|dim| x.name(dim)))?;
-            if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
-        };
-        run().map_err(|error| within(error, "RotaryEmbedding", &self.path))
+        let order = Order::ending_with(x, &[seq, width]);
+        let turned = order.apply(x).and_then(|x| self.turned(&x, start)).and_then(|y| order.restore(y));
+        result_of(turned, "RotaryEmbedding", &self.path)
     }
 
     /// `[.., seq, width]` without names.

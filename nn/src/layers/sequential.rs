@@ -1,13 +1,7 @@
 //! A sequence of layers.
 
-use super::Layer;
-use crate::Module;
-use crate::field::{Field, Visitor};
-use crate::training::ModulePath;
-use namegrad_autograd::{Tensor, places};
-use namegrad_core::{Error, Result};
-use std::fmt;
-use std::sync::Arc;
+use super::*;
+use namegrad_autograd::places;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
 ///

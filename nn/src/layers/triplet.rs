@@ -1,13 +1,7 @@
 //! [`TripletMarginWithDistanceLoss`], whose distance is a function.
 
-use super::{described, result_of};
-use crate::Module;
+use super::*;
 use crate::functional::{self as F, Reduction, TripletMarginWithDistanceLossOptions};
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
-use namegrad_core::Result;
-use std::fmt;
-use std::sync::Arc;
 
 /// The distance of a [`TripletMarginWithDistanceLoss`].
 #[derive(Clone)]

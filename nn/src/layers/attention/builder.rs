@@ -1,14 +1,7 @@
 //! The builder of [`MultiheadAttention`], and the parameters of a new layer.
 
-use super::{Config, MultiheadAttention};
+use super::*;
 use crate::dims::sequences::{Seq, open};
-use crate::dims::{Named, dim_text, named};
-use crate::layers::Linear;
-use crate::layers::norm::check_dtype;
-use crate::training::{ModulePath, Training};
-use namegrad_autograd::{Parameter, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape};
-use namegrad_macros::Setters;
 use std::panic::Location;
 
 /// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].

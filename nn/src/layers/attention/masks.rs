@@ -1,9 +1,6 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
-use crate::dims::Finder;
-use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::names::Name;
-use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+use super::*;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
 pub(super) struct Scores<'a> {

@@ -5,19 +5,13 @@ mod masks;
 
 pub use builder::MultiheadAttentionBuilder;
 
-use super::{Layer, Linear, called, within};
-use crate::Module;
+use super::*;
 use crate::dims::sequences::{Places, Seq, Sequences};
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::functional as F;
 use crate::functional::options::{DropoutOptions, LinearOptions};
-use crate::training::{ModulePath, Training};
 use masks::{Scores, apart};
+use namegrad_autograd::autocast;
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
-use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
-use namegrad_core::{Dim, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype, keep};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
+use namegrad_core::{Names, keep};
 use std::panic::Location;
 
 /// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each

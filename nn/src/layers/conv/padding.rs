@@ -1,10 +1,8 @@
 //! The elements around the input of a convolution.
 
-use super::{Named, PaddingMode};
+use super::*;
 use crate::functional::PadMode;
 use crate::functional::image::repeated;
-use namegrad_autograd::Tensor;
-use namegrad_core::Result;
 use namegrad_core::args::{Extents, Padding};
 
 /// Images with copies of their own elements around them, along the last dims.

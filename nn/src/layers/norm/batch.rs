@@ -1,17 +1,7 @@
 //! Batch normalization.
 
-use super::{Affine, Given, Running, with_running};
-use crate::Module;
-use crate::buffer::Buffer;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::functional as F;
+use super::*;
 use crate::functional::options::BatchNormOptions;
-use crate::training::{ModulePath, Training};
-use namegrad_autograd::{Parameter, Tensor};
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{DType, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
 
 /// Batch normalization: `(x - mean) / √(var + eps) weight + bias` for each channel, with the mean and the
 /// variance over all other dims. It replaces PyTorch's `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`.
@@ -53,15 +43,7 @@ use namegrad_macros::Setters;
 #[module(crate = crate, describe = BatchNorm::text, layer)]
 pub struct BatchNorm {
     #[module(flatten)]
-    affine: Affine,
-    #[module(flatten)]
-    running: Option<Running>,
-    #[module(skip)]
-    dim: Named,
-    eps: f64,
-    momentum: Option<f64>,
-    training: Training,
-    path: ModulePath,
+    body: ChannelNorm,
 }
 
 /// A builder for [`BatchNorm`]; see [`BatchNorm::builder`].
@@ -93,28 +75,21 @@ impl BatchNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<BatchNorm> {
-        let dim = self.dim?;
-        Ok(BatchNorm {
-            affine: Affine::new("BatchNorm", &[dim], self.dtype, [self.affine; 2])?,
-            running: if self.track_running_stats { Some(Running::new(dim, self.dtype)?) } else { None },
-            dim,
-            eps: self.eps,
-            momentum: self.momentum,
-            training: Training::new(),
-            path: ModulePath::new(),
-        })
+        let (numbers, parts) = ((self.eps, self.momentum), (self.affine, self.track_running_stats));
+        let body = ChannelNorm::new("BatchNorm", self.dim?, numbers, parts, self.dtype)?;
+        Ok(BatchNorm { body })
     }
 }
 
 impl BatchNorm {
     /// The weight, if the layer has one.
     pub fn weight(&self) -> Option<&Parameter> {
-        self.affine.weight.as_ref()
+        self.body.affine.weight.as_ref()
     }
 
     /// The bias, if the layer has one.
     pub fn bias(&self) -> Option<&Parameter> {
-        self.affine.bias.as_ref()
+        self.body.affine.bias.as_ref()
     }
 
     /// A layer for the channel dim `dim`, a size with or without a name.
@@ -148,12 +123,12 @@ impl BatchNorm {
 
     /// The running mean, if the layer has one.
     pub fn running_mean(&self) -> Option<&Buffer> {
-        self.running.as_ref().map(|running| &running.mean)
+        self.body.running.as_ref().map(|running| &running.mean)
     }
 
     /// The running variance, if the layer has one.
     pub fn running_var(&self) -> Option<&Buffer> {
-        self.running.as_ref().map(|running| &running.var)
+        self.body.running.as_ref().map(|running| &running.var)
     }
 
     /// The output for `x`, with the dims of `x`.
@@ -163,27 +138,16 @@ impl BatchNorm {
     /// in training, if there is only one element per channel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let measured = self.path.running();
-        let dim = Finder { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
-            x,
-            self.dim,
-            Some(1),
-        )?;
-        let mode = (self.training.get(), self.momentum);
-        let parts = (&self.affine, self.running.as_ref());
-        let y = with_running(("BatchNorm", &self.path), parts, mode, &|given| {
-            let Given { weight, bias, running_mean, running_var, of_input, momentum } = given;
+        self.body.forward(x, &|given| {
+            let Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } = given;
             let training = of_input;
-            let eps = self.eps;
             let options =
                 BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };
             F::batch_norm_with(x, dim, options)
-        })?;
-        measured.gives(&y);
-        Ok(y)
+        })
     }
 
     fn text(&self) -> String {
-        format!("BatchNorm({})", dim_text(self.dim))
+        self.body.text()
     }
 }

@@ -1,16 +1,8 @@
 //! Group normalization.
 
-use super::Affine;
-use crate::Module;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::functional as F;
+use super::*;
 use crate::functional::options::GroupNormOptions;
-use crate::layers::within;
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, Dims, Error, ErrorKind, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
+use namegrad_core::Dims;
 
 /// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
 /// and the mean and the variance are over a group and the layer's other dims.
@@ -139,17 +131,11 @@ impl GroupNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        let dim = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
-            x,
-            self.dim,
-            Some(1),
-        )?;
+        let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
+        let dim = finder.place(x, self.dim, Some(1))?;
         let [weight, bias] = self.affine.tensors("GroupNorm", &self.path)?;
-        let options = GroupNormOptions {
-            weight: weight.as_ref().map(Cow::Borrowed),
-            bias: bias.as_ref().map(Cow::Borrowed),
-            eps: self.eps,
-        };
+        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
+        let options = GroupNormOptions { weight, bias, eps: self.eps };
         F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
             .map_err(|error| within(error, "GroupNorm", &self.path))
     }

@@ -1,18 +1,8 @@
 //! Instance normalization.
 
-#[cfg(doc)]
-use super::BatchNorm;
-use super::{Affine, Given, Running, with_running};
-use crate::Module;
-use crate::dims::{Finder, Named, dim_text, named};
-use crate::functional as F;
+use super::*;
 use crate::functional::options::InstanceNormOptions;
-use crate::training::{ModulePath, Training};
-use namegrad_autograd::{Parameter, Tensor};
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{DType, Dims, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use namegrad_core::Dims;
 
 /// Instance normalization: `(x - mean) / √(var + eps) weight + bias` for each channel of each instance, with
 /// the mean and the variance over the layer's dims. It replaces PyTorch's `InstanceNorm1d`, `InstanceNorm2d`
@@ -50,17 +40,9 @@ use namegrad_macros::Setters;
 #[module(crate = crate, describe = InstanceNorm::text, layer)]
 pub struct InstanceNorm {
     #[module(flatten)]
-    affine: Affine,
-    #[module(flatten)]
-    running: Option<Running>,
-    #[module(skip)]
-    dim: Named,
+    body: ChannelNorm,
     #[module(skip)]
     dims: Dims,
-    eps: f64,
-    momentum: Option<f64>,
-    training: Training,
-    path: ModulePath,
 }
 
 /// A builder for [`InstanceNorm`]; see [`InstanceNorm::builder`].
@@ -91,29 +73,21 @@ impl InstanceNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<InstanceNorm> {
-        let dim = self.dim?;
-        Ok(InstanceNorm {
-            affine: Affine::new("InstanceNorm", &[dim], self.dtype, [self.affine; 2])?,
-            running: if self.track_running_stats { Some(Running::new(dim, self.dtype)?) } else { None },
-            dim,
-            dims: self.dims,
-            eps: self.eps,
-            momentum: Some(self.momentum),
-            training: Training::new(),
-            path: ModulePath::new(),
-        })
+        let (numbers, parts) = ((self.eps, Some(self.momentum)), (self.affine, self.track_running_stats));
+        let body = ChannelNorm::new("InstanceNorm", self.dim?, numbers, parts, self.dtype)?;
+        Ok(InstanceNorm { body, dims: self.dims })
     }
 }
 
 impl InstanceNorm {
     /// The weight, if the layer has one.
     pub fn weight(&self) -> Option<&Parameter> {
-        self.affine.weight.as_ref()
+        self.body.affine.weight.as_ref()
     }
 
     /// The bias, if the layer has one.
     pub fn bias(&self) -> Option<&Parameter> {
-        self.affine.bias.as_ref()
+        self.body.affine.bias.as_ref()
     }
 
     /// A layer for the channel dim `dim`, a size with or without a name, that normalizes over `dims`.
@@ -154,18 +128,9 @@ impl InstanceNorm {
     /// has another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let measured = self.path.running();
-        let dim = Finder { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
-            x,
-            self.dim,
-            Some(1),
-        )?;
-        let mode = (self.training.get(), self.momentum);
-        let parts = (&self.affine, self.running.as_ref());
-        let y = with_running(("InstanceNorm", &self.path), parts, mode, &|given| {
-            let Given { weight, bias, running_mean, running_var, of_input, momentum } = given;
+        self.body.forward(x, &|given| {
+            let Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } = given;
             let use_input_stats = of_input;
-            let eps = self.eps;
             let options = InstanceNormOptions {
                 running_mean,
                 running_var,
@@ -176,12 +141,10 @@ impl InstanceNorm {
                 eps,
             };
             F::instance_norm_with(x, dim, self.dims.clone(), options)
-        })?;
-        measured.gives(&y);
-        Ok(y)
+        })
     }
 
     fn text(&self) -> String {
-        format!("InstanceNorm({})", dim_text(self.dim))
+        self.body.text()
     }
 }

@@ -1,22 +1,14 @@
 //! Layer normalization, and its form without a mean.
 
-use super::Affine;
-use crate::Module;
-use crate::dims::{Finder, Named, dim_text};
-use crate::layers::{read_any, within};
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor};
+use super::*;
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
-use namegrad_core::{DType, Dims, Error, ErrorKind, IntoShape, Result, default_dtype};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
+use namegrad_core::{Dims, IntoShape};
 
 /// The dims that a layer normalizes over.
 #[track_caller]
 fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
     let shape = dims.into_shape().map_err(|error| error.of(layer))?;
-    let dims: Vec<Named> =
-        shape.sizes.iter().enumerate().map(|(at, size)| (shape.names.get(at), *size)).collect();
+    let dims: Vec<Named> = shape.names.iter(shape.sizes.len()).zip(shape.sizes).collect();
     if dims.is_empty() {
         let message = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
         return Err(Error::new(ErrorKind::Value, layer, message));
@@ -24,14 +16,10 @@ fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
     Ok(dims)
 }
 
-fn all_text(dims: &[Named]) -> String {
-    dims.iter().map(|dim| dim_text(*dim)).collect::<Vec<_>>().join(", ")
-}
-
 /// The positions of dims that are found by name, or else are the last ones.
 #[track_caller]
 fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named]) -> Result<Dims> {
-    let of = Finder { layer, path, dims: &|| all_text(dims) };
+    let of = Finder { layer, path, dims: &|| dims_text(dims) };
     let mut places = Vec::with_capacity(dims.len());
     for (at, dim) in dims.iter().enumerate() {
         places.push(of.place(x, *dim, (x.ndim() + at).checked_sub(dims.len()))?);
@@ -156,17 +144,13 @@ impl LayerNorm {
         let _running = self.path.running();
         let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
         let [weight, bias] = self.affine.tensors("LayerNorm", &self.path)?;
-        let options = LayerNormOptions { eps: self.eps, ..LayerNormOptions::new() };
-        let options = LayerNormOptions {
-            weight: weight.as_ref().map(Cow::Borrowed),
-            bias: bias.as_ref().map(Cow::Borrowed),
-            ..options
-        };
+        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
+        let options = LayerNormOptions { weight, bias, eps: self.eps, ..LayerNormOptions::new() };
         x.layer_norm_with(dims, options).map_err(|error| within(error, "LayerNorm", &self.path))
     }
 
     fn text(&self) -> String {
-        format!("LayerNorm({})", all_text(&self.dims))
+        format!("LayerNorm({})", dims_text(&self.dims))
     }
 }
 
@@ -277,11 +261,11 @@ impl RmsNorm {
         let _running = self.path.running();
         let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
         let weight = read_any(self.affine.weight.as_ref(), "RmsNorm", &self.path)?;
-        let options = RmsNormOptions { weight: weight.as_ref().map(Cow::Borrowed), eps: self.eps };
+        let options = RmsNormOptions { weight: weight.map(Cow::Owned), eps: self.eps };
         x.rms_norm_with(dims, options).map_err(|error| within(error, "RmsNorm", &self.path))
     }
 
     fn text(&self) -> String {
-        format!("RmsNorm({})", all_text(&self.dims))
+        format!("RmsNorm({})", dims_text(&self.dims))
     }
 }

@@ -1,14 +1,7 @@
 //! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their
 //! builders.
 
-use super::{read_any, within};
-use crate::buffer::Buffer;
-use crate::dims::Named;
-use crate::field::{Field, Visitor};
-use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
-use std::borrow::Cow;
+use super::*;
 use std::cell::Cell;
 use std::panic::Location;
 
@@ -24,16 +17,10 @@ impl Affine {
     #[track_caller]
     fn new(layer: &'static str, dims: &[Named], dtype: DType, [weight, bias]: [bool; 2]) -> Result<Affine> {
         check_dtype(layer, dtype)?;
-        let caller = Location::caller(); // not that of the closure
-        let filled = |wanted: bool, value: f64| -> Result<Option<Parameter>> {
-            if !wanted {
-                return Ok(None);
-            }
-            let shape = Shape::new(dims.iter().copied())?;
-            let value = TensorOptions::new().dtype(dtype).full(shape, value);
-            Parameter::new(value.map_err(|error| error.of(layer).at(caller))?).map(Some)
-        };
-        Ok(Affine { weight: filled(weight, 1.0)?, bias: filled(bias, 0.0)? })
+        Ok(Affine {
+            weight: if weight { Some(Parameter::new(filled(layer, dims, 1.0, dtype)?)?) } else { None },
+            bias: if bias { Some(Parameter::new(filled(layer, dims, 0.0, dtype)?)?) } else { None },
+        })
     }
 
     #[track_caller]
@@ -44,21 +31,8 @@ impl Affine {
 
 impl Field for Affine {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        for (name, parameter) in [("weight", &self.weight), ("bias", &self.bias)] {
-            if let Some(parameter) = parameter {
-                visitor.field(name, parameter);
-            }
-        }
+        visitor.fields(&[("weight", &self.weight), ("bias", &self.bias)]);
     }
-}
-
-#[track_caller]
-pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
-    if dtype.is_floating_point() {
-        return Ok(());
-    }
-    let message = format!("the parameters of a layer are floating-point, not {dtype}");
-    Err(Error::new(ErrorKind::DType, layer, message).with_repair(".dtype(DType::F32)"))
 }
 
 thread_local! {
@@ -90,11 +64,10 @@ struct Running {
 
 impl Running {
     #[track_caller]
-    fn new(dim: Named, dtype: DType) -> Result<Running> {
-        let options = TensorOptions::new().dtype(dtype);
+    fn new(layer: &'static str, dim: Named, dtype: DType) -> Result<Running> {
         Ok(Running {
-            mean: Buffer::new(options.zeros(Shape::new([dim])?)?),
-            var: Buffer::new(options.ones(Shape::new([dim])?)?),
+            mean: Buffer::new(filled(layer, &[dim], 0.0, dtype)?),
+            var: Buffer::new(filled(layer, &[dim], 1.0, dtype)?),
             batches: Buffer::new(Tensor::new(0_i64)?),
         })
     }
@@ -116,14 +89,32 @@ impl Running {
 
 impl Field for Running {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.field("running_mean", &self.mean);
-        visitor.field("running_var", &self.var);
-        visitor.field("num_batches_tracked", &self.batches);
+        visitor.fields(&[
+            ("running_mean", &self.mean),
+            ("running_var", &self.var),
+            ("num_batches_tracked", &self.batches),
+        ]);
     }
 }
 
-/// The arguments of a norm that depend on its parameters and running statistics.
+/// A norm over channels that can have running statistics.
+#[derive(Clone, Debug)]
+struct ChannelNorm {
+    layer: &'static str,
+    affine: Affine,
+    running: Option<Running>,
+    dim: Named,
+    eps: f64,
+    /// The share of a batch in the running statistics; without it, they are the average of all batches.
+    momentum: Option<f64>,
+    training: Training,
+    path: ModulePath,
+}
+
+/// The arguments of the function of a [`ChannelNorm`].
 struct Given {
+    /// The position of the channels.
+    dim: usize,
     weight: Option<Cow<'static, Tensor>>,
     bias: Option<Cow<'static, Tensor>>,
     running_mean: Option<Cow<'static, Tensor>>,
@@ -131,30 +122,60 @@ struct Given {
     /// Whether the statistics are those of the input.
     of_input: bool,
     momentum: f64,
+    eps: f64,
 }
 
-/// The output of a norm with running statistics, if the layer has them; in training, they are updated. `f` is
-/// the function of the layer.
-#[track_caller]
-fn with_running(
-    (layer, path): (&'static str, &ModulePath),
-    (affine, running): (&Affine, Option<&Running>),
-    (training, momentum): (bool, Option<f64>),
-    f: &dyn Fn(Given) -> Result<(Tensor, Tensor, Tensor)>,
-) -> Result<Tensor> {
-    let caller = Location::caller(); // not that of the closure
-    let [weight, bias] = affine.tensors(layer, path)?.map(|tensor| tensor.map(Cow::Owned));
-    let (count, momentum) = running.map_or(Ok((0, 0.0)), |running| running.counted(momentum))?;
-    let of_running =
-        |buffer: fn(&Running) -> &Buffer| running.map(|running| Cow::Owned(buffer(running).tensor()));
-    let (running_mean, running_var) = (of_running(|own| &own.mean), of_running(|own| &own.var));
-    let of_input = training || running.is_none();
-    let made = f(Given { weight, bias, running_mean, running_var, of_input, momentum });
-    let (y, mean, var) = made.map_err(|error| within(error.at(caller), layer, path))?;
-    if let Some(running) = running.filter(|_| training) {
-        running.set(&mean, &var, count)?;
+impl ChannelNorm {
+    #[track_caller]
+    fn new(
+        layer: &'static str,
+        dim: Named,
+        (eps, momentum): (f64, Option<f64>),
+        (affine, track_running_stats): (bool, bool),
+        dtype: DType,
+    ) -> Result<ChannelNorm> {
+        let affine = Affine::new(layer, &[dim], dtype, [affine; 2])?;
+        let running = if track_running_stats { Some(Running::new(layer, dim, dtype)?) } else { None };
+        let (training, path) = (Training::new(), ModulePath::new());
+        Ok(ChannelNorm { layer, affine, running, dim, eps, momentum, training, path })
     }
-    Ok(y)
+
+    /// The result of the function `f` of the layer, which also returns the mean and the variance. In training,
+    /// they change the running statistics.
+    #[track_caller]
+    fn forward(&self, x: &Tensor, f: &dyn Fn(Given) -> Result<(Tensor, Tensor, Tensor)>) -> Result<Tensor> {
+        let caller = Location::caller(); // not that of the closure
+        let measured = self.path.running();
+        let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
+        let dim = finder.place(x, self.dim, Some(1))?;
+        let [weight, bias] = self.affine.tensors(self.layer, &self.path)?.map(|own| own.map(Cow::Owned));
+        let (mut count, mut momentum, mut statistics) = (0, 0.0, (None, None));
+        if let Some(running) = &self.running {
+            (count, momentum) = running.counted(self.momentum)?;
+            statistics = (Some(running.mean.tensor()), Some(running.var.tensor()));
+        }
+        let (running_mean, running_var) = (statistics.0.map(Cow::Owned), statistics.1.map(Cow::Owned));
+        let (training, eps) = (self.training.get(), self.eps);
+        let of_input = training || self.running.is_none();
+        let made = f(Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps });
+        let (y, mean, var) = made.map_err(|error| within(error.at(caller), self.layer, &self.path))?;
+        if let Some(running) = self.running.as_ref().filter(|_| training) {
+            running.set(&mean, &var, count)?;
+        }
+        measured.gives(&y);
+        Ok(y)
+    }
+
+    fn text(&self) -> String {
+        format!("{}({})", self.layer, dim_text(self.dim))
+    }
+}
+
+impl Field for ChannelNorm {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        let Self { affine, running, training, path, .. } = self;
+        visitor.fields(&[("", affine), ("", running), ("training", training), ("path", path)]);
+    }
 }
 
 mod batch;

@@ -1,12 +1,7 @@
 //! Local response normalization.
 
-use crate::Module;
-use crate::functional as F;
+use super::*;
 use crate::functional::options::LocalResponseNormOptions;
-use crate::layers::within;
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, Error, ErrorKind, Result};
 
 /// Local response normalization: `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels
 /// around each channel.

@@ -1,11 +1,20 @@
-//! [`RnnCell`], [`LstmCell`] and [`GruCell`].
+//! [`RnnCell`], [`LstmCell`] and [`GruCell`]: three kinds of [`RecurrentCell`].
 
-use super::stack::{Nonlinearity, Settings, Step};
-use crate::Module;
-use crate::dims::{Named, named};
-use namegrad_autograd::Tensor;
-use namegrad_core::{Cell, DType, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use super::kinds::RecurrentKind;
+use super::stack::{Settings, Step};
+use super::*;
+use namegrad_core::Cell;
+use std::marker::PhantomData;
+
+/// A step of a recurrent layer: [`RnnCell`], [`LstmCell`] or [`GruCell`].
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = RecurrentCell::text)]
+pub struct RecurrentCell<K> {
+    #[module(flatten)]
+    step: Step,
+    #[module(skip)]
+    kind: PhantomData<fn() -> K>,
+}
 
 /// A step of [`Rnn`](super::Rnn): `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`.
 ///
@@ -29,12 +38,7 @@ use namegrad_macros::Setters;
 /// assert_eq!(cell.forward(&x, &h)?.shape().to_string(), "[N=2, hidden=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RnnCell::text)]
-pub struct RnnCell {
-    #[module(flatten)]
-    step: Step,
-}
+pub type RnnCell = RecurrentCell<RnnOptions>;
 
 /// A step of [`Lstm`](super::Lstm), from a state `h` and cells `c` to the next.
 ///
@@ -61,12 +65,7 @@ pub struct RnnCell {
 /// assert_eq!((h.shape().to_string(), c.shape()), ("[N=2, hidden=4]".into(), h.shape()));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LstmCell::text)]
-pub struct LstmCell {
-    #[module(flatten)]
-    step: Step,
-}
+pub type LstmCell = RecurrentCell<LstmOptions>;
 
 /// A step of [`Gru`](super::Gru), from a state to the next.
 ///
@@ -85,129 +84,87 @@ pub struct LstmCell {
 /// assert!(cell.forward(&x, &h)?.allclose(&cell.forward(&x, None)?)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = GruCell::text)]
-pub struct GruCell {
-    #[module(flatten)]
-    step: Step,
-}
+pub type GruCell = RecurrentCell<GruOptions>;
 
-/// The parts of the cells that differ only in names: `new`, `builder` and the builder itself.
-macro_rules! cells {
-    ($($layer:ident $builder:ident $cell:ident;)*) => {$(
-        #[doc = concat!("A builder for [`", stringify!($layer), "`]; see [`", stringify!($layer), "::builder`].")]
-        #[derive(Clone, Debug, Setters)]
-        #[setters(builder)]
-        pub struct $builder {
-            #[setters(skip)]
-            dims: Result<[Named; 2]>,
-            #[setters(skip)]
-            cell: Cell,
-            /// Whether there are biases; the default is `true`.
-            bias: bool,
-            /// The dtype of the parameters; the default is the default dtype.
-            dtype: DType,
-        }
+/// A builder for [`RnnCell`]; see [`RnnCell::builder`](RecurrentCell::builder).
+pub type RnnCellBuilder = RecurrentCellBuilder<RnnOptions>;
 
-        impl $builder {
-            /// Builds the cell.
-            ///
-            /// # Errors
-            /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName) for an invalid name,
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for an invalid size,
-            /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that is not floating-point.
-            #[track_caller]
-            pub fn build(self) -> Result<$layer> {
-                let $builder { dims, cell, bias, dtype } = self;
-                let [input, hidden] = dims?;
-                let layer = stringify!($layer);
-                let settings = Settings { layer, cell, input, hidden, bias, dtype, proj_size: 0 };
-                Ok($layer { step: Step::new(settings)? })
-            }
-        }
+/// A builder for [`LstmCell`]; see [`LstmCell::builder`](RecurrentCell::builder).
+pub type LstmCellBuilder = RecurrentCellBuilder<LstmOptions>;
 
-        impl $layer {
-            /// A cell from the features `input` to states `hidden`. Each is a size with or without a name.
-            ///
-            /// # Errors
-            /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName),
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a negative size or a hidden size of
-            /// 0.
-            #[track_caller]
-            pub fn new(input: impl NewDim, hidden: impl NewDim) -> Result<$layer> {
-                $layer::builder(input, hidden).build()
-            }
+/// A builder for [`GruCell`]; see [`GruCell::builder`](RecurrentCell::builder).
+pub type GruCellBuilder = RecurrentCellBuilder<GruOptions>;
 
-            /// A builder, to change the defaults of [`new`](Self::new).
-            #[track_caller]
-            pub fn builder(input: impl NewDim, hidden: impl NewDim) -> $builder {
-                let dims = match (named(stringify!($layer), input), named(stringify!($layer), hidden)) {
-                    (Ok(input), Ok(hidden)) => Ok([input, hidden]),
-                    (Err(error), _) | (_, Err(error)) => Err(error),
-                };
-                $builder { dims, cell: Cell::$cell, bias: true, dtype: default_dtype() }
-            }
-
-            fn text(&self) -> String {
-                self.step.text()
-            }
-        }
-    )*};
-}
-cells! {
-    RnnCell RnnCellBuilder Tanh;
-    LstmCell LstmCellBuilder Lstm;
-    GruCell GruCellBuilder Gru;
+/// A builder for a step of a recurrent layer; see [`RecurrentCell::builder`].
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
+pub struct RecurrentCellBuilder<K> {
+    #[setters(skip)]
+    dims: Result<[Named; 2]>,
+    #[setters(skip)]
+    cell: Cell,
+    /// Whether there are biases; the default is `true`.
+    bias: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
+    #[setters(skip)]
+    kind: PhantomData<fn() -> K>,
 }
 
 impl RnnCellBuilder {
     /// The function that is applied; the default is tanh.
-    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> RnnCellBuilder {
+    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
         self.cell = nonlinearity.cell();
         self
     }
 }
 
-impl RnnCell {
-    /// The state after `h`; `None` is a state of zeros.
+impl<K: RecurrentKind> RecurrentCellBuilder<K> {
+    /// Builds the cell.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound) if an input lacks a dim,
-    /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if one has another size,
-    /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) if an input does not have the dtype of the
-    /// parameters.
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
-    pub fn forward<'a>(&self, x: &Tensor, h: impl Into<Option<&'a Tensor>>) -> Result<Tensor> {
-        let [h, _] = self.step.forward(x, [h.into(), None])?;
-        Ok(h)
+    pub fn build(self) -> Result<RecurrentCell<K>> {
+        let RecurrentCellBuilder { dims, cell, bias, dtype, kind } = self;
+        let ([_, layer], [input, hidden]) = (K::NAMES, dims?);
+        let settings = Settings { layer, cell, input, hidden, bias, dtype, proj_size: 0 };
+        Ok(RecurrentCell { step: Step::new(settings)?, kind })
     }
 }
 
-impl GruCell {
-    /// The state after `h`; `None` is a state of zeros.
+impl<K: RecurrentKind> RecurrentCell<K> {
+    /// A cell from the features `input` to states `hidden`. Each is a size with or without a name.
     ///
     /// # Errors
-    /// Same as [`RnnCell::forward`].
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or a hidden size of 0.
     #[track_caller]
-    pub fn forward<'a>(&self, x: &Tensor, h: impl Into<Option<&'a Tensor>>) -> Result<Tensor> {
-        let [h, _] = self.step.forward(x, [h.into(), None])?;
-        Ok(h)
+    pub fn new(input: impl NewDim, hidden: impl NewDim) -> Result<RecurrentCell<K>> {
+        RecurrentCell::builder(input, hidden).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(input: impl NewDim, hidden: impl NewDim) -> RecurrentCellBuilder<K> {
+        let dims = all_named(K::NAMES[1], [input.into_new_dim(), hidden.into_new_dim()]);
+        let (cell, dtype) = (K::CELL, default_dtype());
+        RecurrentCellBuilder { dims, cell, bias: true, dtype, kind: PhantomData }
+    }
+
+    /// The state after `state`, which is `h`, or `(h, c)` for an [`LstmCell`]; `None` is a state of zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if an input lacks a dim, [`ErrorKind::Shape`] if one has another size,
+    /// [`ErrorKind::DType`] if an input does not have the dtype of the parameters.
+    #[track_caller]
+    pub fn forward<'a>(&self, x: &Tensor, state: impl Into<Option<K::Before<'a>>>) -> Result<K::After> {
+        Ok(K::after(self.step.forward(x, K::before(state.into()))?))
     }
 }
 
-impl LstmCell {
-    /// The state and the cells after `(h, c)`; `None` are zeros.
-    ///
-    /// # Errors
-    /// Same as [`RnnCell::forward`].
-    #[track_caller]
-    pub fn forward<'a>(
-        &self,
-        x: &Tensor,
-        state: impl Into<Option<(&'a Tensor, &'a Tensor)>>,
-    ) -> Result<(Tensor, Tensor)> {
-        let (h, c) = state.into().unzip();
-        let [h, c] = self.step.forward(x, [h, c])?;
-        Ok((h, c))
+impl<K> RecurrentCell<K> {
+    fn text(&self) -> String {
+        self.step.text()
     }
 }

@@ -1,15 +1,21 @@
-//! [`Rnn`], [`Lstm`] and [`Gru`].
+//! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
 use super::packed::PackedSequence;
-use super::stack::{Layers, Nonlinearity, Results, Settings, Stack};
-use crate::Module;
-use crate::dims::{Named, named};
-use crate::layers::Layer;
-use namegrad_autograd::Tensor;
+use super::stack::{Layers, Results, Settings, Stack};
+use super::*;
+use namegrad_core::Cell;
 use namegrad_core::args::NewName;
-use namegrad_core::names::Name;
-use namegrad_core::{Cell, DType, Dim, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use std::marker::PhantomData;
+
+/// A recurrent layer: [`Rnn`], [`Lstm`] or [`Gru`].
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = Recurrent::text)]
+pub struct Recurrent<K> {
+    #[module(flatten)]
+    stack: Stack,
+    #[module(skip)]
+    kind: PhantomData<fn() -> K>,
+}
 
 /// An Elman network: `h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at every step, for one or several layers, each
 /// of which takes the states of the one below.
@@ -49,12 +55,7 @@ use namegrad_macros::Setters;
 /// assert!(hn.select("layer", -1)?.equal(&output.select("time", -1)?)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Rnn::text)]
-pub struct Rnn {
-    #[module(flatten)]
-    stack: Stack,
-}
+pub type Rnn = Recurrent<RnnOptions>;
 
 /// Long short-term memory, of one or several layers, each of which takes the states of the one below. With
 /// `σ` the sigmoid, at every step:
@@ -128,12 +129,7 @@ pub struct Rnn {
 /// assert_eq!(ended.output.select("N", 1)?.narrow("time", 2, 4)?.abs()?.sum(..)?.item::<f32>()?, 0.0);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Lstm::text)]
-pub struct Lstm {
-    #[module(flatten)]
-    stack: Stack,
-}
+pub type Lstm = Recurrent<LstmOptions>;
 
 /// Gated recurrent units, of one or several layers, each of which takes the states of the one below. With `σ`
 /// the sigmoid, at every step:
@@ -167,12 +163,41 @@ pub struct Lstm {
 /// assert_eq!(written.output.shape().to_string(), "[time=7, N=2, hidden=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Gru::text)]
-pub struct Gru {
-    #[module(flatten)]
-    stack: Stack,
-}
+pub type Gru = Recurrent<GruOptions>;
+
+/// A builder for [`Rnn`]; see [`Rnn::builder`](Recurrent::builder).
+///
+/// ```
+/// use namegrad::nn::Nonlinearity;
+/// use namegrad::prelude::*;
+/// let builder = Rnn::builder(("embed", 3), ("hidden", 4), "time");
+/// let rnn = builder.nonlinearity(Nonlinearity::Relu).bias(false).build()?;
+/// assert_eq!(rnn.named_parameters().len(), 2);
+/// # Ok::<(), Error>(())
+/// ```
+pub type RnnBuilder = RecurrentBuilder<RnnOptions>;
+
+/// A builder for [`Lstm`]; see [`Lstm::builder`](Recurrent::builder).
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").proj_size(2).build()?;
+/// let result = lstm.forward(&Tensor::randn([("time", 5), ("N", 2), ("embed", 3)])?)?;
+/// assert_eq!(result.output.shape().to_string(), "[time=5, N=2, hidden=2]");
+/// assert_eq!(result.cn.shape().to_string(), "[layer=1, N=2, hidden=4]");
+/// # Ok::<(), Error>(())
+/// ```
+pub type LstmBuilder = RecurrentBuilder<LstmOptions>;
+
+/// A builder for [`Gru`]; see [`Gru::builder`](Recurrent::builder).
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let gru = Gru::builder(("embed", 3), ("hidden", 4), "time").layers(3).dropout(0.1).build()?;
+/// assert_eq!(gru.named_parameters().len(), 3 * 4);
+/// # Ok::<(), Error>(())
+/// ```
+pub type GruBuilder = RecurrentBuilder<GruOptions>;
 
 /// The results of [`Rnn`] and [`Gru`]. `output` is a [`PackedSequence`] if the input was one.
 #[derive(Clone, Debug)]
@@ -236,14 +261,22 @@ pub struct LstmOptions {
     pub lengths: Option<Tensor>,
 }
 
-/// The settings of all builders.
+/// A builder for a recurrent layer; see [`Recurrent::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building)]
-pub(super) struct Building {
+#[setters(builder)]
+pub struct RecurrentBuilder<K> {
     #[setters(skip)]
     dims: Result<[Named; 2]>,
     #[setters(skip)]
-    pub(super) layers: Layers,
+    time: Dim,
+    #[setters(skip)]
+    cell: Cell,
+    /// The number of layers on top of each other; the default is 1.
+    layers: usize,
+    /// Whether each layer also steps from the last step to the first; the default is `false`.
+    bidirectional: bool,
+    /// The probability to drop an element between two layers in training; the default is 0.
+    dropout: f64,
     /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the
     /// hidden dim has none.
     #[setters(some, into)]
@@ -254,240 +287,136 @@ pub(super) struct Building {
     proj_size: usize,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
-}
-
-impl Building {
-    fn new(dims: Result<[Named; 2]>, time: Dim) -> Building {
-        let layers = Layers { time, layers: 1, bidirectional: false, dropout: 0.0, layer_dim: None };
-        Building { dims, layers, layer_dim: None, bias: true, proj_size: 0, dtype: default_dtype() }
-    }
-
-    #[track_caller]
-    fn build(self, layer: &'static str, cell: Cell) -> Result<Stack> {
-        let Building { dims, mut layers, layer_dim, bias, proj_size, dtype } = self;
-        let [input, hidden] = dims?;
-        layers.layer_dim = match (layer_dim, hidden.0) {
-            (Some(name), _) => name.name().map_err(|error| error.of(layer))?,
-            (None, Some(_)) => Some(Name::new("layer")?),
-            (None, None) => None,
-        };
-        Stack::new(Settings { layer, cell, input, hidden, bias, dtype, proj_size }, layers)
-    }
-}
-
-/// The parts of the layers that differ only in names. A row has the layer, its builder, its options, its
-/// results and the fields of these besides `output`: `Rnn RnnBuilder RnnOptions RecurrentOutput { hn };`
-/// becomes
-///
-/// ```ignore
-/// impl Rnn { new, builder, forward, forward_with, forward_packed, forward_packed_with, text }
-/// impl RnnBuilder { build }
-/// impl Layer<Tensor, RecurrentOutput> for Rnn
-/// impl Layer<PackedSequence, RecurrentOutput<PackedSequence>> for Rnn
-/// ```
-macro_rules! layers {
-    ($($layer:ident $builder:ident $options:ident $output:ident { $($last:ident),* };)*) => {$(
-        #[doc = concat!("A builder for [`", stringify!($layer), "`]; see [`", stringify!($layer), "::builder`].")]
-        #[derive(Clone, Debug)]
-        pub struct $builder {
-            pub(super) building: Building,
-            cell: Cell,
-        }
-
-        impl $builder {
-            /// Builds the layer.
-            ///
-            /// # Errors
-            /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName) for an invalid name,
-            /// [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if features and time
-            /// have the same, [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a size or an option
-            /// that is out of range, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that
-            /// is not floating-point.
-            #[track_caller]
-            pub fn build(self) -> Result<$layer> {
-                Ok($layer { stack: self.building.build(stringify!($layer), self.cell)? })
-            }
-        }
-
-        impl $layer {
-            /// One layer in one direction, from the dim `input` to the dim `hidden`, that steps along `time`.
-            /// `input` and `hidden` are sizes with or without a name; `time` is a name, or a number if inputs
-            /// have no names.
-            ///
-            /// # Errors
-            #[doc = concat!("Those of [`", stringify!($builder), "::build`].")]
-            #[track_caller]
-            pub fn new(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> Result<$layer> {
-                $layer::builder(input, hidden, time).build()
-            }
-
-            /// The results for `x`, from a state of zeros.
-            ///
-            /// # Errors
-            /// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound) if `x` lacks a dim,
-            /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the features have another size or
-            /// there are no steps, [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if
-            /// `x` already has a dim of the results, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) if
-            /// `x` does not have the dtype of the parameters.
-            #[track_caller]
-            pub fn forward(&self, x: &Tensor) -> Result<$output> {
-                self.forward_with(x, $options::default())
-            }
-
-            /// The results for `x`, with options.
-            ///
-            /// # Errors
-            /// Those of [`forward`](Self::forward), also for the states; for lengths that are out of range
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value).
-            #[track_caller]
-            pub fn forward_with(&self, x: &Tensor, options: $options) -> Result<$output> {
-                let states = options.states();
-                let Results { output, $($last,)* .. } =
-                    self.stack.forward(x, states, options.lengths.as_ref(), None)?;
-                Ok($output { output, $($last),* })
-            }
-
-            /// The results for sequences of different lengths. The states have the sequences in the order in
-            /// which they were before they were packed.
-            ///
-            /// # Errors
-            /// Same as [`forward`](Self::forward).
-            #[track_caller]
-            pub fn forward_packed(&self, x: &PackedSequence) -> Result<$output<PackedSequence>> {
-                self.forward_packed_with(x, $options::default())
-            }
-
-            /// The results for sequences of different lengths, with options other than `lengths`.
-            ///
-            /// # Errors
-            /// Same as [`forward_with`](Self::forward_with);
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for options with `lengths`.
-            #[track_caller]
-            pub fn forward_packed_with(
-                &self,
-                x: &PackedSequence,
-                options: $options,
-            ) -> Result<$output<PackedSequence>> {
-                if options.lengths.is_some() {
-                    return Err(self.stack.lengths_twice());
-                }
-                let (padded, lengths, time) = x.padded(0.0, None)?;
-                let Results { output, $($last,)* .. } =
-                    self.stack.forward(&padded, options.states(), Some(&lengths), Some(time))?;
-                Ok($output { output: x.repacked(&output)?, $($last),* })
-            }
-
-            fn text(&self) -> String {
-                self.stack.text()
-            }
-        }
-
-        impl Layer<Tensor, $output> for $layer {
-            #[track_caller]
-            fn forward(&self, x: &Tensor) -> Result<$output> {
-                $layer::forward(self, x)
-            }
-        }
-
-        impl Layer<PackedSequence, $output<PackedSequence>> for $layer {
-            #[track_caller]
-            fn forward(&self, x: &PackedSequence) -> Result<$output<PackedSequence>> {
-                self.forward_packed(x)
-            }
-        }
-    )*};
-}
-layers! {
-    Rnn RnnBuilder RnnOptions RecurrentOutput { hn };
-    Gru GruBuilder GruOptions RecurrentOutput { hn };
-    Lstm LstmBuilder LstmOptions LstmOutput { hn, cn };
-}
-
-#[track_caller]
-fn dims(layer: &'static str, input: impl NewDim, hidden: impl NewDim) -> Result<[Named; 2]> {
-    Ok([named(layer, input)?, named(layer, hidden)?])
-}
-
-impl Rnn {
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::nn::Nonlinearity;
-    /// use namegrad::prelude::*;
-    /// let builder = Rnn::builder(("embed", 3), ("hidden", 4), "time");
-    /// let rnn = builder.nonlinearity(Nonlinearity::Relu).bias(false).build()?;
-    /// assert_eq!(rnn.named_parameters().len(), 2);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> RnnBuilder {
-        RnnBuilder { building: Building::new(dims("Rnn", input, hidden), time.into()), cell: Cell::Tanh }
-    }
+    #[setters(skip)]
+    kind: PhantomData<fn() -> K>,
 }
 
 impl RnnBuilder {
     /// The function that is applied at every step; the default is tanh.
-    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> RnnBuilder {
+    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
         self.cell = nonlinearity.cell();
         self
-    }
-}
-
-impl Gru {
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let gru = Gru::builder(("embed", 3), ("hidden", 4), "time").layers(3).dropout(0.1).build()?;
-    /// assert_eq!(gru.named_parameters().len(), 3 * 4);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> GruBuilder {
-        GruBuilder { building: Building::new(dims("Gru", input, hidden), time.into()), cell: Cell::Gru }
-    }
-}
-
-impl Lstm {
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").proj_size(2).build()?;
-    /// let result = lstm.forward(&Tensor::randn([("time", 5), ("N", 2), ("embed", 3)])?)?;
-    /// assert_eq!(result.output.shape().to_string(), "[time=5, N=2, hidden=2]");
-    /// assert_eq!(result.cn.shape().to_string(), "[layer=1, N=2, hidden=4]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> LstmBuilder {
-        LstmBuilder { building: Building::new(dims("Lstm", input, hidden), time.into()), cell: Cell::Lstm }
     }
 }
 
 impl LstmBuilder {
     /// The size to which states are projected, smaller than that of the hidden dim; the default is 0, for no
     /// projection.
-    pub fn proj_size(mut self, proj_size: usize) -> LstmBuilder {
-        self.building.proj_size = proj_size;
+    pub fn proj_size(mut self, proj_size: usize) -> Self {
+        self.proj_size = proj_size;
         self
     }
 }
 
-impl RnnOptions {
-    fn states(&self) -> [Option<&Tensor>; 2] {
-        [self.h0.as_ref(), None]
+impl<K: RecurrentKind> RecurrentBuilder<K> {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::DuplicateName`] if features and time have
+    /// the same, [`ErrorKind::Value`] for a size or an option that is out of range, [`ErrorKind::DType`] for
+    /// a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<Recurrent<K>> {
+        let RecurrentBuilder { dims, time, cell, layers, bidirectional, dropout, .. } = self;
+        let [layer, _] = K::NAMES;
+        let ([input, hidden], bias, dtype, proj_size) = (dims?, self.bias, self.dtype, self.proj_size);
+        let settings = Settings { layer, cell, input, hidden, bias, dtype, proj_size };
+        let layers = Layers { time, layers, bidirectional, dropout, layer_dim: None };
+        Ok(Recurrent { stack: Stack::new(settings, layers, self.layer_dim)?, kind: PhantomData })
     }
 }
 
-impl GruOptions {
-    fn states(&self) -> [Option<&Tensor>; 2] {
-        [self.h0.as_ref(), None]
+impl<K: RecurrentKind> Recurrent<K> {
+    /// One layer in one direction, from the dim `input` to the dim `hidden`, that steps along `time`.
+    /// `input` and `hidden` are sizes with or without a name; `time` is a name, or a number if inputs have no
+    /// names.
+    ///
+    /// # Errors
+    /// Those of [`RecurrentBuilder::build`].
+    #[track_caller]
+    pub fn new(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> Result<Recurrent<K>> {
+        Recurrent::builder(input, hidden, time).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> RecurrentBuilder<K> {
+        RecurrentBuilder {
+            dims: all_named(K::NAMES[0], [input.into_new_dim(), hidden.into_new_dim()]),
+            time: time.into(),
+            cell: K::CELL,
+            layers: 1,
+            bidirectional: false,
+            dropout: 0.0,
+            layer_dim: None,
+            bias: true,
+            proj_size: 0,
+            dtype: default_dtype(),
+            kind: PhantomData,
+        }
+    }
+
+    /// The results for `x`, from a state of zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if the features have another size
+    /// or there are no steps, [`ErrorKind::DuplicateName`] if `x` already has a dim of the results,
+    /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<K::Output<Tensor>> {
+        self.forward_with(x, K::default())
+    }
+
+    /// The results for `x`, with options.
+    ///
+    /// # Errors
+    /// Those of [`forward`](Self::forward), also for the states; for lengths that are out of range
+    /// [`ErrorKind::Value`].
+    #[track_caller]
+    pub fn forward_with(&self, x: &Tensor, options: K) -> Result<K::Output<Tensor>> {
+        let (states, lengths) = options.given();
+        let Results { output, hn, cn } = self.stack.forward(x, states, lengths, None)?;
+        Ok(K::output(output, hn, cn))
+    }
+
+    /// The results for sequences of different lengths. The states have the sequences in the order in
+    /// which they were before they were packed.
+    ///
+    /// # Errors
+    /// Same as [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_packed(&self, x: &PackedSequence) -> Result<K::Output<PackedSequence>> {
+        self.forward_packed_with(x, K::default())
+    }
+
+    /// The results for sequences of different lengths, with options other than `lengths`.
+    ///
+    /// # Errors
+    /// Same as [`forward_with`](Self::forward_with); [`ErrorKind::Value`] for options with `lengths`.
+    #[track_caller]
+    pub fn forward_packed_with(&self, x: &PackedSequence, options: K) -> Result<K::Output<PackedSequence>> {
+        let (states, lengths) = options.given();
+        let (output, hn, cn) = self.stack.forward_packed(x, states, lengths)?;
+        Ok(K::output(output, hn, cn))
     }
 }
 
-impl LstmOptions {
-    fn states(&self) -> [Option<&Tensor>; 2] {
-        [self.h0.as_ref(), self.c0.as_ref()]
+impl<K> Recurrent<K> {
+    fn text(&self) -> String {
+        self.stack.text()
+    }
+}
+
+impl<K: RecurrentKind> Layer<Tensor, K::Output<Tensor>> for Recurrent<K> {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<K::Output<Tensor>> {
+        Recurrent::forward(self, x)
+    }
+}
+
+impl<K: RecurrentKind> Layer<PackedSequence, K::Output<PackedSequence>> for Recurrent<K> {
+    #[track_caller]
+    fn forward(&self, x: &PackedSequence) -> Result<K::Output<PackedSequence>> {
+        self.forward_packed(x)
     }
 }

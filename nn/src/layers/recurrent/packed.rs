@@ -1,11 +1,10 @@
 //! Sequences of different lengths: [`PackedSequence`], and functions that pad and pack.
 
-use namegrad_autograd::{Tensor, TensorOptions};
+use super::*;
+use namegrad_core::Scalar;
 use namegrad_core::args::{Argument, NewName};
-use namegrad_core::names::{Name, Names};
+use namegrad_core::names::Names;
 use namegrad_core::options::StackOptions;
-use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Scalar, Shape};
-use namegrad_macros::Setters;
 
 /// Sequences of different lengths without padding: the first elements of all sequences, then the second
 /// elements of those that have one, and so on. Made by [`pack_padded_sequence`] or [`pack_sequence`], and

@@ -1,19 +1,13 @@
 //! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
 
-use super::layers::{GruBuilder, LstmBuilder, RnnBuilder};
-use super::within;
+use super::packed::PackedSequence;
+use super::*;
 use crate::dims::steps::Steps;
-use crate::dims::{Finder, Named, dim_text};
-use crate::field::{Field, Visitor};
-use crate::functional as F;
 use crate::functional::options::DropoutOptions;
-use crate::training::{ModulePath, Training};
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::names::Name;
+use namegrad_core::Cell;
+use namegrad_core::args::NewName;
 use namegrad_core::options::RecurrentOptions;
-use namegrad_core::{Cell, DType, Dim, Error, ErrorKind, Result, Shape};
-use namegrad_macros::Setters;
-use std::borrow::Cow;
+use parameters::unnamed;
 
 /// The function that a [`Rnn`](super::Rnn) or a [`RnnCell`](super::RnnCell) applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,11 +61,7 @@ impl Settings {
 
     #[track_caller]
     pub(super) fn check(&self) -> Result<()> {
-        if !self.dtype.is_floating_point() {
-            let message = format!("the parameters of a layer are floating-point, not {}", self.dtype);
-            let error = Error::new(ErrorKind::DType, self.layer, message);
-            return Err(error.with_repair(".dtype(DType::F32)"));
-        }
+        check_dtype(self.layer, self.dtype)?;
         if self.hidden.1 == 0 {
             return Err(self.refuse("the hidden size must be greater than zero".into()));
         }
@@ -101,26 +91,35 @@ impl Weights {
     #[track_caller]
     pub(super) fn new(settings: &Settings, input: Named, suffix: String) -> Result<Weights> {
         let (hidden, state) = (settings.hidden, settings.state());
-        let gates = match hidden.0 {
-            Some(_) => Some(Name::new("gates")?),
-            None => None,
-        };
+        let gates = hidden.0.map(|_| Name::new("gates")).transpose()?;
         let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
-        let of_input = (other_name(input.0, gates.0)?, input.1);
-        let of_state = (other_name(hidden.0, gates.0)?, state);
+        let of_input = beside(input, gates.0)?;
+        let of_state = beside((hidden.0, state), gates.0)?;
+        let bound = 1.0 / (hidden.1 as f64).sqrt();
         let biases = match settings.bias {
-            true => Some([uniform(settings, &[gates])?, uniform(settings, &[gates])?]),
+            true => Some([
+                uniform(settings.layer, &[gates], bound, settings.dtype)?,
+                uniform(settings.layer, &[gates], bound, settings.dtype)?,
+            ]),
             false => None,
         };
         let w_hr = match settings.proj_size {
             0 => None,
-            size => {
-                let of_cells = (other_name(hidden.0, hidden.0)?, hidden.1);
-                Some(uniform(settings, &[(hidden.0, size), of_cells])?)
-            }
+            size => Some(uniform(
+                settings.layer,
+                &[(hidden.0, size), beside(hidden, hidden.0)?],
+                bound,
+                settings.dtype,
+            )?),
         };
-        let (w_ih, w_hh) = (uniform(settings, &[gates, of_input])?, uniform(settings, &[gates, of_state])?);
-        Ok(Weights { suffix, w_ih, w_hh, biases, w_hr })
+        let w_ih = uniform(settings.layer, &[gates, of_input], bound, settings.dtype)?;
+        Ok(Weights {
+            suffix,
+            w_ih,
+            w_hh: uniform(settings.layer, &[gates, of_state], bound, settings.dtype)?,
+            biases,
+            w_hr,
+        })
     }
 
     pub(super) fn dtype(&self) -> DType {
@@ -138,16 +137,8 @@ impl Weights {
         reverse: bool,
     ) -> Result<[Tensor; 3]> {
         let (w_ih, w_hh) = (self.w_ih.try_tensor()?.rename(None)?, self.w_hh.try_tensor()?.rename(None)?);
-        let (b_ih, b_hh) = match &self.biases {
-            Some([b_ih, b_hh]) => {
-                (Some(b_ih.try_tensor()?.rename(None)?), Some(b_hh.try_tensor()?.rename(None)?))
-            }
-            None => (None, None),
-        };
-        let w_hr = match &self.w_hr {
-            Some(w_hr) => Some(w_hr.try_tensor()?.rename(None)?),
-            None => None,
-        };
+        let (b_ih, b_hh) = self.biases.as_ref().map(|[b_ih, b_hh]| (b_ih, b_hh)).unzip();
+        let (b_ih, b_hh, w_hr) = (unnamed(b_ih)?, unnamed(b_hh)?, unnamed(self.w_hr.as_ref())?);
         let options = RecurrentOptions {
             cx: (cell == Cell::Lstm).then_some(Cow::Borrowed(&c0)),
             b_ih: b_ih.as_ref().map(Cow::Borrowed),
@@ -176,23 +167,6 @@ impl Field for Weights {
     }
 }
 
-/// The name of the second dim of a weight, which must differ from that of the first.
-#[track_caller]
-fn other_name(name: Option<Name>, first: Option<Name>) -> Result<Option<Name>> {
-    match name {
-        Some(own) if name == first => Name::new(&format!("{own}_in")).map(Some),
-        _ => Ok(name),
-    }
-}
-
-#[track_caller]
-fn uniform(settings: &Settings, dims: &[Named]) -> Result<Parameter> {
-    let bound = 1.0 / (settings.hidden.1 as f64).sqrt();
-    let shape = Shape::new(dims.iter().copied())?;
-    let value = TensorOptions::new().dtype(settings.dtype).uniform(shape, -bound, bound);
-    Parameter::new(value.map_err(|error| error.of(settings.layer))?)
-}
-
 /// The body of [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru).
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
@@ -205,19 +179,14 @@ pub(super) struct Stack {
 }
 
 /// The numbers of layers and directions, and the dim along which they step.
-#[derive(Clone, Debug, Setters)]
-#[setters(of(RnnBuilder, LstmBuilder, GruBuilder), at = building.layers)]
+#[derive(Clone, Debug)]
 pub(super) struct Layers {
-    #[setters(skip)]
     pub(super) time: Dim,
-    /// The number of layers on top of each other; the default is 1.
     pub(super) layers: usize,
-    /// Whether each layer also steps from the last step to the first; the default is `false`.
     pub(super) bidirectional: bool,
-    /// The probability to drop an element between two layers in training; the default is 0.
+    /// The probability to drop an element between two layers in training.
     pub(super) dropout: f64,
     /// The name of the dim of layers and directions.
-    #[setters(skip)]
     pub(super) layer_dim: Option<Name>,
 }
 
@@ -230,7 +199,12 @@ pub(super) struct Results {
 
 impl Stack {
     #[track_caller]
-    pub(super) fn new(settings: Settings, mut shape: Layers) -> Result<Stack> {
+    pub(super) fn new(settings: Settings, mut shape: Layers, layer_dim: Option<NewName>) -> Result<Stack> {
+        shape.layer_dim = match (layer_dim, settings.hidden.0) {
+            (Some(name), _) => name.name().map_err(|error| error.of(settings.layer))?,
+            (None, Some(_)) => Some(Name::new("layer")?),
+            (None, None) => None,
+        };
         settings.check()?;
         if shape.layers == 0 {
             return Err(settings.refuse("the number of layers must be greater than zero".into()));
@@ -264,14 +238,6 @@ impl Stack {
 
     fn directions(&self) -> usize {
         if self.shape.bidirectional { 2 } else { 1 }
-    }
-
-    /// An error for packed sequences and lengths.
-    #[cold]
-    #[track_caller]
-    pub(super) fn lengths_twice(&self) -> Error {
-        let message = "packed sequences have lengths: leave those of the options out";
-        Error::new(ErrorKind::Value, self.settings.layer, message)
     }
 
     /// `embed=64 -> hidden=128 along time`
@@ -334,22 +300,32 @@ impl Stack {
             let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
             return Err(of.error(x, ErrorKind::Value, message.into()));
         }
-        let h0 = match h0 {
-            Some(h0) => Some(places.state("h0", h0, &of_h)?),
-            None => None,
-        };
-        let c0 = match c0 {
-            Some(c0) => Some(places.state("c0", c0, &of_c)?),
-            None => None,
-        };
+        let first = [places.state_any("h0", h0, &of_h)?, places.state_any("c0", c0, &of_c)?];
         let flat = of_output.flat(x)?;
         let [y, hn, cn] = self
-            .run(flat, [h0, c0], lengths.as_ref())
+            .run(flat, first, lengths.as_ref())
             .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
         let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
         let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
         running.gives(&output);
         Ok(Results { output, hn, cn })
+    }
+
+    /// The results for sequences of different lengths, with the output first.
+    #[track_caller]
+    pub(super) fn forward_packed(
+        &self,
+        x: &PackedSequence,
+        states: [Option<&Tensor>; 2],
+        lengths: Option<&Tensor>,
+    ) -> Result<(PackedSequence, Tensor, Tensor)> {
+        if lengths.is_some() {
+            let message = "packed sequences have lengths: leave those of the options out";
+            return Err(Error::new(ErrorKind::Value, self.settings.layer, message));
+        }
+        let (padded, lengths, time) = x.padded(0.0, None)?;
+        let Results { output, hn, cn } = self.forward(&padded, states, Some(&lengths), Some(time))?;
+        Ok((x.repacked(&output)?, hn, cn))
     }
 
     /// The layers for `x`, `[time, batch, features]`, and first states `[layers, batch, hidden]`.
@@ -427,14 +403,8 @@ impl Step {
         let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
         let flat = of_input.flat(x)?.unsqueeze(0)?;
         let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
-        let h = match h {
-            Some(h) => places.state("h", h, &way)?,
-            None => zeros.clone(),
-        };
-        let c = match c {
-            Some(c) => places.state("c", c, &way)?,
-            None => zeros,
-        };
+        let h = places.state_any("h", h, &way)?.unwrap_or_else(|| zeros.clone());
+        let c = places.state_any("c", c, &way)?.unwrap_or(zeros);
         let [_, hn, cn] = self
             .weights
             .run(self.settings.cell, &flat, [h, c], None, false)

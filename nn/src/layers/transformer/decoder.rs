@@ -1,14 +1,9 @@
 //! The decoder.
 
 use super::encoder::masked;
-use super::{Config, FeedForward, named, residual};
+use super::*;
 use crate::Dropout;
-use crate::Module;
 use crate::dims::sequences::Seq;
-use crate::layers::{LayerNorm, MultiheadAttention};
-use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, NewDim, Result};
-use namegrad_macros::Setters;
 
 /// A layer of a [`TransformerDecoder`]: self-attention, attention to the `memory`, which is the output of an
 /// encoder, and two linear maps with an activation between them, each with a residual connection and a layer

@@ -1,12 +1,7 @@
 //! The encoder.
 
-use super::{Config, FeedForward, named, residual};
+use super::*;
 use crate::Dropout;
-use crate::Module;
-use crate::layers::{LayerNorm, MultiheadAttention, MultiheadAttentionOptions};
-use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, NewDim, Result};
-use namegrad_macros::Setters;
 
 /// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them,
 /// each with a residual connection and a layer norm.

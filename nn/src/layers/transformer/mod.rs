@@ -13,14 +13,10 @@ pub use encoder::{
 };
 pub use whole::{Transformer, TransformerBuilder};
 
-use super::{LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
+use super::*;
 use crate::Dropout;
 use crate::dims::sequences::{Seq, open};
-use crate::dims::{Named, dim_text, named};
-use crate::{Field, Visitor};
-use namegrad_autograd::{Tensor, called_here};
-use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};
-use namegrad_macros::Setters;
+use namegrad_autograd::called_here;
 use std::panic::Location;
 
 /// A function by element.

@@ -1,14 +1,9 @@
 //! Encoder and decoder.
 
-use super::{
-    Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
-    TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions, named,
-};
+use super::*;
 
 use crate::dims::sequences::Seq;
-use crate::{Module, init};
-use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, NewDim, Result};
+use crate::init;
 
 /// An encoder of the source and a decoder of the target, which attends to the output of the encoder.
 ///

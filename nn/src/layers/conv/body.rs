@@ -1,0 +1,204 @@
+//! The settings of a convolution, its parameters and its work.
+
+use super::padding::padded;
+use super::*;
+use crate::dims::images::{Layout, Wanted};
+use crate::functional::conv::{Slide, convolved, transposed_images};
+use std::panic::Location;
+
+/// The settings of a layer.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) layer: &'static str,
+    pub(super) transposed: bool,
+    pub(super) input: Named,
+    pub(super) output: Named,
+    pub(super) kernel: Vec<Named>,
+    pub(super) stride: Extents,
+    pub(super) padding: Padding,
+    pub(super) dilation: Extents,
+    pub(super) groups: usize,
+    pub(super) mode: PaddingMode,
+    pub(super) output_padding: Extents,
+}
+
+impl Settings {
+    /// `C=3 -> F=16, H=3, W=3`.
+    fn dims(&self) -> String {
+        format!("{} -> {}, {}", dim_text(self.input), dim_text(self.output), dims_text(&self.kernel))
+    }
+
+    /// The description of a layer in the summary.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}({}", self.layer, self.dims());
+        if self.stride != Extents::from(1) {
+            text += &format!(", stride={}", self.stride);
+        }
+        match self.padding {
+            Padding::Zeros(zeros) => text += &format!(", padding={zeros}"),
+            Padding::Same => text += ", padding=same",
+            Padding::Valid => {}
+        }
+        if self.dilation != Extents::from(1) {
+            text += &format!(", dilation={}", self.dilation);
+        }
+        if self.groups != 1 {
+            text += &format!(", groups={}", self.groups);
+        }
+        text + ")"
+    }
+
+    /// An error for numbers that no input fits.
+    #[track_caller]
+    fn check(&self) -> Result<()> {
+        let (op, dims, refused) = (self.layer, self.kernel.len(), ErrorKind::Value);
+        let stride = self.stride.over(op, "stride", dims)?;
+        for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", dims)?)]
+        {
+            if numbers.len() != dims || numbers.contains(&0) {
+                let message = format!("`{name}` must be at least 1, got {numbers:?}");
+                return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
+            }
+        }
+        match self.padding {
+            Padding::Same if stride.iter().any(|stride| *stride != 1) => {
+                let message = format!("padding of the same size needs a stride of 1, got {stride:?}");
+                Err(Error::new(refused, op, message).with_repair(".stride(1)"))
+            }
+            Padding::Zeros(zeros) => zeros.over(op, "padding", dims).map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A layer without its number of dims.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) settings: Settings,
+    pub(super) weight: Parameter,
+    pub(super) bias: Option<Parameter>,
+    path: ModulePath,
+}
+
+impl Body {
+    #[track_caller]
+    pub(super) fn new(settings: Settings, bias: bool, dtype: DType) -> Result<Body> {
+        settings.check()?;
+        let Settings { layer, input, output, groups, .. } = settings;
+        check_dtype(layer, dtype)?;
+        if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
+            let (input, output) = (input.1, output.1);
+            let message =
+                format!("{input} input and {output} output channels cannot be split into {groups} groups");
+            return Err(Error::new(ErrorKind::Value, layer, message).with_repair(".groups(1)"));
+        }
+        if let Some((_, size)) = settings.kernel.iter().find(|(_, size)| *size == 0) {
+            let message = format!("a kernel must have at least one element along each dim, got {size}");
+            return Err(Error::new(ErrorKind::Value, layer, message));
+        }
+        let own = beside(input, output.0)?;
+        let channels = match settings.transposed {
+            true => [own, (output.0, output.1 / groups)],
+            false => [output, (own.0, own.1 / groups)],
+        };
+        let dims = [&channels[..], &settings.kernel].concat();
+        let fan = dims[1..].iter().fold(1, |fan: usize, (_, size)| fan.saturating_mul(*size));
+        let bound = 1.0 / (fan.max(1) as f64).sqrt();
+        let weight = uniform(layer, &dims, bound, dtype)?;
+        let bias = if bias { Some(uniform(layer, &[output], bound, dtype)?) } else { None };
+        Ok(Body { settings, weight, bias, path: ModulePath::new() })
+    }
+
+    /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
+    #[track_caller]
+    pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
+        let _running = self.path.running();
+        let Settings { layer, stride, padding, dilation, groups, mode, .. } = self.settings;
+        let weight = read(&self.weight, layer, &self.path)?;
+        let layout = self.layout(x, weight.dtype())?;
+        let bias = read_any(self.bias.as_ref(), layer, &self.path)?;
+        let images = layout.apply(x)?;
+        let about = |error: Error| within(error.with_operands([x.shape()]), layer, &self.path);
+        let kernel = &self.settings.kernel;
+        if !self.settings.transposed {
+            let (images, around) = match mode {
+                PaddingMode::Zeros => (images, padding),
+                _ => {
+                    let images = padded(layer, images, kernel, padding, dilation, mode);
+                    (images.map_err(about)?, Padding::Valid)
+                }
+            };
+            let how = (stride, around, dilation, groups);
+            return convolved(&layout, images, &weight, bias.as_ref(), how).map_err(about);
+        }
+        let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
+        let output_padding = self.settings.output_padding;
+        let mut slide = Slide { stride, padding, output_padding, dilation, groups };
+        let fail = |error: Error| within(error, layer, &self.path);
+        if let Some(sizes) = sizes {
+            let lengths = &images.sizes()[images.ndim() - kernel.len()..];
+            slide.output_padding = lacking(layer, x, lengths, kernel, sizes, slide).map_err(fail)?;
+        }
+        let y = transposed_images(layer, images, [x, &weight], kernel.len(), bias.as_ref(), slide);
+        layout.restore(y.map_err(fail)?)
+    }
+
+    /// Where the dims of `x` are, which is checked.
+    #[track_caller]
+    fn layout(&self, x: &Tensor, dtype: DType) -> Result<Layout> {
+        let Settings { layer, input, output, .. } = self.settings;
+        let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
+        let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
+        let layout =
+            Layout::find(layer, x, None, wanted).map_err(|error| within(error, layer, &self.path))?;
+        let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
+        finder.check_size(x, layout.channel(), input.1)?;
+        finder.check_dtype("the input", x, dtype)?;
+        Ok(layout)
+    }
+}
+
+impl Field for Body {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.fields(&[("weight", &self.weight), ("bias", &self.bias), ("path", &self.path)]);
+    }
+}
+
+/// The output padding with which a transposed convolution makes `sizes`.
+#[track_caller]
+fn lacking(
+    op: &'static str,
+    x: &Tensor,
+    lengths: &[usize],
+    kernel: &[Named],
+    sizes: Extents,
+    slide: Slide,
+) -> Result<Extents> {
+    let dims = lengths.len();
+    let caller = Location::caller();
+    let numbers = |name, extents: Extents| {
+        extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]).at(caller))
+    };
+    let wanted = numbers("output_size", sizes.without_batch(dims))?;
+    let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
+    let padding = numbers("padding", slide.padding)?;
+    let mut all = Vec::with_capacity(dims);
+    for dim in 0..dims {
+        let span = dilation[dim].saturating_mul(kernel[dim].1.saturating_sub(1)).saturating_add(1);
+        let least = (lengths[dim].saturating_sub(1).saturating_mul(stride[dim]).saturating_add(span))
+            .saturating_sub(padding[dim].saturating_mul(2));
+        let most = least.saturating_add(stride[dim].saturating_sub(1));
+        let given = wanted.get(dim).copied().unwrap_or(0);
+        match given.checked_sub(least).filter(|_| given <= most) {
+            Some(extra) => all.push(extra),
+            None => {
+                let message = format!(
+                    "a convolution takes the sizes {least} to {most} to a length of {}, and `output_size` is {given}",
+                    lengths[dim]
+                );
+                return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]).at(caller));
+            }
+        }
+    }
+    Ok(Extents::from(&all[..]))
+}

@@ -1,0 +1,80 @@
+//! The parameters of layers: how new ones are made, and how layers read them.
+
+use super::*;
+
+/// An error for parameters that are not floating-point.
+#[track_caller]
+pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
+    if dtype.is_floating_point() {
+        return Ok(());
+    }
+    let message = format!("the parameters of a layer are floating-point, not {dtype}");
+    Err(Error::new(ErrorKind::DType, layer, message).with_repair(".dtype(DType::F32)"))
+}
+
+/// A parameter with these dims, uniform in ±`bound`.
+#[track_caller]
+pub(super) fn uniform(layer: &'static str, dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
+    let shape = Shape::new(dims.iter().copied()).map_err(|error| error.of(layer))?;
+    let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
+    Parameter::new(value.map_err(|error| error.of(layer))?)
+}
+
+/// A tensor with these dims, all of whose elements are `value`.
+#[track_caller]
+pub(super) fn filled(layer: &'static str, dims: &[Named], value: f64, dtype: DType) -> Result<Tensor> {
+    let shape = Shape::new(dims.iter().copied()).map_err(|error| error.of(layer))?;
+    TensorOptions::new().dtype(dtype).full(shape, value).map_err(|error| error.of(layer))
+}
+
+/// The input dim of a weight, whose name must differ from that of its output dim: `C_in` beside `C`.
+#[track_caller]
+pub(super) fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
+    match name {
+        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
+        _ => Ok((name, size)),
+    }
+}
+
+/// A weight that another layer has, too, if it has these dims.
+#[track_caller]
+pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -> Result<Parameter> {
+    let (own, wanted) = (weight.shape(), Shape::new(dims)?);
+    let kind = if own.sizes != wanted.sizes {
+        ErrorKind::Shape
+    } else if (0..2).any(|dim| own.names.get(dim).zip(wanted.names.get(dim)).is_some_and(|(a, b)| a != b)) {
+        ErrorKind::NameMismatch
+    } else {
+        return Ok(weight);
+    };
+    let message = format!("the weight of this layer has the dims {wanted}, and the given one has {own}");
+    Err(Error::new(kind, layer, message).with_operands([own]))
+}
+
+/// The tensor of a parameter of a layer. It can be computed from others, which can fail.
+#[track_caller]
+pub(super) fn read(parameter: &Parameter, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
+    parameter.try_tensor().map_err(|error| within(error, layer, path))
+}
+
+/// [`read`] for a parameter that a layer can lack.
+#[track_caller]
+pub(super) fn read_any(
+    parameter: Option<&Parameter>,
+    layer: &'static str,
+    path: &ModulePath,
+) -> Result<Option<Tensor>> {
+    match parameter {
+        Some(parameter) => read(parameter, layer, path).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// [`read_any`] without names, for a layer that puts its path into errors itself.
+#[track_caller]
+pub(super) fn unnamed(parameter: Option<&Parameter>) -> Result<Option<Tensor>> {
+    match parameter {
+        Some(parameter) => parameter.try_tensor()?.rename(None).map(Some),
+        None => Ok(None),
+    }
+}
