@@ -135,44 +135,48 @@ impl Choice for LineSearch {
     const NAMES: &'static [(&'static str, LineSearch)] = &[("strong_wolfe", LineSearch::StrongWolfe)];
 }
 
-/// The names of the tensors that are kept for all parameters together, besides those of the pairs.
+/// The names of the tensors that are kept for all parameters together: the direction and the gradient of the
+/// last iteration,
 const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
+/// the length of the last step and the scale of the estimate,
 const NUMBERS: [&str; 2] = ["t", "H_diag"];
-/// The numbers `1 / s·y` of all pairs.
+/// the numbers `1 / s·y` of all pairs,
 const INVERSES: &str = "ro";
-/// The products that [`Pair`] has, a row for each pair.
+/// the products that [`Pair`] has, a row for each pair,
 const PRODUCTS: &str = "products";
-/// The names of the tensors of pair `i` are these, a dot and `i`.
+/// and for pair `i` these, a dot and `i`.
 const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
 /// Checks that a saved history is one of parameters with `numel` elements.
 fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
-    let pairs = (0..).take_while(|i| shared.contains_key(&format!("{}.{i}", PAIRS[0]))).count();
-    let of_pairs = |i: usize| PAIRS.map(|name| format!("{name}.{i}"));
-    let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
-    let expected = vectors.map(|name| (name, vec![numel]));
-    let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
-    let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
-    // PyTorch has no products; they are computed then.
-    let products = shared.contains_key(PRODUCTS).then(|| (PRODUCTS.into(), vec![pairs, 2 * pairs]));
-    let expected: BTreeMap<String, Vec<usize>> = expected.chain(products).collect();
-    let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
     if shared.is_empty() {
         return Ok(());
     }
-    for (name, sizes) in &expected {
-        match shared.get(name) {
-            None => return wrong(format!("{name} is missing in the state")),
-            Some(value) if value.sizes() != sizes || !value.dtype().is_floating_point() => {
-                return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
-            }
-            Some(_) => {}
+    let [of_d, of_before, of_t, of_scale] = [VECTORS[0], VECTORS[1], NUMBERS[0], NUMBERS[1]];
+    let mut needed = vec![of_d.to_string(), of_before.into(), of_t.into(), of_scale.into(), INVERSES.into()];
+    let mut pairs = 0;
+    while shared.contains_key(&format!("{}.{pairs}", PAIRS[0])) {
+        needed.extend(PAIRS.map(|name| format!("{name}.{pairs}")));
+        pairs += 1;
+    }
+    let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
+    if let Some(name) = needed.iter().find(|name| !shared.contains_key(*name)) {
+        return wrong(format!("{name} is missing in the state"));
+    }
+    for (name, value) in shared {
+        let sizes = match name.as_str() {
+            INVERSES => vec![pairs],
+            // PyTorch has no products; they are computed then.
+            PRODUCTS => vec![pairs, 2 * pairs],
+            name if NUMBERS.contains(&name) => vec![],
+            _ if needed.contains(name) => vec![numel],
+            _ => return wrong(format!("{name} in the state is not of Lbfgs")),
+        };
+        if value.sizes() != sizes || !value.dtype().is_floating_point() {
+            return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
         }
     }
-    match shared.keys().find(|name| !expected.contains_key(*name)) {
-        Some(name) => wrong(format!("{name} in the state is not of Lbfgs")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Handles of the values of all parameters.
@@ -217,23 +221,30 @@ struct Pair {
 }
 
 impl History {
+    /// The history in checked tensors, if there is one.
     fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<History>> {
-        let vector = |name: &str| shared.get(name).map(|value| value.to(dtype)?.contiguous()).transpose();
-        let scalar = |name: &str| shared.get(name).map(number).transpose();
-        let numbers = |name: &str| shared.get(name).map(|value| value.to_vec::<f64>()).transpose();
-        let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
-        let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
-        let inverses = numbers(INVERSES)?.unwrap_or_default();
+        if shared.is_empty() {
+            return Ok(None);
+        }
+        let vector = |name: &str| shared[name].to(dtype)?.contiguous();
+        let (d, before) = (vector(VECTORS[0])?, vector(VECTORS[1])?);
+        let (t, scale) = (number(&shared[NUMBERS[0]])?, number(&shared[NUMBERS[1]])?);
+        let inverses = shared[INVERSES].to_vec::<f64>()?;
         let count = inverses.len();
+        let mut known = match shared.get(PRODUCTS) {
+            Some(products) => products.to_vec::<f64>()?,
+            None => Vec::new(),
+        };
         // Products that are missing or NaN are computed again.
-        let known = numbers(PRODUCTS)?.filter(|known| known.iter().all(|product| product.is_finite()));
+        if known.iter().any(|product| !product.is_finite()) {
+            known.clear();
+        }
         let mut history = History { d, t, before, pairs: Vec::with_capacity(count), scale };
         for (i, inverse) in inverses.into_iter().enumerate() {
-            let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));
-            let (Some(y), Some(s)) = (y?, s?) else { return Ok(None) };
-            let products = match &known {
-                Some(known) => known[2 * i * count..][..2 * (i + 1)].to_vec(),
-                None => products(&history.vectors_and(&y, &s), &[&y])?,
+            let [y, s] = [vector(&format!("{}.{i}", PAIRS[0]))?, vector(&format!("{}.{i}", PAIRS[1]))?];
+            let products = match known.is_empty() {
+                false => known[2 * i * count..][..2 * (i + 1)].to_vec(),
+                true => products(&history.vectors_and(&y, &s), &[&y])?,
             };
             history.pairs.push(Pair { y, s, inverse, products });
         }
@@ -241,30 +252,36 @@ impl History {
     }
 
     fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
-        shared.clear();
-        let scalar = |number: f64| NamedTensor::from_slice(&[number], ());
-        let vectors = VECTORS.into_iter().zip([self.d, self.before]);
-        shared.extend(vectors.map(|(name, value)| (name.to_string(), value)));
-        for (name, number) in NUMBERS.into_iter().zip([self.t, self.scale]) {
-            shared.insert(name.into(), scalar(number)?);
-        }
         let count = self.pairs.len();
         let (mut inverses, mut products) = (Vec::new(), Vec::new());
-        for (i, pair) in self.pairs.into_iter().enumerate() {
+        for pair in &self.pairs {
             inverses.push(pair.inverse);
-            products.extend(pair.products);
-            products.resize(2 * count * (i + 1), 0.0);
-            shared.insert(format!("{}.{i}", PAIRS[0]), pair.y);
-            shared.insert(format!("{}.{i}", PAIRS[1]), pair.s);
+            products.extend_from_slice(&pair.products);
+            products.resize(2 * count * inverses.len(), 0.0);
         }
-        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [count])?);
-        shared.insert(PRODUCTS.into(), NamedTensor::from_slice(&products, [count, 2 * count])?);
+        shared.clear();
+        let mut keep = |name: &str, value: NamedTensor| shared.insert(name.into(), value);
+        keep(VECTORS[0], self.d);
+        keep(VECTORS[1], self.before);
+        keep(NUMBERS[0], NamedTensor::from_slice(&[self.t], ())?);
+        keep(NUMBERS[1], NamedTensor::from_slice(&[self.scale], ())?);
+        keep(INVERSES, NamedTensor::from_slice(&inverses, [count])?);
+        keep(PRODUCTS, NamedTensor::from_slice(&products, [count, 2 * count])?);
+        for (i, pair) in self.pairs.into_iter().enumerate() {
+            keep(&format!("{}.{i}", PAIRS[0]), pair.y);
+            keep(&format!("{}.{i}", PAIRS[1]), pair.s);
+        }
         Ok(())
     }
 
     /// The `y` and `s` of each pair, and then these.
     fn vectors_and<'a>(&'a self, y: &'a NamedTensor, s: &'a NamedTensor) -> Vec<&'a NamedTensor> {
-        self.pairs.iter().flat_map(|pair| [&pair.y, &pair.s]).chain([y, s]).collect()
+        let mut vectors = Vec::with_capacity(2 * self.pairs.len() + 2);
+        for pair in &self.pairs {
+            vectors.extend([&pair.y, &pair.s]);
+        }
+        vectors.extend([y, s]);
+        vectors
     }
 
     /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`. Returns the
@@ -286,9 +303,10 @@ impl History {
         self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products: with_y });
         let excess = self.pairs.len().saturating_sub(size.max(1));
         self.pairs.drain(..excess);
-        for products in self.pairs.iter_mut().map(|pair| &mut pair.products).chain([&mut of_grad]) {
-            products.drain(..2 * excess);
+        for pair in &mut self.pairs {
+            pair.products.drain(..2 * excess);
         }
+        of_grad.drain(..2 * excess);
         Ok(of_grad)
     }
 
@@ -336,9 +354,11 @@ impl Direction {
             grad: &NamedTensor,
             to: &mut NamedTensor,
         ) -> Result<(f64, f64)> {
-            let slices = terms.iter().map(|(factor, vector)| Ok((*factor, vector.as_slice::<T>()?)));
-            let terms = slices.collect::<Result<Vec<_>>>()?;
-            Ok(vectors::combine(&terms, grad.as_slice()?, to.as_mut_slice()?))
+            let mut slices = Vec::with_capacity(terms.len());
+            for (factor, vector) in terms {
+                slices.push((*factor, vector.as_slice::<T>()?));
+            }
+            Ok(vectors::combine(&slices, grad.as_slice()?, to.as_mut_slice()?))
         }
         let (slope, largest) = match d.dtype() {
             DType::F64 => add::<f64>(terms, grad, &mut d)?,

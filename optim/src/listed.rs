@@ -48,21 +48,6 @@ fn add(list: &mut Vec<Listed>, places: &mut Places, listed: Listed) {
     list.push(listed);
 }
 
-/// A path of a parameter that is in a list twice, if it is known.
-pub(crate) fn repeated<'a>(
-    all: impl Iterator<Item = (&'a Parameter, &'a Vec<String>)>,
-) -> Option<Option<&'a String>> {
-    let (mut places, mut seen) = (Places::new(), Vec::new());
-    for (parameter, paths) in all {
-        if let Some(before) = places.insert(parameter.id(), seen.len()) {
-            let before: &Vec<String> = seen[before];
-            return Some(before.first().or(paths.first()));
-        }
-        seen.push(paths);
-    }
-    None
-}
-
 /// The parameters of a group of a builder.
 pub(crate) enum Chosen {
     Given(Vec<Listed>),

@@ -9,7 +9,6 @@ use namegrad_io::TensorFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -270,8 +269,7 @@ impl ParameterStep<'_> {
     fn run_loops(self, count: usize, loops: &dyn Loops) -> Result<()> {
         let ParameterStep { param, grad, slots, .. } = self;
         slots.check(count)?;
-        let mut tensors: SmallVec<[&mut NamedTensor; 4]> =
-            slots.slots.iter_mut().map(|(_, slot)| slot).collect();
+        let mut tensors = slots.slots.iter_mut().map(|(_, slot)| slot);
         update::run(loops, param, grad, &mut tensors, &mut []).map_err(|error| error.of(slots.method))
     }
 }

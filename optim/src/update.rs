@@ -7,7 +7,6 @@
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::{Compiled, Loop, Loops, Sweep, Update, WithoutSums, sweep_any};
 use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
-use smallvec::SmallVec;
 
 /// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on
 /// all threads. [`ParameterStep::run`](crate::ParameterStep::run) does this with all slots.
@@ -19,9 +18,9 @@ pub fn update_tensors<const N: usize>(
     step: &impl Update<N>,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    mut slots: [&mut NamedTensor; N],
+    slots: [&mut NamedTensor; N],
 ) -> Result<()> {
-    run(&Compiled::<_, N, 0>(&WithoutSums(step)), param, grad, &mut slots, &mut [])
+    run(&Compiled::<_, N, 0>(&WithoutSums(step)), param, grad, &mut slots.into_iter(), &mut [])
 }
 
 /// Like [`update_tensors`], with a loop that returns sums over all elements.
@@ -33,10 +32,10 @@ pub fn sweep_tensors<const N: usize, const SUMS: usize>(
     step: &impl Sweep<N, SUMS>,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    mut slots: [&mut NamedTensor; N],
+    slots: [&mut NamedTensor; N],
 ) -> Result<[f64; SUMS]> {
     let mut sums = [0.0; SUMS];
-    run(&Compiled::<_, N, SUMS>(step), param, grad, &mut slots, &mut sums)?;
+    run(&Compiled::<_, N, SUMS>(step), param, grad, &mut slots.into_iter(), &mut sums)?;
     Ok(sums)
 }
 
@@ -46,20 +45,27 @@ pub(crate) fn run(
     step: &dyn Loops,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    slots: &mut [&mut NamedTensor],
+    slots: Slots<'_, '_>,
     sums: &mut [f64],
 ) -> Result<()> {
-    for other in [grad].into_iter().chain(slots.iter().map(|slot| &**slot)) {
-        if other.sizes() != param.sizes() {
-            let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
-            return Err(Error::new(ErrorKind::Shape, "update_tensors", message)
-                .with_repair("update slots of other sizes as tensors: step.slots.take()"));
-        }
-    }
+    check_sizes(param, grad)?;
     match param.dtype() {
         DType::F64 => run_as::<f64>(step, param, grad, slots, sums),
         _ => run_as::<f32>(step, param, grad, slots, sums),
     }
+}
+
+/// The slots of a parameter.
+type Slots<'a, 's> = &'a mut dyn ExactSizeIterator<Item = &'s mut NamedTensor>;
+
+#[track_caller]
+fn check_sizes(param: &NamedTensor, other: &NamedTensor) -> Result<()> {
+    if other.sizes() == param.sizes() {
+        return Ok(());
+    }
+    let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
+    Err(Error::new(ErrorKind::Shape, "update_tensors", message)
+        .with_repair("update slots of other sizes as tensors: step.slots.take()"))
 }
 
 #[track_caller]
@@ -67,14 +73,23 @@ fn run_as<T: Real + Element>(
     step: &dyn Loop<T>,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    slots: &mut [&mut NamedTensor],
+    slots: Slots<'_, '_>,
     sums: &mut [f64],
 ) -> Result<()> {
-    let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-    for slot in slots {
-        slices.push(slot.as_mut_slice()?);
+    // Most steps have few slots and allocate nothing.
+    let (count, mut few, mut many) = (slots.len(), <[&mut [T]; 4]>::default(), Vec::new());
+    for number in 0..count {
+        let Some(slot) = slots.next() else { break };
+        check_sizes(param, slot)?;
+        let slice = slot.as_mut_slice()?;
+        if count > few.len() {
+            many.push(slice);
+        } else {
+            few[number] = slice;
+        }
     }
-    sweep_any(step, param.as_mut_slice()?, grad.as_slice()?, &mut slices, sums);
+    let slices = if count > few.len() { &mut many[..] } else { &mut few[..count] };
+    sweep_any(step, param.as_mut_slice()?, grad.as_slice()?, slices, sums);
     Ok(())
 }
 

@@ -8,7 +8,6 @@
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, each, parallel};
-use smallvec::SmallVec;
 
 /// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
 pub const PARALLEL: usize = 1 << 16;
@@ -196,21 +195,26 @@ pub fn sweep_any<T: Real>(
     sums: &mut [f64],
 ) {
     let (n, has_x, has_g) = (x.len().max(g.len()), !x.is_empty(), !g.is_empty());
-    let lengths = [x.len(), g.len()].into_iter().filter(|length| *length > 0);
-    for length in lengths.chain(states.iter().map(|state| state.len())) {
-        assert!(length == n, "update: slices of {length} and {n} numbers");
+    let check = |length: usize| assert!(length == n, "update: slices of {length} and {n} numbers");
+    check(if has_x { x.len() } else { n });
+    check(if has_g { g.len() } else { n });
+    for state in &*states {
+        check(state.len());
     }
     if n < PARALLEL {
         return sweep.run(0, x, g, states, sums);
     }
     let mut parts = vec![0.0; n.div_ceil(TASK) * sums.len()];
     let (x, all_sums) = (Parts::new(x), Parts::new(&mut parts));
-    let states: SmallVec<[Parts<'_, T>; 4]> = states.iter_mut().map(|state| Parts::new(state)).collect();
+    let mut state_parts = Vec::new();
+    for state in states {
+        state_parts.push(Parts::new(state));
+    }
     let count = sums.len();
     parallel(n, TASK, |range| {
         let (start, task) = (range.start, range.start / TASK);
-        let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-        for state in &states {
+        let mut slices = Vec::new();
+        for state in &state_parts {
             // SAFETY: ranges do not overlap.
             slices.push(unsafe { state.part(range.clone()) });
         }

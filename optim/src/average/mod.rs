@@ -10,7 +10,7 @@ use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_nn::{Buffer, Module, functional_call};
 use rule::Rule;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::Location;
 
@@ -76,8 +76,15 @@ pub struct AveragedModel {
     rule: Rule,
     use_buffers: bool,
     updates: u64,
-    parameters: BTreeMap<String, Averaged>,
-    buffers: BTreeMap<String, Averaged>,
+    entries: Vec<Entry>,
+}
+
+/// The average of a parameter or a buffer.
+#[derive(Clone)]
+struct Entry {
+    path: String,
+    is_buffer: bool,
+    average: Averaged,
 }
 
 /// A builder for [`AveragedModel`]; see [`AveragedModel::builder`].
@@ -146,21 +153,18 @@ impl AveragedModelBuilder<'_> {
     pub fn build(self) -> Result<AveragedModel> {
         let AveragedModelBuilder { model, rule, use_buffers } = self;
         rule.check()?;
-        let places = Places::of(model);
-        if places.parameters.is_empty() {
+        let places = places(model)?;
+        if places.iter().all(Place::is_buffer) {
             return Err(Error::new(ErrorKind::Value, OP, "the model has no parameters to average")
                 .with_repair(
                     "give it a module with parameters, such as Linear::new((\"in\", 3), (\"out\", 2))?",
                 ));
         }
-        let (mut parameters, mut buffers) = (BTreeMap::new(), BTreeMap::new());
-        for (path, parameter) in places.parameters {
-            parameters.insert(path, Averaged::new(parameter.try_tensor()?.value())?);
+        let mut entries = Vec::with_capacity(places.len());
+        for place in places {
+            entries.push(place.start()?);
         }
-        for (path, buffer) in places.buffers {
-            buffers.insert(path, Averaged::new(&buffer.value())?);
-        }
-        Ok(AveragedModel { rule, use_buffers, updates: 0, parameters, buffers })
+        Ok(AveragedModel { rule, use_buffers, updates: 0, entries })
     }
 }
 
@@ -204,39 +208,69 @@ impl AveragedModel {
     }
 
     fn include(&mut self, model: &dyn Module) -> Result<()> {
-        let places = Places::of(model);
-        let mut values = Vec::new();
-        for (path, parameter) in places.parameters {
-            values.push((path, parameter.try_tensor()?.into_value()));
+        let places = places(model)?;
+        for (entry, place) in self.pairs(&places)? {
+            state::check_dims(&entry.path, &entry.average.value, &place.value.shape())?;
         }
-        let buffers = places.buffers.into_iter().map(|(path, buffer)| (path, buffer.value()));
-        let buffers: Vec<(String, NamedTensor)> = buffers.collect();
-        check(&self.parameters, &values)?;
-        check(&self.buffers, &buffers)?;
         // Only the user's formula or weight can fail in the middle.
-        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_));
-        let before = before.then(|| (self.parameters.clone(), self.buffers.clone()));
-        let result = self.add(&values, &buffers);
-        if let (Err(_), Some((parameters, buffers))) = (&result, before) {
-            (self.parameters, self.buffers) = (parameters, buffers);
+        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.entries.clone());
+        let result = self.add(places);
+        if let (Err(_), Some(entries)) = (&result, before) {
+            self.entries = entries;
         }
         result?;
         self.updates += 1;
         Ok(())
     }
 
-    fn add(&mut self, values: &[(String, NamedTensor)], buffers: &[(String, NamedTensor)]) -> Result<()> {
-        for (path, value) in values {
-            entry(&mut self.parameters, path, value)?.include(&self.rule, value)?;
-        }
-        for (path, value) in buffers {
-            let buffer = entry(&mut self.buffers, path, value)?;
-            match self.use_buffers {
-                true => buffer.include(&self.rule, value)?,
-                false => buffer.value = state::wide(value)?,
+    fn add(&mut self, places: Vec<Place>) -> Result<()> {
+        for (near, place) in places.into_iter().enumerate() {
+            let index = match self.find(near, &place) {
+                Some(index) => index,
+                None => {
+                    self.entries.push(place.start()?);
+                    self.entries.len() - 1
+                }
+            };
+            let average = &mut self.entries[index].average;
+            match place.is_buffer() && !self.use_buffers {
+                true => average.value = state::wide(&place.value)?,
+                false => average.include(&self.rule, &place.value)?,
             }
         }
         Ok(())
+    }
+
+    /// The number of the average for a place, which is usually `near`.
+    fn find(&self, near: usize, place: &Place) -> Option<usize> {
+        let is_at = |entry: &Entry| entry.is_buffer == place.is_buffer() && entry.path == place.path;
+        match self.entries.get(near) {
+            Some(entry) if is_at(entry) => Some(near),
+            _ => self.entries.iter().position(is_at),
+        }
+    }
+
+    /// The places that have an average, each with it. It is an error if a place is missing.
+    fn pairs<'a>(&'a self, places: &'a [Place]) -> Result<Vec<(&'a Entry, &'a Place)>> {
+        let (mut pairs, mut is_missing) = (Vec::new(), vec![true; self.entries.len()]);
+        for (near, place) in places.iter().enumerate() {
+            if let Some(index) = self.find(near, place) {
+                pairs.push((&self.entries[index], place));
+                is_missing[index] = false;
+            }
+        }
+        let mut missing = Vec::new();
+        for (entry, is_missing) in self.entries.iter().zip(is_missing) {
+            if is_missing {
+                missing.push(format!("'{}'", entry.path));
+            }
+        }
+        if missing.is_empty() {
+            return Ok(pairs);
+        }
+        let message = format!("the model has no {}, which was averaged before", missing.join(", "));
+        Err(Error::new(ErrorKind::Value, OP, message)
+            .with_repair("AveragedModel::new(&model)?, for another model"))
     }
 
     /// The number of updates so far.
@@ -262,21 +296,10 @@ impl AveragedModel {
 
     /// The averages in the dtypes of the model.
     fn values(&self, model: &dyn Module) -> Result<Vec<(String, Tensor)>> {
-        let places = Places::of(model);
         let mut values = Vec::new();
-        for (path, parameter) in &places.parameters {
-            if let Some(average) = self.parameters.get(path) {
-                values.push((path.clone(), Tensor::constant(average.value.to(parameter.dtype())?)));
-            }
+        for (Entry { path, average, .. }, place) in self.pairs(&places(model)?)? {
+            values.push((path.clone(), Tensor::constant(average.value.to(place.value.dtype())?)));
         }
-        for (path, buffer) in &places.buffers {
-            if let Some(average) = self.buffers.get(path) {
-                values.push((path.clone(), Tensor::constant(average.value.to(buffer.value().dtype())?)));
-            }
-        }
-        let all = self.parameters.keys().chain(self.buffers.keys());
-        let known: HashSet<&String> = values.iter().map(|(path, _)| path).collect();
-        missing(all.filter(|path| !known.contains(path)))?;
         Ok(values)
     }
 
@@ -293,29 +316,16 @@ impl AveragedModel {
     }
 
     fn copy(&self, model: &dyn Module) -> Result<()> {
-        let values: BTreeMap<String, Tensor> = self.values(model)?.into_iter().collect();
-        let places = Places::of(model);
-        for (own, place) in [
-            (
-                &self.parameters,
-                places.parameters.iter().map(|(path, own)| (path, own.shape())).collect::<Vec<_>>(),
-            ),
-            (&self.buffers, places.buffers.iter().map(|(path, own)| (path, own.value().shape())).collect()),
-        ] {
-            for (path, shape) in place {
-                if let Some(average) = own.get(path) {
-                    state::check_dims(path, &average.value, &shape)?;
-                }
-            }
+        let places = places(model)?;
+        let pairs = self.pairs(&places)?;
+        for (entry, place) in &pairs {
+            state::check_dims(&entry.path, &entry.average.value, &place.value.shape())?;
         }
-        for (path, parameter) in &places.parameters {
-            if let Some(value) = values.get(path) {
-                parameter.set(value)?;
-            }
-        }
-        for (path, buffer) in &places.buffers {
-            if let Some(value) = values.get(path) {
-                buffer.set(value)?;
+        for (entry, place) in pairs {
+            let value = entry.average.value.to(place.value.dtype())?;
+            match &place.target {
+                Target::Parameter(parameter) => parameter.set(&Tensor::constant(value))?,
+                Target::Buffer(buffer) => buffer.set(value)?,
             }
         }
         Ok(())
@@ -350,14 +360,17 @@ impl AveragedModel {
         forward: impl FnMut(B) -> Result<R>,
     ) -> Result<()> {
         let caller = Location::caller();
-        let buffers = self.scope(model, || {
+        let places = self.scope(model, || {
             crate::batch_norm::update(model, batches, forward, caller)?;
-            let buffers = Places::of(model).buffers.into_iter();
-            Ok(buffers.map(|(path, buffer)| (path, buffer.value())).collect::<Vec<_>>())
+            places(model)
         })?;
-        for (path, value) in buffers {
-            if let Some(buffer) = self.buffers.get_mut(&path) {
-                buffer.value = state::wide(&value).map_err(|error| error.at(caller))?;
+        self.take_buffers(places).map_err(|error| error.at(caller))
+    }
+
+    fn take_buffers(&mut self, places: Vec<Place>) -> Result<()> {
+        for (near, place) in places.iter().enumerate() {
+            if let (true, Some(index)) = (place.is_buffer(), self.find(near, place)) {
+                self.entries[index].average.value = state::wide(&place.value)?;
             }
         }
         Ok(())
@@ -365,13 +378,18 @@ impl AveragedModel {
 
     /// Everything that the next averages depend on. Nothing is copied, and later updates do not change it.
     pub fn state_dict(&self) -> AverageState {
+        let (mut parameters, mut buffers) = (BTreeMap::new(), BTreeMap::new());
+        for Entry { path, is_buffer, average } in &self.entries {
+            let all = if *is_buffer { &mut buffers } else { &mut parameters };
+            all.insert(path.clone(), average.clone());
+        }
         AverageState {
             rule: self.rule.name().into(),
             decay: self.rule.decay(),
             use_buffers: self.use_buffers,
             n_averaged: self.updates,
-            parameters: self.parameters.clone(),
-            buffers: self.buffers.clone(),
+            parameters,
+            buffers,
         }
     }
 
@@ -384,8 +402,7 @@ impl AveragedModel {
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &AverageState) -> Result<()> {
         let caller = Location::caller();
-        let fitted = state.fitted(self).map_err(|error| error.at(caller))?;
-        (self.parameters, self.buffers) = fitted;
+        self.entries = state.fitted(self).map_err(|error| error.at(caller))?;
         if let (Rule::Ema(own), Some(decay)) = (&mut self.rule, state.decay) {
             *own = decay;
         }
@@ -400,7 +417,7 @@ impl fmt::Debug for AveragedModel {
             .field("rule", &self.rule.name())
             .field("decay", &self.rule.decay())
             .field("n_averaged", &self.updates)
-            .field("parameters", &self.parameters.len())
+            .field("averages", &self.entries.len())
             .finish_non_exhaustive()
     }
 }
@@ -411,57 +428,45 @@ impl fmt::Debug for AveragedModelBuilder<'_> {
     }
 }
 
-/// The parameters and buffers of a model with their first paths.
-struct Places {
-    parameters: Vec<(String, Parameter)>,
-    buffers: Vec<(String, Buffer)>,
+/// A parameter or a buffer of a model with its first path.
+struct Place {
+    path: String,
+    target: Target,
+    value: NamedTensor,
 }
 
-impl Places {
-    fn of(model: &dyn Module) -> Places {
-        let mut parameters = model.named_parameters();
-        let mut seen = HashSet::new();
-        parameters.retain(|(_, parameter)| seen.insert(parameter.id()));
-        let mut buffers = model.named_buffers();
-        let mut seen = HashSet::new();
-        buffers.retain(|(_, buffer)| seen.insert(buffer.id()));
-        Places { parameters, buffers }
+enum Target {
+    Parameter(Parameter),
+    Buffer(Buffer),
+}
+
+impl Place {
+    fn is_buffer(&self) -> bool {
+        matches!(self.target, Target::Buffer(_))
+    }
+
+    /// The average before its first update.
+    fn start(&self) -> Result<Entry> {
+        let (is_buffer, value) = (self.is_buffer(), state::wide(&self.value)?);
+        Ok(Entry { path: self.path.clone(), is_buffer, average: Averaged { value, count: 0 } })
     }
 }
 
-/// Checks that the values of a model fit what was averaged so far.
-fn check(own: &BTreeMap<String, Averaged>, values: &[(String, NamedTensor)]) -> Result<()> {
-    let mut known: HashSet<&String> = own.keys().collect();
-    for (path, value) in values {
-        if let Some(average) = own.get(path) {
-            state::check_dims(path, &average.value, &value.shape())?;
-            known.remove(path);
+/// The parameters of a model, and then its buffers.
+fn places(model: &dyn Module) -> Result<Vec<Place>> {
+    let (mut places, mut seen) = (Vec::new(), HashMap::new());
+    for (path, parameter) in model.named_parameters() {
+        if seen.insert(parameter.id(), places.len()).is_none() {
+            let value = parameter.try_tensor()?.into_value();
+            places.push(Place { path, target: Target::Parameter(parameter), value });
         }
     }
-    let mut lost: Vec<&String> = known.into_iter().collect();
-    lost.sort();
-    missing(lost.into_iter())
-}
-
-/// An error if there are paths that a model lacks.
-fn missing<'a>(paths: impl Iterator<Item = &'a String>) -> Result<()> {
-    let paths: Vec<String> = paths.map(|path| format!("'{path}'")).collect();
-    if paths.is_empty() {
-        return Ok(());
+    seen.clear();
+    for (path, buffer) in model.named_buffers() {
+        if seen.insert(buffer.id(), places.len()).is_none() {
+            let value = buffer.value();
+            places.push(Place { path, target: Target::Buffer(buffer), value });
+        }
     }
-    let message = format!("the model has no {}, which was averaged before", paths.join(", "));
-    Err(Error::new(ErrorKind::Value, OP, message)
-        .with_repair("AveragedModel::new(&model)?, for another model"))
-}
-
-/// The average at a path, which is made if the model did not have it before.
-fn entry<'a>(
-    all: &'a mut BTreeMap<String, Averaged>,
-    path: &str,
-    value: &NamedTensor,
-) -> Result<&'a mut Averaged> {
-    if !all.contains_key(path) {
-        all.insert(path.to_string(), Averaged::new(value)?);
-    }
-    Ok(all.get_mut(path).expect("it was inserted"))
+    Ok(places)
 }

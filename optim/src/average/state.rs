@@ -1,7 +1,7 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
 use super::rule::check_decay;
-use super::{AveragedModel, OP};
+use super::{AveragedModel, Entry, OP};
 use crate::state::{malformed, tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_io::TensorFile;
@@ -21,12 +21,6 @@ pub struct Averaged {
     pub value: NamedTensor,
     /// The number of values in it.
     pub count: u64,
-}
-
-impl Averaged {
-    pub(super) fn new(value: &NamedTensor) -> Result<Averaged> {
-        Ok(Averaged { value: wide(value)?, count: 0 })
-    }
 }
 
 /// A value as averages are kept: in `f32` if it is of a half type.
@@ -159,8 +153,8 @@ impl AverageState {
     }
 
     /// The averages of the state in the dtypes of `own`, if they fit it.
-    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<(ByPath, ByPath)> {
-        let mut differences = Vec::new();
+    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<Vec<Entry>> {
+        let (mut differences, mut fitted) = (Vec::new(), Vec::new());
         let rule = own.rule.name();
         if rule != self.rule {
             differences.push(format!("the average is '{rule}' here, '{}' in the state", self.rule));
@@ -172,31 +166,33 @@ impl AverageState {
         if self.decay.is_some_and(|decay| check_decay(decay).is_err()) {
             differences.push(format!("the decay in the state is {:?}", self.decay.unwrap_or_default()));
         }
-        let mut fitted = [ByPath::new(), ByPath::new()];
-        let pairs = [(&own.parameters, &self.parameters), (&own.buffers, &self.buffers)];
-        for (fitted, (own, state)) in fitted.iter_mut().zip(pairs) {
-            let absent = own.keys().filter(|path| !state.contains_key(*path));
-            differences.extend(absent.map(|path| format!("'{path}' is missing in the state")));
-            for (path, theirs) in state {
-                let Some(own) = own.get(path) else {
+        for Entry { path, is_buffer, average } in &own.entries {
+            let state = if *is_buffer { &self.buffers } else { &self.parameters };
+            let Some(Averaged { value, count }) = state.get(path) else {
+                differences.push(format!("'{path}' is missing in the state"));
+                continue;
+            };
+            let is_float = average.value.dtype().is_floating_point();
+            if let Err(error) = check_dims(path, value, &average.value.shape()) {
+                differences.push(error.message().to_string());
+            } else if is_float != value.dtype().is_floating_point() {
+                differences.push(format!("'{path}' is {:?} in the state", value.dtype()));
+            } else {
+                let value = value.to(average.value.dtype())?.with_names(average.value.names().clone());
+                let average = Averaged { value, count: *count };
+                fitted.push(Entry { path: path.clone(), is_buffer: *is_buffer, average });
+            }
+        }
+        for (is_buffer, state) in [(false, &self.parameters), (true, &self.buffers)] {
+            for path in state.keys() {
+                let is_own = |own: &Entry| own.is_buffer == is_buffer && own.path == *path;
+                if !own.entries.iter().any(is_own) {
                     differences.push(format!("'{path}' is only in the state"));
-                    continue;
-                };
-                let is_float =
-                    theirs.value.dtype().is_floating_point() == own.value.dtype().is_floating_point();
-                if let Err(error) = check_dims(path, &theirs.value, &own.value.shape()) {
-                    differences.push(error.message().to_string());
-                } else if !is_float {
-                    differences.push(format!("'{path}' is {:?} in the state", theirs.value.dtype()));
-                } else {
-                    let value = theirs.value.to(own.value.dtype())?.with_names(own.value.names().clone());
-                    fitted.insert(path.clone(), Averaged { value, count: theirs.count });
                 }
             }
         }
         if differences.is_empty() {
-            let [parameters, buffers] = fitted;
-            return Ok((parameters, buffers));
+            return Ok(fitted);
         }
         let message = format!("the state is of another average: {}", differences.join("; "));
         Err(Error::new(ErrorKind::Value, "load_state_dict", message)

@@ -7,37 +7,54 @@ use crate::master::Master;
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
 
-/// The groups of an optimizer and the members of each.
-type Fitted = (Box<dyn Groups>, Vec<Vec<Member>>);
-
 impl Engine {
     /// The groups of this optimizer and their parameters, with the given state.
-    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<Fitted> {
-        let name = self.groups.name();
+    pub(super) fn fitted(&self, state: &OptimizerState) -> Result<(Box<dyn Groups>, Vec<Member>)> {
+        let (name, counts) = (self.groups.name(), self.counts());
         if state.method != name {
             return Err(misfit(format!("the state is of {}, the optimizer is {name}", state.method)));
         }
-        let (theirs, own) = (state.groups.len(), self.members.len());
+        let (theirs, own) = (state.groups.len(), counts.len());
         if theirs != own {
             return Err(misfit(format!("the state has {theirs} groups, the optimizer {own}")));
         }
-        let numel = self.members.iter().flatten().map(|member| member.parameter.numel()).sum();
+        let mut numel = 0;
+        for member in &self.members {
+            numel += member.parameter.numel();
+        }
         self.groups.check_shared(&state.shared, numel).map_err(|error| misfit(error.message().into()))?;
         let wrong =
             |number: usize, error: &str| misfit(format!("hyperparameters of group {number}: {error}"));
-        let mut groups = self.groups.none();
-        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
-            check_count(number, group, members)?;
+        let (mut groups, mut start) = (self.groups.none(), 0);
+        for (number, group) in state.groups.iter().enumerate() {
+            check_count(number, group, &self.members[start..][..counts[number]])?;
+            start += counts[number];
             if !group.hyperparameters.is_object() {
                 let message = format!("expected them by name, got {}", group.hyperparameters);
                 return Err(wrong(number, &message));
             }
             groups.push_json(&group.hyperparameters).map_err(|error| wrong(number, &error))?;
         }
-        let mut fitted = Vec::with_capacity(own);
-        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
+        let mut fitted = Vec::with_capacity(self.members.len());
+        for (number, group) in state.groups.iter().enumerate() {
             groups.check(number).map_err(|error| wrong(number, error.message()))?;
-            fitted.push(fitted_members(&*groups, number, group, members)?);
+            let (mut errors, mut messages) = (Vec::new(), Vec::new());
+            for (index, parameter) in group.parameters.iter().enumerate() {
+                let member = &self.members[fitted.len() + errors.len()];
+                match member.fitted(&*groups, parameter) {
+                    Ok(member) => fitted.push(member),
+                    Err(error) => {
+                        let path = member.paths.first().map(|path| format!(", '{path}'")).unwrap_or_default();
+                        errors.push(error.context(format!("parameter {index} of group {number}{path}: ")));
+                    }
+                }
+            }
+            for error in &errors {
+                messages.push(error.message().to_string());
+            }
+            if let Some(first) = errors.into_iter().next() {
+                return Err(first.with_message(listed(&messages, "; ")));
+            }
         }
         Ok((groups, fitted))
     }
@@ -49,57 +66,45 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
         return Ok(());
     }
     let mut message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
-    let known: Vec<&str> =
-        state.parameters.iter().filter_map(|parameter| parameter.path.as_deref()).collect();
-    if known.len() == theirs && members.iter().all(|member| !member.paths.is_empty()) {
-        let own = |path: &str| members.iter().any(|member| member.paths.iter().any(|own| own == path));
-        let is_missing = |member: &&Member| !member.paths.iter().any(|path| known.contains(&path.as_str()));
-        let only_there = known.iter().filter(|path| !own(path)).map(|path| format!("'{path}'"));
-        let only_here = members.iter().filter(is_missing).map(|member| format!("'{}'", member.paths[0]));
-        let lists = [
-            ("only in the state", only_there.collect()),
-            ("missing in the state", only_here.collect::<Vec<_>>()),
-        ];
-        for (what, paths) in lists.into_iter().filter(|(_, paths): &(_, Vec<_>)| !paths.is_empty()) {
-            message += &format!("; {what}: {}", listed(paths, ", "));
+    let (mut only_there, mut only_here) = (Vec::new(), Vec::new());
+    let mut are_known = true;
+    for parameter in &state.parameters {
+        match &parameter.path {
+            None => are_known = false,
+            Some(path) if members.iter().any(|member| member.paths.contains(path)) => {}
+            Some(path) => only_there.push(format!("'{path}'")),
+        }
+    }
+    for member in members {
+        let is_there = |path: &String| state.parameters.iter().any(|there| there.path.as_ref() == Some(path));
+        match member.paths.first() {
+            None => are_known = false,
+            Some(_) if member.paths.iter().any(is_there) => {}
+            Some(path) => only_here.push(format!("'{path}'")),
+        }
+    }
+    for (what, paths) in [("only in the state", only_there), ("missing in the state", only_here)] {
+        if are_known && !paths.is_empty() {
+            message += &format!("; {what}: {}", listed(&paths, ", "));
         }
     }
     Err(misfit(message))
 }
 
 /// A list for a message, of which the first ten are shown.
-fn listed(all: Vec<String>, separator: &str) -> String {
-    let shown = all.iter().take(10).cloned().collect::<Vec<_>>().join(separator);
-    if all.len() > 10 { format!("{shown}{separator}and {} more", all.len() - 10) } else { shown }
-}
-
-fn fitted_members(
-    groups: &dyn Groups,
-    number: usize,
-    state: &GroupState,
-    members: &[Member],
-) -> Result<Vec<Member>> {
-    let mut fitted = Vec::with_capacity(members.len());
-    let mut errors = Vec::new();
-    for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
-        let path = member.paths.first().map(|path| format!(", '{path}'")).unwrap_or_default();
-        let place = |error: Error| error.context(format!("parameter {index} of group {number}{path}: "));
-        match member.fitted(groups, number, parameter) {
-            Ok(member) => fitted.push(member),
-            Err(error) => errors.push(place(error)),
+fn listed(all: &[String], separator: &str) -> String {
+    match all.get(..10) {
+        Some(shown) if all.len() > 10 => {
+            format!("{}{separator}and {} more", shown.join(separator), all.len() - 10)
         }
+        _ => all.join(separator),
     }
-    if errors.is_empty() {
-        return Ok(fitted);
-    }
-    let messages = errors.iter().map(|error| error.message().to_string()).collect();
-    Err(errors.swap_remove(0).with_message(listed(messages, "; ")))
 }
 
 impl Member {
     /// The same parameter with the given state.
-    fn fitted(&self, groups: &dyn Groups, group: usize, state: &ParameterState) -> Result<Member> {
-        let own = self.parameter.tensor();
+    fn fitted(&self, groups: &dyn Groups, state: &ParameterState) -> Result<Member> {
+        let (group, own) = (self.group, self.parameter.tensor());
         let theirs = Shape { sizes: state.sizes.as_slice().into(), names: state.names.clone() };
         if let Some(path) = &state.path
             && !self.paths.is_empty()
@@ -152,7 +157,7 @@ impl Member {
             Some(master) => Some(Master::new(master.to(DType::F32)?.with_names(own.names().clone()))),
             None => None,
         };
-        Ok(Member { parameter, paths, steps: state.steps, counted: false, master, slots })
+        Ok(Member { parameter, group, paths, steps: state.steps, counted: false, master, slots })
     }
 }
 

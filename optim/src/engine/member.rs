@@ -7,10 +7,13 @@ use crate::method::{ParameterStep, Slots};
 use crate::state::ParameterState;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
+use std::collections::BTreeMap;
 
 /// A parameter and its state.
 pub(super) struct Member {
     pub(super) parameter: Parameter,
+    /// The number of its group.
+    pub(super) group: usize,
     /// Its paths in the model, if they are known.
     pub(super) paths: Vec<String>,
     pub(super) steps: u64,
@@ -24,8 +27,8 @@ pub(super) struct Member {
 
 impl Member {
     /// A parameter before its first step.
-    pub(super) fn new(Listed { parameter, paths }: Listed) -> Member {
-        Member { parameter, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
+    pub(super) fn new(Listed { parameter, paths }: Listed, group: usize) -> Member {
+        Member { parameter, group, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
     }
 
     /// Checks that the next step of the optimizer `name` is possible.
@@ -39,16 +42,15 @@ impl Member {
         })
     }
 
-    /// Calls `f` with the parameter of a group, if it has a gradient.
+    /// Calls `f` with the number of the group and the parameter, if it has a gradient.
     pub(super) fn step(
         &mut self,
         groups: &dyn Groups,
-        group: usize,
-        f: &mut dyn FnMut(ParameterStep<'_>) -> Result<()>,
+        f: &mut dyn FnMut(usize, ParameterStep<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
-        let Member { parameter, steps, counted, master, slots, .. } = self;
-        let name = groups.name();
+        let Member { parameter, group, steps, counted, master, slots, .. } = self;
+        let (name, group) = (groups.name(), *group);
         let number = if *counted { *steps } else { steps.saturating_add(1) };
         parameter.update_in_buffer(|value| {
             let dtype = value.dtype();
@@ -59,7 +61,7 @@ impl Member {
             let named = slots.len() - groups.slots(group, value.sizes()).len();
             master::change(master, value, &mut |param| {
                 let slots = Slots { method: name, slots: &mut slots[named..] };
-                f(ParameterStep { number, fresh, param, grad: &grad, slots })
+                f(group, ParameterStep { number, fresh, param, grad: &grad, slots })
             })?;
             if value.sizes() != &shape.sizes[..] {
                 let message = format!("a step changed a parameter of {shape} to {}", value.shape());
@@ -72,14 +74,17 @@ impl Member {
     }
 
     pub(super) fn state(&self) -> ParameterState {
-        let value = self.parameter.tensor();
+        let (value, mut slots) = (self.parameter.tensor(), BTreeMap::new());
+        for (name, slot) in &self.slots {
+            slots.insert(name.clone(), slot.clone());
+        }
         ParameterState {
             path: self.paths.first().cloned(),
             sizes: value.sizes().to_vec(),
             names: value.names().clone(),
             steps: self.steps,
             master: self.master.as_ref().map(|master| master.value().clone()),
-            slots: self.slots.iter().cloned().collect(),
+            slots,
         }
     }
 }
@@ -89,9 +94,14 @@ pub(super) fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
     if sizes == value.sizes() { value.names().clone() } else { Names::none() }
 }
 
-/// Sorts the slots that are `named` behind those that are not.
-pub(super) fn sort_slots(named: &[&str], slots: &mut [(String, NamedTensor)]) {
-    slots.sort_by_key(|(name, _)| named.iter().position(|slot| slot == name));
+/// Moves the slots that are `named` behind those that are not, in the order of the names.
+pub(super) fn sort_slots(named: &[&str], slots: &mut Vec<(String, NamedTensor)>) {
+    for name in named {
+        if let Some(place) = slots.iter().position(|(own, _)| own == name) {
+            let slot = slots.remove(place);
+            slots.push(slot);
+        }
+    }
 }
 
 fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DType) -> Result<()> {

@@ -10,14 +10,14 @@ mod step;
 pub(crate) use groups::Groups;
 pub use step::OptimizerStep;
 
-use crate::listed::{Listed, repeated};
+use crate::listed::Listed;
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState};
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, span_at};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use step::{AnyStep, Closure, needs_loss};
 
@@ -28,7 +28,8 @@ type Shared = BTreeMap<String, NamedTensor>;
 pub(crate) struct Engine {
     /// The hyperparameters of each group.
     pub(crate) groups: Box<dyn Groups>,
-    members: Vec<Vec<Member>>,
+    /// Those of the first group come first.
+    members: Vec<Member>,
     shared: Shared,
 }
 
@@ -37,12 +38,11 @@ impl Engine {
     #[track_caller]
     pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Vec<Listed>>) -> Result<Engine> {
         let mut engine = Engine { groups, members: Vec::new(), shared: Shared::new() };
-        for parameters in parameters {
-            engine.check_group(&parameters)?;
-            engine.members.push(parameters.into_iter().map(Member::new).collect());
+        for (group, parameters) in parameters.into_iter().enumerate() {
+            engine.push_group(group, parameters)?;
         }
         engine.groups.check_together()?;
-        if engine.members.iter().all(Vec::is_empty) {
+        if engine.members.is_empty() {
             let name = engine.groups.name();
             return Err(Error::new(ErrorKind::Value, name, "optimizer got an empty parameter list")
                 .with_repair(format!("{name}::builder(model.parameters())")));
@@ -52,29 +52,37 @@ impl Engine {
 
     /// The parameters of a group; empty if there is no such group.
     pub(crate) fn group_parameters(&self, group: usize) -> Vec<Parameter> {
-        self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
+        let mut parameters = Vec::new();
+        for member in self.members.iter().filter(|member| member.group == group) {
+            parameters.push(member.parameter.clone());
+        }
+        parameters
     }
 
     /// The number of parameters in each group.
     pub(crate) fn counts(&self) -> Vec<usize> {
-        self.members.iter().map(Vec::len).collect()
+        let mut counts = vec![0; self.groups.count()];
+        for member in &self.members {
+            counts[member.group] += 1;
+        }
+        counts
     }
 
     /// Gives the last of the groups its parameters, or removes it if it cannot have them.
     #[track_caller]
     pub(crate) fn fill_group(&mut self, parameters: Vec<Listed>) -> Result<()> {
-        let checked = self.check_group(&parameters).and_then(|()| self.groups.check_together());
-        if checked.is_err() {
+        let (group, known) = (self.groups.count() - 1, self.members.len());
+        let pushed = self.push_group(group, parameters).and_then(|()| self.groups.check_together());
+        if pushed.is_err() {
             self.groups.remove_last();
-            return checked;
+            self.members.truncate(known);
         }
-        self.members.push(parameters.into_iter().map(Member::new).collect());
-        Ok(())
+        pushed
     }
 
     #[track_caller]
-    fn check_group(&self, parameters: &[Listed]) -> Result<()> {
-        let (group, name) = (self.members.len(), self.groups.name());
+    fn push_group(&mut self, group: usize, parameters: Vec<Listed>) -> Result<()> {
+        let name = self.groups.name();
         self.groups.check(group)?;
         // A state that cannot be saved or loaded is an error now, and not after hours of training.
         let saved = self.saved(group)?;
@@ -82,18 +90,21 @@ impl Engine {
             let message = format!("hyperparameters cannot be read back from JSON: {error}");
             return Err(Error::new(ErrorKind::Value, name, message));
         }
-        let before = self.members.iter().flatten().map(|member| (&member.parameter, &member.paths));
-        let all = before.chain(parameters.iter().map(|listed| (&listed.parameter, &listed.paths)));
-        if let Some(paths) = repeated(all) {
-            let mut message = "some parameters appear more than once in the parameter groups".to_string();
-            if let Some(path) = paths {
-                message += &format!(": '{path}'");
-            }
-            return Err(Error::new(ErrorKind::Value, name, message)
-                .with_repair("model.parameters() has each parameter once, also where layers share it"));
+        let mut known = HashMap::new();
+        for (place, member) in self.members.iter().enumerate() {
+            known.insert(member.parameter.id(), place);
         }
         for listed in parameters {
+            if let Some(before) = known.insert(listed.parameter.id(), self.members.len()) {
+                let mut message = "some parameters appear more than once in the parameter groups".to_string();
+                if let Some(path) = self.members[before].paths.first().or(listed.paths.first()) {
+                    message += &format!(": '{path}'");
+                }
+                return Err(Error::new(ErrorKind::Value, name, message)
+                    .with_repair("model.parameters() has each parameter once, also where layers share it"));
+            }
             self.groups.check_parameter(group, &listed.parameter.shape())?;
+            self.members.push(Member::new(listed, group));
         }
         Ok(())
     }
@@ -112,12 +123,12 @@ impl Engine {
     /// Checks the hyperparameters, which may have been changed since the groups were made.
     #[track_caller]
     fn check_groups(&self) -> Result<()> {
-        for (group, members) in self.members.iter().enumerate() {
+        for group in 0..self.groups.count() {
             let lr = self.groups.lr(group); // also of methods without a check
             self.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
             // Steps are computed in `f32`, except those of `f64` parameters.
-            let steps_in_f32 = |member: &Member| member.parameter.dtype() != DType::F64;
-            self.require((lr as f32).is_finite() || !members.iter().any(steps_in_f32), || {
+            let is_narrow = |member: &Member| member.group == group && member.parameter.dtype() != DType::F64;
+            self.require((lr as f32).is_finite() || !self.members.iter().any(is_narrow), || {
                 format!(
                     "Invalid learning rate: {lr:?}; parameters that are not f64 take at most {:?}",
                     f32::MAX
@@ -141,7 +152,7 @@ impl Engine {
     ) -> Result<()> {
         let name = self.groups.name();
         span_at(name, caller, || {
-            for member in self.members.iter_mut().flatten() {
+            for member in &mut self.members {
                 member.counted = false;
                 member.check(name).map_err(|error| error.at(caller))?;
             }
@@ -186,6 +197,15 @@ impl Engine {
     }
 }
 
+/// The parameters of members.
+fn parameters(members: &[Member]) -> Vec<Parameter> {
+    let mut parameters = Vec::with_capacity(members.len());
+    for member in members {
+        parameters.push(member.parameter.clone());
+    }
+    parameters
+}
+
 impl Optimizer for Engine {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
@@ -210,11 +230,15 @@ impl Optimizer for Engine {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        self.members.iter().flatten().map(|member| member.parameter.clone()).collect()
+        parameters(&self.members)
     }
 
     fn lrs(&self) -> Vec<f64> {
-        (0..self.groups.count()).map(|group| self.groups.lr(group)).collect()
+        let mut lrs = Vec::new();
+        for group in 0..self.groups.count() {
+            lrs.push(self.groups.lr(group));
+        }
+        lrs
     }
 
     #[track_caller]
@@ -224,7 +248,11 @@ impl Optimizer for Engine {
     }
 
     fn momentums(&self) -> Option<Vec<f64>> {
-        (0..self.groups.count()).map(|group| self.groups.momentum(group)).collect()
+        let mut momentums = Vec::new();
+        for group in 0..self.groups.count() {
+            momentums.push(self.groups.momentum(group)?);
+        }
+        Some(momentums)
     }
 
     #[track_caller]
@@ -238,18 +266,23 @@ impl Optimizer for Engine {
     }
 
     fn zero_grad(&self) {
-        self.members.iter().flatten().for_each(|member| member.parameter.zero_grad());
+        for member in &self.members {
+            member.parameter.zero_grad();
+        }
     }
 
     fn state_dict(&self) -> OptimizerState {
-        let groups = self.members.iter().enumerate().map(|(group, members)| GroupState {
+        let mut groups = Vec::new();
+        for group in 0..self.groups.count() {
             // Those that were changed through `groups_mut` may have no JSON form. The reason is in their
             // place then, and is the error of saving or loading the state.
-            hyperparameters: self.saved(group).unwrap_or_else(|error| error.message().into()),
-            parameters: members.iter().map(Member::state).collect(),
-        });
-        let method = self.groups.name().into();
-        OptimizerState { method, groups: groups.collect(), shared: self.shared.clone() }
+            let hyperparameters = self.saved(group).unwrap_or_else(|error| error.message().into());
+            groups.push(GroupState { hyperparameters, parameters: Vec::new() });
+        }
+        for member in &self.members {
+            groups[member.group].parameters.push(member.state());
+        }
+        OptimizerState { method: self.groups.name().into(), groups, shared: self.shared.clone() }
     }
 
     #[track_caller]

@@ -1,12 +1,12 @@
 //! [`OptimizerStep`], a step of all parameters as a method sees it.
 
-use super::Shared;
 use super::groups::Groups;
 use super::member::Member;
+use super::{Shared, parameters};
 use crate::master;
 use crate::method::{Method, ParameterStep};
 use crate::optimizer::{Loss, evaluate};
-use namegrad_autograd::{Parameter, Tensor};
+use namegrad_autograd::Tensor;
 use namegrad_core::cpu::update::{PARALLEL, at_once};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct OptimizerStep<'a, M> {
 /// A step of any method.
 pub(crate) struct AnyStep<'a> {
     pub(super) groups: &'a dyn Groups,
-    pub(super) members: &'a mut [Vec<Member>],
+    pub(super) members: &'a mut [Member],
     pub(super) shared: &'a mut Shared,
     pub(super) closure: Option<Closure<'a>>,
     /// Whether the closure has failed.
@@ -119,48 +119,52 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
 
 impl AnyStep<'_> {
     fn each(&mut self, f: &mut dyn FnMut(usize, ParameterStep<'_>) -> Result<()>) -> Result<()> {
-        for (group, members) in self.members.iter_mut().enumerate() {
-            for member in members {
-                member.step(self.groups, group, &mut |own| f(group, own))?;
-            }
+        for member in &mut *self.members {
+            member.step(self.groups, f)?;
         }
         Ok(())
     }
 
     fn each_at_once(&mut self, f: &(dyn Fn(usize, ParameterStep<'_>) -> Result<()> + Sync)) -> Result<()> {
-        let all = self.members.iter().flatten().map(|member| member.parameter.numel()).sum::<usize>();
+        let mut all = 0;
+        for member in &*self.members {
+            all += member.parameter.numel();
+        }
         if all < PARALLEL {
             return self.each(&mut |group, own| f(group, own));
         }
-        let mut tasks = Vec::new();
-        for (group, members) in self.members.iter_mut().enumerate() {
-            tasks.extend(members.iter_mut().map(|member| Mutex::new((group, member, Ok(())))));
+        let mut tasks = Vec::with_capacity(self.members.len());
+        for member in &mut *self.members {
+            tasks.push(Mutex::new((member, Ok(()))));
         }
         let groups = self.groups;
         at_once(tasks.len(), &|task| {
             let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
-            let (group, member, result) = &mut *task;
-            *result = member.step(groups, *group, &mut |own| f(*group, own));
+            let (member, result) = &mut *task;
+            *result = member.step(groups, &mut |group, own| f(group, own));
         });
-        tasks.into_iter().try_for_each(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+        for task in tasks {
+            task.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+        }
+        Ok(())
     }
 
     /// The gradients of all parameters that have one, with the numbers of their groups.
     fn gradients(&self) -> Vec<(usize, NamedTensor)> {
         let mut gradients = Vec::new();
-        for (group, members) in self.members.iter().enumerate() {
-            let own = members.iter().filter_map(|member| member.parameter.grad());
-            gradients.extend(own.map(|gradient| (group, gradient.into_value().unnamed())));
+        for member in &*self.members {
+            if let Some(gradient) = member.parameter.grad() {
+                gradients.push((member.group, gradient.into_value().unnamed()));
+            }
         }
         gradients
     }
 
     fn flat_gradient(&self) -> Result<NamedTensor> {
-        let parameters = || self.members.iter().flatten().map(|member| &member.parameter);
-        let wide = parameters().any(|parameter| parameter.dtype() == DType::F64);
-        let dtype = if wide { DType::F64 } else { DType::F32 };
+        let is_wide = self.members.iter().any(|member| member.parameter.dtype() == DType::F64);
+        let dtype = if is_wide { DType::F64 } else { DType::F32 };
         let mut flat = Vec::new();
-        for parameter in parameters() {
+        for Member { parameter, .. } in &*self.members {
             let count = parameter.numel();
             flat.push(match parameter.grad() {
                 Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
@@ -172,8 +176,7 @@ impl AnyStep<'_> {
     }
 
     fn each_value(&mut self, f: &mut dyn FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
-        for member in self.members.iter_mut().flatten() {
-            let Member { parameter, master, .. } = member;
+        for Member { parameter, master, .. } in &mut *self.members {
             parameter.update_in_buffer(|value| master::change(master, value, f))?;
         }
         Ok(())
@@ -182,9 +185,7 @@ impl AnyStep<'_> {
     fn evaluate(&mut self) -> Result<Tensor> {
         let name = self.groups.name();
         let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(|| needs_loss(name))?;
-        let parameters: Vec<Parameter> =
-            self.members.iter().flatten().map(|member| member.parameter.clone()).collect();
-        let loss = evaluate(&parameters, &mut **loss, caller);
+        let loss = evaluate(&parameters(self.members), &mut **loss, caller);
         self.failed = loss.is_err();
         loss
     }
@@ -200,7 +201,7 @@ pub(super) fn needs_loss(name: &'static str) -> Error {
 
 impl<M> fmt::Debug for OptimizerStep<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes = self.step.members.iter().map(Vec::len).collect::<Vec<_>>();
-        f.debug_struct("OptimizerStep").field("groups", &sizes).finish_non_exhaustive()
+        let groups = self.step.groups.count();
+        f.debug_struct("OptimizerStep").field("groups", &groups).finish_non_exhaustive()
     }
 }
