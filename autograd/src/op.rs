@@ -180,12 +180,6 @@ impl Op {
         Outputs { values, origin: Origin::here(op) }
     }
 
-    /// The result of an op of a row, whose edges are known. It is compiled once, not into every op.
-    #[track_caller]
-    pub(crate) fn made(op: &'static str, value: NamedTensor, edges: Edges) -> Tensor {
-        Op { value, origin: Origin::here(op), edges }.finished()
-    }
-
     /// The result, recorded if an input requires a gradient.
     #[inline]
     pub fn output(self) -> Tensor {
@@ -195,22 +189,22 @@ impl Op {
         self.finished()
     }
 
-    #[inline]
     fn finished(self) -> Tensor {
-        match self.edges.is_empty() || !self.value.dtype().is_floating_point() {
-            true => Tensor::constant(self.value),
-            false => self.recorded(),
-        }
+        finished(self.value, self.origin, self.edges)
     }
+}
 
-    fn recorded(self) -> Tensor {
-        let Op { value, origin, mut edges } = self;
-        if is_forgetting() {
-            edges.iter_mut().for_each(Edge::forget);
-        }
-        let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
-        Tensor::from_parts(value, Some(meta))
+/// The result of an op with these edges.
+#[inline]
+pub(crate) fn finished(value: NamedTensor, origin: Origin, mut edges: Edges) -> Tensor {
+    if edges.is_empty() || !value.dtype().is_floating_point() {
+        return Tensor::constant(value);
     }
+    if is_forgetting() {
+        edges.iter_mut().for_each(Edge::forget);
+    }
+    let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
+    Tensor::from_parts(value, Some(meta))
 }
 
 /// The facts about the inputs for a joint derivative.

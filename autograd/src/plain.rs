@@ -18,16 +18,19 @@ pub enum Handle<'a> {
 }
 
 impl<'a> Handle<'a> {
-    /// The tensor as it is now.
+    /// The tensor as it is now. That of a parameter is put in `place`.
     ///
     /// # Errors
     /// As [`Parameter::try_tensor`].
     #[inline]
     #[track_caller]
-    pub fn tensor(self) -> Result<Cow<'a, Tensor>> {
+    pub fn tensor_in<'p>(self, place: &'p mut Option<Tensor>) -> Result<&'p Tensor>
+    where
+        'a: 'p,
+    {
         match self {
-            Handle::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
-            Handle::Parameter(parameter) => Ok(Cow::Owned(parameter.try_tensor()?)),
+            Handle::Tensor(tensor) => Ok(tensor),
+            Handle::Parameter(parameter) => Ok(place.insert(parameter.try_tensor()?)),
         }
     }
 }
@@ -47,17 +50,34 @@ impl<'a> TensorOrNumber<'a> {
     /// The tensor, or the number as a tensor for an op with a tensor of `dtype`.
     ///
     /// # Errors
+    /// As [`tensor_in`](Self::tensor_in).
+    #[track_caller]
+    pub(crate) fn tensor(self, dtype: DType) -> Result<Cow<'a, Tensor>> {
+        let mut place = None;
+        match self {
+            TensorOrNumber::Tensor(tensor) => return Ok(Cow::Borrowed(tensor)),
+            other => other.tensor_in(dtype, &mut place)?,
+        };
+        Ok(Cow::Owned(place.expect("numbers and parameters are put there")))
+    }
+
+    /// [`tensor`](Self::tensor), for which memory is provided: a tensor that is made, or that of a parameter,
+    /// is put in `place`. A `Cow` would be moved, which takes longer than an op on a small tensor.
+    ///
+    /// # Errors
     /// As [`Parameter::try_tensor`]; [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
     #[inline]
     #[track_caller]
-    pub fn tensor(self, dtype: DType) -> Result<Cow<'a, Tensor>> {
-        match self {
-            TensorOrNumber::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
-            TensorOrNumber::Parameter(parameter) => Ok(Cow::Owned(parameter.try_tensor()?)),
-            TensorOrNumber::Number(number) => {
-                Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(number, dtype)?)))
-            }
-        }
+    pub fn tensor_in<'p>(self, dtype: DType, place: &'p mut Option<Tensor>) -> Result<&'p Tensor>
+    where
+        'a: 'p,
+    {
+        let made = match self {
+            TensorOrNumber::Tensor(tensor) => return Ok(tensor),
+            TensorOrNumber::Parameter(parameter) => parameter.try_tensor()?,
+            TensorOrNumber::Number(number) => Tensor::constant(NamedTensor::number_beside(number, dtype)?),
+        };
+        Ok(place.insert(made))
     }
 
     /// The dtype of the tensor, or that which a number has alone.

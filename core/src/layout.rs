@@ -14,8 +14,37 @@ const FEW: usize = 4;
 
 /// The sizes and strides of a tensor.
 pub(crate) enum Layout {
-    Few { ndim: u8, sizes: [usize; FEW], strides: [isize; FEW] },
+    Few { ndim: Few, sizes: [usize; FEW], strides: [isize; FEW] },
     Many(Many),
+}
+
+/// A number of dims that are stored inline.
+///
+/// It takes a whole word, as does the tag of [`Layout`] in it, and of a result of an op: a word of which a
+/// part was written alone cannot be read before the write has reached the cache, and tensors are moved often.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(u64)]
+pub(crate) enum Few {
+    Zero = 0,
+    One = 1,
+    Two = 2,
+    Three = 3,
+    Four = 4,
+}
+
+impl Few {
+    /// The number, if it is not too large.
+    #[inline]
+    fn new(ndim: usize) -> Option<Few> {
+        Some(match ndim {
+            0 => Few::Zero,
+            1 => Few::One,
+            2 => Few::Two,
+            3 => Few::Three,
+            4 => Few::Four,
+            _ => return None,
+        })
+    }
 }
 
 /// Two lists behind one pointer, so that the rare case does not make the common case larger.
@@ -44,13 +73,13 @@ impl Layout {
     #[inline]
     pub(crate) fn new(sizes: &[usize], strides: &[isize]) -> Layout {
         debug_assert_eq!(sizes.len(), strides.len());
-        if sizes.len() > FEW {
+        let Some(ndim) = Few::new(sizes.len()) else {
             return Layout::Many(Box::new((sizes.into(), strides.into())));
-        }
+        };
         let mut few = ([0; FEW], [0; FEW]);
         few.0[..sizes.len()].copy_from_slice(sizes);
         few.1[..sizes.len()].copy_from_slice(strides);
-        Layout::Few { ndim: sizes.len() as u8, sizes: few.0, strides: few.1 }
+        Layout::Few { ndim, sizes: few.0, strides: few.1 }
     }
 
     /// Row-major order without gaps.
@@ -59,14 +88,14 @@ impl Layout {
         let step = |size: usize| size.max(1) as isize;
         // Each case stays in registers. A loop would store values that the copy of the tensor immediately
         // loads again, and stall.
-        let (few, strides) = match *sizes {
-            [] => ([0; FEW], [0; FEW]),
-            [a] => ([a, 0, 0, 0], [1, 0, 0, 0]),
-            [a, b] => ([a, b, 0, 0], [step(b), 1, 0, 0]),
-            [a, b, c] => ([a, b, c, 0], [step(b).wrapping_mul(step(c)), step(c), 1, 0]),
+        let (ndim, few, strides) = match *sizes {
+            [] => (Few::Zero, [0; FEW], [0; FEW]),
+            [a] => (Few::One, [a, 0, 0, 0], [1, 0, 0, 0]),
+            [a, b] => (Few::Two, [a, b, 0, 0], [step(b), 1, 0, 0]),
+            [a, b, c] => (Few::Three, [a, b, c, 0], [step(b).wrapping_mul(step(c)), step(c), 1, 0]),
             [a, b, c, d] => {
                 let inner = step(c).wrapping_mul(step(d));
-                ([a, b, c, d], [step(b).wrapping_mul(inner), inner, step(d), 1])
+                (Few::Four, [a, b, c, d], [step(b).wrapping_mul(inner), inner, step(d), 1])
             }
             _ => {
                 let mut strides = Strides::from_elem(1, sizes.len());
@@ -74,13 +103,13 @@ impl Layout {
                 return Layout::new(sizes, &strides);
             }
         };
-        Layout::Few { ndim: sizes.len() as u8, sizes: few, strides }
+        Layout::Few { ndim, sizes: few, strides }
     }
 
     #[inline]
     pub(crate) fn sizes(&self) -> &[usize] {
         match self {
-            Layout::Few { ndim, sizes, .. } => &sizes[..usize::from(*ndim).min(FEW)],
+            Layout::Few { ndim, sizes, .. } => &sizes[..*ndim as usize],
             Layout::Many(both) => &both.0,
         }
     }
@@ -100,7 +129,7 @@ impl Layout {
     #[inline]
     pub(crate) fn strides(&self) -> &[isize] {
         match self {
-            Layout::Few { ndim, strides, .. } => &strides[..usize::from(*ndim).min(FEW)],
+            Layout::Few { ndim, strides, .. } => &strides[..*ndim as usize],
             Layout::Many(both) => &both.1,
         }
     }

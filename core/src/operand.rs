@@ -46,12 +46,27 @@ impl<'a> TensorOrNumber<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
-    #[inline]
     #[track_caller]
-    pub fn tensor(self, dtype: DType) -> Result<Cow<'a, NamedTensor>> {
+    pub(crate) fn tensor(self, dtype: DType) -> Result<Cow<'a, NamedTensor>> {
         match self {
             TensorOrNumber::Tensor(tensor) => Ok(Cow::Borrowed(tensor)),
             TensorOrNumber::Number(number) => Ok(Cow::Owned(NamedTensor::number_beside(number, dtype)?)),
+        }
+    }
+
+    /// [`tensor`](Self::tensor), for which memory is provided: a number as a tensor is put in `place`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    #[inline]
+    #[track_caller]
+    pub fn tensor_in<'p>(self, dtype: DType, place: &'p mut Option<NamedTensor>) -> Result<&'p NamedTensor>
+    where
+        'a: 'p,
+    {
+        match self {
+            TensorOrNumber::Tensor(tensor) => Ok(tensor),
+            TensorOrNumber::Number(number) => Ok(place.insert(NamedTensor::number_beside(number, dtype)?)),
         }
     }
 

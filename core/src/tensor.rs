@@ -34,9 +34,9 @@ pub struct NamedTensor {
     is_number: bool,
 }
 
-/// A tensor of at most this size is moved in registers. If it were larger, most of the time of ops on small
-/// tensors would be spent on moving results.
-const _: () = assert!(size_of::<NamedTensor>() <= 128);
+/// With this size and a pointer to its record on the tape, a tensor is moved in registers. If it were larger,
+/// most of the time of ops on small tensors would be spent on moving results.
+const _: () = assert!(size_of::<NamedTensor>() + size_of::<usize>() <= 128);
 
 impl NamedTensor {
     /// A dense tensor over a buffer.

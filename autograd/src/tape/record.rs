@@ -4,9 +4,9 @@
 //! because closures that own what they save would be compiled, with their allocation and drop, for each
 //! formula.
 
-use super::{Cx, Edge, Edges, Gradient, is_looking, nan};
+use super::{Cx, Edge, Edges, Gradient, Origin, is_looking, nan};
 use crate::autocast::Off;
-use crate::op::{Kept, Op};
+use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
 use namegrad_core::{NamedTensor, Result};
@@ -96,6 +96,22 @@ pub(crate) fn record(
         let outputs: Vec<&NamedTensor> = [&value].into_iter().chain(hidden).collect();
         nan::look(op, &plain::values(inputs), &outputs);
     }
+    match is_tracked(inputs) {
+        true => record_edges(op, inputs, value, hidden, args, formulas),
+        false => Tensor::constant(value),
+    }
+}
+
+/// [`record`] of inputs of which one requires a gradient.
+#[track_caller]
+fn record_edges(
+    op: &'static str,
+    inputs: &[Input<'_>],
+    value: NamedTensor,
+    hidden: &[NamedTensor],
+    args: Option<Args>,
+    formulas: &'static [Formula],
+) -> Tensor {
     let mut edges = Edges::new();
     for formula in formulas {
         let Some(into) = inputs[formula.of].tensors().first().and_then(|x| x.tracked()) else { continue };
@@ -110,7 +126,7 @@ pub(crate) fn record(
         };
         edges.push(Edge { into: into.clone(), gradient, keeps: !formula.kept.is_empty() });
     }
-    Op::made(op, value, edges)
+    finished(value, Origin::here(op), edges)
 }
 
 /// Saves tensor number `at` of an op: an input, an output or a hidden output.

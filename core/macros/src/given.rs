@@ -77,6 +77,11 @@ pub(crate) fn written() -> Ident {
     Ident::new("written", Span::mixed_site())
 }
 
+/// The variable of the tensor that is made of an operand.
+fn place(operand: &Ident) -> Ident {
+    format_ident!("place_of_{operand}", span = Span::mixed_site())
+}
+
 /// The crate for which code is generated.
 pub(crate) struct Side {
     /// The path of `namegrad_core` in the crate.
@@ -292,7 +297,8 @@ impl Side {
         }
         for tensor in row.tensors.iter().filter(|tensor| self.takes_parameter(row, tensor)) {
             let name = &tensor.name;
-            code.extend(quote!(let #name = &*#name.tensor()?;));
+            let place = place(name);
+            code.extend(quote!(let mut #place = None; let #name = #name.tensor_in(&mut #place)?;));
         }
         let numbers: Vec<&Tensor> = row.tensors.iter().filter(|tensor| row.takes_number(tensor)).collect();
         for (at, Tensor { name, exact, .. }) in numbers.iter().enumerate() {
@@ -307,7 +313,8 @@ impl Side {
                 }
                 _ => quote!(#core::DType::F64),
             };
-            code.extend(quote!(let #name = &*#name.tensor(#beside)?;));
+            let place = place(name);
+            code.extend(quote!(let mut #place = None; let #name = #name.tensor_in(#beside, &mut #place)?;));
         }
         let (tensors, args) = row.options();
         let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));

@@ -337,17 +337,18 @@ impl Kernel {
     fn apply_alike(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
         let dtype = inputs[0].dtype();
         let makes = self.makes(dtype);
-        let mut out = Unwritten::like(self.name, inputs[0], makes)?;
-        let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), makes.itemsize());
+        let body = self.loop_for(dtype);
         let mut from = [std::ptr::null(); MOST];
         for (from, x) in from.iter_mut().zip(inputs) {
             *from = x.ptr();
         }
+        let (numel, itemsize) = (inputs[0].numel(), makes.itemsize());
         let reads = || self.reads(dtype);
-        // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements.
-        unsafe { run_direct(numel, body, args, from, reads, out.ptr_mut(), itemsize) };
-        // SAFETY: the loop writes each element.
-        Ok(unsafe { out.written() })
+        // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements, all of which
+        // the loop writes.
+        unsafe {
+            inputs[0].like(self.name, makes, |to| run_direct(numel, body, args, from, reads, to, itemsize))
+        }
     }
 
     /// Whether there is a loop for this dtype.

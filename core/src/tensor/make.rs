@@ -62,6 +62,27 @@ impl NamedTensor {
         dispatch!(dtype, width U => out.write_moved(&element, |element: &[Opaque<U>], y| room::fill(y, element[0])))
     }
 
+    /// A dense tensor with the sizes and names of this one, of elements that `write` writes. It is made after
+    /// them, and so in its place: moving it takes as long as an op on a few numbers.
+    ///
+    /// # Safety
+    /// `write` writes as many elements of `dtype` as this tensor has.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn like(
+        &self,
+        op: &'static str,
+        dtype: DType,
+        write: impl FnOnce(*mut u8),
+    ) -> Result<NamedTensor> {
+        // An element of `dtype` can be larger than that of this tensor.
+        let bytes = self.numel().saturating_mul(dtype.itemsize());
+        let Some(mut storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
+        write(storage.data_mut());
+        // SAFETY: the buffer has that many bytes, and the caller's contract.
+        Ok(unsafe { NamedTensor::from_parts(storage, dtype, self.sizes(), self.names.clone()) })
+    }
+
     /// A dense tensor with these elements.
     #[track_caller]
     pub(crate) fn of_elements<T: Element>(op: &'static str, data: &[T], shape: Shape) -> Result<NamedTensor> {
@@ -143,12 +164,6 @@ impl Unwritten {
         let Some(storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
         // SAFETY: the buffer has that many bytes, and nothing reads them until they are written.
         Ok(Unwritten(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) }))
-    }
-
-    /// The number of elements.
-    #[inline]
-    pub(crate) fn numel(&self) -> usize {
-        self.0.numel()
     }
 
     /// The sizes.

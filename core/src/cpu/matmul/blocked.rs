@@ -156,7 +156,31 @@ unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isiz
         Target::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
         Target::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
     };
-    with_buffer(&PANELS, (b_len + a_len + sums_len) * plan.size, &mut |b_panels| {
+    // A block from row `i` and column `j` on, and from `l` on along `k`.
+    let block = |[i, m]: [usize; 2], [l, k]: [usize; 2], [j, n]: [usize; 2], b_panels: *mut u8| Block {
+        plan,
+        m,
+        k,
+        n,
+        alpha: p.alpha,
+        a: p.a.at(i, l),
+        a_panels: b_panels.wrapping_add(b_len * plan.size),
+        panel_sums: b_panels.wrapping_add((b_len + a_len) * plan.size),
+        b: p.b.at(l, j),
+        b_panels,
+        pack_b: !plan.b_direct && i == 0,
+        keep_b: p.m > m_max,
+        target: target.at(p, i, j, l == 0),
+        diagonal: diagonal.map(|row| row + j as isize - i as isize),
+    };
+    let bytes = (b_len + a_len + sums_len) * plan.size;
+    if bytes == 0 && p.m <= m_max && p.n <= N_MAX && plan.is_one_block(p.k) {
+        // A small product, for which the rest of this function would take longer than the kernel.
+        let block = block([0, p.m], [0, p.k], [0, p.n], std::ptr::null_mut());
+        // SAFETY: the contract is the same, and no panels are used.
+        return unsafe { block.run(p) };
+    }
+    with_buffer(&PANELS, bytes, &mut |b_panels| {
         // LOOP 5: blocks of columns of B and C.
         for (j, n) in pieces(p.n, N_MAX, plan.panel) {
             // LOOP 4: blocks of `k`. All but the first add to C.
@@ -164,25 +188,7 @@ unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isiz
                 // LOOP 3: blocks of rows of A and C.
                 for (i, m) in pieces(p.m, m_max, unit) {
                     // SAFETY: the block is inside the operands, and the buffer has room for its panels.
-                    unsafe {
-                        let block = Block {
-                            plan,
-                            m,
-                            k,
-                            n,
-                            alpha: p.alpha,
-                            a: p.a.at(i, l),
-                            a_panels: b_panels.add(b_len * plan.size),
-                            panel_sums: b_panels.add((b_len + a_len) * plan.size),
-                            b: p.b.at(l, j),
-                            b_panels,
-                            pack_b: !plan.b_direct && i == 0,
-                            keep_b: p.m > m_max,
-                            target: target.at(p, i, j, l == 0),
-                            diagonal: diagonal.map(|row| row + j as isize - i as isize),
-                        };
-                        block.run(p);
-                    }
+                    unsafe { block([i, m], [l, k], [j, n], b_panels).run(p) };
                 }
             }
         }
@@ -372,8 +378,14 @@ impl Drop for Around {
 /// Cuts `len` into the fewest pieces of at most `most`, as equal as multiples of `unit` can be. Returns the
 /// start and the length of each. `most` is a multiple of `unit`.
 fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
-    let (count, units) = (len.div_ceil(most), len.div_ceil(unit));
-    let (short, longer) = (units / count, units % count);
+    // Most often there is one piece, for which nothing is divided: divisions take longer than a small product.
+    let (count, short, longer) = match len <= most {
+        true => (1, len, 0),
+        false => {
+            let (count, units) = (len.div_ceil(most), len.div_ceil(unit));
+            (count, units / count, units % count)
+        }
+    };
     let start = move |piece: usize| ((piece * short + piece.min(longer)) * unit).min(len);
     (0..count).map(move |piece| (start(piece), start(piece + 1) - start(piece)))
 }

@@ -292,6 +292,11 @@ pub(crate) unsafe fn gemm_of(
         row: row * kind.size as isize,
         col: col * kind.size as isize,
     };
+    let bits = |number: Scalar| match number {
+        Scalar::Int(0) => 0,
+        Scalar::Int(1) => kind.one,
+        number => bits(number),
+    };
     let (alpha, beta) = (bits(alpha), bits(beta));
     let [a, b] = [a, b].map(|x| matrix(x.ptr.cast_mut(), x.row_stride, x.col_stride));
     let p = Product { kind, m, k, n, alpha, a, b, beta, c: matrix(c.ptr, c.row_stride, c.col_stride) };

@@ -49,23 +49,27 @@ pub(crate) fn max<'v, 'i, T: Ordered>(
     assert!(x.len() == planes.count * len && values.len() == planes.count * windows);
     assert_eq!(values.len(), indices.len());
     let parts = (Parts::new(values), Parts::new(indices));
-    planes.run(len + windows, &|at, plane| {
+    planes.run(len + windows, &|at, plane, places| {
         let (x, to) = (&x[at * len..][..len], at * windows..(at + 1) * windows);
         // SAFETY: each plane has its own windows, and is run by one thread.
         let (values, indices) = unsafe { (parts.0.part(to.clone()), parts.1.part(to)) };
-        max_of_plane(x, plane, values, indices);
+        max_of_plane(x, plane, places, (values, indices));
     });
     // SAFETY: each window of each plane was written.
     unsafe { (written(values), written(indices)) }
 }
 
-fn max_of_plane<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indices: &mut Room<i64>) {
-    vectorize(Lines { x, plane }, (&mut *values, &mut *indices));
-    let mut places = Vec::new();
-    for (window, spans) in plane.others() {
-        plane.places(spans, &mut places);
+fn max_of_plane<T: Ordered>(
+    x: &[T],
+    plane: &Plane,
+    places: &mut Vec<usize>,
+    (values, indices): (&mut Room<T>, &mut Room<i64>),
+) {
+    vectorize(Lines { x, plane }, (&mut *places, &mut *values, &mut *indices));
+    for &(window, spans) in &plane.others {
+        plane.places(spans, places);
         let (mut best, mut place) = (T::LEAST, None);
-        for at in &places {
+        for at in places.iter() {
             let value = x[*at];
             if value > best || place.is_none() || value.is_nan() {
                 (best, place) = (value, Some(*at));
@@ -83,25 +87,28 @@ struct Lines<'a, T> {
 }
 
 impl<T: Ordered> Vectorized for Lines<'_, T> {
-    type Out<'a> = (&'a mut Room<T>, &'a mut Room<i64>);
+    type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>, &'a mut Room<i64>);
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, (values, indices): (&mut Room<T>, &mut Room<i64>)) {
-        max_of_lines(self.x, self.plane, values, indices);
+    fn run<S: Simd>(self, _: S, to: (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>)) {
+        max_of_lines(self.x, self.plane, to);
     }
 }
 
 #[inline(always)]
-fn max_of_lines<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indices: &mut Room<i64>) {
-    let stride = plane.regular.stride;
-    let count = plane.regular.windows.len();
+fn max_of_lines<T: Ordered>(
+    x: &[T],
+    plane: &Plane,
+    (places, values, indices): (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>),
+) {
+    let stride = plane.stride;
+    let count = plane.windows_of_line();
     let (mut best, mut taps) = (vec![T::LEAST; count], vec![0_u32; count]);
-    let mut places = Vec::new();
-    for (windows, spans) in plane.regular_lines() {
-        plane.places(spans, &mut places);
+    for (windows, spans) in &plane.lines {
+        plane.places(*spans, places);
         best.fill(T::LEAST);
         taps.fill(0);
-        for (tap, place) in (0..).zip(&places) {
+        for (tap, place) in (0..).zip(places.iter()) {
             let x = &x[*place..][..(count - 1) * stride + 1];
             match stride {
                 1 => rise(&mut best, &mut taps, x, 1, tap),
@@ -109,7 +116,7 @@ fn max_of_lines<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indice
                 _ => rise(&mut best, &mut taps, x, stride, tap),
             }
         }
-        let (values, indices) = (&mut values[windows.clone()], &mut indices[windows]);
+        let (values, indices) = (&mut values[windows.clone()], &mut indices[windows.clone()]);
         for at in 0..count {
             values[at].write(best[at]);
             // A window without elements has the index 0.

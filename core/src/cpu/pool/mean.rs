@@ -27,17 +27,22 @@ pub(crate) fn mean<'y, T: Real>(
         return y;
     }
     let parts = Parts::new(y);
-    planes.run(len + windows, &|at, plane| {
+    planes.run(len + windows, &|at, plane, places| {
         // SAFETY: each plane has its own windows, and is run by one thread.
         let y = unsafe { parts.part(at * windows..(at + 1) * windows) };
-        mean_of_plane(&x[at * len..][..len], plane, divisor, y);
+        mean_of_plane(&x[at * len..][..len], plane, divisor, (places, y));
     });
     // SAFETY: each window of each plane was written.
     unsafe { written(y) }
 }
 
-fn mean_of_plane<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &mut Room<T>) {
-    vectorize(Means { x, plane, divisor }, y);
+fn mean_of_plane<T: Real>(
+    x: &[T],
+    plane: &Plane,
+    divisor: Option<isize>,
+    to: (&mut Vec<usize>, &mut Room<T>),
+) {
+    vectorize(Means { x, plane, divisor }, to);
 }
 
 /// The means of a plane.
@@ -48,23 +53,28 @@ struct Means<'a, T> {
 }
 
 impl<T: Real> Vectorized for Means<'_, T> {
-    type Out<'a> = &'a mut Room<T>;
+    type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        mean_of_windows(simd.numbers(self.x), self.plane, self.divisor, simd.room(y));
+    fn run<S: Simd>(self, simd: S, (places, y): (&mut Vec<usize>, &mut Room<T>)) {
+        mean_of_windows(simd.numbers(self.x), self.plane, self.divisor, places, simd.room(y));
     }
 }
 
 #[inline(always)]
-fn mean_of_windows<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &mut Room<T>) {
-    let stride = plane.regular.stride;
-    let mut places = Vec::new();
-    for (windows, spans) in plane.regular_lines() {
-        let y = fill(&mut y[windows], T::ZERO);
+fn mean_of_windows<T: Real>(
+    x: &[T],
+    plane: &Plane,
+    divisor: Option<isize>,
+    places: &mut Vec<usize>,
+    y: &mut Room<T>,
+) {
+    let stride = plane.stride;
+    for (windows, spans) in &plane.lines {
+        let y = fill(&mut y[windows.clone()], T::ZERO);
         let length = (y.len() - 1) * stride + 1;
-        plane.places(spans, &mut places);
-        for place in &places {
+        plane.places(*spans, places);
+        for place in places.iter() {
             let x = &x[*place..][..length];
             match stride {
                 1 => add(x, 1, y),
@@ -72,18 +82,18 @@ fn mean_of_windows<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &
                 _ => add(x, stride, y),
             }
         }
-        let divisor = divisor_of::<T>(spans, divisor);
+        let divisor = divisor_of::<T>(*spans, divisor);
         for y in y {
             *y /= divisor;
         }
     }
-    for (window, spans) in plane.others() {
+    for (window, spans) in &plane.others {
         let mut total = T::ZERO;
-        let len = plane.runs(spans, &mut places);
-        for run in &places {
+        let len = plane.runs(*spans, places);
+        for run in places.iter() {
             total += sum(&x[*run..][..len]);
         }
-        y[window].write(total / divisor_of(spans, divisor));
+        y[*window].write(total / divisor_of(*spans, divisor));
     }
 }
 
@@ -113,17 +123,17 @@ pub(crate) fn mean_backward<'x, T: Real>(
     let [len, windows] = planes.sizes();
     assert!(dx.len() == planes.count * len && g.len() == planes.count * windows);
     let parts = Parts::new(dx);
-    planes.run(len + windows, &|at, plane| {
+    planes.run(len + windows, &|at, plane, places| {
         // SAFETY: planes do not overlap, and each is run by one thread.
         let dx = fill(unsafe { parts.part(at * len..(at + 1) * len) }, T::ZERO);
-        spread(&g[at * windows..][..windows], plane, divisor, dx);
+        spread(&g[at * windows..][..windows], plane, divisor, (places, dx));
     });
     // SAFETY: each plane was filled.
     unsafe { written(dx) }
 }
 
-fn spread<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, dx: &mut [T]) {
-    vectorize(Spread { g, plane, divisor }, dx);
+fn spread<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, to: (&mut Vec<usize>, &mut [T])) {
+    vectorize(Spread { g, plane, divisor }, to);
 }
 
 /// The gradient of the means of a plane.
@@ -134,37 +144,43 @@ struct Spread<'a, T> {
 }
 
 impl<T: Real> Vectorized for Spread<'_, T> {
-    type Out<'a> = &'a mut [T];
+    type Out<'a> = (&'a mut Vec<usize>, &'a mut [T]);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
-        spread_over_windows(simd.numbers(self.g), self.plane, self.divisor, simd.numbers_mut(dx));
+    fn run<S: Simd>(self, simd: S, (places, dx): (&mut Vec<usize>, &mut [T])) {
+        spread_over_windows(simd.numbers(self.g), self.plane, self.divisor, places, simd.numbers_mut(dx));
     }
 }
 
 #[inline(always)]
-fn spread_over_windows<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, dx: &mut [T]) {
-    let stride = plane.regular.stride;
-    let mut shares = vec![T::ZERO; plane.regular.windows.len()];
-    let mut places = Vec::new();
-    for (windows, spans) in plane.regular_lines() {
-        let (divisor, g) = (divisor_of::<T>(spans, divisor), &g[windows]);
+fn spread_over_windows<T: Real>(
+    g: &[T],
+    plane: &Plane,
+    divisor: Option<isize>,
+    places: &mut Vec<usize>,
+    dx: &mut [T],
+) {
+    let stride = plane.stride;
+    let mut shares = vec![T::ZERO; plane.windows_of_line()];
+    for (windows, spans) in &plane.lines {
+        let (divisor, g) = (divisor_of::<T>(*spans, divisor), &g[windows.clone()]);
         for at in 0..g.len() {
             shares[at] = g[at] / divisor;
         }
-        plane.places(spans, &mut places);
-        for place in &places {
+        plane.places(*spans, places);
+        for place in places.iter() {
             let dx = &mut dx[*place..][..(shares.len() - 1) * stride + 1];
             match stride {
                 1 => add_shares(&shares, 1, dx),
+                2 => add_shares(&shares, 2, dx),
                 _ => add_shares(&shares, stride, dx),
             }
         }
     }
-    for (window, spans) in plane.others() {
-        let g = g[window] / divisor_of(spans, divisor);
-        let len = plane.runs(spans, &mut places);
-        for run in &places {
+    for (window, spans) in &plane.others {
+        let g = g[*window] / divisor_of(*spans, divisor);
+        let len = plane.runs(*spans, places);
+        for run in places.iter() {
             for dx in &mut dx[*run..][..len] {
                 *dx += g;
             }

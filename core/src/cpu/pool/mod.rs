@@ -22,9 +22,16 @@ use std::ops::Range;
 const TASK: usize = 1 << 14;
 
 /// The windows of a plane. A plane of fewer dims has first dims of one element.
+///
+/// The lists of windows are made once, as most planes share them.
 pub(crate) struct Plane {
     dims: [Along; 3],
-    regular: Regular,
+    /// The distance between regular windows.
+    stride: usize,
+    /// The regular windows of each line, and the parts of the first of them along each dim.
+    lines: Vec<(Range<usize>, [Span; 3])>,
+    /// The other windows, each with its number and its part along each dim.
+    others: Vec<(usize, [Span; 3])>,
 }
 
 /// The windows of a line that have one size and the same distance from the one before.
@@ -65,7 +72,22 @@ impl Plane {
         let mut all = [(); 3].map(|()| Along::one());
         let missing = 3 - along.len();
         along.into_iter().enumerate().for_each(|(dim, along)| all[missing + dim] = along);
-        Plane { regular: Regular::of(&all[2]), dims: all }
+        let Regular { windows, stride, span } = Regular::of(&all[2]);
+        let [depths, heights, widths] = &all;
+        let (mut lines, mut others, mut first) = (Vec::new(), Vec::new(), 0);
+        for depth in &depths.spans {
+            for height in &heights.spans {
+                if !windows.is_empty() {
+                    let of_line = first + windows.start..first + windows.end;
+                    lines.push((of_line, [*depth, *height, span]));
+                }
+                for at in (0..windows.start).chain(windows.end..widths.spans.len()) {
+                    others.push((first + at, [*depth, *height, widths.spans[at]]));
+                }
+                first += widths.spans.len();
+            }
+        }
+        Plane { dims: all, stride, lines, others }
     }
 
     /// The elements.
@@ -78,6 +100,11 @@ impl Plane {
         self.dims.iter().map(|along| along.spans.len()).product()
     }
 
+    /// The number of regular windows in a line.
+    fn windows_of_line(&self) -> usize {
+        self.lines.first().map_or(0, |(windows, _)| windows.len())
+    }
+
     /// The only window, if it has all elements.
     fn only_window(&self) -> Option<[Span; 3]> {
         let whole = |along: &Along| match along.spans[..] {
@@ -86,39 +113,6 @@ impl Plane {
         };
         let [depth, height, width] = self.dims.each_ref().map(whole);
         Some([depth?, height?, width?])
-    }
-
-    /// The windows that are not regular, each with its number and its part along each dim.
-    fn others(&self) -> Vec<(usize, [Span; 3])> {
-        let mut others = Vec::new();
-        for (line, depth, height) in self.lines() {
-            for (at, width) in self.dims[2].spans.iter().enumerate() {
-                if !self.regular.windows.contains(&at) {
-                    others.push((line + at, [depth, height, *width]));
-                }
-            }
-        }
-        others
-    }
-
-    /// The number of the first window of each line, and the parts of its windows along the other dims.
-    fn lines(&self) -> Vec<(usize, Span, Span)> {
-        let [depths, heights, widths] = &self.dims;
-        let lines =
-            depths.spans.iter().flat_map(|depth| heights.spans.iter().map(|height| (*depth, *height)));
-        lines.enumerate().map(|(at, (depth, height))| (at * widths.spans.len(), depth, height)).collect()
-    }
-
-    /// The regular windows of each line, and the parts of the first of them along each dim.
-    fn regular_lines(&self) -> Vec<(Range<usize>, [Span; 3])> {
-        let Regular { windows, span, .. } = &self.regular;
-        if windows.is_empty() {
-            return Vec::new();
-        }
-        let of_line = |(line, depth, height): (usize, Span, Span)| {
-            (line + windows.start..line + windows.end, [depth, height, *span])
-        };
-        self.lines().into_iter().map(of_line).collect()
     }
 
     /// Writes the positions of the elements of a window to `places`.
@@ -130,7 +124,9 @@ impl Plane {
             for j in 0..height.count {
                 let row = (depth.first + i * depths.step) * heights.length + height.first + j * heights.step;
                 let first = row * widths.length + width.first;
-                places.extend((0..width.count).map(|tap| first + tap * widths.step));
+                for tap in 0..width.count {
+                    places.push(first + tap * widths.step);
+                }
             }
         }
     }
@@ -162,9 +158,15 @@ impl Planes<'_> {
         &self.each[if self.each.len() == 1 { 0 } else { at }]
     }
 
-    /// Runs `f` for the planes on all threads. They have `work` elements or windows each.
-    fn run(&self, work: usize, f: &(dyn Fn(usize, &Plane) + Sync)) {
-        parallel(self.count, TASK / work.max(1) + 1, |planes| planes.for_each(|at| f(at, self.get(at))));
+    /// Runs `f` for the planes on all threads, with a list that it may use for positions. They have `work`
+    /// elements or windows each.
+    fn run(&self, work: usize, f: &(dyn Fn(usize, &Plane, &mut Vec<usize>) + Sync)) {
+        parallel(self.count, TASK / work.max(1) + 1, |planes| {
+            let mut places = Vec::new();
+            for at in planes {
+                f(at, self.get(at), &mut places);
+            }
+        });
     }
 
     /// The elements and the windows of a plane.
