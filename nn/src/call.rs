@@ -5,7 +5,6 @@ use crate::module::{Module, walk};
 use crate::pattern::nearest;
 use namegrad_autograd::{Checked, GradCheckOptions, Parameter, Tensor, gradcheck_parameters_with, places};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
-use std::collections::{BTreeMap, HashMap};
 
 /// Runs `f`, in which the parameters and buffers of `module` at these paths have these values: PyTorch's
 /// `torch.func.functional_call`. For meta-learning, averages of parameters, ensembles, and second
@@ -56,53 +55,72 @@ pub fn functional_call<P: Into<String>, R>(
     places::substituted(resolved(module, values)?, f)
 }
 
+/// A parameter or buffer of a module.
+struct Known {
+    path: String,
+    id: usize,
+    value: NamedTensor,
+}
+
+/// The parameters and buffers of a module. Values that are computed are zeros, because computing them may have
+/// effects.
+fn known(module: &dyn Module) -> Vec<Known> {
+    let mut known = Vec::new();
+    walk(&|visitor| module.fields(visitor), &mut |path, entry| {
+        let (id, value) = match entry {
+            Entry::Parameter(parameter) => (parameter.id(), parameter.tensor().into_value()),
+            Entry::Computed(parameter) => {
+                let Shape { sizes, names } = parameter.shape();
+                let zeros = NamedTensor::zeros(()).and_then(|zero| zero.expand(sizes.as_slice()));
+                let Ok(zeros) = zeros else { return };
+                (parameter.id(), zeros.with_names(names))
+            }
+            Entry::Buffer(buffer) => (buffer.id(), buffer.value()),
+            _ => return,
+        };
+        known.push(Known { path: path.to_string(), id, value });
+    });
+    known
+}
+
 /// The values with the addresses of their places.
 #[track_caller]
 fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(usize, Tensor)>> {
     const OP: &str = "functional_call";
-    let mut known: BTreeMap<String, (usize, NamedTensor)> = BTreeMap::new();
-    let mut own = |path: &str, id: usize, value: NamedTensor| known.insert(path.to_string(), (id, value));
-    walk(&|visitor| module.fields(visitor), &mut |path, entry| match entry {
-        Entry::Parameter(parameter) => drop(own(path, parameter.id(), parameter.tensor().into_value())),
-        Entry::Computed(parameter) => {
-            // Its dims; computing it may have effects.
-            let Shape { sizes, names } = parameter.shape();
-            let dims = NamedTensor::zeros(()).and_then(|zero| zero.expand(sizes.as_slice()));
-            if let Ok(dims) = dims {
-                own(path, parameter.id(), dims.with_names(names));
-            }
-        }
-        Entry::Buffer(buffer) => drop(own(path, buffer.id(), buffer.value())),
-        _ => {}
-    });
-    let mut given: HashMap<usize, (String, Tensor)> = HashMap::new();
-    let mut found = Vec::new();
+    let (known, mut next) = (known(module), 0);
+    let mut found: Vec<(usize, Tensor)> = Vec::with_capacity(values.len());
+    let mut paths: Vec<String> = Vec::with_capacity(values.len());
     for (path, value) in values {
-        let Some((id, own)) = known.get(&path) else {
-            let similar = nearest(&path, &mut known.keys().map(String::as_str)).join(", ");
+        // Most values come in the order of the module.
+        let at = (0..known.len()).map(|at| (next + at) % known.len()).find(|at| known[*at].path == path);
+        let Some(at) = at else {
+            let similar = nearest(&path, &mut known.iter().map(|known| &known.path[..])).join(", ");
             let message = format!("the module has no parameter or buffer '{path}'; the nearest: {similar}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         };
+        next = at + 1;
+        let Known { id, value: own, .. } = &known[at];
         if own.sizes() != value.sizes() {
-            let message =
-                format!("'{path}' is {} in the module and {} in the call", own.shape(), value.shape());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([own.shape(), value.shape()]));
+            let shapes = [own.shape(), value.shape()];
+            let message = format!("'{path}' is {} in the module and {} in the call", shapes[0], shapes[1]);
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes));
         }
         own.check_names_of(OP, value.value()).map_err(|error| error.context(format_args!("'{path}': ")))?;
-        if let Some((other, before)) = given.insert(*id, (path.clone(), value.clone()))
-            && before.value().data_ptr() != value.value().data_ptr()
-        {
-            let message =
-                format!("'{other}' and '{path}' are the same parameter, and are given different values");
-            return Err(
-                Error::new(ErrorKind::Value, OP, message).with_operands([before.shape(), value.shape()])
-            );
+        if let Some(other) = found.iter().position(|(other, _)| other == id) {
+            let (before, other) = (&found[other].1, &paths[other]);
+            if before.value().data_ptr() != value.value().data_ptr() {
+                let message =
+                    format!("'{other}' and '{path}' are the same parameter, and are given different values");
+                let shapes = [before.shape(), value.shape()];
+                return Err(Error::new(ErrorKind::Value, OP, message).with_operands(shapes));
+            }
         }
         let value = match own.has_names() && value.names() != own.names() {
             true => value.rename(Some(own.names().clone()))?,
             false => value,
         };
         found.push((*id, value));
+        paths.push(path);
     }
     Ok(found)
 }

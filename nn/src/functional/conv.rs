@@ -7,7 +7,7 @@ use crate::dims::images::{Layout, Wanted, about, fail};
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{ErrorKind, Name, Result};
 use namegrad_macros::functional;
 use std::borrow::Cow;
 use std::panic::Location;
@@ -157,8 +157,15 @@ fn layout(
     weight: &Tensor,
     [own, made]: [usize; 2],
 ) -> Result<Layout> {
-    check_weight(op, dims, x, weight)?;
-    let spatial = names(weight, dims);
+    if weight.ndim() != dims + 2 {
+        let message = format!(
+            "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
+            dims + 2,
+            weight.ndim()
+        );
+        return Err(fail(op, ErrorKind::Shape, message, &[x, weight]));
+    }
+    let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
     Layout::find(op, x, Some(weight), wanted)
@@ -210,8 +217,9 @@ pub(crate) fn transposed_images(
     }
     let caller = Location::caller();
     let numbers = |name, extents: Extents| {
-        let error_at = |error: Error| error.with_operands(inputs.map(Tensor::shape)).at(caller);
-        extents.over(op, name, dims).map_err(error_at)
+        extents
+            .over(op, name, dims)
+            .map_err(|error| error.with_operands(inputs.map(Tensor::shape)).at(caller))
     };
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
     let (padding, extra) =
@@ -232,24 +240,17 @@ pub(crate) fn transposed_images(
             zeros[first + dim] = more;
             images = Tensor::cat([&images, &images.new_zeros(zeros)?], first + dim)?;
         }
-        let (length, kernel) = (images.sizes()[first + dim], weight.sizes()[2 + dim]);
-        let size = length
-            .checked_sub(1)
-            .and_then(|last| last.checked_mul(stride))
-            .and_then(|size| size.checked_add(dilation.checked_mul(kernel.checked_sub(1)?)?))
-            .and_then(|size| size.checked_add(extra - more * stride + 1))
-            .and_then(|size| size.checked_sub(padding[dim].checked_mul(2)?))
-            .filter(|size| (1..isize::MAX as usize).contains(size));
-        match size {
-            Some(size) => sizes.push(size),
-            None => {
-                let message = format!(
-                    "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {}",
-                    padding[dim]
-                );
-                return Err(fail(op, ErrorKind::Shape, message, &inputs).with_repair(".padding(0)"));
-            }
+        let (length, kernel, padding) = (images.sizes()[first + dim], weight.sizes()[2 + dim], padding[dim]);
+        let [steps, taps] = [length, kernel].map(|count| count as i128 - 1);
+        let size = steps * stride as i128 + taps * dilation as i128 - 2 * padding as i128
+            + (extra - more * stride + 1) as i128;
+        if steps < 0 || taps < 0 || !(1..isize::MAX as i128).contains(&size) {
+            let message = format!(
+                "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
+            );
+            return Err(fail(op, ErrorKind::Shape, message, &inputs).with_repair(".padding(0)"));
         }
+        sizes.push(size as usize);
     }
     let options = ConvolutionInputOptions {
         stride: slide.stride,
@@ -276,22 +277,4 @@ pub(crate) fn transposed_images(
         y = y.add(&bias.to(y.dtype())?.rename(None)?.reshape(sizes)?)?;
     }
     Ok(y)
-}
-
-/// The names of the last `dims` dims of the weight.
-fn names(weight: &Tensor, dims: usize) -> Vec<Option<namegrad_core::Name>> {
-    (0..dims).map(|dim| weight.name(2 + dim)).collect()
-}
-
-#[track_caller]
-fn check_weight(op: &'static str, dims: usize, x: &Tensor, weight: &Tensor) -> Result<()> {
-    if weight.ndim() == dims + 2 {
-        return Ok(());
-    }
-    let message = format!(
-        "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
-        dims + 2,
-        weight.ndim()
-    );
-    Err(fail(op, ErrorKind::Shape, message, &[x, weight]))
 }

@@ -5,7 +5,7 @@
 
 mod over;
 
-pub(crate) use over::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
+pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
@@ -224,12 +224,7 @@ functional! { pool;
             let message = "`output_size` and `output_ratio` say the same: give one of them".into();
             return Err(fail(op, ErrorKind::Value, message, &[x]));
         }
-        let sizes = match (output_size.is_none(), output_ratio.is_none()) {
-            (false, _) => Size::Of(output_size),
-            (true, true) => Size::Ratio(Factors::from(0.5).resolve(op, x.value())?),
-            (true, false) => Size::Ratio(output_ratio),
-        };
-        Ok(fractional_over(op, x, samples, kernel_size, sizes, &dims)?.values)
+        Ok(fractional_over(op, x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
     }
     /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
     /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,

@@ -4,7 +4,7 @@
 use super::within;
 use crate::Module;
 use crate::dims::images::sliding_dims;
-use crate::functional::pool::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
+use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Extents, Factors, Positions, Windows};
@@ -52,8 +52,9 @@ impl<const N: usize> Over<N> {
     }
 }
 
-/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how
-/// the sizes become [`Windows`]; and the settings that the builder has. The row
+/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; the
+/// inputs, and numbers that `new` takes before the dims; what the layer makes of a window, or `own` if its
+/// `forward` is written below; how the sizes become [`Windows`]; and the settings that the builder has. The row
 ///
 /// ```ignore
 /// /// The doc.
@@ -80,12 +81,13 @@ impl<const N: usize> Over<N> {
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
-        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+) $what:ident $way:ident { $($setting:ident)* }
+        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+ $(; $number:ident)?) $what:ident $way:ident { $($setting:ident)* }
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $Layer::text, layer($($input),+))]
         pub struct $Layer<const N: usize> {
+            $($number: f64,)?
             #[module(skip)]
             windows: Windows,
             #[module(skip)]
@@ -108,16 +110,16 @@ macro_rules! layers {
             /// # Errors
             /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
             #[track_caller]
-            pub fn new(dims: [impl NewDim; N]) -> Result<$Layer<N>> {
-                $Layer::builder(dims).build()
+            pub fn new($($number: f64,)? dims: [impl NewDim; N]) -> Result<$Layer<N>> {
+                $Layer::builder($($number,)? dims).build()
             }
 
             /// A builder, to change the defaults of [`new`](Self::new).
             #[track_caller]
-            pub fn builder(dims: [impl NewDim; N]) -> $Builder<N> {
+            pub fn builder($($number: f64,)? dims: [impl NewDim; N]) -> $Builder<N> {
                 let over = Over::new(Self::NAME, dims);
                 let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
-                $Builder { windows: Windows::$way(sizes), over }
+                $Builder { $($number,)? windows: Windows::$way(sizes), over }
             }
 
             fn text(&self) -> String {
@@ -128,6 +130,7 @@ macro_rules! layers {
         #[doc = concat!("A builder for [`", stringify!($Layer), "`]; see [`", stringify!($Layer), "::builder`].")]
         #[derive(Clone, Debug)]
         pub struct $Builder<const N: usize> {
+            $($number: f64,)?
             windows: Windows,
             /// The dims, or the error in one of them.
             over: Result<Over<N>>,
@@ -142,7 +145,8 @@ macro_rules! layers {
             #[doc = concat!("Those of [`", stringify!($Layer), "::new`].")]
             #[track_caller]
             pub fn build(self) -> Result<$Layer<N>> {
-                Ok($Layer { windows: self.windows, over: self.over?, path: ModulePath::new() })
+                let path = ModulePath::new();
+                Ok($Layer { $($number: self.$number,)? windows: self.windows, over: self.over?, path })
             }
         }
 
@@ -190,7 +194,7 @@ macro_rules! layers {
             }
         }
     };
-    (@ unpool $Layer:ident) => {};
+    (@ own $Layer:ident) => {};
     (@ stride) => {
         /// The step from one window to the next; by default windows touch. One number for all dims or a list
         /// of one for each, as for all such options.
@@ -336,7 +340,27 @@ layers! {
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) unpool sliding { stride padding }
+    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) own sliding { stride padding }
+    /// The norm of each window over `N` dims, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`.
+    /// [`LpPool1d`], [`LpPool2d`], [`LpPool3d`].
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the number of windows in place of those sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::nn::LpPool1d;
+    /// let pool = LpPool1d::new(2.0, [("time", 2)])?;
+    /// let x = Tensor::new([[3.0, 4.0, 6.0, 8.0]])?.refine_names(["C", "time"])?;
+    /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    LpPool LpPoolBuilder [LpPool1d LpPool2d LpPool3d] (x; norm_type) own sliding { stride ceil_mode }
 }
 
 impl<const N: usize> MaxUnpool<N> {
@@ -365,63 +389,7 @@ impl<const N: usize> MaxUnpool<N> {
     }
 }
 
-/// The norm of each window over `N` dims, without absolute values: `(Σ x^p)^(1/p)`. [`LpPool1d`],
-/// [`LpPool2d`], [`LpPool3d`].
-///
-/// # Shapes
-/// - `x`: any dims that include those of the windows, in any order; without names, they are the last
-/// - result: the dims of `x`, with the number of windows in place of those sizes
-///
-/// # Parameters
-/// None.
-///
-/// # Examples
-/// ```
-/// use namegrad::prelude::*;
-/// use namegrad::nn::LpPool1d;
-/// let pool = LpPool1d::new(2.0, [("time", 2)])?;
-/// let x = Tensor::new([[3.0, 4.0, 6.0, 8.0]])?.refine_names(["C", "time"])?;
-/// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LpPool::text, layer)]
-pub struct LpPool<const N: usize> {
-    norm_type: f64,
-    #[module(skip)]
-    windows: Windows,
-    #[module(skip)]
-    over: Over<N>,
-    path: ModulePath,
-}
-
-/// [`LpPool`] over one dim.
-pub type LpPool1d = LpPool<1>;
-/// [`LpPool`] over two dims.
-pub type LpPool2d = LpPool<2>;
-/// [`LpPool`] over three dims.
-pub type LpPool3d = LpPool<3>;
-
 impl<const N: usize> LpPool<N> {
-    const NAME: &'static str = ["LpPool1d", "LpPool2d", "LpPool3d"][N - 1];
-
-    /// A layer for the norm with this exponent over these dims, each a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
-    #[track_caller]
-    pub fn new(norm_type: f64, dims: [impl NewDim; N]) -> Result<LpPool<N>> {
-        LpPool::builder(norm_type, dims).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(norm_type: f64, dims: [impl NewDim; N]) -> LpPoolBuilder<N> {
-        let over = Over::new(Self::NAME, dims);
-        let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
-        LpPoolBuilder { norm_type, windows: Windows::sliding(sizes), over }
-    }
-
     /// The norm of each window.
     ///
     /// # Errors
@@ -434,41 +402,6 @@ impl<const N: usize> LpPool<N> {
         lp_over(Self::NAME, x, self.norm_type, self.windows, &dims)
             .map_err(|error| within(error, Self::NAME, &self.path))
     }
-
-    fn text(&self) -> String {
-        self.over.text(Self::NAME)
-    }
-}
-
-/// A builder for [`LpPool`]; see [`LpPool::builder`].
-#[derive(Clone, Debug)]
-pub struct LpPoolBuilder<const N: usize> {
-    norm_type: f64,
-    windows: Windows,
-    /// The dims, or the error in one of them.
-    over: Result<Over<N>>,
-}
-
-impl<const N: usize> LpPoolBuilder<N> {
-    layers!(@ stride);
-    layers!(@ ceil_mode);
-
-    /// Builds the layer.
-    ///
-    /// # Errors
-    /// Those of [`LpPool::new`].
-    #[track_caller]
-    pub fn build(self) -> Result<LpPool<N>> {
-        let LpPoolBuilder { norm_type, windows, over } = self;
-        Ok(LpPool { norm_type, windows, over: over?, path: ModulePath::new() })
-    }
-}
-
-/// The sizes of the result of a fractional pooling.
-#[derive(Clone, Debug)]
-enum Target {
-    Size(Extents),
-    Ratio(Factors),
 }
 
 /// The largest element of windows of one size at random places over `N` dims, which the layer finds by name:
@@ -497,7 +430,9 @@ enum Target {
 #[module(crate = crate, describe = FractionalMaxPool::text, layer)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
-    size: Target,
+    size: Extents,
+    #[module(skip)]
+    ratio: Factors,
     #[module(skip)]
     over: Over<N>,
     path: ModulePath,
@@ -517,8 +452,8 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
-        let over = Over::new(Self::NAME, dims)?;
-        Ok(FractionalMaxPool { size: Target::Size(sizes.into()), over, path: ModulePath::new() })
+        let (over, ratio) = (Over::new(Self::NAME, dims)?, Factors::NONE);
+        Ok(FractionalMaxPool { size: sizes.into(), ratio, over, path: ModulePath::new() })
     }
 
     /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's:
@@ -534,8 +469,8 @@ impl<const N: usize> FractionalMaxPool<N> {
             let message = format!("the ratio must be between 0 and 1, got {ratio}");
             return Err(Error::new(ErrorKind::Value, Self::NAME, message));
         }
-        let over = Over::new(Self::NAME, dims)?;
-        Ok(FractionalMaxPool { size: Target::Ratio(ratio), over, path: ModulePath::new() })
+        let (over, size) = (Over::new(Self::NAME, dims)?, Extents::default());
+        Ok(FractionalMaxPool { size, ratio, over, path: ModulePath::new() })
     }
 
     /// The largest element of each window.
@@ -557,18 +492,10 @@ impl<const N: usize> FractionalMaxPool<N> {
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
         let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
-        let kernel = Extents::from(self.over.sizes);
-        let size = match &self.size {
-            Target::Size(sizes) => Size::Of(*sizes),
-            Target::Ratio(ratios) => Size::Ratio(
-                ratios
-                    .clone()
-                    .resolve(Self::NAME, x.value())
-                    .map_err(|error| within(error, Self::NAME, &self.path))?,
-            ),
-        };
-        fractional_over(Self::NAME, x, None, kernel, size, &dims)
-            .map_err(|error| within(error, Self::NAME, &self.path))
+        let fail = |error| within(error, Self::NAME, &self.path);
+        let ratio = self.ratio.clone().resolve(Self::NAME, x.value()).map_err(fail)?;
+        let sizes = [self.over.sizes.into(), self.size];
+        fractional_over(Self::NAME, x, None, sizes, ratio, &dims).map_err(fail)
     }
 
     fn text(&self) -> String {

@@ -71,14 +71,7 @@ pub(crate) fn lp_over(
     sums.pow(1.0 / p)
 }
 
-/// The sizes of the result of a fractional pooling.
-#[derive(Clone, Debug)]
-pub(crate) enum Size {
-    Of(Extents),
-    Ratio(OfDims<f64>),
-}
-
-/// The factors for `dims`: those that were given for them, one for all, or a list in their order.
+/// The factors for `dims`: those that were given for them, one for all, or a list in their order; by default 0.5.
 #[track_caller]
 fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
     let of = |dim: &usize| {
@@ -86,6 +79,7 @@ fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -
         ratios.numbers.get(at).copied()
     };
     let factors = match ratios.dims {
+        _ if ratios.is_none() => Some(vec![0.5; dims.len()]),
         Some(_) => dims.iter().map(of).collect(),
         None => ratios.over(dims.len()),
     };
@@ -102,26 +96,26 @@ fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -
     }
 }
 
-/// The largest elements of windows at random places over `dims`, for the function or layer `op`.
+/// The largest elements of windows at random places over `dims`, for the function or layer `op`. Without an
+/// `output_size`, the result has this part of the sizes of `x`.
 #[track_caller]
 pub(crate) fn fractional_over(
     op: &'static str,
     x: &Tensor,
     samples: Option<&Tensor>,
-    kernel_size: Extents,
-    size: Size,
+    [kernel_size, output_size]: [Extents; 2],
+    output_ratio: OfDims<f64>,
     dims: &Positions,
 ) -> Result<Picked<Tensor>> {
     let (moved, order) = with_last(op, x, dims.len(), dims)?;
-    let sizes = match size {
-        Size::Of(sizes) => sizes,
-        Size::Ratio(ratios) => {
-            let mut sizes = Vec::with_capacity(dims.len());
-            for (dim, ratio) in dims.iter().zip(factors(op, x, &ratios, dims)?) {
-                sizes.push((x.sizes()[*dim] as f64 * ratio) as usize);
-            }
-            Extents::from(&sizes[..])
+    let sizes = if output_size.is_none() {
+        let mut sizes = Vec::with_capacity(dims.len());
+        for (dim, ratio) in dims.iter().zip(factors(op, x, &output_ratio, dims)?) {
+            sizes.push((x.sizes()[*dim] as f64 * ratio) as usize);
         }
+        Extents::from(&sizes[..])
+    } else {
+        output_size
     };
     let planes: usize = moved.sizes()[..moved.ndim() - dims.len()].iter().product();
     let samples = match samples {
