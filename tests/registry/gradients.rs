@@ -150,10 +150,9 @@ const SPECIAL: [f64; 7] = [0.0, -0.0, 0.0, 1.0, -2.0, f64::INFINITY, f64::NEG_IN
 /// Ops with calls on such numbers whose results are finite, but which have a gradient of NaN: powers and
 /// logarithms of 0, lengths and angles of zero vectors, and factors of 0 with infinities. An op that no
 /// longer has one is removed from the list.
-const NAN: [&str; 18] = [
+const NAN: [&str; 17] = [
     "atan2",
     "bernoulli_cross_entropy",
-    "dist",
     "erfcx",
     "float_power",
     "hypot",

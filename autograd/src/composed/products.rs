@@ -103,12 +103,6 @@ mod kernels {
         Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("p must not be negative, got {p}"))?;
         let apart = x.sub(other)?;
         apart.value().check_float(OP)?;
-        match p {
-            0.0 => apart.vector_norm_with(.., VectorNormOptions::new().ord(0.0)),
-            1.0 => apart.abs()?.sum(..),
-            2.0 => apart.norm(..),
-            f64::INFINITY => apart.abs()?.amax(..),
-            p => apart.abs()?.pow(p)?.sum(..)?.pow(1.0 / p),
-        }
+        apart.vector_norm_with(.., VectorNormOptions::new().ord(p))
     }
 }
