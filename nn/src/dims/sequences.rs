@@ -80,14 +80,6 @@ impl Places {
         let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));
         batch.chain([last, self.moved(self.seq), last + 1]).collect()
     }
-
-    /// The dims of `[batch.., heads, seq, width]` in the order of the queries, then heads and width.
-    pub(crate) fn own_order(&self) -> Vec<usize> {
-        let forth = self.heads_order();
-        let mut back = vec![0; forth.len()];
-        forth.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
-        back
-    }
 }
 
 /// The names and sizes by which the dims of queries, keys and values are found.

@@ -7,11 +7,12 @@ pub use builder::MultiheadAttentionBuilder;
 
 use super::*;
 use crate::dims::sequences::{Places, Seq, Sequences};
+use crate::dims::{moved_back, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{Scores, apart};
-use namegrad_autograd::autocast;
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_core::{Names, keep};
+use parameters::unnamed;
 use std::panic::Location;
 
 /// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each
@@ -124,15 +125,15 @@ pub struct MultiheadAttentionOptions<'a> {
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
     /// `[N, heads, queries, keys]`.
     #[setters(some)]
-    attn_mask: Option<&'a Tensor>,
+    pub(in crate::layers) attn_mask: Option<&'a Tensor>,
     /// A mask of keys that are hidden from all queries, for example because they pad a sequence: `[N, keys]`,
     /// in any order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
     #[setters(some)]
-    key_padding_mask: Option<&'a Tensor>,
+    pub(in crate::layers) key_padding_mask: Option<&'a Tensor>,
     /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
     /// it off to let the last query of a sequence see all keys.
     #[setters(some)]
-    is_causal: Option<bool>,
+    pub(in crate::layers) is_causal: Option<bool>,
     /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
     /// long sequences do not fit in memory.
     need_weights: bool,
@@ -191,9 +192,8 @@ impl MultiheadAttention {
     #[track_caller]
     pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
         const LAYER: &str = "MultiheadAttention";
-        let dims = named(LAYER, embed).and_then(|embed| Ok([embed, named(LAYER, heads)?]));
         MultiheadAttentionBuilder {
-            dims,
+            dims: all_named(LAYER, [embed.into_new_dim(), heads.into_new_dim()]),
             seq: Seq::new(LAYER, seq),
             key_seq: None,
             kdim: None,
@@ -283,7 +283,7 @@ impl MultiheadAttention {
             batch_first: config.batch_first,
         };
         for x in [query, key, value] {
-            self.check_dtype(x)?;
+            finder.of.check_dtype("the input", x, self.out_proj.weight().dtype())?;
         }
         let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && config.key_seq.is_none();
         let of_query = finder.queries(query, config.embed)?;
@@ -291,12 +291,12 @@ impl MultiheadAttention {
         let of_value = finder.keys((query, &of_query), value, config.vdim)?;
         let [keys, values] = [(key, &of_key), (value, &of_value)].map(|(x, of)| x.sizes()[of.seq]);
         if keys == 0 || keys != values {
-            let who = called(&self.path, &config.text());
+            let who = finder.of.who();
             let message = match keys {
                 0 => format!("{who} needs a sequence of keys, and there are none"),
                 _ => format!("{who}: there are {keys} keys and {values} values"),
             };
-            let error = Error::new(ErrorKind::Shape, "MultiheadAttention", message);
+            let error = finder.of.error(query, ErrorKind::Shape, message);
             return Err(error.with_operands([query, key, value].map(Tensor::shape)));
         }
         let caller = Location::caller(); // not that of the closure
@@ -320,56 +320,31 @@ impl MultiheadAttention {
         Finder { layer: "MultiheadAttention", path: &self.path, dims }
     }
 
-    #[track_caller]
-    fn check_dtype(&self, x: &Tensor) -> Result<()> {
-        let dtype = self.out_proj.weight().dtype();
-        if autocast::fits(x.dtype(), dtype) {
-            return Ok(());
-        }
-        let who = called(&self.path, &self.config.text());
-        let message = format!("{who} has parameters of {dtype}, and the input is {}", x.dtype());
-        let error = Error::new(ErrorKind::DType, "MultiheadAttention", message).with_operands([x.shape()]);
-        Err(error.with_repair(format!("x.to(DType::{dtype:?})?")))
-    }
-
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
     #[track_caller]
     fn project(&self, inputs: [(&Tensor, &Places); 3], own: bool) -> Result<[Tensor; 3]> {
         let sizes = [self.config.embed.1, self.config.of_keys(), self.config.of_keys()].map(|n| n as isize);
-        let merged = match &self.in_proj_weight {
-            Some(weight) => Some(weight.try_tensor()?.rename(None)?),
-            None => None,
-        };
-        let bias = match &self.in_proj_bias {
-            Some(bias) => Some(bias.try_tensor()?.rename(None)?),
-            None => None,
-        };
+        let (merged, bias) = (unnamed(self.in_proj_weight.as_ref())?, unnamed(self.in_proj_bias.as_ref())?);
         let heads = [self.config.heads.1, self.config.kv_heads, self.config.kv_heads];
-        let mut found = Vec::with_capacity(3);
+        let mut parts = Vec::with_capacity(3);
         if let Some(weight) = merged.as_ref().filter(|_| own) {
             let (x, places) = inputs[0];
-            let parts = linear(&last(x, places)?, weight, bias.as_ref())?.split(sizes, -1)?;
-            for (part, heads) in parts.iter().zip(heads) {
-                found.push(split(part, places, heads)?);
-            }
+            parts = linear(&last(x, places)?, weight, bias.as_ref())?.split(sizes, -1)?;
         } else {
-            let weights = match &merged {
-                Some(weight) => weight.split(sizes, 0)?,
-                None => {
-                    let own = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight];
-                    own.into_iter().flatten().map(|w| w.try_tensor()?.rename(None)).collect::<Result<_>>()?
-                }
-            };
+            let mut weights = Vec::new();
+            for weight in [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight] {
+                weights.extend(unnamed(weight.as_ref())?);
+            }
+            if let Some(weight) = merged {
+                weights = weight.split(sizes, 0)?;
+            }
             let biases = bias.map(|bias| bias.split(sizes, 0)).transpose()?.unwrap_or_default();
             for (at, (x, places)) in inputs.into_iter().enumerate() {
-                let y = linear(&last(x, places)?, &weights[at], biases.get(at))?;
-                found.push(split(&y, places, heads[at])?);
+                parts.push(linear(&last(x, places)?, &weights[at], biases.get(at))?);
             }
         }
-        let [q, k, v] = found.try_into().map_err(|_| {
-            Error::new(ErrorKind::Value, "MultiheadAttention", "the layer lacks a projection")
-        })?;
-        Ok([q, k, v])
+        let part = |at: usize| split(&parts[at], inputs[at].1, heads[at]);
+        Ok([part(0)?, part(1)?, part(2)?])
     }
 
     /// The attention of each head, `[batch.., heads, queries, width]`, and the weights.
@@ -392,11 +367,7 @@ impl MultiheadAttention {
             None => None,
         };
         if let Some(padding) = options.key_padding_mask {
-            let padding = scores.padding(padding)?;
-            mask = Some(match mask {
-                Some(mask) => mask.add(&padding)?,
-                None => padding,
-            });
+            mask = both(mask, scores.padding(padding)?)?;
         }
         let (k, v) = (self.longer(k, self.bias_k.as_ref())?, self.longer(v, self.bias_v.as_ref())?);
         let extra = k.sizes()[k.ndim() - 2] - keys;
@@ -405,10 +376,7 @@ impl MultiheadAttention {
         if causal && !by_kernel {
             let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
             let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;
-            mask = Some(match mask {
-                Some(mask) => mask.add(&hidden)?,
-                None => hidden,
-            });
+            mask = both(mask, hidden)?;
         }
         if extra > 0 {
             mask = mask.map(|mask| widened(&mask, keys, extra)).transpose()?;
@@ -439,8 +407,7 @@ impl MultiheadAttention {
             }
             false => weights,
         };
-        let names = Names::new("MultiheadAttention", names)?;
-        Ok((y, Some(if names.is_named() { weights.rename(Some(names))? } else { weights })))
+        Ok((y, Some(with_names(weights, &Names::new("MultiheadAttention", names)?)?)))
     }
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
@@ -466,15 +433,12 @@ impl MultiheadAttention {
     /// The output with the dims of the queries.
     #[track_caller]
     fn join(&self, y: Tensor, query: &Tensor, places: &Places) -> Result<Tensor> {
-        let back = places.own_order();
-        let mut y = if back.is_sorted() { y } else { y.permute(back)? };
+        let mut y = moved_back(y, &places.heads_order())?;
         let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
         sizes.push(self.config.embed.1);
         y = y.reshape(sizes)?;
         let weight = self.out_proj.weight().try_tensor()?.rename(None)?;
-        let bias = self.out_proj.bias().map(Parameter::try_tensor).transpose()?;
-        let bias = bias.map(|bias| bias.rename(None)).transpose()?;
-        y = linear(&y, &weight, bias.as_ref())?;
+        y = linear(&y, &weight, unnamed(self.out_proj.bias())?.as_ref())?;
         if places.features + 1 != y.ndim() {
             y = y.movedim(-1, places.features)?;
         }
@@ -482,8 +446,8 @@ impl MultiheadAttention {
             true => self.config.embed.0.or(query.name(dim)),
             false => query.name(dim),
         };
-        let names = Names::new("MultiheadAttention", (0..y.ndim()).map(name))?;
-        if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
+        let names: Vec<Option<Name>> = (0..y.ndim()).map(name).collect();
+        with_names(y, &Names::new("MultiheadAttention", names)?)
     }
 
     fn text(&self) -> String {
@@ -508,13 +472,20 @@ fn last(x: &Tensor, places: &Places) -> Result<Tensor> {
 fn split(y: &Tensor, places: &Places, heads: usize) -> Result<Tensor> {
     let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
     sizes.splice(last.., [heads, y.sizes()[last] / heads]);
-    let order = places.heads_order();
-    let y = y.reshape(sizes)?;
-    let mut y = if order.is_sorted() { y } else { y.permute(order)? };
+    let mut y = permuted(y.reshape(sizes)?, &places.heads_order())?;
     for (at, _) in places.batch.iter().enumerate().filter(|(_, dim)| dim.is_none()) {
         y = y.unsqueeze(at as isize)?;
     }
     Ok(y)
+}
+
+/// A mask with another one added.
+#[track_caller]
+fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
+    match mask {
+        Some(mask) => mask.add(&other).map(Some),
+        None => Ok(Some(other)),
+    }
 }
 
 /// The mask with columns of 0 for keys that the layer adds.

@@ -1,6 +1,5 @@
 //! The decoder.
 
-use super::encoder::masked;
 use super::*;
 use crate::Dropout;
 use crate::dims::sequences::Seq;
@@ -179,15 +178,15 @@ impl TransformerDecoderLayer {
         memory: &Tensor,
         options: TransformerDecoderOptions<'_>,
     ) -> Result<Tensor> {
-        let own = masked(options.tgt_mask, options.tgt_key_padding_mask, options.tgt_is_causal);
-        let other = masked(options.memory_mask, options.memory_key_padding_mask, options.memory_is_causal);
-        let x = residual(tgt, &self.norm1, self.norm_first, |x| {
+        let own = masks(options.tgt_mask, options.tgt_key_padding_mask, options.tgt_is_causal);
+        let other = masks(options.memory_mask, options.memory_key_padding_mask, options.memory_is_causal);
+        let x = residual(tgt, &self.norm1, self.norm_first, &|x| {
             self.dropout1.forward(&self.self_attn.attend_with(x, x, x, own)?.output)
         })?;
-        let x = residual(&x, &self.norm2, self.norm_first, |x| {
+        let x = residual(&x, &self.norm2, self.norm_first, &|x| {
             self.dropout1.forward(&self.multihead_attn.attend_with(x, memory, memory, other)?.output)
         })?;
-        residual(&x, &self.norm3, self.norm_first, |x| self.feed_forward.forward(x))
+        residual(&x, &self.norm3, self.norm_first, &|x| self.feed_forward.forward(x))
     }
 
     fn text(&self) -> String {

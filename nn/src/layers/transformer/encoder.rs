@@ -106,25 +106,6 @@ pub struct TransformerEncoderOptions<'a> {
     is_causal: Option<bool>,
 }
 
-/// The options of an attention with these masks.
-pub(super) fn masked<'a>(
-    attn_mask: Option<&'a Tensor>,
-    key_padding_mask: Option<&'a Tensor>,
-    is_causal: Option<bool>,
-) -> MultiheadAttentionOptions<'a> {
-    let mut options = MultiheadAttentionOptions::new();
-    if let Some(mask) = attn_mask {
-        options = options.attn_mask(mask);
-    }
-    if let Some(mask) = key_padding_mask {
-        options = options.key_padding_mask(mask);
-    }
-    match is_causal {
-        Some(causal) => options.is_causal(causal),
-        None => options,
-    }
-}
-
 impl TransformerEncoderLayer {
     /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
     /// name or position of the sequence.
@@ -165,11 +146,11 @@ impl TransformerEncoderLayer {
     /// Same as [`MultiheadAttention::attend_with`].
     #[track_caller]
     pub fn forward_with(&self, x: &Tensor, options: TransformerEncoderOptions<'_>) -> Result<Tensor> {
-        let masks = masked(options.src_mask, options.src_key_padding_mask, options.is_causal);
-        let x = residual(x, &self.norm1, self.norm_first, |x| {
+        let masks = masks(options.src_mask, options.src_key_padding_mask, options.is_causal);
+        let x = residual(x, &self.norm1, self.norm_first, &|x| {
             self.dropout1.forward(&self.self_attn.attend_with(x, x, x, masks)?.output)
         })?;
-        residual(&x, &self.norm2, self.norm_first, |x| self.feed_forward.forward(x))
+        residual(&x, &self.norm2, self.norm_first, &|x| self.feed_forward.forward(x))
     }
 
     fn text(&self) -> String {

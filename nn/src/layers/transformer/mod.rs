@@ -61,7 +61,7 @@ impl Config {
     fn new(layer: &'static str, embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Config {
         Config {
             layer,
-            dims: named(layer, embed).and_then(|embed| Ok([embed, named(layer, heads)?])),
+            dims: all_named(layer, [embed.into_new_dim(), heads.into_new_dim()]),
             seq: Seq::new(layer, seq),
             memory_seq: None,
             dim_feedforward: Ok((None, 2048)),
@@ -151,11 +151,26 @@ impl FeedForward {
 
 impl Field for FeedForward {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.field("linear1", &self.linear1);
-        visitor.field("dropout", &self.dropout);
-        visitor.field("linear2", &self.linear2);
-        visitor.field("dropout2", &self.dropout2);
+        let Self { linear1, dropout, linear2, dropout2, .. } = self;
+        visitor.fields(&[
+            ("linear1", linear1),
+            ("dropout", dropout),
+            ("linear2", linear2),
+            ("dropout2", dropout2),
+        ]);
     }
+}
+
+/// The options of an attention with these masks.
+fn masks<'a>(
+    attn_mask: Option<&'a Tensor>,
+    key_padding_mask: Option<&'a Tensor>,
+    is_causal: Option<bool>,
+) -> MultiheadAttentionOptions<'a> {
+    let mut options = MultiheadAttentionOptions::new();
+    (options.attn_mask, options.key_padding_mask) = (attn_mask, key_padding_mask);
+    options.is_causal = is_causal;
+    options
 }
 
 /// `norm(x + f(x))`, or `x + f(norm(x))` if the norm is first.
@@ -164,7 +179,7 @@ fn residual(
     x: &Tensor,
     norm: &LayerNorm,
     norm_first: bool,
-    f: impl FnOnce(&Tensor) -> Result<Tensor>,
+    f: &dyn Fn(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let (caller, _called) = (Location::caller(), called_here()); // not that of the closure
     let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
