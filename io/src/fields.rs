@@ -3,10 +3,9 @@
 
 use crate::TensorFile;
 use crate::json::unread;
-use namegrad_core::{Error, Result};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value as Json};
-use std::panic::Location;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use serde_json::{Map, Number, Value as Json};
+use std::collections::BTreeMap;
 
 /// A JSON object with these fields.
 pub fn object(fields: Vec<(&str, Json)>) -> Json {
@@ -15,6 +14,39 @@ pub fn object(fields: Vec<(&str, Json)>) -> Json {
         object.insert(name.into(), value);
     }
     Json::Object(object)
+}
+
+/// Inserts a tensor under a name.
+pub fn insert(tensors: &mut BTreeMap<String, NamedTensor>, name: String, tensor: NamedTensor) {
+    tensors.insert(name, tensor);
+}
+
+/// A number, unless JSON does not have it. `place` is its place, for the error.
+///
+/// # Errors
+/// [`ErrorKind::Value`] if it is infinite or NaN.
+#[track_caller]
+pub fn float(place: &str, number: f64) -> Result<Json> {
+    match Number::from_f64(number) {
+        Some(number) => Ok(Json::Number(number)),
+        None => {
+            let message = format!("'{place}' is {number}, which JSON cannot store");
+            Err(Error::new(ErrorKind::Value, "save", message))
+        }
+    }
+}
+
+/// Numbers like those of [`float`].
+///
+/// # Errors
+/// Same as [`float`].
+#[track_caller]
+pub fn floats(place: &str, numbers: &[f64]) -> Result<Json> {
+    let mut list = Vec::new();
+    for (index, number) in numbers.iter().enumerate() {
+        list.push(float(&format!("{place}[{index}]"), *number)?);
+    }
+    Ok(Json::Array(list))
 }
 
 /// The message about a value of another type than `expected`, as serde has it.
@@ -54,7 +86,10 @@ impl<'j> Fields<'j> {
     #[track_caller]
     fn read<T>(self, name: &str, expected: &str, read: fn(&'j Json) -> Option<T>) -> Result<T> {
         let json = self.get(name);
-        json.and_then(read).ok_or_else(|| self.wrong(name, expected, json))
+        match json.and_then(read) {
+            Some(value) => Ok(value),
+            None => Err(self.wrong(name, expected, json)),
+        }
     }
 
     #[cold]
@@ -71,16 +106,19 @@ impl<'j> Fields<'j> {
     /// A value of any type.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is missing.
+    /// [`ErrorKind::Format`] if it is missing.
     #[track_caller]
     pub fn any(self, name: &str) -> Result<&'j Json> {
-        self.json.get(name).ok_or_else(|| self.wrong(name, "", None))
+        match self.json.get(name) {
+            Some(json) => Ok(json),
+            None => Err(self.wrong(name, "", None)),
+        }
     }
 
     /// A text.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is missing or of another type.
+    /// [`ErrorKind::Format`] if it is missing or of another type.
     #[track_caller]
     pub fn text(self, name: &str) -> Result<&'j str> {
         self.read(name, "a string", Json::as_str)
@@ -93,6 +131,38 @@ impl<'j> Fields<'j> {
     #[track_caller]
     pub fn count(self, name: &str) -> Result<u64> {
         self.read(name, "u64", Json::as_u64)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn number(self, name: &str) -> Result<f64> {
+        self.read(name, "f64", Json::as_f64)
+    }
+
+    /// The numbers of a list.
+    ///
+    /// # Errors
+    /// Same as [`text`](Self::text).
+    #[track_caller]
+    pub fn numbers(self, name: &str) -> Result<Vec<f64>> {
+        let mut numbers = Vec::new();
+        for json in self.list(name)? {
+            let Some(number) = json.as_f64() else { return Err(self.wrong(name, "f64", Some(json))) };
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// A count, unless it is missing or null.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is of another type.
+    #[track_caller]
+    pub fn count_if_any(self, name: &str) -> Result<Option<u64>> {
+        if self.get(name).is_some() { self.count(name).map(Some) } else { Ok(None) }
     }
 
     /// True or false.
@@ -121,7 +191,7 @@ impl<'j> Fields<'j> {
     pub fn counts(self, name: &str) -> Result<Vec<(&'j str, u64)>> {
         let mut counts = Vec::new();
         for (name, json) in self.read(name, "a map", Json::as_object)? {
-            let count = json.as_u64().ok_or_else(|| self.wrong(name, "u64", Some(json)))?;
+            let Some(count) = json.as_u64() else { return Err(self.wrong(name, "u64", Some(json))) };
             counts.push((name.as_str(), count));
         }
         Ok(counts)
@@ -135,7 +205,8 @@ impl<'j> Fields<'j> {
     pub fn sizes(self, name: &str) -> Result<Vec<usize>> {
         let mut sizes = Vec::new();
         for json in self.list(name)? {
-            sizes.push(json.as_u64().ok_or_else(|| self.wrong(name, "usize", Some(json)))? as usize);
+            let Some(size) = json.as_u64() else { return Err(self.wrong(name, "usize", Some(json))) };
+            sizes.push(size as usize);
         }
         Ok(sizes)
     }
@@ -165,11 +236,17 @@ impl TensorFile {
         self.json(key, what)
     }
 
-    /// Like [`json`](Self::json), for a type whose numbers are those of JSON.
+    /// Stores a JSON value.
     #[doc(hidden)]
-    #[track_caller]
-    pub fn state<T: DeserializeOwned>(&self, key: &str, what: &str) -> Result<T> {
-        let (caller, value) = (Location::caller(), self.value(key, what)?);
-        T::deserialize(value).map_err(|error| unread(key, &error).at(caller))
+    pub fn insert_value(&mut self, key: &str, value: &Json) {
+        self.metadata.insert(key.into(), value.to_string());
+    }
+
+    /// A file with a JSON value, and nothing else.
+    #[doc(hidden)]
+    pub fn of_value(key: &str, value: &Json) -> TensorFile {
+        let mut file = TensorFile::default();
+        file.insert_value(key, value);
+        file
     }
 }

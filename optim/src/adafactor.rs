@@ -1,6 +1,6 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
-use crate::direction::Direction;
+use crate::formula::{rounded, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::optimizer;
 use crate::sums::{WIDTH, total};
@@ -84,91 +84,58 @@ optimizer! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            let precision = if param.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-            let scales = Scales {
-                options: self,
-                t: t as f64,
-                take: (t as f64).powf(self.beta2_decay),
-                floor: self.eps.0.unwrap_or(precision),
+            let dims = param.ndim();
+            let (rows, cols) = match param.sizes() {
+                [.., rows, cols] => (*rows, *cols),
+                _ => (1, param.numel()),
             };
-            if param.ndim() > 1 {
+            // `w` is the share of the new squares in an average over a dim, or of all elements.
+            let w = (t as f64).powf(self.beta2_decay);
+            let average = |var: &mut NamedTensor, dim: Option<isize>| {
+                let mean = match dim {
+                    Some(dim) => grad.vector_norm(keep(dim))?.square()?.div(if dim == -1 { cols } else { rows } as f64)?,
+                    None => grad.square()?,
+                };
+                let names = var.names().clone();
+                *var = var.unnamed().lerp(&mean, w)?.with_names(names);
+                var.to_vec::<f64>()
+            };
+            let precision = if param.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+            let floor = self.eps.0.unwrap_or(precision);
+            let (mut row_means, col_means) = if dims > 1 {
                 let [row_var, col_var] = slots.take()?;
-                scales.matrix(param, grad, row_var, col_var)
+                (average(row_var, Some(-1))?, average(col_var, Some(-2))?)
             } else {
                 let [variance] = slots.take()?;
-                let sums = sweep_tensors(&Averaged { scales: &scales }, param, grad, [&mut *variance])?;
-                let along = Along { v: Own, ends: scales.ends(param.numel(), sums) };
-                sweep_tensors(&along, param, grad, [variance]).map(drop)
+                (vec![1.0], average(variance, None)?)
+            };
+            if dims > 1 {
+                for rows in row_means.chunks_mut(rows) {
+                    let mean = rows.iter().sum::<f64>() / rows.len() as f64;
+                    rows.iter_mut().for_each(|row| *row /= f64::max(mean, floor));
+                }
             }
+            let v = Product { row_means: &row_means, col_means: &col_means, rows, cols, floor_sq: floor * floor };
+            let [steps, params] = sweep_tensors(&Measured(&v), param, grad, [])?.map(|squares| {
+                squares.sqrt() / (param.numel() as f64).sqrt() // the root of the mean square
+            });
+            let alpha = f64::max(self.eps.1, params) * f64::min(self.lr, 1.0 / (t as f64).sqrt());
+            let size = alpha / f64::max(1.0, steps / self.d);
+            let numbers = [1.0 - self.lr * self.weight_decay, size * sign_of(self.maximize)];
+            sweep_tensors(&Along { v: &v, numbers }, param, grad, []).map(drop)
         }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-struct Scales<'a> {
-    options: &'a AdafactorOptions,
-    t: f64,
-    /// The share of the new squares in the averages.
-    take: f64,
-    /// The smallest root.
-    floor: f64,
-}
-
-/// The numbers that the size of the step depends on.
-#[derive(Clone, Copy)]
-struct Ends {
-    direction: Direction<f64>,
-    /// The smallest square.
-    floor_sq: f64,
-    /// By what `u` is multiplied.
-    size: f64,
-}
-
-impl Scales<'_> {
-    /// The ends for a parameter of `n` elements, from the sums of the squares of `u` and of the parameter.
-    fn ends(&self, n: usize, [steps, params]: [f64; 2]) -> Ends {
-        let rms = |squares: f64| squares.sqrt() / (n as f64).sqrt();
-        let AdafactorOptions { lr, eps, d, weight_decay, maximize, .. } = *self.options;
-        let alpha = f64::max(eps.1, rms(params)) * f64::min(lr, 1.0 / self.t.sqrt());
-        let size = alpha / f64::max(1.0, rms(steps) / d);
-        let direction = Direction::decoupled(maximize, lr, weight_decay);
-        Ends { direction, floor_sq: self.floor * self.floor, size }
-    }
-
-    fn matrix(
-        &self,
-        param: &mut NamedTensor,
-        grad: &NamedTensor,
-        row_var: &mut NamedTensor,
-        col_var: &mut NamedTensor,
-    ) -> Result<()> {
-        let sizes = grad.sizes();
-        let (rows, cols) = (sizes[sizes.len() - 2], sizes[sizes.len() - 1]);
-        let average = |var: &mut NamedTensor, dim: isize, count: usize| {
-            let mean = grad.vector_norm(keep(dim))?.square()?.div(count as f64)?;
-            let names = var.names().clone();
-            *var = var.unnamed().lerp(&mean, self.take)?.with_names(names);
-            var.to_vec::<f64>()
-        };
-        let mut row_means = average(row_var, -1, cols)?;
-        let col_means = average(col_var, -2, rows)?;
-        for rows in row_means.chunks_mut(rows) {
-            let mean = rows.iter().sum::<f64>() / rows.len() as f64;
-            rows.iter_mut().for_each(|row| *row /= f64::max(mean, self.floor));
-        }
-        let v = Product { row_means: &row_means, col_means: &col_means, rows, cols };
-        let floor_sq = self.floor * self.floor;
-        let sums = sweep_tensors(&Measured { v: &v, floor_sq }, param, grad, [])?;
-        sweep_tensors(&Along { v: &v, ends: self.ends(param.numel(), sums) }, param, grad, []).map(drop)
-    }
-}
-
-/// The average of the square of a matrix: the product of a number of its row and one of its column.
+/// The average of the square of a matrix: the product of a number of its row and one of its column. A vector
+/// is one row.
 struct Product<'a> {
     row_means: &'a [f64],
     col_means: &'a [f64],
     rows: usize,
     cols: usize,
+    /// The smallest square.
+    floor_sq: f64,
 }
 
 impl Product<'_> {
@@ -182,27 +149,18 @@ impl Product<'_> {
     }
 }
 
-/// Adds the squares of `u` and of the parameter, element `i` to the lanes `i`.
-#[inline(always)]
-fn add_squares<T: Real>(u: T, param: T, i: usize, lanes: &mut [[T; WIDTH]; 2]) {
-    lanes[0][i] += u * u;
-    lanes[1][i] += param * param;
-}
-
-/// The sums of the squares of `u` and of the parameter, for a matrix.
-struct Measured<'a> {
-    v: &'a Product<'a>,
-    floor_sq: f64,
-}
+/// The sums of the squares of `u` and of the parameter.
+struct Measured<'a>(&'a Product<'a>);
 
 impl Measured<'_> {
-    /// A part of a row.
+    /// A part of a row. Element `i` is added to the lanes `i`.
     #[inline(always)]
     fn part<T: Real>(&self, row: f64, cols: &[f64], param: &[T], grad: &[T], lanes: &mut [[T; WIDTH]; 2]) {
-        let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.floor_sq));
+        let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.0.floor_sq));
         for i in 0..WIDTH.min(cols.len()).min(param.len()).min(grad.len()) {
-            let v = (row * T::from_f64(cols[i])).maximum(floor_sq);
-            add_squares(grad[i] / v.sqrt(), param[i], i, lanes);
+            let u = grad[i] / (row * T::from_f64(cols[i])).maximum(floor_sq).sqrt();
+            lanes[0][i] += u * u;
+            lanes[1][i] += param[i] * param[i];
         }
     }
 }
@@ -212,12 +170,12 @@ impl Sweep<0, 2> for Measured<'_> {
     fn run<T: Real>(&self, start: usize, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) -> [f64; 2] {
         let (mut lanes, mut done) = ([[T::ZERO; WIDTH]; 2], 0);
         while done < param.len() {
-            let (row, cols) = self.v.segment(start + done, param.len() - done);
+            let (row, cols) = self.0.segment(start + done, param.len() - done);
             let (params, grads) = (&param[done..][..cols.len()], &grad[done..][..cols.len()]);
             let (whole, rest) = cols.as_chunks::<WIDTH>();
             let ((params, p), (grads, g)) = (params.as_chunks::<WIDTH>(), grads.as_chunks::<WIDTH>());
-            for ((cols, p), g) in whole.iter().zip(params).zip(grads) {
-                self.part(row, cols, p, g, &mut lanes);
+            for i in 0..whole.len() {
+                self.part(row, &whole[i], &params[i], &grads[i], &mut lanes);
             }
             self.part(row, rest, p, g, &mut lanes);
             done += cols.len();
@@ -226,84 +184,25 @@ impl Sweep<0, 2> for Measured<'_> {
     }
 }
 
-/// A step along `u`.
-struct Along<V> {
-    v: V,
-    ends: Ends,
+/// A step along `u`: `param = shrink · param - size · u`.
+struct Along<'a> {
+    v: &'a Product<'a>,
+    numbers: [f64; 2],
 }
 
-impl Along<&Product<'_>> {
-    /// A part of a row.
-    #[inline(always)]
-    fn part<T: Real>(&self, row: f64, cols: &[f64], param: &mut [T], grad: &[T]) {
-        let direction = self.ends.direction.to::<T>();
-        let [row, floor_sq, size] = [row, self.ends.floor_sq, self.ends.size].map(T::from_f64);
-        for ((p, g), col) in param.iter_mut().zip(grad).zip(cols) {
-            let v = (row * T::from_f64(*col)).maximum(floor_sq);
-            *p = direction.shrunk(*p) - size * direction.of(*p, *g) / v.sqrt();
-        }
-    }
-}
-
-impl Sweep<0, 0> for Along<&Product<'_>> {
+impl Sweep<0, 0> for Along<'_> {
     #[inline(always)]
     fn run<T: Real>(&self, start: usize, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) -> [f64; 0] {
-        let mut done = 0;
+        let ([shrink, size], mut done) = (rounded(&self.numbers), 0);
         while done < param.len() {
             let (row, cols) = self.v.segment(start + done, param.len() - done);
-            self.part(row, cols, &mut param[done..][..cols.len()], &grad[done..][..cols.len()]);
+            let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.v.floor_sq));
+            let (params, grads) = (&mut param[done..][..cols.len()], &grad[done..][..cols.len()]);
+            for i in 0..cols.len() {
+                let v = (row * T::from_f64(cols[i])).maximum(floor_sq);
+                params[i] = params[i] * shrink - size * grads[i] / v.sqrt();
+            }
             done += cols.len();
-        }
-        []
-    }
-}
-
-/// Updates the average of the square of a vector. The sums are those of the squares of `u` and of the
-/// parameter.
-struct Averaged<'a> {
-    scales: &'a Scales<'a>,
-}
-
-impl Averaged<'_> {
-    /// A part of at most [`WIDTH`] elements.
-    #[inline(always)]
-    fn part<T: Real>(&self, param: &[T], grad: &[T], variance: &mut [T], lanes: &mut [[T; WIDTH]; 2]) {
-        let Scales { take, floor, .. } = *self.scales;
-        let [keep, take, floor] = [1.0 - take, take, floor].map(T::from_f64);
-        for i in 0..WIDTH.min(param.len()).min(grad.len()).min(variance.len()) {
-            let g = grad[i];
-            variance[i] = variance[i] * keep + g * g * take;
-            let v = variance[i].maximum(floor * floor);
-            add_squares(g / v.sqrt(), param[i], i, lanes);
-        }
-    }
-}
-
-impl Sweep<1, 2> for Averaged<'_> {
-    #[inline(always)]
-    fn run<T: Real>(&self, _: usize, param: &mut [T], grad: &[T], [variance]: [&mut [T]; 1]) -> [f64; 2] {
-        let mut lanes = [[T::ZERO; WIDTH]; 2];
-        let ((params, p), (grads, g)) = (param.as_chunks::<WIDTH>(), grad.as_chunks::<WIDTH>());
-        let (variances, v) = variance.as_chunks_mut::<WIDTH>();
-        for ((p, g), v) in params.iter().zip(grads).zip(variances) {
-            self.part(p, g, v, &mut lanes);
-        }
-        self.part(p, g, v, &mut lanes);
-        [total(&lanes[0]), total(&lanes[1])]
-    }
-}
-
-/// The average of the square of a vector, which is a slot.
-struct Own;
-
-impl Sweep<1, 0> for Along<Own> {
-    #[inline(always)]
-    fn run<T: Real>(&self, _: usize, param: &mut [T], grad: &[T], [variance]: [&mut [T]; 1]) -> [f64; 0] {
-        let Own = self.v;
-        let direction = self.ends.direction.to::<T>();
-        let [floor_sq, size] = [self.ends.floor_sq, self.ends.size].map(T::from_f64);
-        for ((p, g), v) in param.iter_mut().zip(grad).zip(variance) {
-            *p = direction.shrunk(*p) - size * direction.of(*p, *g) / v.maximum(floor_sq).sqrt();
         }
         []
     }

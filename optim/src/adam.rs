@@ -69,7 +69,8 @@ optimizer! {
             let size = lr / correction(betas.0, t);
             let root_scale = correction(betas.1, t).sqrt().recip();
             let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps];
-            if self.amsgrad { step.apply(AmsgradFormula, numbers) } else { step.apply(AdamFormula, numbers) }
+            let formula = AdamFormula;
+            if self.amsgrad { step.apply::<_, 10, 3>(formula, numbers) } else { step.apply::<_, 10, 2>(formula, numbers) }
         }
     }
 }
@@ -141,36 +142,24 @@ impl AdamWOptions {
     }
 }
 
-struct AdamFormula;
+/// Adam's step. With a third state, that is the largest average of the square so far.
+pub(crate) struct AdamFormula;
 
-impl Formula<10, 2> for AdamFormula {
+impl<const N: usize> Formula<10, N> for AdamFormula {
     #[inline(always)]
     fn apply<T: Real>(
         [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps]: [T; 10],
         p: T,
         g: T,
-        averages: [T; 2],
-    ) -> (T, [T; 2]) {
+        mut states: [T; N],
+    ) -> (T, [T; N]) {
         let p = p * shrink;
+        let averages = [states[0], states[1]];
         let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
-        (p - size * m / (v.sqrt() * root_scale + eps), [m, v])
-    }
-}
-
-/// With the largest average of the square so far.
-struct AmsgradFormula;
-
-impl Formula<10, 3> for AmsgradFormula {
-    #[inline(always)]
-    fn apply<T: Real>(
-        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps]: [T; 10],
-        p: T,
-        g: T,
-        [m, v, max]: [T; 3],
-    ) -> (T, [T; 3]) {
-        let p = p * shrink;
-        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, [m, v]);
-        let max = max.maximum(v);
-        (p - size * m / (max.sqrt() * root_scale + eps), [m, v, max])
+        [states[0], states[1]] = [m, v];
+        if N == 3 {
+            states[2] = states[2].maximum(v);
+        }
+        (p - size * m / (states[N - 1].sqrt() * root_scale + eps), states)
     }
 }

@@ -3,7 +3,6 @@
 use namegrad_autograd::no_grad;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_nn::{Buffer, Entry, Module, averaging_statistics};
-use std::collections::HashMap;
 use std::panic::Location;
 
 const OP: &str = "update_batch_norm";
@@ -74,42 +73,54 @@ pub(crate) fn update<B, R>(
 /// The running statistics with the numbers that they start with.
 fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
     let starts = [("running_mean", 0.0), ("running_var", 1.0), ("num_batches_tracked", 0.0)];
-    let mut layers: HashMap<String, Vec<(f64, Buffer)>> = HashMap::new();
+    let mut found = Vec::new();
     for (path, buffer) in model.named_buffers() {
         let (layer, name) = path.rsplit_once('.').unwrap_or(("", &path));
         if let Some((_, start)) = starts.iter().find(|(known, _)| *known == name) {
-            layers.entry(layer.to_string()).or_default().push((*start, buffer));
+            found.push((layer.to_string(), *start, buffer));
         }
     }
-    // Other layers may have a buffer with one of these names.
-    layers.into_values().filter(|found| found.len() == starts.len()).flatten().collect()
+    let mut statistics = Vec::new();
+    for (layer, start, buffer) in &found {
+        // Other layers may have a buffer with one of these names.
+        if found.iter().filter(|(other, ..)| other == layer).count() == starts.len() {
+            statistics.push((*start, buffer.clone()));
+        }
+    }
+    statistics
 }
 
 /// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
 /// also after an error or a panic.
 struct Restore<'m> {
     model: &'m dyn Module,
-    modes: HashMap<String, bool>,
+    /// In the order of [`Module::entries`].
+    modes: Vec<bool>,
     values: Vec<(Buffer, NamedTensor)>,
 }
 
 impl<'m> Restore<'m> {
     fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> Restore<'m> {
-        let mut modes = HashMap::new();
-        model.entries(&mut |path, entry| {
+        let (mut modes, mut values) = (Vec::new(), Vec::new());
+        model.entries(&mut |_, entry| {
             if let Entry::Training(training) = entry {
-                modes.insert(path.to_string(), training.get());
+                modes.push(training.get());
             }
         });
-        let values = statistics.iter().map(|(_, buffer)| (buffer.clone(), buffer.value())).collect();
+        for (_, buffer) in statistics {
+            values.push((buffer.clone(), buffer.value()));
+        }
         Restore { model, modes, values }
     }
 }
 
 impl Drop for Restore<'_> {
     fn drop(&mut self) {
-        self.model.entries(&mut |path, entry| {
-            if let (Entry::Training(training), Some(mode)) = (entry, self.modes.get(path)) {
+        let mut modes = self.modes.iter();
+        self.model.entries(&mut |_, entry| {
+            if let Entry::Training(training) = entry
+                && let Some(mode) = modes.next()
+            {
                 training.set(*mode);
             }
         });

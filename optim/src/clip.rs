@@ -2,11 +2,12 @@
 //! value.
 
 use crate::norm::{norm_of, norm_of_norms};
-use crate::update::update_alone;
+use crate::sums::{WIDTH, total};
+use crate::update::{sweep_alone, update_alone};
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::cpu::update::{Sweep, Update};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -101,11 +102,10 @@ pub fn clip_grad_norm_with_(
 ) -> Result<f64> {
     const OP: &str = "clip_grad_norm_";
     not_negative(OP, "max_norm", max_norm)?;
-    let caller = Location::caller();
-    let parameters = distinct(parameters);
+    let (caller, (parameters, _)) = (Location::caller(), distinct(parameters));
     let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
     let norm = norm_of_norms(OP, &norms, options.norm_type)?;
-    scale(&parameters, |_| factor(max_norm, norm)).map_err(|error| error.of(OP).at(caller))?;
+    scale(&parameters, &[factor(max_norm, norm)]).map_err(|error| error.of(OP).at(caller))?;
     Ok(norm)
 }
 
@@ -148,14 +148,17 @@ pub fn clip_each_grad_norm_with_(
 ) -> Result<Vec<f64>> {
     const OP: &str = "clip_each_grad_norm_";
     not_negative(OP, "max_norm", max_norm)?;
-    let caller = Location::caller();
-    let given: Vec<Parameter> = parameters.into_iter().map(|parameter| parameter.borrow().clone()).collect();
-    let parameters = distinct(&given);
+    let (caller, (parameters, places)) = (Location::caller(), distinct(parameters));
     let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
-    scale(&parameters, |number| factor(max_norm, norms[number])).map_err(|error| error.of(OP).at(caller))?;
-    let ids = parameters.iter().map(Parameter::id);
-    let norms: HashMap<usize, f64> = ids.zip(norms).collect();
-    Ok(given.iter().map(|parameter| norms[&parameter.id()]).collect())
+    let (mut factors, mut given) = (Vec::new(), Vec::new());
+    for norm in &norms {
+        factors.push(factor(max_norm, *norm));
+    }
+    scale(&parameters, &factors).map_err(|error| error.of(OP).at(caller))?;
+    for place in places {
+        given.push(norms[place]);
+    }
+    Ok(given)
 }
 
 /// Clamps each element of each gradient to `-clip_value..=clip_value`. NaN stays NaN.
@@ -180,11 +183,11 @@ pub fn clip_grad_value_(
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
     let caller = Location::caller();
-    let clamp = |gradient: &mut NamedTensor| update_alone(gradient, &Clamp(clip_value));
-    let mut parameters = distinct(parameters).into_iter();
-    parameters
-        .try_for_each(|parameter| parameter.update_grad(clamp).map(drop))
-        .map_err(|error| error.of(OP).at(caller))
+    for parameter in distinct(parameters).0 {
+        let clamped = parameter.update_grad(|gradient| update_alone(gradient, &Clamp(clip_value)));
+        clamped.map_err(|error| error.of(OP).at(caller))?;
+    }
+    Ok(())
 }
 
 /// The Euclidean norm over all elements of all tensors. For the gradients of a model, this is what
@@ -219,12 +222,10 @@ pub fn total_norm_with(
     const OP: &str = "total_norm";
     not_negative(OP, "norm_type", options.norm_type)?;
     let caller = Location::caller();
-    let norms = tensors.into_iter().enumerate().map(|(number, tensor)| {
-        let tensor = tensor.as_ref();
-        let norm = norm_of(tensor, options.norm_type).map_err(|error| error.of(OP))?;
-        check_finite(OP, &options, number, &tensor.shape(), norm)
-    });
-    let norms: Vec<f64> = norms.collect::<Result<_>>().map_err(|error| error.at(caller))?;
+    let mut norms = Vec::new();
+    for (number, tensor) in tensors.into_iter().enumerate() {
+        norms.push(finite_norm(OP, &options, number, tensor.as_ref()).map_err(|error| error.at(caller))?);
+    }
     norm_of_norms(OP, &norms, options.norm_type)
 }
 
@@ -256,20 +257,30 @@ pub fn clip_grads_with_norm_(
         not_negative(OP, "total_norm", total_norm)?;
     }
     let caller = Location::caller();
-    scale(&distinct(parameters), |_| factor(max_norm, total_norm)).map_err(|error| error.of(OP).at(caller))
+    let factor = factor(max_norm, total_norm);
+    scale(&distinct(parameters).0, &[factor]).map_err(|error| error.of(OP).at(caller))
 }
 
-/// The parameters, each once.
-fn distinct(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> Vec<Parameter> {
-    let mut seen = std::collections::HashSet::new();
-    let mut found: Vec<Parameter> = Vec::new();
+/// The parameters, each once, and the place of each of those given.
+fn distinct(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> (Vec<Parameter>, Vec<usize>) {
+    let (mut seen, mut found, mut places) = (HashMap::new(), Vec::new(), Vec::new());
     for parameter in parameters {
-        let parameter = parameter.borrow();
-        if seen.insert(parameter.id()) {
-            found.push(parameter.clone());
-        }
+        add(parameter.borrow(), &mut seen, &mut found, &mut places);
     }
-    found
+    (found, places)
+}
+
+fn add(
+    parameter: &Parameter,
+    seen: &mut HashMap<usize, usize>,
+    found: &mut Vec<Parameter>,
+    places: &mut Vec<usize>,
+) {
+    let place = *seen.entry(parameter.id()).or_insert(found.len());
+    if place == found.len() {
+        found.push(parameter.clone());
+    }
+    places.push(place);
 }
 
 #[track_caller]
@@ -284,29 +295,32 @@ fn not_negative(op: &'static str, what: &str, value: f64) -> Result<()> {
 #[track_caller]
 fn norms_of(op: &'static str, parameters: &[Parameter], options: &ClipGradNormOptions) -> Result<Vec<f64>> {
     not_negative(op, "norm_type", options.norm_type)?;
-    let norms = parameters.iter().enumerate().map(|(number, parameter)| {
-        let Some(gradient) = parameter.grad() else { return Ok(0.0) };
-        let norm = norm_of(gradient.value(), options.norm_type).map_err(|error| error.of(op))?;
-        check_finite(op, options, number, &parameter.shape(), norm)
-    });
-    norms.collect()
+    let mut norms = Vec::new();
+    for (number, parameter) in parameters.iter().enumerate() {
+        norms.push(match parameter.grad() {
+            Some(gradient) => finite_norm(op, options, number, gradient.value())?,
+            None => 0.0,
+        });
+    }
+    Ok(norms)
 }
 
 /// The norm of a gradient, or an error if it must be finite and is not.
-fn check_finite(
+fn finite_norm(
     op: &'static str,
     options: &ClipGradNormOptions,
     number: usize,
-    shape: &Shape,
-    norm: f64,
+    gradient: &NamedTensor,
 ) -> Result<f64> {
+    let norm = norm_of(gradient, options.norm_type).map_err(|error| error.of(op))?;
     if !options.error_if_nonfinite || norm.is_finite() {
         return Ok(norm);
     }
     let message = format!(
         "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient {number}, \
-         {shape}, is {norm}",
-        options.norm_type
+         {}, is {norm}",
+        options.norm_type,
+        gradient.shape()
     );
     Err(Error::new(ErrorKind::Value, op, message).with_repair(
         "leave out error_if_nonfinite(true) to scale the gradients with it, or find its origin with detect_anomaly",
@@ -319,27 +333,42 @@ fn factor(max_norm: f64, norm: f64) -> f64 {
     if factor > 1.0 { 1.0 } else { factor } // NaN stays NaN
 }
 
-/// Multiplies the gradients in place, each by the factor for its position.
-fn scale(parameters: &[Parameter], factor: impl Fn(usize) -> f64) -> Result<()> {
+/// Multiplies the gradients in place, each by the factor for its position, or all by one.
+fn scale(parameters: &[Parameter], factors: &[f64]) -> Result<()> {
     for (number, parameter) in parameters.iter().enumerate() {
-        let factor = factor(number);
+        let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| update_alone(gradient, &Scale(factor)))?;
+            parameter.update_grad(|gradient| scaled(gradient, factor).map(drop))?;
         }
     }
     Ok(())
 }
 
-/// `x *= factor`.
+/// Multiplies a gradient in its buffer. Returns whether the result is finite.
+pub(crate) fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
+    let [sum] = sweep_alone(gradient, &Scale(factor))?;
+    Ok(!sum.is_nan())
+}
+
+/// `x *= factor`, and a sum that is NaN if an `x` is then NaN or infinite.
 struct Scale(f64);
 
-impl Update<0> for Scale {
+impl Sweep<0, 1> for Scale {
     #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
-        let factor = T::from_f64(self.0);
-        for x in x {
-            *x *= factor;
+    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+        let (factor, mut lanes) = (T::from_f64(self.0), [T::ZERO; WIDTH]);
+        let (whole, rest) = x.as_chunks_mut::<WIDTH>();
+        for x in whole {
+            for i in 0..WIDTH {
+                x[i] *= factor;
+                lanes[i] += x[i] * T::ZERO;
+            }
         }
+        for x in rest {
+            *x *= factor;
+            lanes[0] += *x * T::ZERO;
+        }
+        [total(&lanes)]
     }
 }
 

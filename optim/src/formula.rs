@@ -37,6 +37,8 @@ impl<F: Formula<K, N>, const K: usize, const N: usize> Update<N> for Elementwise
             *state = &mut std::mem::take(state)[..n];
         }
         for i in 0..n {
+            // Not with vectors where few CPUs run the loop.
+            let i = if T::IS_RARE { std::hint::black_box(i) } else { i };
             let mut own = [T::ZERO; N];
             for k in 0..N {
                 own[k] = states[k][i];

@@ -10,6 +10,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::vectors;
 use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::fields::insert;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -132,7 +133,8 @@ pub enum LineSearch {
 }
 
 impl Choice for LineSearch {
-    const NAMES: &'static [(&'static str, LineSearch)] = &[("strong_wolfe", LineSearch::StrongWolfe)];
+    const ALL: &'static [LineSearch] = &[LineSearch::StrongWolfe];
+    const NAMES: &'static [&'static str] = &["strong_wolfe"];
 }
 
 /// The names of the tensors that are kept for all parameters together: the direction and the gradient of the
@@ -260,7 +262,7 @@ impl History {
             products.resize(2 * count * inverses.len(), 0.0);
         }
         shared.clear();
-        let mut keep = |name: &str, value: NamedTensor| shared.insert(name.into(), value);
+        let mut keep = |name: &str, value: NamedTensor| insert(shared, name.into(), value);
         keep(VECTORS[0], self.d);
         keep(VECTORS[1], self.before);
         keep(NUMBERS[0], NamedTensor::from_slice(&[self.t], ())?);

@@ -53,7 +53,6 @@ mod batch_norm;
 mod builder;
 mod clip;
 mod descent;
-mod direction;
 mod engine;
 mod formula;
 #[doc(hidden)]

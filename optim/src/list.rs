@@ -111,9 +111,11 @@ fn groups<M: Method + Default + Rows>(
     count: usize,
     change: Change<'_>,
 ) -> std::result::Result<Box<dyn Groups>, String> {
-    let mut methods = vec![M::default(); count];
-    for (group, method) in methods.iter_mut().enumerate() {
-        change(group, method)?;
+    let mut methods = Vec::new();
+    for group in 0..count {
+        let mut method = M::default();
+        change(group, &mut method)?;
+        methods.push(method);
     }
     Ok(Box::new(methods))
 }

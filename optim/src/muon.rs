@@ -93,14 +93,14 @@ optimizer! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            let average = Elementwise::new(AverageFormula, [self.momentum, 1.0 - self.momentum]);
+            let average = Elementwise::new(MixFormula, [self.momentum, 1.0 - self.momentum]);
             update_tensors(&average, buffer, grad, [])?;
             let along = buffer.unnamed();
             let along = if self.nesterov { grad.lerp(&along, self.momentum)? } else { along };
             let along = self.orthogonal(along)?.to(param.dtype())?.contiguous()?;
             let scale = self.adjust_lr_fn.unwrap_or(AdjustLr::Original).scale(param.sizes());
-            let numbers = [1.0 - self.lr * self.weight_decay, self.lr * scale];
-            update_tensors(&Elementwise::new(AlongFormula, numbers), param, &along, [])
+            let numbers = [1.0 - self.lr * self.weight_decay, -self.lr * scale];
+            update_tensors(&Elementwise::new(MixFormula, numbers), param, &along, [])
         }
 
         /// Steps one matrix after the other, since products use all threads.
@@ -123,11 +123,9 @@ pub enum AdjustLr {
 }
 
 impl Choice for AdjustLr {
-    const NAMES: &'static [(&'static str, AdjustLr)] = &[
-        ("original", AdjustLr::Original),
-        ("match_rms_adamw", AdjustLr::MatchRmsAdamw),
-        ("spectral_unclamped", AdjustLr::SpectralUnclamped),
-    ];
+    const ALL: &'static [AdjustLr] =
+        &[AdjustLr::Original, AdjustLr::MatchRmsAdamw, AdjustLr::SpectralUnclamped];
+    const NAMES: &'static [&'static str] = &["original", "match_rms_adamw", "spectral_unclamped"];
 }
 
 impl AdjustLr {
@@ -163,22 +161,12 @@ impl MuonOptions {
     }
 }
 
-/// `b = keep · b + add · g`.
-struct AverageFormula;
+/// `x = keep · x + add · y`.
+struct MixFormula;
 
-impl Formula<2, 0> for AverageFormula {
+impl Formula<2, 0> for MixFormula {
     #[inline(always)]
-    fn apply<T: Real>([keep, add]: [T; 2], b: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
-        (b * keep + g * add, [])
-    }
-}
-
-/// A step along a direction in place of the gradient.
-struct AlongFormula;
-
-impl Formula<2, 0> for AlongFormula {
-    #[inline(always)]
-    fn apply<T: Real>([shrink, size]: [T; 2], p: T, u: T, []: [T; 0]) -> (T, [T; 0]) {
-        (p * shrink - size * u, [])
+    fn apply<T: Real>([keep, add]: [T; 2], x: T, y: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x * keep + y * add, [])
     }
 }

@@ -1,5 +1,6 @@
 //! RAdam, Adam whose first steps are rectified.
 
+use crate::adam::AdamFormula;
 use crate::formula::Formula;
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, decays, moments};
@@ -72,8 +73,9 @@ optimizer! {
                 return step.apply(PlainFormula, numbers);
             };
             let size = size * r * correction(betas.1, t).sqrt();
-            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, self.eps];
-            step.apply(RectifiedFormula, numbers)
+            // Adam's step with another size. The root has no scale.
+            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, 1.0, self.eps];
+            step.apply::<_, 10, 2>(AdamFormula, numbers)
         }
     }
 }
@@ -86,23 +88,6 @@ impl RAdamOptions {
         let now = whole - 2.0 * t as f64 * keep.powf(t as f64) / correction(keep, t);
         (now > 5.0)
             .then(|| ((now - 4.0) * (now - 2.0) * whole / ((whole - 4.0) * (whole - 2.0) * now)).sqrt())
-    }
-}
-
-/// A step along the average, divided by the root of the average of the square.
-struct RectifiedFormula;
-
-impl Formula<9, 2> for RectifiedFormula {
-    #[inline(always)]
-    fn apply<T: Real>(
-        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, eps]: [T; 9],
-        p: T,
-        g: T,
-        averages: [T; 2],
-    ) -> (T, [T; 2]) {
-        let p = p * shrink;
-        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
-        (p - size * m / (v.sqrt() + eps), [m, v])
     }
 }
 

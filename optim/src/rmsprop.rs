@@ -76,73 +76,36 @@ optimizer! {
             let RmsPropOptions { lr, eps, weight_decay, momentum, .. } = *self;
             let numbers = [sign, weight_decay, lr, keep, 1.0 - keep, eps, momentum];
             match (momentum > 0.0, self.centered) {
-                (false, false) => step.apply(RmsPropFormula, numbers),
-                (true, false) => step.apply(MomentumFormula, numbers),
-                (false, true) => step.apply(CenteredFormula, numbers),
-                (true, true) => step.apply(CenteredMomentumFormula, numbers),
+                (false, false) => step.apply::<_, 7, 1>(RmsPropFormula::<false>, numbers),
+                (true, false) => step.apply::<_, 7, 2>(RmsPropFormula::<false>, numbers),
+                (false, true) => step.apply::<_, 7, 2>(RmsPropFormula::<true>, numbers),
+                (true, true) => step.apply::<_, 7, 3>(RmsPropFormula::<true>, numbers),
             }
         }
     }
 }
 
-struct RmsPropFormula;
+/// The states are the average of the square, that of the direction if `CENTERED`, and the momentum if there is
+/// one more.
+struct RmsPropFormula<const CENTERED: bool>;
 
-impl Formula<7, 1> for RmsPropFormula {
+impl<const CENTERED: bool, const N: usize> Formula<7, N> for RmsPropFormula<CENTERED> {
     #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square]: [T; 1]) -> (T, [T; 1]) {
-        let [sign, decay, lr, keep, take, eps, _] = numbers;
-        let (step, square) = scaled([keep, take, eps], p * decay + g * sign, square);
-        (p - lr * step, [square])
-    }
-}
-
-struct MomentumFormula;
-
-impl Formula<7, 2> for MomentumFormula {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square, buffer]: [T; 2]) -> (T, [T; 2]) {
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, mut states: [T; N]) -> (T, [T; N]) {
         let [sign, decay, lr, keep, take, eps, momentum] = numbers;
-        let (step, square) = scaled([keep, take, eps], p * decay + g * sign, square);
-        let buffer = buffer * momentum + step;
-        (p - lr * buffer, [square, buffer])
+        let d = p * decay + g * sign;
+        states[0] = states[0] * keep + d * d * take;
+        let mut variance = states[0];
+        if CENTERED {
+            states[1] = states[1] * keep + d * take;
+            // Rounding does not make the variance negative.
+            variance = (variance - states[1] * states[1]).maximum(T::ZERO);
+        }
+        let mut step = d / (variance.sqrt() + eps);
+        if N > 1 + CENTERED as usize {
+            states[N - 1] = states[N - 1] * momentum + step;
+            step = states[N - 1];
+        }
+        (p - lr * step, states)
     }
-}
-
-struct CenteredFormula;
-
-impl Formula<7, 2> for CenteredFormula {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
-        let [sign, decay, lr, keep, take, eps, _] = numbers;
-        let (step, averages) = standardized([keep, take, eps], p * decay + g * sign, averages);
-        (p - lr * step, averages)
-    }
-}
-
-struct CenteredMomentumFormula;
-
-impl Formula<7, 3> for CenteredMomentumFormula {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [square, mean, buffer]: [T; 3]) -> (T, [T; 3]) {
-        let [sign, decay, lr, keep, take, eps, momentum] = numbers;
-        let (step, [square, mean]) = standardized([keep, take, eps], p * decay + g * sign, [square, mean]);
-        let buffer = buffer * momentum + step;
-        (p - lr * buffer, [square, mean, buffer])
-    }
-}
-
-/// The direction divided by the root of the average of its square, and that average.
-#[inline(always)]
-fn scaled<T: Real>([keep, take, eps]: [T; 3], d: T, square: T) -> (T, T) {
-    let square = square * keep + d * d * take;
-    (d / (square.sqrt() + eps), square)
-}
-
-/// The direction divided by its standard deviation, and the averages of its square and of itself. Rounding
-/// does not make the variance negative.
-#[inline(always)]
-fn standardized<T: Real>([keep, take, eps]: [T; 3], d: T, [square, mean]: [T; 2]) -> (T, [T; 2]) {
-    let square = square * keep + d * d * take;
-    let mean = mean * keep + d * take;
-    (d / ((square - mean * mean).maximum(T::ZERO).sqrt() + eps), [square, mean])
 }

@@ -175,8 +175,14 @@ macro_rules! optimizer {
                 ROWS
             }
             fn value(&self, row: usize) -> &dyn $crate::setting::Setting {
-                let values: &[&dyn $crate::setting::Setting] = &[$(&self.$row),*];
-                values[row]
+                let mut before = row;
+                $(
+                    if before == 0 {
+                        return &self.$row;
+                    }
+                    before -= 1;
+                )*
+                unreachable!("row {row} is {before} rows behind the table")
             }
             fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
                 let mut before = row;

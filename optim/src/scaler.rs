@@ -5,13 +5,10 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
+use crate::clip::scaled;
 use crate::schedule::table::{check, schedule};
-use crate::sums::{WIDTH, total};
-use crate::update::sweep_alone;
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Sweep;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::panic::Location;
@@ -213,7 +210,7 @@ impl GradScaler {
         let inverse = f64::from((1.0 / self.scale) as f32);
         let mut found = Vec::new();
         for parameter in new() {
-            let is_finite = parameter.update_grad(|gradient| unscaled(gradient, inverse))?;
+            let is_finite = parameter.update_grad(|gradient| scaled(gradient, inverse))?;
             found.push((parameter.id(), is_finite));
         }
         for (id, is_finite) in found {
@@ -397,33 +394,4 @@ impl GradScaler {
 #[track_caller]
 fn wrong_order(op: &'static str, message: &str) -> Error {
     Error::new(ErrorKind::Autograd, op, message)
-}
-
-/// Multiplies a gradient in its buffer. Returns whether the result is finite.
-fn unscaled(gradient: &mut NamedTensor, inverse: f64) -> Result<bool> {
-    let [sum] = sweep_alone(gradient, &Unscale(inverse))?;
-    Ok(!sum.is_nan())
-}
-
-/// `x *= inverse`, and a sum that is NaN if an `x` is then NaN or infinite.
-struct Unscale(f64);
-
-impl Sweep<0, 1> for Unscale {
-    #[inline(always)]
-    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
-        let inverse = T::from_f64(self.0);
-        let mut lanes = [T::ZERO; WIDTH];
-        let mut chunks = x.chunks_exact_mut(WIDTH);
-        for chunk in &mut chunks {
-            for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *x *= inverse;
-                *lane += *x * T::ZERO;
-            }
-        }
-        for (lane, x) in lanes.iter_mut().zip(chunks.into_remainder()) {
-            *x *= inverse;
-            *lane += *x * T::ZERO;
-        }
-        [total(&lanes)]
-    }
 }

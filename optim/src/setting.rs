@@ -251,11 +251,19 @@ impl OfValue for (f64, f64, f64) {
 
 impl<T: OfValue> OfValue for Vec<T> {
     fn to_value(&self) -> Value {
-        Value::List(self.iter().map(T::to_value).collect())
+        let mut values = Vec::new();
+        for element in self {
+            values.push(element.to_value());
+        }
+        Value::List(values)
     }
     fn of_value(value: &Value) -> Result<Vec<T>, String> {
-        let Value::List(list) = value else { return Err(value.is_not("a sequence")) };
-        list.iter().map(T::of_value).collect()
+        let Value::List(values) = value else { return Err(value.is_not("a sequence")) };
+        let mut list = Vec::new();
+        for value in values {
+            list.push(T::of_value(value)?);
+        }
+        Ok(list)
     }
     fn count(&self) -> usize {
         self.len()
@@ -264,20 +272,27 @@ impl<T: OfValue> OfValue for Vec<T> {
 
 /// A choice between values that have names in saved states.
 pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
-    const NAMES: &'static [(&'static str, Self)];
+    const ALL: &'static [Self];
+    /// The names of all values, in their order.
+    const NAMES: &'static [&'static str];
 }
 
 impl<C: Choice> OfValue for C {
     fn to_value(&self) -> Value {
-        let own = C::NAMES.iter().find(|(_, choice)| choice == self);
-        own.map_or(Value::Null, |(name, _)| Value::Text((*name).into()))
+        let mut number = 0;
+        while C::ALL[number] != *self {
+            number += 1;
+        }
+        Value::Text(C::NAMES[number].into())
     }
     fn of_value(value: &Value) -> Result<C, String> {
-        let Value::Text(text) = value else { return Err(value.is_not("string")) };
-        let found = C::NAMES.iter().find(|(name, _)| name == text);
-        found.map(|(_, choice)| *choice).ok_or_else(|| {
-            let known: Vec<&str> = C::NAMES.iter().map(|(name, _)| *name).collect();
-            format!("unknown variant `{text}`, expected `{}`", known.join("` or `"))
-        })
+        Ok(C::ALL[place(C::NAMES, value)?])
     }
+}
+
+/// The place of a name.
+fn place(names: &[&str], value: &Value) -> Result<usize, String> {
+    let Value::Text(text) = value else { return Err(value.is_not("string")) };
+    let place = names.iter().position(|name| name == text);
+    place.ok_or_else(|| format!("unknown variant `{text}`, expected `{}`", names.join("` or `")))
 }

@@ -68,50 +68,30 @@ optimizer! {
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *self;
-            let sign = sign_of(maximize);
-            if momentum == 0.0 {
-                return step.apply(PlainFormula, [sign, weight_decay, lr]);
-            }
             // In the first step the momentum buffer becomes the gradient itself, undampened.
             let (keep, take) = if step.fresh { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
-            let numbers = [sign, weight_decay, lr, keep, take, momentum];
-            if nesterov { step.apply(NesterovFormula, numbers) } else { step.apply(MomentumFormula, numbers) }
+            let numbers = [sign_of(maximize), weight_decay, lr, keep, take, momentum];
+            match (momentum == 0.0, nesterov) {
+                (true, _) => step.apply::<_, 6, 0>(SgdFormula::<false>, numbers),
+                (false, false) => step.apply::<_, 6, 1>(SgdFormula::<false>, numbers),
+                (false, true) => step.apply::<_, 6, 1>(SgdFormula::<true>, numbers),
+            }
         }
     }
 }
 
-struct PlainFormula;
+/// The state is the momentum, if there is one.
+struct SgdFormula<const NESTEROV: bool>;
 
-impl Formula<3, 0> for PlainFormula {
+impl<const NESTEROV: bool, const N: usize> Formula<6, N> for SgdFormula<NESTEROV> {
     #[inline(always)]
-    fn apply<T: Real>([sign, decay, lr]: [T; 3], p: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
-        (p - lr * (p * decay + g * sign), [])
-    }
-}
-
-struct MomentumFormula;
-
-impl Formula<6, 1> for MomentumFormula {
-    #[inline(always)]
-    fn apply<T: Real>([sign, decay, lr, keep, take, _]: [T; 6], p: T, g: T, [b]: [T; 1]) -> (T, [T; 1]) {
+    fn apply<T: Real>(numbers: [T; 6], p: T, g: T, mut states: [T; N]) -> (T, [T; N]) {
+        let [sign, decay, lr, keep, take, momentum] = numbers;
         let d = p * decay + g * sign;
-        let b = b * keep + d * take;
-        (p - lr * b, [b])
-    }
-}
-
-struct NesterovFormula;
-
-impl Formula<6, 1> for NesterovFormula {
-    #[inline(always)]
-    fn apply<T: Real>(
-        [sign, decay, lr, keep, take, momentum]: [T; 6],
-        p: T,
-        g: T,
-        [b]: [T; 1],
-    ) -> (T, [T; 1]) {
-        let d = p * decay + g * sign;
-        let b = b * keep + d * take;
-        (p - lr * (d + b * momentum), [b])
+        if N == 0 {
+            return (p - lr * d, states);
+        }
+        states[0] = states[0] * keep + d * take;
+        (p - lr * if NESTEROV { d + states[0] * momentum } else { states[0] }, states)
     }
 }

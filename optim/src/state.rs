@@ -2,7 +2,7 @@
 
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, object};
+use namegrad_io::fields::{Fields, insert, object};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -116,10 +116,10 @@ impl OptimizerState {
             for parameter in &group.parameters {
                 parameters.push(parameter.described());
                 for (slot, value) in &parameter.slots {
-                    file.tensors.insert(format!("{index}.{slot}"), value.clone());
+                    insert(&mut file.tensors, format!("{index}.{slot}"), value.clone());
                 }
                 if let Some(master) = &parameter.master {
-                    file.tensors.insert(format!("{index}.master"), master.clone());
+                    insert(&mut file.tensors, format!("{index}.master"), master.clone());
                 }
                 index += 1;
             }
@@ -131,9 +131,9 @@ impl OptimizerState {
         if !self.shared.is_empty() {
             description.push(("shared", names_of(&self.shared)));
         }
-        file.metadata.insert(DESCRIPTION.into(), object(description).to_string());
+        file.insert_value(DESCRIPTION, &object(description));
         for (name, value) in &self.shared {
-            file.tensors.insert(format!("shared.{name}"), value.clone());
+            insert(&mut file.tensors, format!("shared.{name}"), value.clone());
         }
         Ok(file)
     }
@@ -247,7 +247,7 @@ fn read_parameter(file: &TensorFile, index: usize, fields: Fields<'_>) -> Result
 fn taken(file: &TensorFile, names: Vec<Option<&str>>, prefix: &str) -> Result<BTreeMap<String, NamedTensor>> {
     let mut tensors = BTreeMap::new();
     for name in names.into_iter().flatten() {
-        tensors.insert(name.to_string(), tensor(file, &format!("{prefix}.{name}"))?);
+        insert(&mut tensors, name.into(), tensor(file, &format!("{prefix}.{name}"))?);
     }
     Ok(tensors)
 }

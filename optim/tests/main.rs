@@ -7,6 +7,7 @@ mod convergence;
 mod every_optimizer;
 mod formulas;
 mod groups_and_state;
+mod older_states;
 mod scaler;
 mod schedules;
 mod table;

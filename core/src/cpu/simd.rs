@@ -44,6 +44,9 @@ pub(crate) trait Vectorized: Sized {
     /// compiler knows that it overlaps no input.
     type Out<'a>;
 
+    /// Whether the loop is also compiled for AVX-512. Otherwise AVX2 is the widest.
+    const IS_WIDE: bool = true;
+
     /// The loop.
     ///
     /// Must be `#[inline(always)]`, and so must every function that it calls in a hot place: a function that
@@ -74,8 +77,11 @@ impl<V: Vectorized> Copies for V {
     #[cfg(not(target_arch = "x86_64"))]
     const COPIES: [CopyOf<V>; Isa::COUNT] = [<V as OnBaseline>::compiled];
     #[cfg(target_arch = "x86_64")]
-    const COPIES: [CopyOf<V>; Isa::COUNT] =
-        [<V as OnBaseline>::compiled, <V as OnAvx2>::compiled, <V as OnAvx512>::compiled];
+    const COPIES: [CopyOf<V>; Isa::COUNT] = [
+        <V as OnBaseline>::compiled,
+        <V as OnAvx2>::compiled,
+        if V::IS_WIDE { <V as OnAvx512>::compiled } else { <V as OnAvx2>::compiled },
+    ];
 }
 
 /// Loops with a copy for the build target.

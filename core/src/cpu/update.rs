@@ -243,6 +243,8 @@ impl<L: Sweep<STATES, SUMS>, T: Real, const STATES: usize, const SUMS: usize> Ve
     for Part<'_, '_, L, T, STATES, SUMS>
 {
     type Out<'a> = (&'a mut [T], &'a mut [f64; SUMS]);
+    /// Most parameters are `f32`.
+    const IS_WIDE: bool = size_of::<T>() < size_of::<f64>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (x, sums): (&mut [T], &mut [f64; SUMS])) {

@@ -3,6 +3,7 @@
 
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::fields::{Fields, object};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -56,7 +57,16 @@ impl LoaderState {
     /// [`ErrorKind::Value`] if the state has no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        TensorFile::of_json(KEY, self)
+        let fields = vec![
+            ("epoch", self.epoch.into()),
+            ("batches", self.batches.into()),
+            ("seed", self.seed.into()),
+            ("samples", self.samples.into()),
+            ("batch_size", self.batch_size.into()),
+            ("drop_last", self.drop_last.into()),
+            ("order", self.order.into()),
+        ];
+        Ok(TensorFile::of_value(KEY, &object(fields)))
     }
 
     /// The state in a file's content.
@@ -65,7 +75,17 @@ impl LoaderState {
     /// [`ErrorKind::Format`] if it is not the state of a loader.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<LoaderState> {
-        file.state(KEY, "the state of a loader")
+        let json = file.value(KEY, "the state of a loader")?;
+        let fields = Fields::new(KEY, &json);
+        Ok(LoaderState {
+            epoch: fields.count("epoch")?,
+            batches: fields.count("batches")?,
+            seed: fields.count("seed")?,
+            samples: fields.count_if_any("samples")?.map(|samples| samples as usize),
+            batch_size: fields.count("batch_size")? as usize,
+            drop_last: fields.flag("drop_last")?,
+            order: fields.count_if_any("order")?,
+        })
     }
 
     /// Checks that a state is of a loader with the settings of this one, and names what differs. What either

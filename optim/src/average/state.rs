@@ -5,8 +5,8 @@ use super::{AveragedModel, Entry, OP};
 use crate::state::{malformed, tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, object};
-use serde_json::{Number, Value as Json};
+use namegrad_io::fields::{Fields, float, insert, object};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
@@ -101,20 +101,17 @@ impl AverageState {
             ("n_averaged", self.n_averaged.into()),
         ];
         if let Some(decay) = self.decay {
-            let message = || format!("'decay' is {decay}, which JSON cannot store");
-            let number = Number::from_f64(decay);
-            let number = number.ok_or_else(|| Error::new(ErrorKind::Value, "save", message()))?;
-            described.push(("decay", number.into()));
+            described.push(("decay", float("decay", decay)?));
         }
         for (what, all) in [("parameters", &self.parameters), ("buffers", &self.buffers)] {
             let mut counts = Vec::new();
             for (path, Averaged { value, count }) in all {
                 counts.push((path.as_str(), Json::from(*count)));
-                file.tensors.insert(path.clone(), value.clone());
+                insert(&mut file.tensors, path.clone(), value.clone());
             }
             described.push((what, object(counts)));
         }
-        file.metadata.insert(KEY.into(), object(described).to_string());
+        file.insert_value(KEY, &object(described));
         Ok(file)
     }
 

@@ -7,6 +7,7 @@ use crate::method::{ParameterStep, Slots};
 use crate::state::ParameterState;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
+use namegrad_io::fields::insert;
 use std::collections::BTreeMap;
 
 /// A parameter and its state.
@@ -76,7 +77,7 @@ impl Member {
     pub(super) fn state(&self) -> ParameterState {
         let (value, mut slots) = (self.parameter.tensor(), BTreeMap::new());
         for (name, slot) in &self.slots {
-            slots.insert(name.clone(), slot.clone());
+            insert(&mut slots, name.clone(), slot.clone());
         }
         ParameterState {
             path: self.paths.first().cloned(),

@@ -5,6 +5,7 @@ use super::{GradScaler, GradScalerBuilder, check_scale};
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::fields::{Fields, float, object};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -111,7 +112,16 @@ impl GradScalerState {
     /// [`ErrorKind::Value`] if a number has no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        TensorFile::of_json(KEY, self)
+        let fields = vec![
+            ("scale", float("scale", self.scale)?),
+            ("growth_factor", float("growth_factor", self.growth_factor)?),
+            ("backoff_factor", float("backoff_factor", self.backoff_factor)?),
+            ("growth_interval", self.growth_interval.into()),
+            ("growth_tracker", self.growth_tracker.into()),
+            ("steps_taken", self.steps_taken.into()),
+            ("steps_skipped", self.steps_skipped.into()),
+        ];
+        Ok(TensorFile::of_value(KEY, &object(fields)))
     }
 
     /// The state in a file's content.
@@ -120,6 +130,16 @@ impl GradScalerState {
     /// [`ErrorKind::Format`] if it is not the state of a scaler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<GradScalerState> {
-        file.state(KEY, "the state of a scaler")
+        let json = file.value(KEY, "the state of a scaler")?;
+        let fields = Fields::new(KEY, &json);
+        Ok(GradScalerState {
+            scale: fields.number("scale")?,
+            growth_factor: fields.number("growth_factor")?,
+            backoff_factor: fields.number("backoff_factor")?,
+            growth_interval: fields.count("growth_interval")?,
+            growth_tracker: fields.count("growth_tracker")?,
+            steps_taken: fields.count("steps_taken")?,
+            steps_skipped: fields.count("steps_skipped")?,
+        })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Schedule, replay, require};
 use namegrad_core::Result;
-use serde_json::json;
+use namegrad_io::fields::object;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ type Schedules = Vec<Box<dyn Schedule>>;
 
 /// The names and the settings of schedules.
 fn settings_of_all(schedules: &Schedules) -> serde_json::Value {
-    schedules
-        .iter()
-        .map(|schedule| json!({ "name": schedule.name(), "settings": schedule.settings() }))
-        .collect()
+    let mut all = Vec::new();
+    for schedule in schedules {
+        all.push(object(vec![("name", schedule.name().into()), ("settings", schedule.settings())]));
+    }
+    all.into()
 }
 
 /// Runs schedules one after the other: `torch.optim.lr_scheduler.SequentialLR`.
@@ -90,7 +91,8 @@ impl Schedule for Sequence {
     }
 
     fn settings(&self) -> serde_json::Value {
-        json!({ "schedules": settings_of_all(&self.schedules), "milestones": self.milestones })
+        let schedules = settings_of_all(&self.schedules);
+        object(vec![("schedules", schedules), ("milestones", self.milestones.as_slice().into())])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
@@ -196,7 +198,7 @@ impl Schedule for Chained {
     }
 
     fn settings(&self) -> serde_json::Value {
-        json!({ "schedules": settings_of_all(&self.schedules) })
+        object(vec![("schedules", settings_of_all(&self.schedules))])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
@@ -275,12 +277,12 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 
     fn settings(&self) -> serde_json::Value {
-        json!({
-            "name": self.schedule.name(),
-            "settings": self.schedule.settings(),
-            "steps": self.steps,
-            "start_factor": self.start_factor,
-        })
+        object(vec![
+            ("name", self.schedule.name().into()),
+            ("settings", self.schedule.settings()),
+            ("steps", self.steps.into()),
+            ("start_factor", self.start_factor.into()),
+        ])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
@@ -333,10 +335,11 @@ impl Factors {
 
     /// A function for each group or the word "all".
     fn settings(&self) -> serde_json::Value {
-        match self {
-            Factors::All(_) => serde_json::json!({ "functions": "all" }),
-            Factors::Each(factors) => serde_json::json!({ "functions": factors.len() }),
-        }
+        let functions = match self {
+            Factors::All(_) => "all".into(),
+            Factors::Each(factors) => factors.len().into(),
+        };
+        object(vec![("functions", functions)])
     }
 
     fn check(&self, op: &'static str, groups: usize) -> Result<()> {

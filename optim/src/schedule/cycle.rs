@@ -31,7 +31,8 @@ impl Anneal {
 }
 
 impl Choice for Anneal {
-    const NAMES: &'static [(&'static str, Anneal)] = &[("cos", Anneal::Cos), ("linear", Anneal::Linear)];
+    const ALL: &'static [Anneal] = &[Anneal::Cos, Anneal::Linear];
+    const NAMES: &'static [&'static str] = &["cos", "linear"];
 }
 
 schedule! {
@@ -188,8 +189,8 @@ pub enum ScaleMode {
 }
 
 impl Choice for ScaleMode {
-    const NAMES: &'static [(&'static str, ScaleMode)] =
-        &[("cycle", ScaleMode::Cycle), ("iterations", ScaleMode::Iterations)];
+    const ALL: &'static [ScaleMode] = &[ScaleMode::Cycle, ScaleMode::Iterations];
+    const NAMES: &'static [&'static str] = &["cycle", "iterations"];
 }
 
 impl OfValue for CycleMode {

@@ -135,9 +135,7 @@ pub trait Schedule: Send + Sync {
 
     /// The name in errors and saved states. By default, the name of the type.
     fn name(&self) -> &'static str {
-        let path = std::any::type_name::<Self>();
-        let path = path.split('<').next().unwrap_or(path);
-        path.rsplit("::").next().unwrap_or(path)
+        last_name(std::any::type_name::<Self>())
     }
 
     /// The settings of the schedule in saved states. A state is loaded only by a schedule with the same
@@ -234,6 +232,12 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     fn follow(&self, last: f64, base: f64, group: usize) -> f64 {
         (**self).follow(last, base, group)
     }
+}
+
+/// The name of a type without the modules and the generics.
+fn last_name(path: &'static str) -> &'static str {
+    let path = path.split('<').next().unwrap_or(path);
+    path.rsplit("::").next().unwrap_or(path)
 }
 
 /// [`Schedule::lr`] of a schedule that is not a function of the step: all steps from the first.

@@ -5,8 +5,9 @@ use super::table::{check, schedule, settings};
 use crate::Optimizer;
 use crate::setting::Choice;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::fields::object;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::panic::Location;
 
 const NAME: &str = "ReduceOnPlateau";
@@ -102,12 +103,13 @@ schedule! {
 }
 
 impl Choice for Mode {
-    const NAMES: &'static [(&'static str, Mode)] = &[("min", Mode::Min), ("max", Mode::Max)];
+    const ALL: &'static [Mode] = &[Mode::Min, Mode::Max];
+    const NAMES: &'static [&'static str] = &["min", "max"];
 }
 
 impl Choice for ThresholdMode {
-    const NAMES: &'static [(&'static str, ThresholdMode)] =
-        &[("rel", ThresholdMode::Rel), ("abs", ThresholdMode::Abs)];
+    const ALL: &'static [ThresholdMode] = &[ThresholdMode::Rel, ThresholdMode::Abs];
+    const NAMES: &'static [&'static str] = &["rel", "abs"];
 }
 
 /// The metrics so far, as the schedule remembers them.
@@ -233,7 +235,11 @@ impl ReduceOnPlateau {
             lrs: self.lrs.clone(),
             momentums: None,
             // JSON has no infinite numbers.
-            memory: json!({ "best": format!("{best:?}"), "num_bad_epochs": bad_steps, "cooldown_counter": cooldown }),
+            memory: object(vec![
+                ("best", format!("{best:?}").into()),
+                ("num_bad_epochs", bad_steps.into()),
+                ("cooldown_counter", cooldown.into()),
+            ]),
         }
     }
 

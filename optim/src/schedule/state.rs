@@ -2,6 +2,7 @@
 
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::fields::{Fields, float, floats, object};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::path::Path;
@@ -77,7 +78,20 @@ impl SchedulerState {
     /// [`ErrorKind::Value`] if the settings have no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        TensorFile::of_json(KEY, self)
+        let mut fields = vec![
+            ("schedule", self.schedule.as_str().into()),
+            ("settings", self.settings.clone()),
+            ("step", float("step", self.step)?),
+            ("base_lrs", floats("base_lrs", &self.base_lrs)?),
+            ("lrs", floats("lrs", &self.lrs)?),
+        ];
+        if let Some(momentums) = &self.momentums {
+            fields.push(("momentums", floats("momentums", momentums)?));
+        }
+        if !self.memory.is_null() {
+            fields.push(("memory", self.memory.clone()));
+        }
+        Ok(TensorFile::of_value(KEY, &object(fields)))
     }
 
     /// The state in a file's content.
@@ -86,7 +100,18 @@ impl SchedulerState {
     /// [`ErrorKind::Format`] if it is not the state of a scheduler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<SchedulerState> {
-        file.state(KEY, "the state of a scheduler")
+        let json = file.value(KEY, "the state of a scheduler")?;
+        let fields = Fields::new(KEY, &json);
+        let has_momentums = fields.get("momentums").is_some();
+        Ok(SchedulerState {
+            schedule: fields.text("schedule")?.into(),
+            settings: fields.any("settings")?.clone(),
+            step: fields.number("step")?,
+            base_lrs: fields.numbers("base_lrs")?,
+            lrs: fields.numbers("lrs")?,
+            momentums: if has_momentums { Some(fields.numbers("momentums")?) } else { None },
+            memory: fields.get("memory").cloned().unwrap_or_default(),
+        })
     }
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.

@@ -48,6 +48,10 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     const EPSILON: Self;
     /// The largest finite number.
     const MAX: Self;
+    /// Whether few CPUs run a loop over these numbers, since most run the one over [`Fused`](Self::Fused), so
+    /// that small code counts more than fast code.
+    #[doc(hidden)]
+    const IS_RARE: bool = false;
 
     /// The same numbers.
     fn fused_slice(x: &[Self]) -> &[Self::Fused];

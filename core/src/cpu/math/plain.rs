@@ -127,6 +127,7 @@ macro_rules! plain {
             const NAN: Self = $float::NAN;
             const EPSILON: Self = $float::EPSILON;
             const MAX: Self = $float::MAX;
+            const IS_RARE: bool = cfg!(target_arch = "x86_64");
 
             #[inline(always)]
             fn fused_slice(x: &[Self]) -> &[Fused<Self>] {
