@@ -1,6 +1,7 @@
 //! Activations: elementwise ops and ops along a dim.
 
 use crate::dims::images::fail;
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Immediate;
 use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
@@ -53,8 +54,8 @@ functional! { activation;
         x.value().check_float(op)?;
         // In a half type, the cube and its derivative would overflow.
         let wide = x.to(x.dtype().compute())?;
-        let inner = wide.pow(3)?.mul(0.044715)?.add(&wide)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
-        wide.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)?.to(x.dtype())
+        let inner = wide.pow(3).mul(0.044715).add(&wide).mul((2.0 / std::f64::consts::PI).sqrt())?;
+        wide.mul(0.5).mul(inner.tanh().add(1.0)?).to(x.dtype())
     }
     /// `min(max(x, 0), 6)`: a [`relu`] that stays in the range of a few bits. At 0 and at 6 the derivative
     /// is 0.
@@ -117,7 +118,7 @@ functional! { activation;
         if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
             sizes[dim] = channels;
         }
-        let weight = weight.rename(None)?.reshape(&sizes[..])?;
+        let weight = weight.rename(None).reshape(&sizes[..])?;
         with_slope(x, &weight)
     }
     /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and
@@ -162,7 +163,7 @@ functional! { activation;
     /// # Ok::<(), Error>(())
     /// ```
     softsign (x) on floats integers names "keeps input names" layer Softsign =>
-        x.div(x.abs()?.add(1)?);
+        x.div(x.abs().add(1)?);
     /// `x - tanh x`.
     ///
     /// # Examples
@@ -206,7 +207,7 @@ functional! { activation;
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Hardshrink => {
         x.value().check_float(op)?;
-        x.masked_fill(&x.detach().abs()?.le(lambd)?, 0)
+        x.masked_fill(&x.detach().abs().le(lambd)?, 0)
     }
     /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
     ///
@@ -232,7 +233,7 @@ functional! { activation;
             format!("the size of the dim that is halved must be even, got {size}")
         })?;
         let half = |start: usize| x.narrow(dim, start, size / 2);
-        half(0)?.mul(half(size / 2)?.sigmoid()?)
+        half(0).mul(half(size / 2).sigmoid()?)
     }
     /// `e^-x / Σ e^-x` along `dim`: the [`softmax`] of `-x`, which is first cast to `dtype` if that is given.
     ///
@@ -249,7 +250,7 @@ functional! { activation;
     softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names" layer Softmin => {
         let x = if let Some(dtype) = dtype { &x.to(dtype)? } else { x };
         x.value().check_float(op)?;
-        x.neg()?.softmax(dim)
+        x.neg().softmax(dim)
     }
     /// A random sample of [`softmax`] along `dim`, through which gradients flow: the softmax of
     /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and
@@ -274,14 +275,14 @@ functional! { activation;
         logits.value().check_float(op)?;
         let mut noise = logits.detach().zeros_like()?;
         noise.exponential_(1.0)?;
-        let soft = logits.sub(noise.log()?)?.div(tau)?.softmax(dim)?;
+        let soft = logits.sub(noise.log()?).div(tau).softmax(dim)?;
         if !hard {
             return Ok(soft);
         }
         let largest = soft.detach().argmax(keep(dim))?;
-        let hard = soft.detach().zeros_like()?.scatter(&largest, 1.0, dim)?;
+        let hard = soft.detach().zeros_like().scatter(&largest, 1.0, dim)?;
         // The value of the first, with the gradient of the second.
-        hard.sub(soft.detach())?.add(&soft)
+        hard.sub(soft.detach()).add(&soft)
     }
 }
 
@@ -290,5 +291,5 @@ functional! { activation;
 fn with_slope(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
     let positive = x.gt(0)?;
     // Filled before the product: infinity times a gradient of 0 is NaN.
-    positive.choose(x, x.masked_fill(&positive, 0)?.mul(slope)?)
+    positive.choose(x, x.masked_fill(&positive, 0).mul(slope)?)
 }

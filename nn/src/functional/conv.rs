@@ -4,6 +4,7 @@
 //! its gradient `Tensor::convolution_input` do the work.
 
 use crate::dims::images::{Layout, Wanted, about, fail};
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
@@ -274,7 +275,7 @@ pub(crate) fn transposed_images(
         }
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;
-        y = y.add(&bias.to(y.dtype())?.rename(None)?.reshape(sizes)?)?;
+        y = y.add(&bias.to(y.dtype()).rename(None).reshape(sizes)?)?;
     }
     Ok(y)
 }

@@ -2,6 +2,7 @@
 
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Error, ErrorKind, Result, keep};
 use namegrad_macros::functional;
@@ -30,10 +31,10 @@ functional! { distance;
         x2.value().check_float(op)?;
         let [x1, x2] = broadcast(x1, x2)?;
         if x1.ndim() == 0 {
-            return unit(&x1, &x1.abs()?, eps)?.mul(unit(&x2, &x2.abs()?, eps)?);
+            return unit(&x1, &x1.abs()?, eps).mul(unit(&x2, &x2.abs()?, eps)?);
         }
         let unit = |x: &Tensor| unit(x, &x.norm(keep(dim))?, eps);
-        unit(&x1)?.mul(unit(&x2)?)?.sum(dim)
+        unit(&x1).mul(unit(&x2)?).sum(dim)
     }
     /// The distance `(Σ |x1 - x2 + eps|^p)^(1/p)` of vectors along `dim`. `keep("embed")` keeps the dim with
     /// size 1. The tensors broadcast.
@@ -58,7 +59,7 @@ functional! { distance;
             }
         }
         let [x1, x2] = broadcast(x1, x2)?;
-        x1.sub(&x2)?.add(eps)?.vector_norm_with(dim, VectorNormOptions::new().ord(p))
+        x1.sub(&x2).add(eps).vector_norm_with(dim, VectorNormOptions::new().ord(p))
     }
     /// The distances `(Σ |a - b|^p)^(1/p)` of all pairs of the vectors in a matrix, which are along `dim`, in
     /// the order 0 and 1, 0 and 2, ..., 1 and 2, .... The result is a vector whose dim is called `name` or
@@ -84,7 +85,7 @@ functional! { distance;
             format!("x must be a matrix, got {} dims", x.ndim())
         })?;
         Error::ensure(p >= 0.0, ErrorKind::Value, op, || format!("p cannot be negative, got {p}"))?;
-        let x = x.rename(None)?.movedim(dim, 1)?;
+        let x = x.rename(None).movedim(dim, 1)?;
         let n = x.sizes()[0] as i64;
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for first in 0..n {
@@ -94,7 +95,7 @@ functional! { distance;
             }
         }
         let rows = |at: Vec<i64>| x.index_select(Tensor::from_slice(&at, [at.len()])?, 0);
-        rows(a)?.sub(rows(b)?)?.vector_norm_with(1, VectorNormOptions::new().ord(p))?.rename([name])
+        rows(a).sub(rows(b)?).vector_norm_with(1, VectorNormOptions::new().ord(p)).rename([name])
     }
 }
 
@@ -110,5 +111,5 @@ fn broadcast(x1: &Tensor, x2: &Tensor) -> Result<[Tensor; 2]> {
 #[track_caller]
 fn unit(x: &Tensor, length: &Tensor, eps: f64) -> Result<Tensor> {
     let small = length.detach().lt(eps)?;
-    x.div(small.choose(length.sub(length.detach())?.add(eps)?, length)?)
+    x.div(small.choose(length.sub(length.detach()).add(eps)?, length)?)
 }

@@ -1,6 +1,7 @@
 //! Dropout.
 
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::args::Positions;
 use namegrad_core::{Argument, Dims, Error, ErrorKind, NamedTensor, Result, Shape, Value};
 use namegrad_macros::functional;
@@ -233,6 +234,6 @@ fn dropped(
     let limit = SELU_ALPHA * SELU_SCALE;
     let a = 1.0 / ((limit * limit * p + 1.0) * (1.0 - p)).sqrt();
     let kept = mask(op, x, p, dims, [0.0, 1.0])?;
-    let shift = kept.sub(1)?.mul(limit * a)?.add(limit * a * p)?;
-    x.mul(kept.mul(a)?)?.add(shift)
+    let shift = kept.sub(1).mul(limit * a).add(limit * a * p)?;
+    x.mul(kept.mul(a)?).add(shift)
 }

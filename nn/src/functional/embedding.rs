@@ -1,6 +1,7 @@
 //! Rows of a table by index.
 
 use crate::dims::images::{about, fail};
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Op, Tensor, starting};
 use namegrad_core::args::Immediate;
 use namegrad_core::options::VectorNormOptions;
@@ -64,7 +65,7 @@ functional! { embedding;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
         let rows = looked_up(&index, weight, &renormed, table.padding, scale_grad_by_freq)?;
         let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
-        rows.reshape(sizes)?.rename(names)
+        rows.reshape(sizes).rename(names)
     }
     /// The weight of [`embedding`], in which the rows with an index in `x` have a `norm_type`-norm of at most
     /// `max_norm`: larger ones are scaled down to it. It has no gradient.
@@ -152,8 +153,8 @@ functional! { embedding;
         let renormed = renormed(weight.value(), &all, max_norm, norm_type)?;
         let mut rows = looked_up(&vector(&kept)?, weight, &renormed, table.padding, scale_grad_by_freq)?;
         if let Some(factors) = per_sample_weights {
-            let factors = factors.rename(None)?.reshape([-1])?;
-            rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0)?.unsqueeze(1)?)?;
+            let factors = factors.rename(None).reshape([-1])?;
+            rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0).unsqueeze(1)?)?;
         }
         let y = if mode == BagMode::Max {
             largest(&rows, &bag_of, [bags, columns])?
@@ -167,7 +168,7 @@ functional! { embedding;
             return y.rename(names.is_named().then_some(names));
         }
         let leading = &x.sizes()[..x.ndim() - 1];
-        y.reshape([leading, &[columns]].concat())?.rename(table.names(x, leading.len())?)
+        y.reshape([leading, &[columns]].concat()).rename(table.names(x, leading.len())?)
     }
 }
 
@@ -295,8 +296,8 @@ fn of_weight(
     padding: Option<usize>,
     scale_grad_by_freq: bool,
 ) -> Result<Tensor> {
-    let wide = g.rename(None)?.to(g.dtype().compute())?;
-    let mut sums = wide.detach().new_zeros(sizes)?.index_add(index, &wide, 0)?;
+    let wide = g.rename(None).to(g.dtype().compute())?;
+    let mut sums = wide.detach().new_zeros(sizes).index_add(index, &wide, 0)?;
     if scale_grad_by_freq {
         sums = by_frequency(&sums, &index.to_vec::<i64>()?)?;
     }
@@ -316,7 +317,7 @@ fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
     for count in &mut counts {
         *count = count.max(1.0);
     }
-    sums.div(&Tensor::from_slice(&counts, [counts.len(), 1])?.to(sums.dtype())?)
+    sums.div(&Tensor::from_slice(&counts, [counts.len(), 1]).to(sums.dtype())?)
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
@@ -380,7 +381,7 @@ fn starts(
         let message = format!("offsets must be a vector, got {} dims", offsets.ndim());
         return Err(fail(op, ErrorKind::Value, message, &inputs));
     }
-    let given = offsets.to(DType::I64)?.to_vec::<i64>()?;
+    let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
     if !include_last_offset {
         starts.push(count as i64);
@@ -405,7 +406,7 @@ fn starts(
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.
 #[track_caller]
 fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result<Tensor> {
-    let numbers = rows.detach().to(DType::F64)?.to_vec::<f64>()?;
+    let numbers = rows.detach().to(DType::F64).to_vec::<f64>()?;
     if numbers.is_empty() {
         return rows.detach().new_zeros([bags, columns]);
     }
@@ -422,5 +423,5 @@ fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result
     }
     let found = Tensor::from_slice(&found, [bags, columns])?;
     let empty = found.lt(0)?;
-    rows.gather(&found.clamp_min(0)?, 0)?.masked_fill(&empty, 0.0)
+    rows.gather(&found.clamp_min(0)?, 0).masked_fill(&empty, 0.0)
 }

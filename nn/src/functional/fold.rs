@@ -3,6 +3,7 @@
 use super::image::with_constant;
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::args::Extents;
 use namegrad_core::{DType, ErrorKind, Result};
 use namegrad_macros::functional;
@@ -40,8 +41,8 @@ functional! { fold;
         let grid = Grid::new(op, x, image, [kernel_size, dilation, padding, stride])?;
         let planes = batch.unwrap_or(1) * channels;
         let [height, width] = grid.padded;
-        let padded = grid.pad(x.rename(None)?.reshape([planes, image[0], image[1]])?)?;
-        let columns = padded.reshape([planes, height * width])?.index_select(grid.places()?, 1)?;
+        let padded = grid.pad(x.rename(None).reshape([planes, image[0], image[1]])?)?;
+        let columns = padded.reshape([planes, height * width]).index_select(grid.places()?, 1)?;
         let sizes = [batch.as_slice(), &[channels * grid.taps(), grid.windows()]].concat();
         named(columns.reshape(sizes)?, x, batch)
     }
@@ -95,11 +96,11 @@ functional! { fold;
         }
         let channels = rows / grid.taps();
         let planes = batch.unwrap_or(1) * channels;
-        let columns = x.rename(None)?.reshape([planes, grid.taps() * windows])?;
+        let columns = x.rename(None).reshape([planes, grid.taps() * windows])?;
         let zeros = x.new_zeros([planes, grid.padded[0] * grid.padded[1]])?;
         let sums =
-            zeros.index_add(grid.places()?, columns, 1)?.reshape([planes, grid.padded[0], grid.padded[1]])?;
-        let sums = sums.narrow(1, grid.padding[0], height)?.narrow(2, grid.padding[1], width)?;
+            zeros.index_add(grid.places()?, columns, 1).reshape([planes, grid.padded[0], grid.padded[1]])?;
+        let sums = sums.narrow(1, grid.padding[0], height).narrow(2, grid.padding[1], width)?;
         let sizes = [batch.as_slice(), &[channels, height, width]].concat();
         named(sums.reshape(sizes)?, x, batch)
     }

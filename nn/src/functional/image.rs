@@ -10,6 +10,7 @@ pub(crate) use padding::{repeated, with_constant};
 use super::pool::SlidingDims;
 use crate::dims::images::{about, fail};
 use grid::{Places, positions};
+use namegrad_autograd::chain::*;
 use namegrad_core::ErrorKind;
 use namegrad_core::args::{Factors, Immediate, Interpolation, Outside, Pads, Sampling, SizesByDim};
 use namegrad_core::names::{Name, Names};
@@ -245,8 +246,8 @@ functional! { image;
             let message = format!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
             return Err(fail(op, ErrorKind::Shape, message, &[theta]));
         }
-        let grid = positions(&sizes[2..], align_corners, theta.dtype())?
-            .matmul(&theta.rename(None)?.contiguous()?.transpose(1, 2)?)
+        let grid = positions(&sizes[2..], align_corners, theta.dtype())
+            .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
             .map_err(|error| about(error, op, &[theta]))?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
         let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();

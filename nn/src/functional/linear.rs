@@ -2,6 +2,7 @@
 
 use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::{DType, ErrorKind, Name, Names, Result, Sizes};
 use namegrad_macros::functional;
 
@@ -55,11 +56,11 @@ functional! { linear;
         names.push(weight.name(0));
         let names = Names::new(op, names).map_err(|error| about(error, op, &[x, weight]))?;
         let count: usize = x.sizes()[..last].iter().product(); // rows may have no elements
-        let rows = x.rename(None)?.reshape([count, x.sizes()[last]])?;
+        let rows = x.rename(None).reshape([count, x.sizes()[last]])?;
         let mut sizes = Sizes::from_slice(x.sizes());
         sizes[last] = weight.sizes()[0];
         let bias = bias.map(|bias| bias.rename(None)).transpose()?;
-        linear(&rows, &weight.rename(None)?, bias.as_ref())?.reshape(sizes)?.rename(Some(names))
+        linear(&rows, &weight.rename(None)?, bias.as_ref()).reshape(sizes).rename(Some(names))
     }
     /// `y[.., o] = Σ_i Σ_j x[.., i] weight[o, i, j] other[.., j] + bias[o]`.
     ///
@@ -91,14 +92,14 @@ functional! { linear;
         names.push(weight.name(0));
         let names = Names::new(op, names)?;
         let n: usize = leading.iter().product();
-        let weight = weight.rename(None)?.permute([1, 0, 2])?.reshape([first, out * second])?;
-        let product = x.rename(None)?.reshape([n, first])?.mm(&weight)?.reshape([n, out, second])?;
-        let other = other.rename(None)?.reshape([n, second, 1])?;
-        let mut y = product.bmm(&other)?.reshape([n, out])?;
+        let weight = weight.rename(None).permute([1, 0, 2]).reshape([first, out * second])?;
+        let product = x.rename(None).reshape([n, first]).mm(&weight).reshape([n, out, second])?;
+        let other = other.rename(None).reshape([n, second, 1])?;
+        let mut y = product.bmm(&other).reshape([n, out])?;
         if let Some(bias) = bias {
             y = y.add(&bias.rename(None)?)?;
         }
-        y.reshape([leading, &[out]].concat())?.rename(names.is_named().then_some(names))
+        y.reshape([leading, &[out]].concat()).rename(names.is_named().then_some(names))
     }
 }
 

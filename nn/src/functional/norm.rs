@@ -2,6 +2,7 @@
 
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::args::Positions;
 use namegrad_core::options::{StandardizeOptions, VectorNormOptions};
 use namegrad_core::{Dims, Error, ErrorKind, Result, keep};
@@ -171,10 +172,10 @@ functional! { norm;
         let windows = squares.unfold(dim, size, 1)?;
         let around = match x.dtype().is_floating_point() {
             true => windows.mean(-1)?,
-            false => windows.sum(-1)?.floor_divide(size)?, // as in PyTorch
+            false => windows.sum(-1).floor_divide(size)?, // as in PyTorch
         };
-        let divisor = around.mul(alpha)?.add(k)?.pow(beta)?;
-        plain.div(&divisor)?.rename(x.names().is_named().then(|| x.names().clone()))
+        let divisor = around.mul(alpha).add(k).pow(beta)?;
+        plain.div(&divisor).rename(x.names().is_named().then(|| x.names().clone()))
     }
     /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
     ///
@@ -284,7 +285,7 @@ impl Norm<'_> {
             let others: Vec<usize> = (0..new.ndim()).filter(|dim| *dim != at).collect();
             let new = if others.is_empty() { new } else { new.mean(others)? }.mul(factor)?;
             let Some(old) = old else { return new.rename([x.name(self.dim)]) };
-            let next = old.rename(None)?.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?.to(old.dtype())?;
+            let next = old.rename(None).mul(1.0 - momentum).add(&new.mul(momentum)?).to(old.dtype())?;
             next.rename([old.name(0)])
         };
         let old = |k: usize| running.map(|running| running[k]);
@@ -298,16 +299,16 @@ impl Norm<'_> {
         let dtype = x.dtype().compute();
         let mut sizes = vec![1; x.ndim()];
         sizes[self.dim] = x.sizes()[self.dim];
-        let of_channels = |parameter: &Tensor| parameter.to(dtype)?.rename(None)?.reshape(&sizes);
-        let mut scale = of_channels(var)?.add(self.eps)?.rsqrt()?;
+        let of_channels = |parameter: &Tensor| parameter.to(dtype).rename(None).reshape(&sizes);
+        let mut scale = of_channels(var).add(self.eps).rsqrt()?;
         if let Some(weight) = self.weight {
             scale = scale.mul(&of_channels(weight)?)?;
         }
-        let mut shift = of_channels(mean)?.mul(&scale)?.neg()?;
+        let mut shift = of_channels(mean).mul(&scale).neg()?;
         if let Some(bias) = self.bias {
             shift = shift.add(&of_channels(bias)?)?;
         }
-        let y = x.rename(None)?.to(dtype)?.mul(&scale)?.add(&shift)?.to(x.dtype())?;
+        let y = x.rename(None).to(dtype).mul(&scale).add(&shift).to(x.dtype())?;
         y.rename(x.names().is_named().then(|| x.names().clone()))
     }
 

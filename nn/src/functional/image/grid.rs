@@ -3,6 +3,7 @@
 
 use crate::dims::images::{about, fail};
 use crate::dims::moved_back;
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names};
@@ -133,8 +134,8 @@ impl Places {
         positions.push(self.spatial.len());
         order.push(grid.ndim() - 1);
         let images =
-            x.rename(None)?.permute(self.order())?.reshape([&[batch, channels], &spatial[..]].concat())?;
-        let grid = grid.rename(None)?.permute(order)?.reshape([&[grids], &positions[..]].concat())?;
+            x.rename(None).permute(self.order()).reshape([&[batch, channels], &spatial[..]].concat())?;
+        let grid = grid.rename(None).permute(order).reshape([&[grids], &positions[..]].concat())?;
         Ok([images, grid])
     }
 

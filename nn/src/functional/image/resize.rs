@@ -3,6 +3,7 @@
 use super::InterpolateMode;
 use crate::dims::images::{about, fail};
 use crate::functional::pool::avg_over;
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Interpolation, OfDims, Positions, Resize, Windows};
 use namegrad_core::{Category, DType, ErrorKind, Result};
@@ -143,7 +144,7 @@ pub(super) fn resized(
             }
             Ok(y)
         }
-        (DType::U8, _) => in_floats(&x.to(DType::F32)?)?.round()?.clamp(0.0, 255.0)?.to(DType::U8),
+        (DType::U8, _) => in_floats(&x.to(DType::F32)?).round().clamp(0.0, 255.0).to(DType::U8),
         _ => in_floats(x),
     }
 }
@@ -154,5 +155,5 @@ fn nearest(op: &'static str, x: &Tensor, length: usize, resize: Resize) -> Resul
     // `f32`, in which PyTorch computes them too, has all positions up to 2^24.
     let dtype = if length < 1 << 24 { DType::F32 } else { DType::F64 };
     let places = TensorOptions::new().dtype(dtype).arange(0, length as i64, 1)?;
-    places.resample(0, resize).map_err(|error| about(error, op, &[x]))?.to(DType::I64)
+    places.resample(0, resize).map_err(|error| about(error, op, &[x])).to(DType::I64)
 }

@@ -3,6 +3,7 @@
 use super::{ClassDim, Reduction, check_names, check_order, names_without, position, squeezed};
 use crate::dims::images::{about, fail};
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::names::is_strict;
 use namegrad_core::options::ClassCrossEntropyOptions;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
@@ -122,7 +123,7 @@ functional! { classes;
         let classes = Classes::new(op, log_probabilities, weight, class_dim)?;
         let targets = Targets::new(op, log_probabilities, target, &classes, ignore_index)?;
         let log_p = unnamed(log_probabilities, targets.dtype)?;
-        targets.reduce(op, targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
+        targets.reduce(op, targets.weigh(targets.pick(&log_p, &classes).neg()?)?, reduction)
     }
 }
 
@@ -171,7 +172,7 @@ fn of_logits(
 /// overflow a half type.
 #[track_caller]
 pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
-    x.rename(None)?.to(dtype.compute())
+    x.rename(None).to(dtype.compute())
 }
 
 /// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
@@ -220,13 +221,13 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
     names.extend((0..classes.len()).map(|dim| weight.name(dim)));
     let names = Names::new(op, names).map_err(|error| about(error, op, &[x, weight]))?;
     let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
-    let across = weight.rename(None)?.reshape([count, *own])?.t()?;
-    let x = x.rename(None)?.reshape([rows, *own])?;
+    let across = weight.rename(None).reshape([count, *own]).t()?;
+    let x = x.rename(None).reshape([rows, *own])?;
     let logits = match bias {
-        Some(bias) => bias.rename(None)?.reshape([count])?.addmm(&x, &across)?,
+        Some(bias) => bias.rename(None).reshape([count]).addmm(&x, &across)?,
         None => x.mm(&across)?,
     };
-    logits.reshape([batch, classes].concat())?.rename(names.is_named().then_some(names))
+    logits.reshape([batch, classes].concat()).rename(names.is_named().then_some(names))
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of
@@ -356,11 +357,11 @@ fn with_probabilities(
     let dtype = classes.dtype(logits).promote(target.dtype());
     let mut target = unnamed(target, dtype)?;
     if smoothing > 0.0 {
-        target = target.mul(1.0 - smoothing)?.add(smoothing / classes.count as f64)?;
+        target = target.mul(1.0 - smoothing).add(smoothing / classes.count as f64)?;
     }
-    let log_p = unnamed(logits, dtype)?.log_softmax(classes.dim.unwrap_or(0))?;
-    let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?)?.neg()?;
-    reduction.apply_by(op, losses.rename(Some(rest))?, &|sum| sum.div(count))?.to(dtype)
+    let log_p = unnamed(logits, dtype).log_softmax(classes.dim.unwrap_or(0))?;
+    let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?).neg()?;
+    reduction.apply_by(op, losses.rename(Some(rest))?, &|sum| sum.div(count)).to(dtype)
 }
 
 /// Checks that a target has integers.
@@ -419,7 +420,7 @@ impl Targets {
             return Err(other_sizes(op, logits, target, &rest, class));
         }
         let names = check_names(op, &rest, target, &[logits, target])?;
-        let indices = target.rename(None)?.to(DType::I64)?;
+        let indices = target.rename(None).to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();
         for (at, class) in indices.to_vec::<i64>()?.into_iter().enumerate() {
@@ -440,7 +441,7 @@ impl Targets {
         let mut targets = Targets { indices, existing, ignored, counted, weights: None, names, dtype };
         targets.existing = targets.fill(targets.indices.clone())?;
         if let Some(weight) = &classes.weight {
-            let each = weight.to(dtype.compute())?.index_select(&targets.existing.reshape([-1])?, 0)?;
+            let each = weight.to(dtype.compute()).index_select(&targets.existing.reshape([-1])?, 0)?;
             targets.weights = Some(targets.fill(each.reshape(targets.indices.sizes())?)?);
         }
         Ok(targets)
@@ -450,7 +451,7 @@ impl Targets {
     #[track_caller]
     pub(super) fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
         match classes.dim {
-            Some(dim) => x.gather(&self.existing.unsqueeze(dim)?, dim)?.select(dim, 0),
+            Some(dim) => x.gather(&self.existing.unsqueeze(dim)?, dim).select(dim, 0),
             None => Ok(x.clone()),
         }
     }
@@ -484,9 +485,9 @@ impl Targets {
             (None, _) => logits,
         };
         let log_p = logits.log_softmax(classes.dim.unwrap_or(0))?;
-        let own = self.weigh(self.pick(&log_p, classes)?.neg()?)?;
-        let all = classes.sum(&classes.weigh(log_p)?)?.neg()?;
-        self.fill(own.mul(1.0 - smoothing)?.add(&all.mul(smoothing / classes.count as f64)?)?)
+        let own = self.weigh(self.pick(&log_p, classes).neg()?)?;
+        let all = classes.sum(&classes.weigh(log_p)?).neg()?;
+        self.fill(own.mul(1.0 - smoothing).add(&all.mul(smoothing / classes.count as f64)?)?)
     }
 
     #[track_caller]
@@ -495,7 +496,7 @@ impl Targets {
             Some(weights) => sum.div(&weights.sum(..)?),
             None => sum.div(self.counted as f64),
         };
-        reduction.apply_by(op, losses.rename(Some(self.names.clone()))?, &mean)?.to(self.dtype)
+        reduction.apply_by(op, losses.rename(Some(self.names.clone()))?, &mean).to(self.dtype)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Reduction, check_floats};
 use crate::dims::images::fail;
+use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, is_grad_enabled};
 use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, Result};
@@ -60,7 +61,7 @@ functional! { ctc;
         let batch: Vec<usize> = dims.iter().map(|dim| sizes[*dim]).collect();
         let names: Vec<Option<Name>> = dims.iter().map(|dim| log_probs.name(*dim)).collect();
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
-        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?.permute(order)?;
+        let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
         let targets = rows(targets, &names, &batch)?;
         let lengths = [in_order(input_lengths, &names)?, in_order(target_lengths, &names)?];
@@ -68,9 +69,9 @@ functional! { ctc;
         let mut losses = sequences.losses(&x, zero_infinity)?;
         if reduction == Reduction::Mean {
             let lengths: Vec<f64> = sequences.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
-            losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()])?.to(losses.dtype())?)?;
+            losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()]).to(losses.dtype())?)?;
         }
-        reduction.apply(op, losses.reshape(batch)?.rename(names)?)?.to(log_probs.dtype())
+        reduction.apply(op, losses.reshape(batch).rename(names)?).to(log_probs.dtype())
     }
 }
 
@@ -101,7 +102,7 @@ fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Ten
     let ordered = in_order(targets, names)?;
     match ordered.sizes().strip_prefix(sizes) {
         Some([width]) if sizes.len() > 1 => {
-            ordered.rename(None)?.reshape([sizes.iter().product::<usize>(), *width])
+            ordered.rename(None).reshape([sizes.iter().product::<usize>(), *width])
         }
         _ => Ok(ordered),
     }
@@ -206,44 +207,44 @@ impl Batch {
             let last = 2 * self.labels[n].len();
             ends.extend([last as i64, last.saturating_sub(1) as i64]);
         }
-        let classes = Tensor::from_slice(&classes, [1, batch, states])?.expand([time, batch, states])?;
-        let emitted = x.gather(&classes, 2)?.clamp_min(NEVER)?; // [time, batch, state]
+        let classes = Tensor::from_slice(&classes, [1, batch, states]).expand([time, batch, states])?;
+        let emitted = x.gather(&classes, 2).clamp_min(NEVER)?; // [time, batch, state]
         // A blank between two labels can be skipped, unless they are equal.
         let skips = self.mask(states, &|n, state| {
             let class = self.class(n, state);
             state > 1 && class != self.blank && class != self.class(n, state - 2)
         })?;
-        let never = |width: usize| Tensor::full([batch, width], NEVER)?.to(x.dtype());
+        let never = |width: usize| Tensor::full([batch, width], NEVER).to(x.dtype());
         // Before the first step, where only the first label and the blank before it can follow.
         let mut alpha =
-            self.mask(states, &|_, state| state == 0)?.choose(never(states)?.mul(0)?, never(states)?)?;
+            self.mask(states, &|_, state| state == 0).choose(never(states).mul(0)?, never(states)?)?;
         for step in 0..time {
             let moved = match step {
-                0 => self.mask(states, &|_, state| state < 2)?.choose(&emitted.select(0, 0)?, NEVER)?,
+                0 => self.mask(states, &|_, state| state < 2).choose(&emitted.select(0, 0)?, NEVER)?,
                 _ => {
                     let behind = |by: usize| {
                         let by = by.min(states);
                         Tensor::cat(&[&never(by)?, &alpha.narrow(1, 0, states - by)?], 1)
                     };
-                    let arrived = alpha.logaddexp(behind(1)?)?.logaddexp(skips.choose(behind(2)?, NEVER)?)?;
+                    let arrived = alpha.logaddexp(behind(1)?).logaddexp(skips.choose(behind(2)?, NEVER)?)?;
                     arrived.add(emitted.select(0, step)?)?
                 }
             };
-            alpha = self.mask(1, &|n, _| step < self.steps[n])?.choose(moved, &alpha)?;
+            alpha = self.mask(1, &|n, _| step < self.steps[n]).choose(moved, &alpha)?;
         }
         let ends = alpha.gather(Tensor::from_slice(&ends, [batch, 2])?, 1)?;
-        let ends = self.mask(2, &|n, end| end == 0 || !self.labels[n].is_empty())?.choose(ends, NEVER)?;
-        let mut losses = ends.select(1, 0)?.logaddexp(ends.select(1, 1)?)?.neg()?;
+        let ends = self.mask(2, &|n, end| end == 0 || !self.labels[n].is_empty()).choose(ends, NEVER)?;
+        let mut losses = ends.select(1, 0).logaddexp(ends.select(1, 1)?).neg()?;
         let impossible = losses.detach().gt(-NEVER / 2.0)?;
         let recorded = x.requires_grad() && is_grad_enabled();
         if recorded {
             losses = losses.add(self.normalization(x)?)?;
         }
-        if recorded && !zero_infinity && impossible.any(..)?.item::<bool>()? {
+        if recorded && !zero_infinity && impossible.any(..).item::<bool>()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
-            let infinite = impossible.choose(self.normalization(x)?, 1.0)?.square()?.log()?.neg()?;
-            return losses.masked_fill(&impossible, 0.0)?.add(infinite);
+            let infinite = impossible.choose(self.normalization(x)?, 1.0).square().log().neg()?;
+            return losses.masked_fill(&impossible, 0.0).add(infinite);
         }
         losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
     }
@@ -252,9 +253,9 @@ impl Batch {
     /// sum to 1 by construction has no use for it, and gets the same gradient without.
     #[track_caller]
     fn normalization(&self, x: &Tensor) -> Result<Tensor> {
-        let over = self.mask(x.sizes()[0], &|n, step| step >= self.steps[n])?.t()?.unsqueeze(2)?;
+        let over = self.mask(x.sizes()[0], &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
         let p = x.exp()?;
-        p.sub(p.detach())?.masked_fill(&over, 0)?.sum([0, 2])
+        p.sub(p.detach()).masked_fill(&over, 0).sum([0, 2])
     }
 }
 
@@ -265,7 +266,7 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
         let message = format!("{name} must be integers, not {}", x.dtype());
         return Err(fail(OP, ErrorKind::DType, message, &[x]).with_repair(format!("{name}.to(DType::I64)?")));
     }
-    x.to(DType::I64)?.to_vec()
+    x.to(DType::I64).to_vec()
 }
 
 /// Lengths from 0 to `most`, one for each sequence.

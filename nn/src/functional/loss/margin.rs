@@ -4,6 +4,7 @@ use super::classes::{Classes, Targets, check_indices, unnamed};
 use super::{ClassDim, Reduction, check_floats, check_pair, check_same, names_without, position, weighted};
 use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_macros::functional;
 
@@ -31,7 +32,7 @@ functional! { margin;
             format!("all tensors must have the same number of dims, got {ndims:?}")
         })?;
         check_pair(op, input1, input2)?;
-        reduction.apply(op, target.neg()?.mul(input1.sub(input2)?)?.add(margin)?.relu()?)
+        reduction.apply(op, target.neg().mul(input1.sub(input2)?).add(margin).relu()?)
     }
     /// The mean of `x` where the target is 1, and `max(0, margin - x)` where it is -1; `x` is a distance. For
     /// other targets it is the sum of both, as in PyTorch.
@@ -50,8 +51,8 @@ functional! { margin;
     hinge_embedding_loss (x, target; margin: f64 = 1.0, reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer HingeEmbeddingLoss => {
         check_pair(op, x, target)?;
-        let apart = x.neg()?.add(margin)?.relu()?;
-        reduction.apply(op, target.ne(1)?.choose(apart, 0)?.add(target.ne(-1)?.choose(x, 0)?)?)
+        let apart = x.neg().add(margin).relu()?;
+        reduction.apply(op, target.ne(1).choose(apart, 0).add(target.ne(-1).choose(x, 0)?)?)
     }
     /// The mean of `ln(1 + e^(-target x))`, with targets 1 and -1.
     ///
@@ -69,9 +70,9 @@ functional! { margin;
         names "unifies names from inputs" layer SoftMarginLoss => {
         check_pair(op, x, target)?;
         // Where the loss is 0, so is its gradient, even by a factor of infinity.
-        let far = target.detach().mul(x.detach())?.gt(FAR)?;
-        let product = far.choose(1, target)?.mul(far.choose(1, x)?)?;
-        reduction.apply(op, product.neg()?.exp()?.log1p()?.masked_fill(&far, 0)?)
+        let far = target.detach().mul(x.detach()).gt(FAR)?;
+        let product = far.choose(1, target).mul(far.choose(1, x)?)?;
+        reduction.apply(op, product.neg().exp().log1p().masked_fill(&far, 0)?)
     }
     /// For each class the binary cross entropy of `sigmoid(x)` with a target of 0 or 1; the mean over
     /// `class_dim`, then over the batch. `weight` has a weight for each class.
@@ -105,11 +106,11 @@ functional! { margin;
         let classes = Classes::new(op, x, of_class, class_dim)?;
         let rest = names_without(op, ("x", x), target, classes.dim)?;
         let (x, target) = (x.rename(None)?, target.rename(None)?);
-        let others = target.neg()?.add(1)?.mul(x.neg()?.logsigmoid()?)?;
-        let losses = target.mul(x.logsigmoid()?)?.add(others)?.neg()?;
+        let others = target.neg().add(1).mul(x.neg().logsigmoid()?)?;
+        let losses = target.mul(x.logsigmoid()?).add(others).neg()?;
         let any = any.map(|weight| weight.rename(None)).transpose()?;
         let losses = classes.weigh(weighted(op, losses, any.as_ref())?)?;
-        reduction.apply(op, classes.sum(&losses)?.div(classes.count)?.rename(Some(rest))?)
+        reduction.apply(op, classes.sum(&losses).div(classes.count).rename(Some(rest))?)
     }
     /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
     /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
@@ -145,16 +146,16 @@ functional! { margin;
         let rest = names_without(op, ("x", x), target, classes.dim)?;
         let (sizes, count) = (classes.rest(x.sizes()), classes.count);
         let rows = |x: &Tensor| match classes.dim {
-            Some(dim) => x.rename(None)?.movedim(dim, -1)?.reshape([-1, count as isize]),
+            Some(dim) => x.rename(None).movedim(dim, -1).reshape([-1, count as isize]),
             None => x.reshape([1, 1]),
         };
         let x = rows(x)?;
         let [labels, exist, others] = labels(op, target, &rows(target)?, count)?;
         let of_label = x.gather(&labels, 1)?;
-        let behind = x.unsqueeze(1)?.sub(of_label.unsqueeze(2)?)?.add(1)?.relu()?; // [row, label, class]
-        let counted = exist.unsqueeze(2)?.logical_and(others.unsqueeze(1)?)?;
-        let losses = behind.masked_fill(&counted.logical_not()?, 0)?.sum([1, 2])?.div(count)?;
-        reduction.apply(op, losses.reshape(sizes)?.rename(Some(rest))?)
+        let behind = x.unsqueeze(1).sub(of_label.unsqueeze(2)?).add(1).relu()?; // [row, label, class]
+        let counted = exist.unsqueeze(2).logical_and(others.unsqueeze(1)?)?;
+        let losses = behind.masked_fill(&counted.logical_not()?, 0).sum([1, 2]).div(count)?;
+        reduction.apply(op, losses.reshape(sizes).rename(Some(rest))?)
     }
     /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided
     /// by the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each
@@ -194,13 +195,13 @@ functional! { margin;
         let targets = Targets::new(op, x, squeezed.as_ref().unwrap_or(target), &classes, isize::MIN)?;
         let x = unnamed(x, targets.dtype)?;
         let ahead = |x: &Tensor| classes.dim.map_or(Ok(x.clone()), |dim| x.unsqueeze(dim));
-        let behind = x.sub(ahead(&targets.pick(&x, &classes)?)?)?.add(margin)?.relu()?;
+        let behind = x.sub(ahead(&targets.pick(&x, &classes)?)?).add(margin).relu()?;
         let behind = if p == 2 { behind.square()? } else { behind };
         let numbers = Tensor::constant(NamedTensor::arange(0, classes.count as i64, 1, DType::I64)?);
-        let is_own = classes.along(&numbers, x.ndim())?.eq(&ahead(&targets.indices)?)?;
-        let losses = classes.sum(&behind.masked_fill(&is_own, 0)?)?.div(classes.count)?;
-        let losses = targets.weigh(losses)?.rename(Some(targets.names.clone()))?;
-        let loss = reduction.apply(op, losses)?.to(targets.dtype)?;
+        let is_own = classes.along(&numbers, x.ndim()).eq(&ahead(&targets.indices)?)?;
+        let losses = classes.sum(&behind.masked_fill(&is_own, 0)?).div(classes.count)?;
+        let losses = targets.weigh(losses).rename(Some(targets.names.clone()))?;
+        let loss = reduction.apply(op, losses).to(targets.dtype)?;
         if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
     }
 }
@@ -212,14 +213,14 @@ const FAR: f64 = 800.0;
 /// no label; whether a place has a label; and whether a class is not among the labels.
 #[track_caller]
 fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
-    let mut classes = rows.to(DType::I64)?.to_vec::<i64>()?;
+    let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
     let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
     for start in (0..classes.len()).step_by(count.max(1)) {
         let mut ended = false;
         for place in start..start + count {
             let class = classes[place];
             if class < -1 || class >= count as i64 {
-                let all = target.to(DType::I64)?.to_vec::<i64>()?;
+                let all = target.to(DType::I64).to_vec::<i64>()?;
                 let at = all.iter().position(|other| *other == class).unwrap_or(0);
                 let message = format!(
                     "Target {class}{} is out of bounds for {count} classes: they are 0 to {}, and -1 ends the labels",

@@ -2,6 +2,7 @@
 
 use super::{Reduction, check_floats, check_pair, check_same, position, weighted};
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::args::Immediate;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
@@ -82,11 +83,11 @@ functional! { probability;
         check_same(op, ("logits", logits), ("target", target))?;
         let mut log_p = logits.logsigmoid()?;
         if let Some(pos_weight) = pos_weight {
-            let factor = weighted(op, target.clone(), Some(&pos_weight.sub(1)?))?.add(1)?;
+            let factor = weighted(op, target.clone(), Some(&pos_weight.sub(1)?)).add(1)?;
             log_p = log_p.mul(factor)?;
         }
         // ln(1 - sigmoid(x)) is ln(sigmoid(x)) - x.
-        let losses = target.neg()?.add(1)?.mul(logits)?.sub(log_p)?;
+        let losses = target.neg().add(1).mul(logits).sub(log_p)?;
         reduction.apply(op, weighted(op, losses, weight)?)
     }
     /// The Kullback-Leibler divergence of the distribution `x`, given as logarithms, from the distribution
@@ -116,8 +117,8 @@ functional! { probability;
         check_pair(op, x, target)?;
         check_floats(op, &[("x", x)])?;
         let losses = match log_target {
-            true => target.exp()?.mul(target.sub(x)?)?,
-            false => target.xlogy(target)?.sub(target.mul(x)?)?,
+            true => target.exp().mul(target.sub(x)?)?,
+            false => target.xlogy(target).sub(target.mul(x)?)?,
         };
         match reduction {
             KlReduction::Mean => Reduction::Mean.apply(op, losses),
@@ -126,7 +127,7 @@ functional! { probability;
             KlReduction::BatchMean => {
                 let batch = x.sizes().first().copied().unwrap_or(1);
                 Reduction::Mean.check_not_empty(op, batch)?;
-                losses.sum(..)?.div(batch)
+                losses.sum(..).div(batch)
             }
         }
     }
@@ -136,12 +137,12 @@ functional! { probability;
 #[track_caller]
 fn check_probabilities(op: &'static str, name: &str, x: &Tensor) -> Result<()> {
     let x = x.detach();
-    let inside = x.ge(0)?.logical_and(x.le(1)?)?;
+    let inside = x.ge(0).logical_and(x.le(1)?)?;
     if inside.all(..)?.is_nonzero()? {
         return Ok(());
     }
     let at = inside.to_vec::<bool>()?.iter().position(|inside| !inside).unwrap_or(0);
-    let value = x.reshape([-1])?.select(0, at)?.item::<f64>()?;
+    let value = x.reshape([-1]).select(0, at).item::<f64>()?;
     let message =
         format!("all elements of {name} should be between 0 and 1, and it has {value}{}", position(&x, at));
     Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]))

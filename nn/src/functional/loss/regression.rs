@@ -2,6 +2,7 @@
 
 use super::{Reduction, check_floats, check_pair, check_positive, check_same, weighted};
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
 use std::f64::consts::TAU;
@@ -29,7 +30,7 @@ functional! { regression;
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer MseLoss => {
         check_pair(op, x, target)?;
-        by_weight(op, x, x.sub(target)?.square()?, weight, reduction)
+        by_weight(op, x, x.sub(target).square()?, weight, reduction)
     }
     /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0
     /// where both are equal.
@@ -47,7 +48,7 @@ functional! { regression;
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer L1Loss => {
         check_pair(op, x, target)?;
-        by_weight(op, x, x.sub(target)?.abs()?, weight, reduction)
+        by_weight(op, x, x.sub(target).abs()?, weight, reduction)
     }
     /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere:
     /// an [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
@@ -72,13 +73,13 @@ functional! { regression;
         Error::ensure(beta >= 0.0, ErrorKind::Value, op, || format!("beta cannot be negative, got {beta}"))?;
         check_pair(op, x, target)?;
         check_floats(op, &[("x", x)])?;
-        let distance = x.sub(target)?.abs()?;
+        let distance = x.sub(target).abs()?;
         if beta == 0.0 {
             return reduction.apply(op, distance);
         }
         let near = distance.clamp_max(beta)?;
         // In this order, because the product of a distance and `beta` may overflow.
-        reduction.apply(op, near.div(beta)?.mul(distance.sub(near.mul(0.5)?)?)?)
+        reduction.apply(op, near.div(beta).mul(distance.sub(near.mul(0.5)?)?)?)
     }
     /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)`
     /// elsewhere: `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the
@@ -103,7 +104,7 @@ functional! { regression;
         check_positive(op, "delta", delta)?;
         check_pair(op, x, target)?;
         check_floats(op, &[("x", x)])?;
-        let distance = x.sub(target)?.abs()?;
+        let distance = x.sub(target).abs()?;
         let near = distance.clamp_max(delta)?;
         let losses = near.mul(distance.sub(near.mul(0.5)?)?)?;
         if let Some(weight) = weight {
@@ -133,14 +134,14 @@ functional! { regression;
     ) on floats integers names "unifies names from inputs" layer PoissonNllLoss => {
         check_pair(op, x, target)?;
         let mut losses = match log_input {
-            true => x.exp()?.sub(target.mul(x)?)?,
-            false => x.sub(target.mul(x.add(eps)?.log()?)?)?,
+            true => x.exp().sub(target.mul(x)?)?,
+            false => x.sub(target.mul(x.add(eps).log()?)?)?,
         };
         if full {
             // Filled before the logarithm, whose gradient would be NaN even where it does not count.
             let few = target.le(1)?;
             let target = target.masked_fill(&few, 1)?;
-            let stirling = target.mul(target.log()?)?.sub(&target)?.add(target.mul(TAU)?.log()?.mul(0.5)?)?;
+            let stirling = target.mul(target.log()?).sub(&target).add(target.mul(TAU).log().mul(0.5)?)?;
             losses = losses.add(stirling.masked_fill(&few, 0)?)?;
         }
         reduction.apply(op, losses)
@@ -175,15 +176,15 @@ functional! { regression;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
     ) on floats integers names "unifies names from inputs" layer GaussianNllLoss => {
         check_pair(op, x, target)?;
-        if var.detach().lt(0)?.any(..)?.is_nonzero()? {
+        if var.detach().lt(0).any(..)?.is_nonzero()? {
             let error = Error::new(ErrorKind::Value, op, "var has negative entries");
             return Err(error.with_operands([var.shape()]));
         }
         let var = spread_variance(op, x, var)?;
         // The gradient of a variance that is too small is that of the limit, so it can grow again.
         let small = var.detach().lt(eps)?;
-        let var = small.choose(var.sub(var.detach())?.add(eps)?, &var)?;
-        let mut losses = x.sub(target)?.square()?.div(&var)?.add(var.log()?)?.mul(0.5)?;
+        let var = small.choose(var.sub(var.detach()).add(eps)?, &var)?;
+        let mut losses = x.sub(target).square().div(&var).add(var.log()?).mul(0.5)?;
         if full {
             losses = losses.add(TAU.ln() / 2.0)?;
         }

@@ -4,6 +4,7 @@ use super::{ClassDim, Reduction, check_pair, check_positive};
 use crate::functional::distance::pairwise_distance_with;
 use crate::functional::options::PairwiseDistanceOptions;
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::{DType, Error, ErrorKind, Result};
 use namegrad_macros::functional;
 use std::panic::Location;
@@ -41,8 +42,8 @@ functional! { similarity;
         check_pair(op, input1, input2)?;
         let product = over(input1.mul(input2)?, dim)?;
         let squares =
-            [over(input1.square()?, dim)?.add(EPSILON)?, over(input2.square()?, dim)?.add(EPSILON)?];
-        let cosine = product.div(squares[0].mul(&squares[1])?.sqrt()?)?;
+            [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
+        let cosine = product.div(squares[0].mul(&squares[1]).sqrt()?)?;
         Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, op, || {
             format!(
                 "expected a target of sizes {:?}, one for each pair, got {:?}",
@@ -50,8 +51,8 @@ functional! { similarity;
                 target.sizes()
             )
         })?;
-        let close = target.eq(1)?.choose(cosine.neg()?.add(1)?, 0)?;
-        let apart = target.eq(-1)?.choose(cosine.sub(margin)?.relu()?, 0)?;
+        let close = target.eq(1).choose(cosine.neg().add(1)?, 0)?;
+        let apart = target.eq(-1).choose(cosine.sub(margin).relu()?, 0)?;
         reduction.apply(op, close.add(apart)?)
     }
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
@@ -163,5 +164,5 @@ fn triplet(
     if swap {
         far = far.minimum(distance(positive, negative)?)?;
     }
-    reduction.apply(op, near.add(margin)?.sub(far)?.clamp_min(0)?)
+    reduction.apply(op, near.add(margin).sub(far).clamp_min(0)?)
 }

@@ -3,6 +3,7 @@
 use crate::dims::images::{about, fail};
 use crate::dims::{moved_back, permuted};
 use namegrad_autograd::Tensor;
+use namegrad_autograd::chain::*;
 use namegrad_core::args::{Extents, OfDims, Positions, Windows};
 use namegrad_core::{ErrorKind, Picked, Result};
 use std::panic::Location;
@@ -62,12 +63,12 @@ pub(crate) fn lp_over(
     }
     if p.is_infinite() {
         let sign = p.signum();
-        return max_over(op, &x.abs()?.mul(sign)?, windows, dims)?.values.mul(sign);
+        return max_over(op, &x.abs().mul(sign)?, windows, dims)?.values.mul(sign);
     }
     // The sums of the powers. A last window that is not complete counts as one with the same mean.
     let kernel = windows.sizes().0.over(op, "kernel_size", dims.len())?;
     let means = avg_over(op, &x.pow(p)?, windows, dims)?;
-    let sums = means.sign()?.mul(&means.abs()?.relu()?)?.mul(kernel.iter().product::<usize>())?;
+    let sums = means.sign().mul(&means.abs().relu()?).mul(kernel.iter().product::<usize>())?;
     sums.pow(1.0 / p)
 }
 
@@ -179,9 +180,9 @@ pub(crate) fn unpool_over(
     let flat = [outer.iter().product::<usize>(), windows.iter().product()];
     let volume =
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
-    let (elements, places) = (moved.rename(None)?.reshape(flat)?, places.rename(None)?.reshape(flat)?);
+    let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);
     let y = moved.new_zeros([flat[0], volume]).and_then(|zeros| zeros.scatter(places, elements, 1));
-    let y = y.map_err(|error| about(error, op, &inputs).at(caller))?.reshape([outer, &sizes].concat())?;
+    let y = y.map_err(|error| about(error, op, &inputs).at(caller)).reshape([outer, &sizes].concat())?;
     let names = moved.names().clone();
     moved_back(y.rename(names.is_named().then_some(names))?, &order)
 }
