@@ -1,7 +1,7 @@
 //! The positions of the steps, the features and the batch dims in the input of a recurrent layer, and the
 //! dims of its results.
 
-use super::{Finder, Named, Order, dim_of, permuted};
+use super::{Finder, Named, Order, by_name, dim_of, names_of, others, permuted, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
@@ -47,7 +47,7 @@ impl<'a> Steps<'a> {
             }),
             None => None,
         };
-        let batch = (0..x.ndim()).filter(|dim| *dim != feature && Some(*dim) != time).collect();
+        let batch = others(x, &[time.as_slice(), &[feature]].concat());
         if let Some(time) = time.filter(|time| x.sizes()[*time] == 0) {
             let message = format!("{} needs at least one step, and {} has none", of.who(), dim_of(x, time));
             return Err(of.error(x, ErrorKind::Shape, message));
@@ -70,14 +70,12 @@ impl<'a> Steps<'a> {
     #[track_caller]
     pub(crate) fn like_input(&self, feature: Named) -> Result<Flattening> {
         let x = self.x;
-        let order: Vec<usize> =
-            self.time.into_iter().chain(self.batch.clone()).chain([self.feature]).collect();
-        let mut sizes: Vec<usize> = order.iter().map(|dim| x.sizes()[*dim]).collect();
-        if let Some(last) = sizes.last_mut() {
-            *last = feature.1;
-        }
-        let names = (0..x.ndim()).map(|dim| if dim == self.feature { feature.0 } else { x.name(dim) });
-        let names = self.names(names.collect(), feature.0)?;
+        let order = [self.time.as_slice(), &self.batch, &[self.feature]].concat();
+        let mut sizes = sizes_of(x, &order);
+        sizes[order.len() - 1] = feature.1;
+        let mut names = names_of(x);
+        names[self.feature] = feature.0;
+        let names = self.names(names, feature.0)?;
         Ok(Flattening { order: Order { order, names }, sizes, leads: self.time.is_some() })
     }
 
@@ -86,15 +84,19 @@ impl<'a> Steps<'a> {
     #[track_caller]
     pub(crate) fn like_state(&self, layers: Option<Named>, hidden: Named) -> Result<Flattening> {
         let x = self.x;
-        let first = usize::from(layers.is_some());
-        let place = |dim: usize| first + dim - usize::from(self.time.is_some_and(|time| time < dim));
-        let order: Vec<usize> =
-            (0..first).chain(self.batch.iter().map(|dim| place(*dim))).chain([place(self.feature)]).collect();
-        let sizes = layers.into_iter().map(|(_, size)| size);
-        let sizes = sizes.chain(self.batch.iter().map(|dim| x.sizes()[*dim])).chain([hidden.1]).collect();
-        let mut names: Vec<Option<Name>> = layers.into_iter().map(|(name, _)| name).collect();
-        let others = (0..x.ndim()).filter(|dim| Some(*dim) != self.time);
-        names.extend(others.map(|dim| if dim == self.feature { hidden.0 } else { x.name(dim) }));
+        let (mut order, mut sizes, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        if let Some((name, size)) = layers {
+            (order, sizes, names) = (vec![0], vec![size], vec![name]);
+        }
+        let first = order.len();
+        for dim in self.batch.iter().chain([&self.feature]) {
+            order.push(first + dim - usize::from(self.time.is_some_and(|time| time < *dim)));
+            sizes.push(x.sizes()[*dim]);
+        }
+        sizes[order.len() - 1] = hidden.1;
+        for dim in (0..x.ndim()).filter(|dim| Some(*dim) != self.time) {
+            names.push(if dim == self.feature { hidden.0 } else { x.name(dim) });
+        }
         let made = layers.and_then(|(name, _)| name).filter(|name| names[1..].contains(&Some(*name)));
         let names = self.names(names, made.or(hidden.0))?;
         Ok(Flattening { order: Order { order, names }, sizes, leads: layers.is_some() })
@@ -149,7 +151,8 @@ impl<'a> Steps<'a> {
         if places.iter().zip(&expected.sizes[..]).any(|(place, size)| state.sizes()[*place] != *size) {
             return Err(self.of.error(given, ErrorKind::Shape, wrong()));
         }
-        let order: Vec<usize> = way.order.order.iter().map(|dim| places[*dim]).collect();
+        let mut order = way.order.order.clone();
+        order.iter_mut().for_each(|dim| *dim = places[*dim]);
         way.flat_in_order(state, &order)
     }
 
@@ -181,8 +184,8 @@ impl<'a> Steps<'a> {
         if dtype.is_floating_point() || dtype == DType::Bool {
             return Ok(Err((ErrorKind::DType, format!("lengths are integers, not {dtype}"))));
         }
-        let sizes: Vec<usize> = self.batch.iter().map(|dim| self.x.sizes()[*dim]).collect();
-        let wanted: Vec<Option<Name>> = self.batch.iter().map(|dim| self.x.name(*dim)).collect();
+        let (sizes, mut wanted) = (sizes_of(self.x, &self.batch), Vec::new());
+        self.batch.iter().for_each(|dim| wanted.push(self.x.name(*dim)));
         let found = batch_dims(lengths, &wanted);
         let fits = found.as_ref().is_some_and(|found| {
             found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
@@ -199,8 +202,11 @@ impl<'a> Steps<'a> {
             let message = format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
             return Ok(Err((ErrorKind::Value, message)));
         }
-        let present: Vec<usize> = found.iter().copied().flatten().collect();
-        let open: Vec<usize> = found.iter().zip(&sizes).map(|(dim, size)| dim.map_or(1, |_| *size)).collect();
+        let (mut present, mut open) = (Vec::new(), Vec::new());
+        for (dim, size) in found.iter().zip(&sizes) {
+            present.extend(*dim);
+            open.push(dim.map_or(1, |_| *size));
+        }
         let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
         value.reshape([sizes.iter().product::<usize>()]).map(Ok)
     }
@@ -241,26 +247,24 @@ impl Flattening {
 /// The positions in `x` of dims with these names, and in their order of the dims that are not found by name.
 /// `None` if one of these has another name, or in strict mode if only one of the two has a name.
 fn matched(x: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<usize>> {
-    let mut found: Vec<Option<usize>> =
-        wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
-    let left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
-    let mut left = left.into_iter();
-    for (place, name) in found.iter_mut().zip(wanted) {
-        if place.is_none() {
-            let fits = |dim: &usize| match is_strict() {
+    let found = by_name(x, wanted);
+    let mut left = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim)));
+    let mut places = Vec::with_capacity(found.len());
+    for (found, name) in found.iter().zip(wanted) {
+        places.push(match found {
+            Some(dim) => *dim,
+            None => left.next().filter(|dim| match is_strict() {
                 true => *name == x.name(*dim),
                 false => name.is_none() || x.name(*dim).is_none(),
-            };
-            *place = Some(left.next().filter(fits)?);
-        }
+            })?,
+        });
     }
-    found.into_iter().collect()
+    Some(places)
 }
 
 /// For each dim of the batch, the dim of the lengths that belongs to it, if there is one.
 fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<usize>>> {
-    let by_name: Vec<Option<usize>> =
-        wanted.iter().map(|name| name.and_then(|name| lengths.names().position(name))).collect();
+    let by_name = by_name(lengths, wanted);
     if by_name.iter().flatten().count() == lengths.ndim() {
         return Some(by_name);
     }
@@ -271,7 +275,7 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
 /// The dim of time of an input that has no such name.
 #[track_caller]
 fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
-    let others: Vec<usize> = (0..x.ndim()).filter(|dim| *dim != feature).collect();
+    let others = others(x, &[feature]);
     let who = || of.who();
     let Some(first) = others.first().copied() else {
         let message = format!("{} needs a dim to step along besides the features", who());

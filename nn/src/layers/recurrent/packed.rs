@@ -1,6 +1,7 @@
 //! Sequences of different lengths: [`PackedSequence`], and functions that pad and pack.
 
 use super::*;
+use crate::dims::{names_of, others, sizes_of, with_names};
 use namegrad_core::Scalar;
 use namegrad_core::args::{Argument, NewName};
 use namegrad_core::names::Names;
@@ -99,7 +100,9 @@ impl PackedSequence {
         let data = Tensor::cat([&data, &padding], 0)?;
         // The row of each step of each sequence; the last row is padding.
         let mut row_of = vec![rows as i64; total * batch];
-        self.steps_of_rows().enumerate().for_each(|(row, (t, n))| row_of[t * batch + n] = row as i64);
+        for (row, (t, n)) in self.steps_of_rows().into_iter().enumerate() {
+            row_of[t * batch + n] = row as i64;
+        }
         let count = row_of.len();
         let flat = data.index_select(Tensor::from_slice(&row_of, [count])?, 0)?;
         sizes.splice(0..1, [total, batch]);
@@ -107,21 +110,28 @@ impl PackedSequence {
         let lengths: Vec<i64> = self.lengths.iter().map(|length| *length as i64).collect();
         let lengths = Tensor::from_slice(&lengths, Shape::new([(self.batch.1, batch)])?)?;
         let (order, names) = self.order_of_padded();
-        Ok((with_names(padded.permute(order)?, names)?, lengths, self.time_of_padded()))
+        let padded = with_names(padded.permute(order)?, &Names::new(PAD_PACKED, names)?)?;
+        Ok((padded, lengths, self.time_of_padded()))
     }
 
     /// The step and the sequence of each row.
-    fn steps_of_rows(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let steps = self.batch_sizes.iter().enumerate();
-        steps.flat_map(|(t, size)| self.order[..*size].iter().map(move |n| (t, *n)))
+    fn steps_of_rows(&self) -> Vec<(usize, usize)> {
+        let mut steps = Vec::new();
+        for (t, size) in self.batch_sizes.iter().enumerate() {
+            self.order[..*size].iter().for_each(|n| steps.push((t, *n)));
+        }
+        steps
     }
 
     /// For each dim of the padded tensor, its position in `[time, batch, ..]`, and the names.
     fn order_of_padded(&self) -> (Vec<usize>, Vec<Option<Name>>) {
         let mut order: Vec<usize> = (2..self.data.ndim() + 1).collect();
-        let mut names: Vec<Option<Name>> = (1..self.data.ndim()).map(|dim| self.data.name(dim)).collect();
+        let mut names = names_of(&self.data);
+        names.remove(0);
         let mut both = [(self.time, 0), (self.batch, 1)];
-        both.sort_by_key(|((place, _), _)| *place);
+        if self.batch.0 < self.time.0 {
+            both.reverse();
+        }
         for ((place, name), dim) in both {
             let place = place.min(order.len());
             order.insert(place, dim);
@@ -139,7 +149,7 @@ impl PackedSequence {
     pub(super) fn repacked(&self, padded: &Tensor) -> Result<PackedSequence> {
         let (order, _) = self.order_of_padded();
         let place = |dim: usize| order.iter().position(|own| *own == dim).unwrap_or(0);
-        self.with_data(rows(padded, place(0), place(1), self.steps_of_rows())?)
+        self.with_data(rows(padded, place(0), place(1), &self.steps_of_rows())?)
     }
 }
 
@@ -148,28 +158,16 @@ const PAD_PACKED: &str = "pad_packed_sequence";
 
 /// The elements of these steps of these sequences, `[rows, ..]`.
 #[track_caller]
-fn rows(
-    x: &Tensor,
-    time: usize,
-    batch: usize,
-    wanted: impl Iterator<Item = (usize, usize)>,
-) -> Result<Tensor> {
-    let others: Vec<usize> = (0..x.ndim()).filter(|dim| *dim != time && *dim != batch).collect();
-    let count = x.sizes()[batch];
-    let rows: Vec<i64> = wanted.map(|(t, n)| (t * count + n) as i64).collect();
-    let mut sizes = vec![x.sizes()[time] * count];
-    sizes.extend(others.iter().map(|dim| x.sizes()[*dim]));
+fn rows(x: &Tensor, time: usize, batch: usize, wanted: &[(usize, usize)]) -> Result<Tensor> {
+    let (others, count) = (others(x, &[time, batch]), x.sizes()[batch]);
+    let rows: Vec<i64> = wanted.iter().map(|(t, n)| (t * count + n) as i64).collect();
+    let sizes = [&[x.sizes()[time] * count], &sizes_of(x, &others)[..]].concat();
     let mut names = vec![None];
-    names.extend(others.iter().map(|dim| x.name(*dim)));
-    let order: Vec<usize> = [time, batch].into_iter().chain(others).collect();
+    others.iter().for_each(|dim| names.push(x.name(*dim)));
+    let order = [&[time, batch], &others[..]].concat();
     let flat = x.rename(None)?.permute(order)?.reshape(sizes)?;
-    with_names(flat.index_select(Tensor::from_slice(&rows, [rows.len()])?, 0)?, names)
-}
-
-#[track_caller]
-fn with_names(x: Tensor, names: Vec<Option<Name>>) -> Result<Tensor> {
-    let names = Names::new(PAD_PACKED, names)?;
-    if names.is_named() { x.rename(Some(names)) } else { Ok(x) }
+    let flat = flat.index_select(Tensor::from_slice(&rows, [rows.len()])?, 0)?;
+    with_names(flat, &Names::new(PAD_PACKED, names)?)
 }
 
 /// Packs padded sequences. `dim` is that of time. The dim of the batch is the one with the name of `lengths`,
@@ -196,12 +194,12 @@ fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Resu
     let lengths = lengths_of(PACK, x, lengths, time, batch)?;
     let batch = batch.unwrap_or_default(); // checked with the lengths
     let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by_key(|n| std::cmp::Reverse(lengths[*n]));
+    order.sort_unstable_by_key(|n| (std::cmp::Reverse(lengths[*n]), *n));
     let longest = order.first().map_or(0, |n| lengths[*n]);
     let batch_sizes = (0..longest).map(|t| lengths.iter().filter(|length| **length > t).count()).collect();
     let [time, batch] = [time, batch].map(|dim| (dim, x.name(dim)));
     let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
-    let data = rows(x, time.0, batch.0, packed.steps_of_rows())?;
+    let data = rows(x, time.0, batch.0, &packed.steps_of_rows())?;
     Ok(PackedSequence { data, ..packed })
 }
 
@@ -234,14 +232,13 @@ fn lengths_of(
     time: usize,
     batch: Option<usize>,
 ) -> Result<Vec<usize>> {
-    let fail = |kind, message: String| (kind, message);
     let dtype = lengths.dtype();
     let count = batch.map_or(0, |batch| x.sizes()[batch]);
     let (kind, message) = if dtype.is_floating_point() || dtype == DType::Bool {
-        fail(ErrorKind::DType, format!("lengths are integers, not {dtype}"))
+        (ErrorKind::DType, format!("lengths are integers, not {dtype}"))
     } else if batch.is_none() || lengths.sizes() != [count] {
         let message = format!("expected a length for each of {count} sequences, got {}", lengths.shape());
-        fail(ErrorKind::Shape, message)
+        (ErrorKind::Shape, message)
     } else {
         let own = lengths.to(DType::I64)?.to_vec::<i64>()?;
         let steps = x.sizes()[time];
@@ -250,7 +247,7 @@ fn lengths_of(
             Some(at) => {
                 let message =
                     format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
-                fail(ErrorKind::Value, message)
+                (ErrorKind::Value, message)
             }
         }
     };
@@ -347,12 +344,9 @@ fn padded_sequence(
         let message = format!("total_length {total} is smaller than the longest sequence, {longest}");
         return Err(Error::new(ErrorKind::Value, OP, message));
     }
-    let mut padded = Vec::with_capacity(sequences.len());
+    let (mut padded, apart) = (Vec::with_capacity(sequences.len()), others(first, &[time]));
     for x in sequences {
-        let others =
-            |x: &Tensor| (0..x.ndim()).filter(|dim| *dim != time).map(|dim| x.sizes()[dim]).collect();
-        let (own, expected): (Vec<usize>, Vec<usize>) = (others(x), others(first));
-        if own != expected || x.ndim() != first.ndim() {
+        if x.ndim() != first.ndim() || sizes_of(x, &apart) != sizes_of(first, &apart) {
             let message = "the sequences need the same sizes in all dims but the time";
             let shapes = [first.shape(), x.shape()];
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes));
@@ -362,8 +356,8 @@ fn padded_sequence(
             padded.push(x.clone());
             continue;
         }
-        let dims = (0..x.ndim()).map(|dim| (x.name(dim), if dim == time { missing } else { x.sizes()[dim] }));
-        let shape = Shape::new(dims)?;
+        let mut shape = x.shape();
+        shape.sizes[time] = missing;
         let value = Scalar::Float(options.padding_value);
         let end = TensorOptions::new().dtype(x.dtype()).full(shape, value)?;
         padded.push(Tensor::cat([x, &end], time)?);
