@@ -1,5 +1,6 @@
 //! Reordering the dims of a [`Tensor`] by name. The gradient is reordered back.
 
+use crate::chain::*;
 use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Result};
@@ -94,7 +95,7 @@ impl Tensor {
                 for (dim, source) in sources.iter().flatten().enumerate() {
                     back[*source] = dim;
                 }
-                g.rename(None)?.squeeze(added)?.permute(back)
+                g.rename(None).squeeze(added).permute(back)
             })
             .output()
     }

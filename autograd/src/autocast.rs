@@ -281,6 +281,28 @@ pub fn with_casts<T>(
     }
 }
 
+/// [`with_casts`] for an op that takes all its inputs in a list.
+#[track_caller]
+pub(crate) fn with_inputs<T>(
+    op: &'static str,
+    class: Option<Class>,
+    inputs: &[Input<'_>],
+    then: &dyn Fn(&[Input<'_>]) -> Result<T>,
+) -> Result<T> {
+    with_casts(op, class, inputs, &|casts| {
+        let lists: Vec<Vec<&Tensor>> = (0..inputs.len()).map(|at| casts.list(at)).collect();
+        let mut cast = Vec::with_capacity(inputs.len());
+        for (input, list) in inputs.iter().zip(&lists) {
+            cast.push(match input {
+                Input::One(_) => Input::One(list[0]),
+                Input::Optional(_) => Input::Optional(list.first().copied()),
+                Input::List(_) => Input::List(list),
+            });
+        }
+        then(&cast)
+    })
+}
+
 /// The inputs of one op, cast. While it exists, nothing else casts.
 #[doc(hidden)]
 pub struct Casts {

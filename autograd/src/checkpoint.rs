@@ -1,7 +1,7 @@
 //! Checkpoints: values that are computed a second time instead of being saved.
 
 use crate::autocast;
-use crate::tape::{Again, Meta, Origin, Route, forgetting, is_grad_enabled};
+use crate::tape::{Again, Meta, Origin, Route, forgetting, history, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::random::Draws;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -63,16 +63,7 @@ pub fn checkpoint(
 
 /// The values that `made` depends on and that are older than number `first`.
 fn older_than(first: u64, made: &Arc<Meta>) -> Vec<Arc<Meta>> {
-    let mut seen = std::collections::HashSet::from([made.id]);
-    let (mut older, mut todo) = (Vec::new(), vec![made.clone()]);
-    while let Some(meta) = todo.pop() {
-        if meta.id < first {
-            older.push(meta);
-            continue;
-        }
-        let route = meta.route();
-        let into = route.iter().flat_map(Route::leads_to).filter(|into| seen.insert(into.id));
-        todo.extend(into.cloned().collect::<Vec<_>>());
-    }
+    let mut older = history(std::slice::from_ref(made), first);
+    older.retain(|meta| meta.id < first);
     older
 }

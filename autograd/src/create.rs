@@ -208,48 +208,99 @@ impl TensorOptions {
     }
 }
 
-/// Factories with the default options. `zeros(shape: impl IntoShape);`, with its doc, becomes
-///
-/// ```ignore
-/// impl Tensor {
-///     pub fn zeros(shape: impl IntoShape) -> Result<Tensor> {
-///         TensorOptions::new().zeros(shape)
-///     }
-/// }
-/// ```
-macro_rules! factories {
-    ($($(#[$meta:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// # New tensors
-        impl Tensor {$(
-            $(#[$meta])*
-            #[doc = concat!("For other dtypes, see [`TensorOptions::", stringify!($name), "`].")]
-            ///
-            /// # Errors
-            #[doc = concat!("Same as [`TensorOptions::", stringify!($name), "`].")]
-            #[track_caller]
-            pub fn $name($($arg: $ty),*) -> Result<Tensor> {
-                TensorOptions::new().$name($($arg),*)
-            }
-        )*}
-    };
-}
-factories! {
+/// # New tensors
+impl Tensor {
     /// A tensor of zeros, in the default dtype.
-    zeros(shape: impl IntoShape);
+    /// For other dtypes, see [`TensorOptions::zeros`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::zeros`].
+    #[track_caller]
+    pub fn zeros(shape: impl IntoShape) -> Result<Tensor> {
+        TensorOptions::new().zeros(shape)
+    }
+
     /// A tensor of ones, in the default dtype.
-    ones(shape: impl IntoShape);
+    /// For other dtypes, see [`TensorOptions::ones`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::ones`].
+    #[track_caller]
+    pub fn ones(shape: impl IntoShape) -> Result<Tensor> {
+        TensorOptions::new().ones(shape)
+    }
+
     /// A tensor in the default dtype, for values to be written later; it has zeros.
-    empty(shape: impl IntoShape);
+    /// For other dtypes, see [`TensorOptions::empty`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::empty`].
+    #[track_caller]
+    pub fn empty(shape: impl IntoShape) -> Result<Tensor> {
+        TensorOptions::new().empty(shape)
+    }
+
     /// A tensor filled with `value`, in the dtype of the number.
-    full(shape: impl IntoShape, value: impl Into<Scalar>);
+    /// For other dtypes, see [`TensorOptions::full`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::full`].
+    #[track_caller]
+    pub fn full(shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
+        TensorOptions::new().full(shape, value)
+    }
+
     /// Uniform random numbers in [0, 1), in the default dtype.
-    rand(shape: impl IntoShape);
+    /// For other dtypes, see [`TensorOptions::rand`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::rand`].
+    #[track_caller]
+    pub fn rand(shape: impl IntoShape) -> Result<Tensor> {
+        TensorOptions::new().rand(shape)
+    }
+
     /// Normal random numbers with mean 0 and standard deviation 1, in the default dtype.
-    randn(shape: impl IntoShape);
+    /// For other dtypes, see [`TensorOptions::randn`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::randn`].
+    #[track_caller]
+    pub fn randn(shape: impl IntoShape) -> Result<Tensor> {
+        TensorOptions::new().randn(shape)
+    }
+
     /// The numbers `start, start + step, ...` before `end`; `i64` if all three arguments are integers.
-    arange(start: impl Into<Scalar>, end: impl Into<Scalar>, step: impl Into<Scalar>);
+    /// For other dtypes, see [`TensorOptions::arange`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::arange`].
+    #[track_caller]
+    pub fn arange(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        TensorOptions::new().arange(start, end, step)
+    }
+
     /// `steps` numbers evenly spaced from `start` to `end`, both included.
-    linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize);
+    /// For other dtypes, see [`TensorOptions::linspace`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::linspace`].
+    #[track_caller]
+    pub fn linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
+        TensorOptions::new().linspace(start, end, steps)
+    }
+
     /// A matrix with ones on the diagonal and zeros elsewhere.
-    eye(rows: usize, cols: usize);
+    /// For other dtypes, see [`TensorOptions::eye`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::eye`].
+    #[track_caller]
+    pub fn eye(rows: usize, cols: usize) -> Result<Tensor> {
+        TensorOptions::new().eye(rows, cols)
+    }
 }

@@ -4,6 +4,7 @@
 //! inputs themselves need not require gradients, and no `grad` changes. If recording is on and the inputs
 //! require gradients, the results are recorded and can be differentiated again.
 
+use crate::chain::*;
 use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
 use crate::tensor::{Tensor, grad_with};
 use namegrad_core::options::StackOptions;
@@ -199,7 +200,7 @@ pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> 
         let rows: Vec<&Tensor> = rows.iter().collect();
         let jacobian = match rows.is_empty() {
             true => Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?),
-            false => Tensor::stack(&rows, 0)?.reshape(sizes)?,
+            false => Tensor::stack(&rows, 0).reshape(sizes)?,
         };
         jacobians.push(jacobian.rename(Some(primed(&y, x)?))?);
     }

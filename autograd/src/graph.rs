@@ -1,11 +1,10 @@
 //! Drawing the tape.
 
-use crate::tape::{ById, Meta, Route};
+use crate::tape::history;
 use crate::tensor::Tensor;
 use namegrad_core::DType;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 
 /// The values that some tensors were computed from, and the ops between them. It prints as Graphviz source,
 /// which `dot -Tsvg` draws.
@@ -48,38 +47,32 @@ pub struct GraphNode {
 impl Graph {
     /// The graph of everything that `tensors` were computed from. Each tensor is given with its label.
     pub fn of(tensors: &[(&str, &Tensor)]) -> Graph {
-        let mut labels: ById<String> = ById::default();
-        let mut found: ById<Arc<Meta>> = ById::default();
-        let mut todo = Vec::new();
+        let mut labels: Vec<(u64, String)> = Vec::new();
+        let mut starts = Vec::with_capacity(tensors.len());
         for (label, tensor) in tensors {
             let Some(meta) = tensor.meta() else { continue };
-            labels.entry(meta.id).or_insert_with(|| format!("{label} {}", tensor.shape()));
-            todo.push(meta.clone());
-        }
-        while let Some(meta) = todo.pop() {
-            if found.insert(meta.id, meta.clone()).is_none() {
-                let route = meta.route();
-                todo.extend(route.iter().flat_map(Route::leads_to).cloned());
-            }
+            labels.push((meta.id, format!("{label} {}", tensor.shape())));
+            starts.push(meta.clone());
         }
         // In order of creation, every value comes after the values that it was computed from.
-        let mut metas: Vec<Arc<Meta>> = found.into_values().collect();
-        metas.sort_unstable_by_key(|meta| meta.id);
+        let mut metas = history(&starts, 0);
+        metas.reverse();
         let place = |id: u64| metas.binary_search_by_key(&id, |meta| meta.id).expect("it was found");
-        let node = |meta: &Arc<Meta>| GraphNode {
-            label: labels.get(&meta.id).cloned(),
-            op: meta.origin.map(|origin| origin.op),
-            at: meta.origin.map(|origin| origin.at),
-            sizes: meta.sizes.to_vec(),
-            dtype: meta.dtype,
-            is_leaf: meta.is_leaf(),
-        };
-        let mut edges = Vec::new();
+        let (mut nodes, mut edges) = (Vec::with_capacity(metas.len()), Vec::new());
         for (at, meta) in metas.iter().enumerate() {
-            let route = meta.route();
-            edges.extend(route.iter().flat_map(Route::leads_to).map(|into| (place(into.id), at)));
+            if let Some(route) = &meta.state().route {
+                route.visit(&mut |into| edges.push((place(into.id), at)));
+            }
+            nodes.push(GraphNode {
+                label: labels.iter().find(|(id, _)| *id == meta.id).map(|(_, label)| label.clone()),
+                op: meta.origin.map(|origin| origin.op),
+                at: meta.origin.map(|origin| origin.at),
+                sizes: meta.sizes.to_vec(),
+                dtype: meta.dtype,
+                is_leaf: meta.is_leaf(),
+            });
         }
-        Graph { nodes: metas.iter().map(node).collect(), edges }
+        Graph { nodes, edges }
     }
 }
 

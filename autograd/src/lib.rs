@@ -32,6 +32,7 @@ mod gradcheck;
 mod graph;
 mod hooks;
 mod line;
+mod lists;
 mod observe;
 mod op;
 mod operators;

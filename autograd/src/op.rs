@@ -2,8 +2,8 @@
 
 use crate::observe;
 use crate::tape::{
-    Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Route,
-    is_anomaly_enabled, is_forgetting, is_grad_enabled, is_looking, is_observed, nan,
+    Cx, Edge, Edges, Gradient, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients,
+    Route, is_anomaly_enabled, is_forgetting, is_grad_enabled, is_looking, is_observed, nan,
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -60,13 +60,23 @@ impl Op {
         x: &Tensor,
         gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Op {
-        if let Some(into) = x.tracked() {
-            self.edges.push(Edge::new(into, gradient));
+        let owns = may_own(&gradient);
+        let gradient: Option<Gradient> = match x.tracked() {
+            Some(_) => Some(Arc::new(gradient)),
+            None => None,
+        };
+        self.add(x, gradient, owns);
+        self
+    }
+
+    /// Adds an input, with its derivative if it requires a gradient.
+    fn add(&mut self, x: &Tensor, gradient: Option<Gradient>, owns: bool) {
+        if let (Some(into), Some(gradient)) = (x.tracked(), gradient) {
+            self.edges.push(Edge { into: into.clone(), gradient, keeps: owns });
         }
         if is_anomaly_enabled() {
             nan::carry(x.value(), &self.value);
         }
-        self
     }
 
     /// Like [`input`](Self::input), but the gradient is computed outside of the tape, on plain values. It
@@ -101,8 +111,9 @@ impl Op {
                 Err(Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at))
             };
             let mut edges = Edges::new();
-            edges.push(Edge::new(&into, refused));
-            edges.extend(g.tracked().map(|g| Edge::new(g, refused)));
+            for into in [Some(&into), g.tracked()].into_iter().flatten() {
+                edges.push(Edge { into: into.clone(), gradient: Arc::new(refused), keeps: false });
+            }
             Ok(Op { value, origin, edges }.output())
         })
     }
@@ -153,10 +164,12 @@ impl Op {
     ) -> Joined {
         let Some(inputs) = self.tracked(inputs) else { return Joined { op: self, joint: None } };
         let edges = std::mem::take(&mut self.edges).into_vec();
-        let joint = Joint::new(inputs, edges, Vec::new(), move |cx| match cx.outputs {
+        let owns = may_own(&gradients);
+        let of_output = move |cx: &Cx<'_>| match cx.outputs {
             OutputGradients::One(g) => gradients(g, cx),
             OutputGradients::Several { .. } => Ok(Vec::new()),
-        });
+        };
+        let joint = Joint::new(inputs, edges, Vec::new(), Box::new(of_output), owns);
         Joined { op: self, joint: Some(joint) }
     }
 
@@ -205,6 +218,11 @@ pub(crate) fn finished(value: NamedTensor, origin: Origin, mut edges: Edges) -> 
     }
     let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
     Tensor::from_parts(value, Some(meta))
+}
+
+/// Whether a closure may hold a tensor; it does not if it owns nothing.
+fn may_own<F>(_: &F) -> bool {
+    std::mem::needs_drop::<F>()
 }
 
 /// The facts about the inputs for a joint derivative.
@@ -285,10 +303,12 @@ impl Outputs {
     ) -> Vec<Tensor> {
         let (outputs, open) = self.placed(inputs);
         if let Some((meeting, inputs, places)) = open {
-            let joint = Joint::new(inputs, Vec::new(), places, move |cx| match cx.outputs {
+            let owns = may_own(&gradients);
+            let of_outputs = move |cx: &Cx<'_>| match cx.outputs {
                 OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
                 OutputGradients::One(_) => Ok(Vec::new()),
-            });
+            };
+            let joint = Joint::new(inputs, Vec::new(), places, Box::new(of_outputs), owns);
             meeting.set_route(Route::Joint(joint));
         }
         outputs

@@ -116,6 +116,22 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The value of an input that is one tensor.
+pub(crate) fn one<'a>(inputs: &[Input<'a>], at: usize) -> &'a NamedTensor {
+    match inputs[at] {
+        Input::One(x) => x.value(),
+        _ => unreachable!("a row says which of its inputs are one tensor"),
+    }
+}
+
+/// The value of an input, if the op was called with it.
+pub(crate) fn optional<'a>(inputs: &[Input<'a>], at: usize) -> Option<&'a NamedTensor> {
+    match inputs[at] {
+        Input::Optional(x) => x.map(Tensor::value),
+        _ => None,
+    }
+}
+
 /// The values of all inputs of an op.
 pub(crate) fn values<'a>(inputs: &[Input<'a>]) -> Vec<&'a NamedTensor> {
     let mut values = Vec::with_capacity(inputs.len());

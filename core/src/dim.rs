@@ -43,8 +43,25 @@ impl Dims {
         self.keep
     }
 
-    fn of(dims: impl IntoIterator<Item = Dim>) -> Dims {
-        Dims { list: Some(dims.into_iter().collect()), except: false, keep: false }
+    fn of<D: Into<Dim>>(dims: impl IntoIterator<Item = D>) -> Dims {
+        let mut all = Dims { list: Some(SmallVec::new()), except: false, keep: false };
+        for dim in dims {
+            all.push(dim.into());
+        }
+        all
+    }
+
+    // Not generic, so that a list of dims is compiled once, and not for each type of dim in every crate.
+    fn one(dim: Dim) -> Dims {
+        let mut one = Dims { list: Some(SmallVec::new()), except: false, keep: false };
+        one.push(dim);
+        one
+    }
+
+    fn push(&mut self, dim: Dim) {
+        if let Some(list) = &mut self.list {
+            list.push(dim);
+        }
     }
 }
 
@@ -111,17 +128,17 @@ impl<I: Whole> From<I> for Dim {
 
 impl<D: Into<Dim>> From<D> for Dims {
     fn from(dim: D) -> Dims {
-        Dims::of([dim.into()])
+        Dims::one(dim.into())
     }
 }
 impl<D: Into<Dim>, const K: usize> From<[D; K]> for Dims {
     fn from(dims: [D; K]) -> Dims {
-        Dims::of(dims.into_iter().map(D::into))
+        Dims::of(dims)
     }
 }
 impl<D: Into<Dim> + Clone> From<&[D]> for Dims {
     fn from(dims: &[D]) -> Dims {
-        Dims::of(dims.iter().cloned().map(D::into))
+        Dims::of(dims.iter().cloned())
     }
 }
 impl<D: Into<Dim> + Clone, const K: usize> From<&[D; K]> for Dims {
@@ -136,7 +153,7 @@ impl<D: Into<Dim> + Clone> From<&Vec<D>> for Dims {
 }
 impl<D: Into<Dim>> From<Vec<D>> for Dims {
     fn from(dims: Vec<D>) -> Dims {
-        Dims::of(dims.into_iter().map(D::into))
+        Dims::of(dims)
     }
 }
 
@@ -147,7 +164,7 @@ impl From<RangeFull> for Dims {
 }
 impl From<Positions> for Dims {
     fn from(dims: Positions) -> Dims {
-        Dims::of(dims.into_iter().map(Dim::from))
+        Dims::of(dims)
     }
 }
 impl From<&Positions> for Dims {

@@ -1,6 +1,7 @@
 //! Composed ops along one dim.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_macros::composed;
 
 composed! { along;
@@ -70,7 +71,7 @@ mod kernels {
             let above = x.kthvalue(above as usize + 1, keep(dims()))?.values;
             quantile = quantile.lerp(&above, place - below)?;
         }
-        let quantile = quantile.masked_fill(&x.isnan()?.any(keep(dims()))?, f64::NAN)?;
+        let quantile = quantile.masked_fill(&x.isnan().any(keep(dims()))?, f64::NAN)?;
         if dim.keep { Ok(quantile) } else { quantile.squeeze(dims()) }
     }
 }

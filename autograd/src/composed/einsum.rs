@@ -5,7 +5,9 @@
 //! have it, by the product itself, which is one batched matrix product.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::line::called_here;
+use crate::lists;
 use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
@@ -153,14 +155,13 @@ mod kernels {
             rest.push(factor.on_own_diagonals()?);
         }
         for number in 0..rest.len() {
-            let later: Vec<Label> =
-                rest[number + 1..].iter().flat_map(|factor| &factor.labels).copied().collect();
-            let needed = |label: &Label| output.contains(label) || later.contains(label);
+            let later = &rest[number + 1..];
+            let needed =
+                |label| output.contains(&label) || later.iter().any(|factor| factor.place(label).is_some());
             product = product.times(&rest[number], &needed)?;
         }
-        let product = product.summed(&|label| output.contains(label))?;
-        let order: Vec<usize> = output.iter().filter_map(|label| product.place(*label)).collect();
-        product.x.permute(order).map(|y| y.named(names))
+        let product = product.summed(&|label| output.contains(&label))?;
+        product.x.permute(product.places(&output)).map(|y| y.named(names))
     }
 }
 
@@ -277,6 +278,20 @@ impl Labeled {
         self.labels.iter().position(|other| *other == label)
     }
 
+    /// The size of the dim with this label, or one if there is none.
+    fn size(&self, label: Label) -> usize {
+        self.place(label).map_or(1, |dim| self.x.sizes()[dim])
+    }
+
+    /// The dims with these labels, without those that it does not have.
+    fn places(&self, labels: &[Label]) -> Vec<usize> {
+        let mut places = Vec::with_capacity(labels.len());
+        for label in labels {
+            places.extend_from_slice(self.place(*label).as_slice());
+        }
+        places
+    }
+
     /// Replaces dims with the same label by their diagonal.
     #[track_caller]
     fn on_own_diagonals(mut self) -> Result<Labeled> {
@@ -306,44 +321,63 @@ impl Labeled {
 
     /// Sums over the dims whose label is not `needed`.
     #[track_caller]
-    fn summed(&self, needed: &dyn Fn(&Label) -> bool) -> Result<Labeled> {
-        let gone: Vec<usize> = (0..self.labels.len()).filter(|dim| !needed(&self.labels[*dim])).collect();
-        let labels = self.labels.iter().copied().filter(|label| needed(label)).collect();
+    fn summed(&self, needed: &dyn Fn(Label) -> bool) -> Result<Labeled> {
+        let gone = lists::numbers(self.labels.len(), &|dim| !needed(self.labels[dim]));
         let x = if gone.is_empty() { self.x.clone() } else { self.x.sum(gone)? };
-        Ok(Labeled { x, labels })
+        Ok(Labeled { x, labels: picked(&self.labels, needed) })
     }
 
     /// The product with `other`, summed over the labels that are no longer `needed`.
     #[track_caller]
-    fn times(&self, other: &Labeled, needed: &dyn Fn(&Label) -> bool) -> Result<Labeled> {
+    fn times(&self, other: &Labeled, needed: &dyn Fn(Label) -> bool) -> Result<Labeled> {
         let _called = called_here(); // a closure does not know its caller
         // A dim of size one that broadcasts against the other operand is not part of the sum of products.
-        let wide = |x: &Labeled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
-        let left = self.summed(&|label| needed(label) || wide(other, label) && wide(self, label))?;
-        let right = other.summed(&|label| needed(label) || wide(self, label) && wide(other, label))?;
-        let both: Vec<Label> =
-            left.labels.iter().copied().filter(|label| right.place(*label).is_some()).collect();
-        let (batch, inner): (Vec<Label>, Vec<Label>) = both.iter().partition(|label| needed(label));
-        let only = |x: &Labeled| -> Vec<Label> {
-            x.labels.iter().copied().filter(|label| !both.contains(label)).collect()
-        };
-        let (rows, cols) = (only(&left), only(&right));
-        let size = |label: &Label| {
-            let own = |x: &Labeled| x.place(*label).map_or(1, |dim| x.x.sizes()[dim]);
-            own(&left).max(own(&right)).min(if own(&left) == 0 || own(&right) == 0 { 0 } else { usize::MAX })
-        };
-        let count = |labels: &[Label]| labels.iter().map(size).product::<usize>();
-        let lying = |x: &Labeled, dtype: DType, parts: [&[Label]; 3]| -> Result<Tensor> {
-            let order: Vec<usize> = parts.concat().into_iter().filter_map(|label| x.place(label)).collect();
-            let sizes: Vec<usize> = parts.concat().iter().map(size).collect();
-            x.x.permute(order)?.expand(&sizes[..])?.reshape(parts.map(count))?.to(dtype)
-        };
+        let wide = |label| self.size(label) != 1 && other.size(label) != 1;
+        let left = self.summed(&|label| needed(label) || wide(label))?;
+        let right = other.summed(&|label| needed(label) || wide(label))?;
+        let batch = picked(&left.labels, &|label| right.place(label).is_some() && needed(label));
+        let inner = picked(&left.labels, &|label| right.place(label).is_some() && !needed(label));
+        let rows = picked(&left.labels, &|label| right.place(label).is_none());
+        let cols = picked(&right.labels, &|label| left.place(label).is_none());
         // A sum of integers has a wider dtype than the integers.
-        let (a, b) = (self.x.dtype(), other.x.dtype());
-        let product =
-            lying(&left, a, [&batch, &rows, &inner])?.bmm(&lying(&right, b, [&batch, &inner, &cols])?)?;
+        let a = left.as_matrices(&right, [&batch, &rows, &inner], self.x.dtype())?;
+        let b = right.as_matrices(&left, [&batch, &inner, &cols], other.x.dtype())?;
         let labels = [&batch[..], &rows, &cols].concat();
-        let sizes: Vec<usize> = labels.iter().map(size).collect();
-        Ok(Labeled { x: product.reshape(&sizes[..])?, labels })
+        let sizes = common_sizes(&left, &right, &labels);
+        Ok(Labeled { x: a.bmm(&b).reshape(&sizes[..])?, labels })
     }
+
+    /// The tensor as a batch of matrices, each of the three dims made of the dims with some labels.
+    #[track_caller]
+    fn as_matrices(&self, other: &Labeled, parts: [&[Label]; 3], dtype: DType) -> Result<Tensor> {
+        let sizes = common_sizes(self, other, &parts.concat());
+        let mut counts = [1; 3];
+        let mut start = 0;
+        for (count, part) in counts.iter_mut().zip(parts) {
+            *count = sizes[start..][..part.len()].iter().product();
+            start += part.len();
+        }
+        self.x.permute(self.places(&parts.concat())).expand(&sizes[..]).reshape(counts).to(dtype)
+    }
+}
+
+/// The labels that are wanted.
+fn picked(labels: &[Label], is_wanted: &dyn Fn(Label) -> bool) -> Vec<Label> {
+    let mut picked = Vec::new();
+    for label in labels {
+        if is_wanted(*label) {
+            picked.push(*label);
+        }
+    }
+    picked
+}
+
+/// The sizes of the dims with these labels in a product, in which a size of one broadcasts.
+fn common_sizes(a: &Labeled, b: &Labeled, labels: &[Label]) -> Vec<usize> {
+    let mut sizes = Vec::with_capacity(labels.len());
+    for label in labels {
+        let both = [a.size(*label), b.size(*label)];
+        sizes.push(if both.contains(&0) { 0 } else { both[0].max(both[1]) });
+    }
+    sizes
 }

@@ -2,6 +2,8 @@
 //! of ops that have derivatives.
 
 use crate::Tensor;
+use crate::chain::*;
+use crate::lists;
 use namegrad_core::args::position;
 use namegrad_core::names::apart;
 use namegrad_core::{
@@ -290,11 +292,13 @@ mod kernels {
 /// The tensor and the tensors among its indices, as errors show them.
 #[cold]
 fn given(x: &Tensor, indices: &Indices) -> Vec<Shape> {
-    let tensors = indices.0.iter().filter_map(|index| match index {
-        Index::Tensor(places) => Some(places.shape()),
-        _ => None,
-    });
-    [x.shape()].into_iter().chain(tensors).collect()
+    let mut given = vec![x.shape()];
+    for index in &indices.0 {
+        if let Index::Tensor(places) = index {
+            given.push(places.shape());
+        }
+    }
+    given
 }
 
 /// The elements of `x` at the positions given by the tensors for their dims.
@@ -317,26 +321,26 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         }
     }
     let dims: Vec<usize> = picks.iter().map(|(dim, _)| *dim).collect();
-    let rest: Vec<usize> = (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect();
-    let rows: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
-    let lying = [&[rows][..], &rest.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>()].concat();
+    let rest = lists::others(x.ndim(), &dims);
+    let rows = lists::product_at(x.sizes(), &dims);
+    let lying = [&[rows][..], &lists::at(x.sizes(), &rest)].concat();
     let index = Tensor::constant(NamedTensor::from_slice(&flat, [flat.len()])?);
     let rows =
-        x.unnamed().permute([&dims[..], &rest].concat())?.reshape(&lying[..])?.index_select(&index, 0)?;
+        x.unnamed().permute([&dims[..], &rest].concat()).reshape(&lying[..]).index_select(&index, 0)?;
     let made = [&sizes[..], &lying[1..]].concat();
     let y = rows.reshape(&made[..])?;
     // If the indexed dims were adjacent, the new dims go to their place.
     let together = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    let before = if together { rest.iter().filter(|dim| **dim < dims[0]).count() } else { 0 };
+    let before = if together { rest.partition_point(|dim| *dim < dims[0]) } else { 0 };
     let new = sizes.len();
-    let order: Vec<usize> = (new..new + before).chain(0..new).chain(new + before..made.len()).collect();
+    let mut order: Vec<usize> = (0..made.len()).collect();
+    order[..new + before].rotate_left(new);
     let mut given = names_of(picks, new)?;
     if let ([dim], [name @ None]) = (&dims[..], &mut given[..]) {
         *name = x.name(*dim);
     }
-    let kept: Vec<Option<Name>> = rest.iter().map(|dim| x.name(*dim)).collect();
-    let names = kept[..before].iter().copied();
-    let names = names.chain(given).chain(kept[before..].iter().copied());
+    let mut names: Vec<Option<Name>> = rest.iter().map(|dim| x.name(*dim)).collect();
+    names.splice(before..before, given);
     y.permute(order)?.rename(Some(Names::new(OP, names)?))
 }
 
@@ -345,8 +349,9 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
 fn names_of(picks: &[(usize, Tensor)], ndim: usize) -> Result<Vec<Option<Name>>> {
     let mut names = vec![None; ndim];
     for (_, places) in picks {
-        let own = (0..places.ndim()).map(|dim| places.name(dim));
-        for (name, own) in names[ndim - places.ndim()..].iter_mut().zip(own) {
+        let from = ndim - places.ndim();
+        for dim in from..ndim {
+            let (name, own) = (&mut names[dim], places.name(dim - from));
             match (*name, own) {
                 (Some(one), Some(other)) if one != other => {
                     let message = format!("index tensors call the same dim '{one}' and '{other}'");

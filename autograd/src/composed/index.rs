@@ -1,6 +1,7 @@
 //! Reading and writing parts by index or mask.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::composed::getitem::{Index, Indices};
 use namegrad_macros::composed;
 
@@ -129,12 +130,12 @@ mod kernels {
             true => x.clone(),
             false => Tensor::broadcast_tensors(&[x, mask])?.swap_remove(0),
         };
-        let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
+        let places = mask.unnamed().expand(x.sizes()).reshape([-1]).nonzero().reshape([-1])?;
         Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements, and the mask is true at {}", source.numel(), places.numel())
         })?;
-        let source = source.unnamed().reshape([-1])?.narrow(0, 0, places.numel())?;
-        let flat = x.unnamed().reshape([-1])?.index_copy(&places, &source, 0)?;
+        let source = source.unnamed().reshape([-1]).narrow(0, 0, places.numel())?;
+        let flat = x.unnamed().reshape([-1]).index_copy(&places, &source, 0)?;
         Ok(flat.reshape(x.sizes())?.named(x.names().clone()))
     }
 
@@ -156,7 +157,7 @@ mod kernels {
                 return Err(Error::new(ErrorKind::Index, op, message));
             }
         }
-        places.lt(0)?.choose(places.add(numel)?, &places)
+        places.lt(0).choose(places.add(numel)?, &places)
     }
 
     #[track_caller]
@@ -193,13 +194,13 @@ mod kernels {
         let classes = Tensor::constant(NamedTensor::arange(0, count, 1, DType::I64)?);
         let names = Names::new(OP, x.names().iter(x.ndim()).chain([name]))
             .map_err(|error| error.with_operands([x.shape()]))?;
-        Ok(x.unnamed().unsqueeze(-1)?.eq(&classes)?.to(DType::I64)?.named(names))
+        Ok(x.unnamed().unsqueeze(-1).eq(&classes).to(DType::I64)?.named(names))
     }
 
     #[track_caller]
     pub(super) fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
         let places = places_in(x, "take", index)?;
-        let picked = x.unnamed().reshape([-1])?.index_select(&places, 0)?;
+        let picked = x.unnamed().reshape([-1]).index_select(&places, 0)?;
         Ok(picked.reshape(index.sizes())?.named(index.names().clone()))
     }
 
@@ -239,7 +240,7 @@ mod kernels {
         let (x, places) = (x.expand(spread(x, indices))?, indices.expand(spread(indices, x))?);
         let size = x.sizes().get(dim).copied().unwrap_or(1);
         // A position that is out of range is left as it was given, so that the error shows it.
-        let before = places.lt(0)?.logical_and(places.ge(-(size as i64))?)?;
+        let before = places.lt(0).logical_and(places.ge(-(size as i64))?)?;
         x.gather(&places.add(before.mul(size)?)?, dim)
     }
 
@@ -279,7 +280,7 @@ mod kernels {
         if views {
             return put_into_view(x, indices, part, &value);
         }
-        let value = value.unnamed().to(x.dtype())?.expand(part.sizes())?.reshape([-1])?;
+        let value = value.unnamed().to(x.dtype()).expand(part.sizes()).reshape([-1])?;
         let (flat, places) = (x.unnamed().reshape([-1])?, part.unnamed().reshape([-1])?);
         let flat = match accumulate {
             true => flat.index_add(&places, &value, 0)?,

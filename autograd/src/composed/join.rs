@@ -1,6 +1,7 @@
 //! Concatenation, and broadcasting of several tensors.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::Result;
 use namegrad_core::args::Immediate;
 use namegrad_macros::composed;
@@ -122,22 +123,22 @@ mod kernels {
     pub(super) fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
         let grown = grown(tensors, &[0], 1)?;
         let dim = usize::from(grown.first().is_some_and(|x| x.ndim() > 1));
-        Tensor::cat(&grown.iter().collect::<Vec<_>>(), dim)
+        Tensor::cat(&grown, dim)
     }
 
     #[track_caller]
     pub(super) fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&grown(tensors, &[0, 0], 2)?.iter().collect::<Vec<_>>(), 0)
+        Tensor::cat(&grown(tensors, &[0, 0], 2)?, 0)
     }
 
     #[track_caller]
     pub(super) fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&grown(tensors, &[0, 0, -1], 3)?.iter().collect::<Vec<_>>(), 2)
+        Tensor::cat(&grown(tensors, &[0, 0, -1], 3)?, 2)
     }
 
     #[track_caller]
     pub(super) fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&grown(tensors, &[-1, -1], 2)?.iter().collect::<Vec<_>>(), 1)
+        Tensor::cat(&grown(tensors, &[-1, -1], 2)?, 1)
     }
 
     /// Adds dims to the tensors until they have `ndim`: a tensor with `d` dims gets its next dim at
@@ -186,7 +187,7 @@ mod kernels {
         for (dim, x) in tensors.iter().enumerate() {
             let mut lying = vec![1; tensors.len()];
             lying[dim] = sizes[dim];
-            let spread = x.unnamed().reshape(&lying[..])?.expand(&sizes[..])?.named(names.clone());
+            let spread = x.unnamed().reshape(&lying[..]).expand(&sizes[..])?.named(names.clone());
             grid.push(match indexing {
                 Indexing::Xy if tensors.len() > 1 => spread.transpose(0, 1)?,
                 _ => spread,
@@ -208,7 +209,7 @@ mod kernels {
             right.extend([1, others]);
             sizes.push(own.saturating_mul(others));
         }
-        let products = x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?);
+        let products = x.unnamed().reshape(left).mul(other.unnamed().reshape(right)?);
         products
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?
             .reshape(sizes)

@@ -55,25 +55,40 @@ pub use getitem::{Index, Indices};
 pub use join::Indexing;
 pub use parts::Sections;
 
-/// The tables; each is a file. `tables! { along }` becomes
-///
-/// ```ignore
-/// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[along::OPS];
-/// pub(crate) mod options { pub use super::along::options::*; }
-/// pub(crate) mod chained { pub use super::along::Chained as _; }
-/// ```
-macro_rules! tables {
-    ($($table:ident)*) => {
-        pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
-        /// The options of composed ops.
-        #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
-        pub(crate) mod options {
-            $(pub use super::$table::options::*;)*
-        }
-        #[allow(unreachable_pub)] // public through another path
-        pub(crate) mod chained {
-            $(pub use super::$table::Chained as _;)*
-        }
+/// The ops of all tables.
+pub(crate) const OPS: &[&[&crate::registry::Op]] = &[
+    along::OPS,
+    cast::OPS,
+    einsum::OPS,
+    getitem::OPS,
+    index::OPS,
+    join::OPS,
+    like::OPS,
+    parts::OPS,
+    pointwise::OPS,
+    products::OPS,
+    random::OPS,
+    shape::OPS,
+    write::OPS,
+];
+
+/// The options of composed ops.
+#[allow(unused_imports, unreachable_pub)] // not every table has ops with options
+pub(crate) mod options {
+    pub use super::{
+        along::options::*, cast::options::*, einsum::options::*, getitem::options::*, index::options::*,
+        join::options::*, like::options::*, parts::options::*, pointwise::options::*, products::options::*,
+        random::options::*, shape::options::*, write::options::*,
     };
 }
-tables! { along cast einsum getitem index join like parts pointwise products random shape write }
+
+/// The ops as methods of the result of another op.
+#[allow(unreachable_pub)] // public through another path
+pub(crate) mod chained {
+    pub use super::{
+        along::Chained as _, cast::Chained as _, einsum::Chained as _, getitem::Chained as _,
+        index::Chained as _, join::Chained as _, like::Chained as _, parts::Chained as _,
+        pointwise::Chained as _, products::Chained as _, random::Chained as _, shape::Chained as _,
+        write::Chained as _,
+    };
+}

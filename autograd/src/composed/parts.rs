@@ -145,30 +145,30 @@ mod kernels {
         }
     }
 
-    /// Consecutive parts with these sizes, which add up to the size of the dim. This is one op, so that the
-    /// gradients of all parts are concatenated only once.
+    /// Consecutive parts, `count` of them, whose sizes add up to the size of the dim. This is one op, so that
+    /// the gradients of all parts are concatenated only once.
     #[track_caller]
     fn parted(
         x: &Tensor,
         op: &'static str,
         dim: usize,
-        sizes: impl IntoIterator<Item = usize>,
+        count: usize,
+        size: &dyn Fn(usize) -> usize,
     ) -> Result<Vec<Tensor>> {
         let (mut parts, mut start) = (Vec::new(), 0);
-        let sizes = sizes.into_iter();
-        let count = sizes.size_hint().0;
         if parts.try_reserve_exact(count).is_err() {
             let message = format!("{count} parts do not fit in memory");
             return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.shape()]));
         }
         starting();
-        for length in sizes {
+        for part in 0..count {
+            let length = size(part);
             parts.push(x.value().narrow(dim, start, length)?);
             start += length;
         }
         Ok(Op::with_outputs(op, parts).inputs(&[Some(x)], move |gradients, cx| {
             let present = all(gradients, cx)?;
-            Ok(vec![Some(Tensor::cat(&present.iter().collect::<Vec<_>>(), dim)?)])
+            Ok(vec![Some(Tensor::cat(&present, dim)?)])
         }))
     }
 
@@ -183,13 +183,16 @@ mod kernels {
                 })?;
                 let each = each.max(1) as usize;
                 let parts = size.div_ceil(each).max(1);
-                parted(x, OP, dim, (0..parts).map(|part| each.min(size - part * each)))
+                parted(x, OP, dim, parts, &|part| each.min(size - part * each))
             }
             Sections::List(list) => {
                 Error::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
                     format!("the sizes of the parts must not be negative, got {list:?}")
                 })?;
-                let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
+                let mut total = Some(0isize);
+                for size in &list {
+                    total = total.and_then(|total| total.checked_add(*size));
+                }
                 Error::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
                     format!(
                         "the sizes of the parts must sum exactly to {size}, the size of {}, but {list:?} sum to {}",
@@ -197,7 +200,7 @@ mod kernels {
                         total.map_or("more than fits a number".into(), |total| total.to_string())
                     )
                 })?;
-                parted(x, OP, dim, list.into_iter().map(|size| size as usize))
+                parted(x, OP, dim, list.len(), &|part| list[part] as usize)
             }
         }
     }
@@ -210,7 +213,7 @@ mod kernels {
         })?;
         let size = size_of(x, OP, dim)?;
         if size == 0 {
-            return parted(x, OP, dim, std::iter::repeat_n(0, chunks));
+            return parted(x, OP, dim, chunks, &|_| 0);
         }
         x.split(size.div_ceil(chunks), dim)
     }
@@ -225,15 +228,16 @@ mod kernels {
                     format!("the number of sections must be at least 1, got {count}")
                 })?;
                 let count = count as usize;
-                parted(x, OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))
+                parted(x, OP, dim, count, &|part| size / count + usize::from(part < size % count))
             }
             Sections::List(indices) => {
                 let mut parts = Vec::with_capacity(indices.len() + 1);
                 let mut start = 0;
-                for end in indices.into_iter().chain([isize::MAX]) {
+                for end in indices {
                     parts.push(x.slice(dim, start, end, 1)?);
                     start = end;
                 }
+                parts.push(x.slice(dim, start, isize::MAX, 1)?);
                 Ok(parts)
             }
         }
@@ -255,6 +259,10 @@ mod kernels {
 
     /// The gradients of all outputs; zeros for unused outputs.
     fn all(gradients: &[Option<Tensor>], cx: &Cx<'_>) -> Result<Vec<Tensor>> {
-        (0..gradients.len()).map(|part| cx.output_gradient(part)).collect()
+        let mut all = Vec::with_capacity(gradients.len());
+        for part in 0..gradients.len() {
+            all.push(cx.output_gradient(part)?);
+        }
+        Ok(all)
     }
 }

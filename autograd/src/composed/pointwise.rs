@@ -1,6 +1,7 @@
 //! Elementwise ops.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::line::called_here;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
@@ -60,13 +61,13 @@ mod kernels {
         let (x, other) = (x.detach(), other.detach());
         let mut close = x.eq(&other)?;
         if equal_nan {
-            close = close.logical_or(x.isnan()?.logical_and(other.isnan()?)?)?;
+            close = close.logical_or(x.isnan().logical_and(other.isnan()?)?)?;
         }
         // Integers are compared exactly, or, with a tolerance, as floats, which represent nearly all of them.
         let float = |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.clone()) } else { x.to(DType::F64) };
         let (x, other) = (float(&x)?, float(&other)?);
-        let distance = x.sub(&other)?.abs()?;
-        let near = distance.le(other.abs()?.mul(rtol)?.add(atol)?)?.logical_and(distance.isfinite()?)?;
+        let distance = x.sub(&other).abs()?;
+        let near = distance.le(other.abs().mul(rtol).add(atol)?).logical_and(distance.isfinite()?)?;
         close.logical_or(near)
     }
 
@@ -143,7 +144,7 @@ impl Tensor {
     /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose(&self, other: impl crate::Operand) -> Result<bool> {
-        self.isclose(other)?.all(..)?.is_nonzero()
+        self.isclose(other).all(..)?.is_nonzero()
     }
 
     /// [`allclose`](Self::allclose) with other tolerances.
@@ -152,7 +153,7 @@ impl Tensor {
     /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose_with(&self, other: impl crate::Operand, options: IscloseOptions) -> Result<bool> {
-        self.isclose_with(other, options)?.all(..)?.is_nonzero()
+        self.isclose_with(other, options).all(..)?.is_nonzero()
     }
 
     /// Whether both tensors have the same sizes, names and elements. NaN is not equal to itself.
@@ -164,7 +165,7 @@ impl Tensor {
         if self.sizes() != other.sizes() || self.names() != other.names() {
             return Ok(false);
         }
-        self.detach().eq(other.detach())?.all(..)?.is_nonzero()
+        self.detach().eq(other.detach()).all(..)?.is_nonzero()
     }
 
     /// Whether the only element is nonzero, for use in conditions.

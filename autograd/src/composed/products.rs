@@ -1,6 +1,7 @@
 //! Sums of products.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_macros::composed;
 
 composed! { products;
@@ -93,8 +94,8 @@ mod kernels {
                 Error::new(ErrorKind::Shape, "cross", message).with_operands([x.shape(), other.shape()])
             );
         }
-        let ahead = x.roll(-1, from_right)?.mul(other.roll(-2, from_right)?)?;
-        ahead.sub(x.roll(-2, from_right)?.mul(other.roll(-1, from_right)?)?)
+        let ahead = x.roll(-1, from_right).mul(other.roll(-2, from_right)?)?;
+        ahead.sub(x.roll(-2, from_right).mul(other.roll(-1, from_right)?)?)
     }
 
     #[track_caller]

@@ -74,37 +74,37 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn uniform_(x: &mut Tensor, from: f64, to: f64) -> Result<()> {
-        drawn(x, "uniform_", |value| value.uniform_(from, to).map(drop))
+        drawn(x, "uniform_", &|value| value.uniform_(from, to).map(drop))
     }
 
     #[track_caller]
     pub(super) fn normal_(x: &mut Tensor, mean: f64, std: f64) -> Result<()> {
-        drawn(x, "normal_", |value| value.normal_(mean, std).map(drop))
+        drawn(x, "normal_", &|value| value.normal_(mean, std).map(drop))
     }
 
     #[track_caller]
     pub(super) fn log_normal_(x: &mut Tensor, mean: f64, std: f64) -> Result<()> {
-        drawn(x, "log_normal_", |value| value.log_normal_(mean, std).map(drop))
+        drawn(x, "log_normal_", &|value| value.log_normal_(mean, std).map(drop))
     }
 
     #[track_caller]
     pub(super) fn exponential_(x: &mut Tensor, lambd: f64) -> Result<()> {
-        drawn(x, "exponential_", |value| value.exponential_(lambd).map(drop))
+        drawn(x, "exponential_", &|value| value.exponential_(lambd).map(drop))
     }
 
     #[track_caller]
     pub(super) fn cauchy_(x: &mut Tensor, median: f64, sigma: f64) -> Result<()> {
-        drawn(x, "cauchy_", |value| value.cauchy_(median, sigma).map(drop))
+        drawn(x, "cauchy_", &|value| value.cauchy_(median, sigma).map(drop))
     }
 
     #[track_caller]
     pub(super) fn geometric_(x: &mut Tensor, p: f64) -> Result<()> {
-        drawn(x, "geometric_", |value| value.geometric_(p).map(drop))
+        drawn(x, "geometric_", &|value| value.geometric_(p).map(drop))
     }
 
     #[track_caller]
     pub(super) fn bernoulli_(x: &mut Tensor, p: &Tensor) -> Result<()> {
-        drawn(x, "bernoulli_", |value| value.bernoulli_(p.value()).map(drop))
+        drawn(x, "bernoulli_", &|value| value.bernoulli_(p.value()).map(drop))
     }
 
     #[track_caller]
@@ -121,7 +121,7 @@ mod kernels {
 /// Replaces the values of `x` with those that `draw` writes. On the tape, the result still depends on `x`,
 /// with a gradient of 0.
 #[track_caller]
-fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<()> {
+fn drawn(x: &mut Tensor, op: &'static str, draw: &dyn Fn(&mut NamedTensor) -> Result<()>) -> Result<()> {
     x.check_in_place(op)?;
     starting();
     let (mut value, at) = (x.value().clone(), Location::caller());
@@ -195,7 +195,8 @@ impl Tensor {
     /// gradient.
     #[track_caller]
     pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut Tensor> {
-        drawn(self, "random_", |value| value.random_(range).map(drop))?;
+        let range = (range.start_bound().cloned(), range.end_bound().cloned());
+        drawn(self, "random_", &|value| value.random_(range).map(drop))?;
         Ok(self)
     }
 }

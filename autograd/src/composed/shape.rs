@@ -1,6 +1,7 @@
 //! Rearrangements.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::{Error, ErrorKind, Result, called};
 use namegrad_macros::composed;
 
@@ -100,7 +101,7 @@ impl Tensor {
         let message = || format!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
         Error::ensure(fits, ErrorKind::Shape, "sum_to", message)?;
         let dims: Vec<usize> = (0..self.ndim()).filter(broadcast).collect();
-        self.unnamed().sum(dims)?.reshape(sizes)
+        self.unnamed().sum(dims).reshape(sizes)
     }
 }
 
@@ -165,9 +166,9 @@ mod kernels {
         };
         match k.rem_euclid(4) {
             0 => Ok(x.clone()),
-            1 => x.flip(second)?.transpose(first, second),
+            1 => x.flip(second).transpose(first, second),
             2 => x.flip([first, second]),
-            _ => x.flip(first)?.transpose(first, second),
+            _ => x.flip(first).transpose(first, second),
         }
     }
 
@@ -176,7 +177,7 @@ mod kernels {
         Error::ensure(x.ndim() == 2, ErrorKind::Shape, "trace", || {
             format!("expected a matrix, but got a tensor of {} dims", x.ndim())
         })?;
-        x.diagonal(0, 1)?.sum(..)
+        x.diagonal(0, 1).sum(..)
     }
 
     #[track_caller]
@@ -201,7 +202,7 @@ mod kernels {
         if let [times] = counts[..] {
             let mut sizes: Vec<isize> = vec![-1; x.ndim() + 1];
             sizes[dim + 1] = times as isize;
-            let spread = x.unsqueeze(dim as isize + 1)?.expand(sizes)?;
+            let spread = x.unsqueeze(dim as isize + 1).expand(sizes)?;
             return spread.flatten([dim, dim + 1], x.name(dim).map(|name| name.as_str()));
         }
         let size = x.sizes()[dim];
@@ -212,21 +213,27 @@ mod kernels {
                 repeats.shape()
             )
         })?;
-        let total = counts.iter().try_fold(0usize, |total, times| total.checked_add(*times as usize));
+        let mut total = Some(0usize);
+        for times in &counts {
+            total = total.and_then(|total| total.checked_add(*times as usize));
+        }
         let mut places: Vec<i64> = Vec::new();
         if total.is_none_or(|total| places.try_reserve_exact(total).is_err()) {
             let message = format!("the repeats of {} elements do not fit in memory", counts.len());
             return Err(Error::new(ErrorKind::OutOfMemory, OP, message).with_operands([x.shape()]));
         }
-        places.extend((0..).zip(counts).flat_map(|(at, times)| std::iter::repeat_n(at, times as usize)));
+        for (at, times) in counts.into_iter().enumerate() {
+            places.resize(places.len() + times as usize, at as i64);
+        }
         x.index_select(&Tensor::from_slice(&places, [places.len()])?, dim)
     }
 
     #[track_caller]
     pub(super) fn tile(x: &Tensor, dims: OpenShape) -> Result<Tensor> {
         let left = x.ndim().saturating_sub(dims.len());
-        let once = std::iter::repeat_n(OpenDim { name: None, size: Some(1) }, left);
-        x.repeat(args::Shape(once.chain(dims).collect()))
+        let mut all = vec![OpenDim { name: None, size: Some(1) }; left];
+        all.extend_from_slice(&dims);
+        x.repeat(args::Shape(all.into()))
     }
 
     #[track_caller]

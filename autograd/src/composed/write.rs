@@ -1,6 +1,7 @@
 //! Filling and copying in place.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_macros::composed;
 
 composed! { write;
@@ -126,9 +127,9 @@ mod kernels {
         let Some(numel) = numel else {
             return Err(Error::new(ErrorKind::Shape, op, format!("sizes {sizes:?} are too large")));
         };
-        let kept = x.reshape([-1])?.narrow(0, 0, numel.min(x.numel()))?;
+        let kept = x.reshape([-1]).narrow(0, 0, numel.min(x.numel()))?;
         let new = kept.new_zeros([numel - kept.numel()])?;
-        *x = Tensor::cat(&[&kept, &new], 0)?.reshape(sizes)?;
+        *x = Tensor::cat(&[&kept, &new], 0).reshape(sizes)?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Derivatives of the ops along one dim.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
 use namegrad_core::{Result, keep};
@@ -19,7 +20,7 @@ derivatives! { along; |g, cx|
 }
 
 fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
-    if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim)?.cumsum(dim)?.flip(dim) }
+    if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim).cumsum(dim).flip(dim) }
 }
 
 /// The gradient of `x[i]`, which is a factor of `y[i]` and of all later outputs: `Σ g[j] y[j] / x[i]` over
@@ -29,19 +30,19 @@ fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Te
     if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
     }
-    if !x.eq(0)?.any(..)?.item::<bool>()? {
-        return reversed_cumsum(&g.mul(y)?, dim)?.div(x);
+    if !x.eq(0).any(..)?.item::<bool>()? {
+        return reversed_cumsum(&g.mul(y)?, dim).div(x);
     }
     let n = x.sizes()[dim];
-    let before = Tensor::cat(&[&x.narrow(dim, 0, 1)?.ones_like()?, &x.narrow(dim, 0, n - 1)?], dim)?;
-    before.cumprod(dim)?.mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
+    let before = Tensor::cat(&[&x.narrow(dim, 0, 1).ones_like()?, &x.narrow(dim, 0, n - 1)?], dim)?;
+    before.cumprod(dim).mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
 }
 
 /// The gradient of `x[i]`: `Σ g[j] exp(x[i] - y[j])` over `j ≥ i`, as `exp(x[i] - y[i])` times a sum whose
 /// factors `exp(y[i] - y[i+1])` are at most 1. It is 0 where the result is infinite.
 fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     let infinite = y.isinf()?;
-    let exp = |difference: Tensor| difference.masked_fill(&infinite, f64::NEG_INFINITY)?.exp();
+    let exp = |difference: Tensor| difference.masked_fill(&infinite, f64::NEG_INFINITY).exp();
     let share = exp(x - y)?;
     if x.ndim() == 0 {
         return share.mul(g);
@@ -55,7 +56,7 @@ fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Resu
 fn from(x: &Tensor, step: usize, dim: usize) -> Result<Tensor> {
     let n = x.sizes()[dim];
     let step = step.min(n);
-    Tensor::cat(&[&x.narrow(dim, step as isize, n - step)?, &x.narrow(dim, 0, step)?.zeros_like()?], dim)
+    Tensor::cat(&[&x.narrow(dim, step as isize, n - step)?, &x.narrow(dim, 0, step).zeros_like()?], dim)
 }
 
 /// Computes `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: if `a` has the

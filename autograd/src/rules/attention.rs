@@ -1,6 +1,7 @@
 //! The derivative of attention.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::ops::attention::{AttentionArgs, attention_backward, attention_dropout};
 use namegrad_core::{NamedTensor, Result, keep};
@@ -34,7 +35,7 @@ fn gradients(
     let [k, v] = [k, v].map(|x| repeated(&x.to(dtype)?, group));
     let (k, v) = (&k?, &v?);
     let scale = args.scale.unwrap_or(1.0 / (q.sizes()[q.ndim() - 1] as f64).sqrt());
-    let mut scores = q.matmul(k.mt()?)?.mul(scale)?;
+    let mut scores = q.matmul(k.mt()?).mul(scale)?;
     let (queries, keys) = (scores.sizes()[scores.ndim() - 2], scores.sizes()[scores.ndim() - 1]);
     if let Some(mask) = mask {
         let added = mask.to(dtype)?;
@@ -45,19 +46,19 @@ fn gradients(
         scores = scores.masked_fill(&seen.eq(0.0)?, f64::NEG_INFINITY)?;
     }
     // A query that sees no key has no weights.
-    let blind = lse.eq(f64::NEG_INFINITY)?.unsqueeze(-1)?;
-    let w = scores.masked_fill(&blind, 0.0)?.softmax(-1)?.masked_fill(&blind, 0.0)?;
+    let blind = lse.eq(f64::NEG_INFINITY).unsqueeze(-1)?;
+    let w = scores.masked_fill(&blind, 0.0).softmax(-1).masked_fill(&blind, 0.0)?;
     let kept = attention_dropout(draw.value(), args.dropout_p, w.sizes(), dtype)?.map(Tensor::constant);
     let dropped = |x: Tensor| match &kept {
         Some(kept) => x.mul(kept),
         None => Ok(x),
     };
     let of_weights = dropped(g.matmul(v.mt()?)?)?;
-    let along = of_weights.mul(&w)?.sum(keep(-1))?;
+    let along = of_weights.mul(&w).sum(keep(-1))?;
     let of_scores = w.mul(&of_weights.sub(&along)?)?;
-    let of_query = || of_scores.matmul(k)?.mul(scale);
-    let of_key = || joined(&of_scores.mt()?.matmul(q)?.mul(scale)?, group);
-    let of_value = || joined(&dropped(w.clone())?.mt()?.matmul(g)?, group);
+    let of_query = || of_scores.matmul(k).mul(scale);
+    let of_key = || joined(&of_scores.mt().matmul(q).mul(scale)?, group);
+    let of_value = || joined(&dropped(w.clone()).mt().matmul(g)?, group);
     Ok([
         if wants[0] { Some(of_query()?) } else { None },
         if wants[1] { Some(of_key()?) } else { None },
@@ -79,5 +80,5 @@ fn joined(x: &Tensor, group: usize) -> Result<Tensor> {
     let heads = x.ndim() - 3;
     let mut sizes = x.sizes().to_vec();
     sizes.splice(heads..=heads, [sizes[heads] / group, group]);
-    x.reshape(sizes)?.sum(heads + 1)
+    x.reshape(sizes).sum(heads + 1)
 }

@@ -2,6 +2,7 @@
 //! the result; the tape sums it.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::Result;
 use namegrad_macros::derivatives;
 use std::borrow::Cow;
@@ -20,18 +21,18 @@ derivatives! { binary; |g, cx|
     pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
     atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(g, a, b)?), b: [a b] -g * (a * inverse_square(g, a, b)?) }
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
-    logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b)?.sigmoid()?, b: [a b] g * apart(g, b, a)?.sigmoid()? }
+    logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b).sigmoid()?, b: [a b] g * apart(g, b, a).sigmoid()? }
     logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
-    xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
+    xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0).logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     bernoulli_cross_entropy(a, target) -> y {
-        a: [a target] g * (a - &*like(g, target)?) / a.mul(a.neg()?.add(1.0)?)?.clamp_min(SMALLEST)?,
-        target: [a] g * (a.neg()?.log1p()? - a.log()?)
+        a: [a target] g * (a - &*like(g, target)?) / a.mul(a.neg().add(1.0)?).clamp_min(SMALLEST)?,
+        target: [a] g * (a.neg().log1p()? - a.log()?)
     }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
     maximum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
     minimum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
-    fmax(a, b) -> y      { a: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
-    fmin(a, b) -> y      { a: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
+    fmax(a, b) -> y      { a: [a b] chosen(g, a.ge(b).logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.ge(b).logical_or(b.isnan()?).logical_not()?)? }
+    fmin(a, b) -> y      { a: [a b] chosen(g, a.le(b).logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.le(b).logical_or(b.isnan()?).logical_not()?)? }
     clamp_min(a, b) -> y { a: [a b] chosen(g, a.ge(b)?)?, b: [a b] chosen(g, a.lt(b)?)? }
     clamp_max(a, b) -> y { a: [a b] chosen(g, a.le(b)?)?, b: [a b] chosen(g, a.gt(b)?)? }
     heaviside(a, b) -> y { a: [] g.zeros_like()?, b: [a] chosen(g, a.eq(0)?)? }
@@ -43,11 +44,11 @@ derivatives! { binary; |g, cx|
         weight: [a end] g * (end - a)
     }
     choose(condition, a, other) -> y { a: [condition] condition.choose(g, 0.0)?, other: [condition] g.masked_fill(condition, 0.0)? }
-    masked_fill(a, mask, value) -> y { a: [mask] g.masked_fill(mask, 0.0)?, value: [mask] mask.choose(g, 0.0)?.sum(..)? }
+    masked_fill(a, mask, value) -> y { a: [mask] g.masked_fill(mask, 0.0)?, value: [mask] mask.choose(g, 0.0).sum(..)? }
     clamp(a, min, max) -> y {
-        a: [a min max] chosen(g, a.ge(min)?.logical_and(a.le(max)?)?)?,
-        min: [a min max] chosen(g, a.lt(min)?.logical_and(min.le(max)?)?)?,
-        max: [a min max] chosen(g, a.gt(max)?.logical_or(max.lt(min)?)?)?
+        a: [a min max] chosen(g, a.ge(min).logical_and(a.le(max)?)?)?,
+        min: [a min max] chosen(g, a.lt(min).logical_and(min.le(max)?)?)?,
+        max: [a min max] chosen(g, a.gt(max).logical_or(max.lt(min)?)?)?
     }
     eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm constant;
 }
@@ -60,7 +61,7 @@ fn chosen(g: &Tensor, condition: Tensor) -> Result<Tensor> {
 /// The gradient where this input was chosen, and half of it where both are equal. Where one is NaN, both get
 /// the gradient.
 fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
-    tied.choose(g * 0.5, g)?.masked_fill(&lost, 0.0)
+    tied.choose(g * 0.5, g).masked_fill(&lost, 0.0)
 }
 
 /// `a - b` in the dtype of the gradient, because masks cannot be subtracted.
@@ -77,7 +78,7 @@ pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor
 /// `1 / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0.
 fn inverse_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let square = like(g, a)?.square()? + like(g, b)?.square()?;
-    square.reciprocal()?.masked_fill(&square.eq(0)?, 0.0)
+    square.reciprocal().masked_fill(&square.eq(0)?, 0.0)
 }
 
 /// `b a^(b-1)`, and 0 where `b` is 0, even for `a = 0`.
@@ -87,7 +88,7 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return match b.item::<namegrad_core::Scalar>()?.to_f64() {
             0.0 => g.zeros_like(),
             2.0 => g.mul(&a.mul(2.0)?),
-            b => g.mul(&a.pow(b - 1.0)?.mul(b)?),
+            b => g.mul(&a.pow(b - 1.0).mul(b)?),
         };
     }
     let (a, b) = (like(g, a)?, like(g, b)?);
@@ -97,7 +98,7 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// `a^b ln a`, and its limit 0 where `a` is 0 and `b` is not negative.
 fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let vanishing = a.eq(0)?.logical_and(b.ge(0)?)?;
+    let vanishing = a.eq(0).logical_and(b.ge(0)?)?;
     let slope = y.mul(&like(g, a)?.log()?)?;
     g.mul(&slope.masked_fill(&vanishing, 0.0)?)
 }

@@ -31,7 +31,7 @@ type Slide = (Extents, Padding, Extents, usize);
 
 fn of_output(x: &Tensor, weight: &Tensor, (stride, padding, dilation, groups): Slide) -> Result<Tensor> {
     let options = ConvolutionOptions { bias: None, stride, padding, dilation, groups };
-    x.rename(None)?.convolution_with(&weight.rename(None)?, options)
+    x.rename(None).convolution_with(&weight.rename(None)?, options)
 }
 
 fn of_input(

@@ -1,6 +1,7 @@
 //! Derivatives of resizing and sampling: both are linear in the images, and their transposes are ops.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::Result;
 use namegrad_core::args::Sampling;
@@ -18,7 +19,7 @@ derivatives! { image; |g, cx|
                 .map(|gradient| gradient.map(kernel))
     }
     sample_at_input(x, grid; sampling) -> y {
-        x: [grid; sampling] unnamed(g)?.sample_at(&unnamed(grid)?, sampling)?,
+        x: [grid; sampling] unnamed(g).sample_at(&unnamed(grid)?, sampling)?,
         grid: [x grid; sampling] of_grid(&unnamed(g)?, x, grid, sampling)?
     }
 }
@@ -51,7 +52,7 @@ fn sampled(
 /// over the channels. The first coordinate is that of the last dim.
 fn of_grid(images: &Tensor, g: &Tensor, grid: &Tensor, sampling: Sampling) -> Result<Tensor> {
     let (g, grid) = (unnamed(g)?, unnamed(grid)?);
-    let slope = |dim: usize| images.sample_at(&grid, sampling.slope(dim))?.mul(&g)?.sum(1);
+    let slope = |dim: usize| images.sample_at(&grid, sampling.slope(dim)).mul(&g).sum(1);
     let slopes = (0..images.ndim() - 2).rev().map(slope).collect::<Result<Vec<Tensor>>>()?;
     Tensor::stack(&slopes.iter().collect::<Vec<_>>(), -1)
 }

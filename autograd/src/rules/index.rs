@@ -1,13 +1,14 @@
 //! Derivatives of the ops that read and write elements by index.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::options::{ScatterReduceOptions, TrilOptions, TriuOptions};
 use namegrad_core::{Reduce, Result};
 use namegrad_macros::derivatives;
 
 derivatives! { index; |g, cx|
-    index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.index_add(index, g, dim)?, index: refused }
-    gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.scatter_add(index, g, dim)?, index: refused }
+    index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes()).index_add(index, g, dim)?, index: refused }
+    gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes()).scatter_add(index, g, dim)?, index: refused }
     scatter_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] picked(g, index, cx.sizes(), dim)? }
     index_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] slices(g, index, cx.sizes(), dim)? }
     scatter(x, index, source; dim) -> y {
@@ -51,7 +52,7 @@ impl Scattered<'_> {
             Reduce::Mean => g.div(&self.terms()?)?,
             // The product of the other factors: the product again, with 1 in place of this factor.
             Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
-            Reduce::Amax | Reduce::Amin => x.eq(self.y)?.choose(self.share(g)?, 0.0)?,
+            Reduce::Amax | Reduce::Amin => x.eq(self.y).choose(self.share(g)?, 0.0)?,
         };
         if self.include_self { Ok(gradient) } else { gradient.scatter(index, 0, dim) }
     }
@@ -66,7 +67,7 @@ impl Scattered<'_> {
                 // If there is exactly one zero, its gradient is the product of the others, and theirs is 0;
                 // otherwise divide the product by the factor.
                 let zero = source.eq(0)?;
-                let zeros = self.count(&zero)?.gather(index, dim)?;
+                let zeros = self.count(&zero).gather(index, dim)?;
                 let part = |source: &Tensor| -> Result<Tensor> {
                     let mut part = source.clone();
                     for d in 0..source.ndim() {
@@ -74,12 +75,12 @@ impl Scattered<'_> {
                     }
                     Ok(part)
                 };
-                let single = zero.logical_and(padded(&zeros, source.sizes())?.eq(1)?)?;
+                let single = zero.logical_and(padded(&zeros, source.sizes()).eq(1)?)?;
                 let others = self.product(x, &source.masked_fill(&single, 1.0)?)?;
-                let divided = g.mul(y)?.gather(index, dim)?.div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
-                padded(&part(&single)?.choose(g.mul(&others)?.gather(index, dim)?, &divided)?, source.sizes())
+                let divided = g.mul(y).gather(index, dim).div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
+                padded(&part(&single).choose(g.mul(&others).gather(index, dim)?, &divided)?, source.sizes())
             }
-            Reduce::Amax | Reduce::Amin => source.eq(&from(y)?)?.choose(from(&self.share(g)?)?, 0.0),
+            Reduce::Amax | Reduce::Amin => source.eq(&from(y)?).choose(from(&self.share(g)?)?, 0.0),
         }
     }
 
@@ -92,7 +93,7 @@ impl Scattered<'_> {
     /// The number of elements for each position that are marked in `marks`, which has the sizes of the
     /// source.
     fn count(&self, marks: &Tensor) -> Result<Tensor> {
-        self.x.zeros_like()?.scatter_add(self.index, &marks.to(self.x.dtype())?, self.dim)
+        self.x.zeros_like().scatter_add(self.index, &marks.to(self.x.dtype())?, self.dim)
     }
 
     /// The product, with other factors.
@@ -105,7 +106,7 @@ impl Scattered<'_> {
     fn share(&self, g: &Tensor) -> Result<Tensor> {
         let Scattered { x, index, source, y, dim, .. } = *self;
         let chosen = source.eq(&picked(y, index, source.sizes(), dim)?)?;
-        let own = x.eq(y)?.to(x.dtype())?;
+        let own = x.eq(y).to(x.dtype())?;
         let own = if self.include_self { own } else { own.scatter(index, 0, dim)? };
         let ties = own.add(&self.count(&chosen)?)?;
         g.div(&ties.clamp(1, f64::INFINITY)?)

@@ -1,6 +1,7 @@
 //! Derivatives of matrix decompositions and of systems of linear equations.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::options::SolveTriangularOptions;
 use namegrad_core::{Result, Triangle};
 use namegrad_macros::derivatives;
@@ -33,21 +34,21 @@ fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Ten
 /// With `m = g_r rᵀ - qᵀ g_q`: `(g_q + q s) r⁻ᵀ`, where the symmetric
 /// `s` has the upper triangle of `m`.
 fn square_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Tensor> {
-    let m = g_r.matmul(&r.mt()?)?.sub(&q.mt()?.matmul(g_q)?)?;
+    let m = g_r.matmul(&r.mt()?).sub(&q.mt().matmul(g_q)?)?;
     let above = m.triu_with(namegrad_core::options::TriuOptions::new().diagonal(1))?;
-    let symmetric = m.triu()?.add(&above.mt()?)?;
+    let symmetric = m.triu().add(&above.mt()?)?;
     let right = g_q.add(&q.matmul(&symmetric)?)?;
     right_solved(&right, r)
 }
 
 /// `x r⁻ᵀ` for an upper triangular `r`: the solution of `y rᵀ = x`.
 fn right_solved(x: &Tensor, r: &Tensor) -> Result<Tensor> {
-    r.mt()?.solve_triangular_with(x, Triangle::Lower, SolveTriangularOptions::new().left(false))
+    r.mt().solve_triangular_with(x, Triangle::Lower, SolveTriangularOptions::new().left(false))
 }
 
 /// The solution of the transposed system for `g`.
 fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
-    x.mt()?.solve_triangular_with(
+    x.mt().solve_triangular_with(
         g,
         upper.transposed(),
         SolveTriangularOptions::new().left(left).unitriangular(unit),
@@ -56,7 +57,7 @@ fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Re
 
 /// `-solved yᵀ` or `-yᵀ solved`, in the triangle that is read.
 fn triangle_gradient(solved: &Tensor, y: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
-    let whole = if left { solved.matmul(&y.mt()?)? } else { y.mt()?.matmul(solved)? }.neg()?;
+    let whole = if left { solved.matmul(&y.mt()?)? } else { y.mt().matmul(solved)? }.neg()?;
     let from = isize::from(unit);
     match upper {
         Triangle::Upper => whole.triu_with(namegrad_core::options::TriuOptions::new().diagonal(from)),

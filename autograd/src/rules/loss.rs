@@ -1,6 +1,7 @@
 //! Derivatives of losses.
 
 use crate::Tensor;
+use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::ops::loss::class_cross_entropy_backward;
 use namegrad_core::{DType, NamedTensor, Result};
@@ -32,14 +33,14 @@ fn cross_entropy_gradient(
     };
     // Filled before the product: infinity times 0 is NaN, and so is the softmax of NaN.
     let ignored = target.eq(ignore_index as i64)?;
-    let g = g.to(dtype)?.masked_fill(&ignored, 0.0)?;
-    let p = x.to(dtype)?.masked_fill(&ignored, 0.0)?.softmax(dim)?;
+    let g = g.to(dtype).masked_fill(&ignored, 0.0)?;
+    let p = x.to(dtype).masked_fill(&ignored, 0.0).softmax(dim)?;
     let classes = x.sizes().get(dim).copied().unwrap_or(1);
     let mut sizes = vec![1; x.ndim()];
     if let Some(size) = sizes.get_mut(dim) {
         *size = classes;
     }
     let classes = NamedTensor::arange(0, classes as i64, 1, DType::I64)?.reshape(sizes)?;
-    let hit = target.eq(Tensor::constant(classes))?.to(dtype)?;
+    let hit = target.eq(Tensor::constant(classes)).to(dtype)?;
     g.mul(&p.sub(&hit)?)
 }

@@ -1,5 +1,6 @@
 //! Derivatives of the ops that select elements by mask.
 
+use crate::chain::*;
 use crate::{Cx, Tensor};
 use namegrad_core::Result;
 use namegrad_macros::derivatives;
@@ -18,7 +19,7 @@ fn put_back(g: &Tensor, mask: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
             sizes[from + d] = *size;
         }
     }
-    let mask = mask.expand(&sizes[..])?.reshape([-1])?;
-    let places = mask.nonzero()?.reshape([-1])?;
-    g.new_zeros(mask.sizes())?.index_add(&places, g, 0)?.reshape(&sizes[..])
+    let mask = mask.expand(&sizes[..]).reshape([-1])?;
+    let places = mask.nonzero().reshape([-1])?;
+    g.new_zeros(mask.sizes()).index_add(&places, g, 0).reshape(&sizes[..])
 }

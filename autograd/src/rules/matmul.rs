@@ -1,5 +1,7 @@
 //! Derivatives of products. The tape sums the gradients of broadcast batch dims.
 
+use crate::chain::*;
+use crate::lists;
 use crate::rules::binary::like;
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
@@ -10,9 +12,9 @@ use namegrad_macros::derivatives;
 
 derivatives! { matmul; |g, cx|
     mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] right_of_mm(g, a, cx)? }
-    mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t()?.mv(g)? }
+    mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t().mv(g)? }
     dot(a, b) -> y { a: [b] g * b, b: [a] g * a }
-    bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt()?.bmm(g)? }
+    bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt().bmm(g)? }
     addcmul(x, a, b; value) -> y {
         x: [] g.clone(),
         a: [b; value] scaled(g * b, value)?,
@@ -23,7 +25,7 @@ derivatives! { matmul; |g, cx|
         a: [b; value] scaled(g / b, value)?,
         b: [a b; value] scaled(-g * (a / b.square()?), value)?
     }
-    outer(a, b) -> y { a: [b] g.mv(&*like(g, b)?)?, b: [a] g.t()?.mv(&*like(g, a)?)? }
+    outer(a, b) -> y { a: [b] g.mv(&*like(g, b)?)?, b: [a] g.t().mv(&*like(g, a)?)? }
     matmul(a, b) -> y { a: [b] left_gradient(g, b, cx)?, b: [a] right_gradient(g, a, cx)? }
     addmm(x, a, b; beta, alpha) -> y {
         x: [; beta] scaled(g.clone(), beta)?,
@@ -33,12 +35,12 @@ derivatives! { matmul; |g, cx|
     addmv(x, a, b; beta, alpha) -> y {
         x: [; beta] scaled(g.clone(), beta)?,
         a: [b; alpha] scaled(g.outer(b)?, alpha)?,
-        b: [a; alpha] scaled(a.t()?.mv(g)?, alpha)?
+        b: [a; alpha] scaled(a.t().mv(g)?, alpha)?
     }
     baddbmm(x, a, b; beta, alpha) -> y {
         x: [; beta] scaled(g.clone(), beta)?,
         a: [b; alpha] scaled(g.bmm(&b.mt()?)?, alpha)?,
-        b: [a; alpha] scaled(a.mt()?.bmm(g)?, alpha)?
+        b: [a; alpha] scaled(a.mt().bmm(g)?, alpha)?
     }
     tensordot(x, other; dims, other_dims) -> y {
         x: [other; dims other_dims]
@@ -60,28 +62,28 @@ fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
 fn left_gradient(g: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     match (cx.sizes().len(), b.ndim()) {
         (1, 1) => g.mul(b),
-        (_, 1) => g.unsqueeze(-1)?.mul(b),
-        (1, _) => g.unsqueeze(-2)?.matmul(&b.mt()?)?.squeeze(-2),
-        (_, 2) if g.ndim() > 2 => folded(g)?.mm(&b.t()?)?.reshape(cx.sizes()),
+        (_, 1) => g.unsqueeze(-1).mul(b),
+        (1, _) => g.unsqueeze(-2).matmul(&b.mt()?).squeeze(-2),
+        (_, 2) if g.ndim() > 2 => folded(g).mm(&b.t()?).reshape(cx.sizes()),
         _ => g.matmul(&b.mt()?),
     }
 }
 
 /// `aᵀ g` of matrices, with the memory order of the right factor.
 fn right_of_mm(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
-    if cx.is_column_major() { g.t()?.mm(a)?.t() } else { a.t()?.mm(g) }
+    if cx.is_column_major() { g.t().mm(a).t() } else { a.t().mm(g) }
 }
 
 /// `aᵀ g`, where a vector on either side is a matrix with one row or column.
 fn right_gradient(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     match (a.ndim(), cx.sizes().len()) {
         (1, 1) => g.mul(a),
-        (_, 1) => a.mt()?.matmul(&g.unsqueeze(-1)?)?.squeeze(-1),
-        (1, _) => a.unsqueeze(-1)?.mul(&g.unsqueeze(-2)?),
+        (_, 1) => a.mt().matmul(&g.unsqueeze(-1)?).squeeze(-1),
+        (1, _) => a.unsqueeze(-1).mul(&g.unsqueeze(-2)?),
         // one product instead of a batch of products and their sum
         (_, 2) if g.ndim() > 2 => right_of_mm(&folded(g)?, &folded(a)?, cx),
         (2, 2) => right_of_mm(g, a, cx),
-        _ => a.mt()?.matmul(g),
+        _ => a.mt().matmul(g),
     }
 }
 
@@ -94,8 +96,7 @@ fn folded(x: &Tensor) -> Result<Tensor> {
 /// The gradient of the left factor of a sum of products over pairs of dims: a sum of products over the
 /// remaining dims of the other factor. `g` has the batch dims, the rows and the columns, in this order.
 fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
-    let sides = |pairs: &[(usize, usize)]| -> (Positions, Positions) { pairs.iter().copied().unzip() };
-    let ((batch, other_batch), (summed, other_summed)) = (sides(&dims.batch), sides(&dims.summed));
+    let ([batch, other_batch], [summed, other_summed]) = (sides(&dims.batch), sides(&dims.summed));
     let other = other.permute([&other_batch[..], &dims.cols, &other_summed].concat())?;
     let count =
         |x: &Tensor, from: usize, length: usize| x.sizes()[from..][..length].iter().product::<usize>();
@@ -104,22 +105,33 @@ fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> 
     let terms = count(&other, b + c, summed.len());
     let g = g.reshape([products, rows, cols])?;
     let gradient = g.bmm(&other.reshape([products, cols, terms])?)?;
-    let order: Positions = batch.iter().chain(&dims.rows).chain(&summed).copied().collect();
-    let kept = batch.iter().chain(&dims.rows).map(|dim| sizes[*dim]);
-    let made: Vec<usize> = kept.chain(other.sizes()[b + c..].iter().copied()).collect();
-    let gradient = gradient.reshape(made)?.permute(inverse(&order))?;
+    let kept = [&batch[..], &dims.rows].concat();
+    let order = [&kept[..], &summed].concat();
+    let made = [&lists::at(sizes, &kept)[..], &other.sizes()[b + c..]].concat();
+    let gradient = gradient.reshape(made).permute(inverse(&order))?;
     if gradient.sizes() == sizes {
         return Ok(gradient);
     }
     // A summed dim of size one was paired with a dim of another size: one of the two was repeated.
-    let repeated: Positions = summed.iter().copied().filter(|dim| sizes[*dim] == 1).collect();
-    gradient.sum(keep(repeated))?.expand(sizes)
+    let repeated = lists::numbers(sizes.len(), &|dim| summed.contains(&dim) && sizes[dim] == 1);
+    gradient.sum(keep(repeated)).expand(sizes)
+}
+
+/// The dims of each of two tensors.
+fn sides(pairs: &[(usize, usize)]) -> [Vec<usize>; 2] {
+    let mut sides = [Vec::with_capacity(pairs.len()), Vec::with_capacity(pairs.len())];
+    for (one, other) in pairs {
+        sides[0].push(*one);
+        sides[1].push(*other);
+    }
+    sides
 }
 
 /// The gradient of the right factor: the gradient of the left factor with the factors swapped.
 fn right_of_pairs(g: &Tensor, x: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
     let (b, r) = (dims.batch.len(), dims.rows.len());
-    let order: Positions = (0..b).chain(b + r..g.ndim()).chain(b..b + r).collect();
+    let mut order: Vec<usize> = (0..g.ndim()).collect();
+    order[b..].rotate_left(r);
     left_of_pairs(&g.permute(order)?, x, &dims.exchanged(), sizes)
 }
 

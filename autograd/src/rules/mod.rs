@@ -67,22 +67,41 @@ pub(crate) mod recurrent;
 
 pub(crate) mod loss;
 
-/// The tables of core, each with a module of the same name here. `tables! { unary }` becomes
-///
-/// ```ignore
-/// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[unary::OPS];
-/// pub(crate) mod chained { pub use super::unary::Chained as _; }
-/// ```
-macro_rules! tables {
-    ($($table:ident)*) => {
-        pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
-        #[allow(unreachable_pub)] // public through another path
-        pub(crate) mod chained {
-            $(pub use super::$table::Chained as _;)*
-        }
+/// The ops of all tables.
+pub(crate) const OPS: &[&[&crate::registry::Op]] = &[
+    unary::OPS,
+    binary::OPS,
+    reduce::OPS,
+    along::OPS,
+    pick::OPS,
+    count::OPS,
+    shape::OPS,
+    slice::OPS,
+    index::OPS,
+    mask::OPS,
+    join::OPS,
+    matmul::OPS,
+    linalg::OPS,
+    conv::OPS,
+    pool::OPS,
+    image::OPS,
+    norm::OPS,
+    attention::OPS,
+    recurrent::OPS,
+    loss::OPS,
+];
+
+/// The ops as methods of the result of another op.
+#[allow(unreachable_pub)] // public through another path
+pub(crate) mod chained {
+    pub use super::{
+        along::Chained as _, attention::Chained as _, binary::Chained as _, conv::Chained as _,
+        count::Chained as _, image::Chained as _, index::Chained as _, join::Chained as _,
+        linalg::Chained as _, loss::Chained as _, mask::Chained as _, matmul::Chained as _,
+        norm::Chained as _, pick::Chained as _, pool::Chained as _, recurrent::Chained as _,
+        reduce::Chained as _, shape::Chained as _, slice::Chained as _, unary::Chained as _,
     };
 }
-namegrad_core::op_tables! { tables }
 
 /// Returns an error if an input without a derivative requires a gradient, so that nothing is detached
 /// silently.

@@ -1,6 +1,8 @@
 //! Derivatives of normalizations.
 
 use crate::Tensor;
+use crate::chain::*;
+use crate::lists;
 use crate::rules::{kernel, shape::inverse};
 use namegrad_core::args::Positions;
 use namegrad_core::ops::norm::{layer_norm_backward, rms_eps, rms_norm_backward};
@@ -40,7 +42,7 @@ fn rms_norm_gradients(
     let dtype = x.dtype().compute();
     let (eps, g, x) = (rms_eps(x.dtype(), eps), &g.to(dtype)?, &x.to(dtype)?);
     let mean = |x: &Tensor| x.mean(keep(dims));
-    let rstd = mean(&x.square()?)?.add(eps)?.rsqrt()?;
+    let rstd = mean(&x.square()?).add(eps).rsqrt()?;
     let normalized = x.mul(&rstd)?;
     let of_input = || {
         let weighted = match weight {
@@ -48,7 +50,7 @@ fn rms_norm_gradients(
             None => g.clone(),
         };
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
-        weighted.sub(&across)?.mul(&rstd)
+        weighted.sub(&across).mul(&rstd)
     };
     Ok([
         if wants[0] { Some(of_input()?) } else { None },
@@ -101,36 +103,42 @@ fn standardize_gradients(
     let dtype = x.dtype().compute();
     let (sizes, channels) = (x.sizes(), x.sizes()[dim]);
     let split = [&sizes[..dim], &[groups, channels / groups], &sizes[dim + 1..]].concat();
-    let mut dims: Vec<usize> =
-        over.iter().filter(|d| **d != dim).map(|d| d + usize::from(*d > dim)).collect();
-    dims.push(dim + 1);
+    let mut dims = Vec::with_capacity(over.len() + 1);
     let mut kept = split.clone();
-    dims.iter().for_each(|dim| kept[*dim] = 1);
-    let (g, x) = (&g.to(dtype)?.reshape(&split)?, &x.to(dtype)?.rename(None)?.reshape(&split)?);
+    for d in over {
+        dims.push(if *d == dim { dim + 1 } else { d + usize::from(*d > dim) });
+    }
+    if !over.contains(&dim) {
+        dims.push(dim + 1);
+    }
+    for dim in &dims {
+        kept[*dim] = 1;
+    }
+    let (g, x) = (&g.to(dtype).reshape(&split)?, &x.to(dtype)?.rename(None).reshape(&split)?);
     // The saved moments are results of the op, so they are differentiated with it.
-    let [center, var] = [mean, var].map(|moment| moment.rename(None)?.reshape(&kept));
+    let [center, var] = [mean, var].map(|moment| moment.rename(None).reshape(&kept));
     let mean = |x: &Tensor| x.mean(keep(&dims));
     let centered = x.sub(&center?)?;
-    let rstd = var?.add(eps)?.rsqrt()?;
+    let rstd = var?.add(eps).rsqrt()?;
     let normalized = centered.mul(&rstd)?;
     let of_input = || {
         let weighted = match weight {
             Some(weight) => {
                 let mut of_weight = vec![1; split.len()];
                 of_weight[dim..dim + 2].copy_from_slice(&split[dim..dim + 2]);
-                g.mul(&weight.to(dtype)?.rename(None)?.reshape(of_weight)?)?
+                g.mul(&weight.to(dtype)?.rename(None).reshape(of_weight)?)?
             }
             None => g.clone(),
         };
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
-        let of_result = weighted.sub(&mean(&weighted)?)?.sub(&across)?.mul(&rstd)?;
-        let n: usize = dims.iter().map(|dim| split[*dim]).product();
-        let [g_mean, g_var] = [g_mean, g_var].map(|g| g.to(dtype)?.reshape(&kept));
-        let of_moments = g_mean?.add(&g_var?.mul(2.0)?.mul(&centered)?)?.div(n as f64)?;
-        of_result.add(&of_moments)?.reshape(sizes)
+        let of_result = weighted.sub(&mean(&weighted)?).sub(&across).mul(&rstd)?;
+        let n = lists::product_at(&split, &dims);
+        let [g_mean, g_var] = [g_mean, g_var].map(|g| g.to(dtype).reshape(&kept));
+        let of_moments = g_mean?.add(&g_var?.mul(2.0).mul(&centered)?).div(n as f64)?;
+        of_result.add(&of_moments).reshape(sizes)
     };
     let of_channels = |g: &Tensor| {
-        let others: Vec<usize> = (0..split.len()).filter(|d| *d != dim && *d != dim + 1).collect();
+        let others = lists::others(split.len(), &[dim, dim + 1]);
         let sums = if others.is_empty() { g.clone() } else { g.sum(others)? };
         sums.reshape([channels])
     };
@@ -156,7 +164,7 @@ fn layer_norm_gradients(
     let (g, x) = (&g.to(dtype)?, &x.to(dtype)?);
     let mean = |x: &Tensor| x.mean(keep(dims));
     let centered = x.sub(&mean(x)?)?;
-    let rstd = mean(&centered.square()?)?.add(eps)?.rsqrt()?;
+    let rstd = mean(&centered.square()?).add(eps).rsqrt()?;
     let normalized = centered.mul(&rstd)?;
     let of_input = || {
         let weighted = match weight {
@@ -164,7 +172,7 @@ fn layer_norm_gradients(
             None => g.clone(),
         };
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
-        weighted.sub(&mean(&weighted)?)?.sub(&across)?.mul(&rstd)
+        weighted.sub(&mean(&weighted)?).sub(&across).mul(&rstd)
     };
     Ok([
         if wants[0] { Some(of_input()?) } else { None },
@@ -176,20 +184,25 @@ fn layer_norm_gradients(
 /// The sum over the dims that a parameter with the dims `dims` does not have, in its order.
 fn of_parameter(g: &Tensor, dims: &Positions) -> Result<Tensor> {
     // After the sum, the remaining dims are in the order of `g`.
-    let others: Vec<usize> = (0..g.ndim()).filter(|dim| !dims.contains(dim)).collect();
-    g.sum(others)?.permute(inverse(&order(dims)))
+    g.sum(lists::others(g.ndim(), dims)).permute(inverse(&order(dims)))
 }
 
 /// The permutation that sorts `dims`.
 fn order(dims: &Positions) -> Positions {
-    let mut sorted: Vec<usize> = dims.to_vec();
-    sorted.sort_unstable();
-    sorted.iter().filter_map(|dim| dims.iter().position(|other| other == dim)).collect()
+    let mut order = Positions::new();
+    for (at, dim) in dims.iter().enumerate() {
+        // The dims before it in the sorted list are those that are smaller.
+        let before = order.iter().take_while(|other| dims[**other] < *dim).count();
+        order.insert(before, at);
+    }
+    order
 }
 
 /// Rearranges a parameter with the dims `dims` so that it broadcasts to a tensor with `ndim` dims.
 fn along(parameter: &Tensor, ndim: usize, dims: &Positions) -> Result<Tensor> {
     let mut sizes = vec![1; ndim];
-    dims.iter().zip(parameter.sizes()).for_each(|(dim, size)| sizes[*dim] = *size);
-    parameter.permute(order(dims))?.reshape(sizes)
+    for (dim, size) in dims.iter().zip(parameter.sizes()) {
+        sizes[*dim] = *size;
+    }
+    parameter.permute(order(dims)).reshape(sizes)
 }

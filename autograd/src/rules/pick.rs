@@ -1,5 +1,6 @@
 //! Derivatives of the ops that pick elements along a dim: the gradient goes to the picked positions.
 
+use crate::chain::*;
 use crate::op::{Kept, Op};
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
@@ -44,7 +45,7 @@ fn ordered(
 
 /// Zeros with the sizes of the input, with `g` at the picked positions.
 fn put_back(g: &Tensor, places: &NamedTensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
-    g.new_zeros(cx.sizes())?.scatter_add(Tensor::constant(places.clone()), g, dim)
+    g.new_zeros(cx.sizes()).scatter_add(Tensor::constant(places.clone()), g, dim)
 }
 
 /// Records an op that picks one of all elements. The gradient is shared equally by all equal elements, so
@@ -54,8 +55,8 @@ fn only(op: &'static str, x: &Tensor, value: NamedTensor, indices: NamedTensor) 
     let (kept, result) = (Kept::input(x), Kept::output(&value));
     let evenly = move |g: &Tensor, cx: &Cx<'_>| {
         let (x, y) = (kept.get(cx), result.get(cx));
-        let tied = x.eq(&y)?.logical_or(x.isnan()?.logical_and(y.isnan()?)?)?.to(x.dtype())?;
-        g.mul(&tied)?.div(&tied.sum(..)?)
+        let tied = x.eq(&y).logical_or(x.isnan().logical_and(y.isnan()?)?).to(x.dtype())?;
+        g.mul(&tied).div(&tied.sum(..)?)
     };
     let values = Op::new(op, value).input(x, evenly).output();
     Picked { values, indices: Tensor::constant(indices) }

@@ -1,5 +1,6 @@
 //! Derivatives of pooling: the gradient goes to the largest element, or evenly to all.
 
+use crate::chain::*;
 use crate::op::Op;
 use crate::rules::kernel;
 use crate::{Cx, Tensor, is_grad_enabled};
@@ -44,7 +45,7 @@ fn largest_at(
     // Other samples give the same windows, until they give windows at other places.
     let values = Op::new(op, outputs.0)
         .input(x, move |g, cx| put_back(g, &places, dims, cx))
-        .input(samples, |g, cx| g.new_zeros(cx.sizes())?.to(cx.dtype()));
+        .input(samples, |g, cx| g.new_zeros(cx.sizes()).to(cx.dtype()));
     Ok(Picked { values: values.output(), indices: Tensor::constant(outputs.1) })
 }
 
@@ -60,5 +61,5 @@ fn put_back(g: &Tensor, places: &NamedTensor, dims: usize, cx: &Cx<'_>) -> Resul
     };
     let places = Tensor::constant(places.clone()).reshape(flat(places.sizes()))?;
     let zeros = g.new_zeros(flat(sizes))?;
-    zeros.scatter_add(&places, g.reshape(flat(g.sizes()))?, 1)?.reshape(sizes)
+    zeros.scatter_add(&places, g.reshape(flat(g.sizes()))?, 1).reshape(sizes)
 }

@@ -1,5 +1,6 @@
 //! The derivative of recurrent layers.
 
+use crate::chain::*;
 use crate::rules::kernel;
 use crate::tensor::grad_with;
 use crate::{BackwardOptions, Tensor};
@@ -60,7 +61,7 @@ fn gradients(
     let mut own = inputs.map(|_| None);
     for (own, input) in own.iter_mut().zip(inputs) {
         *own = match input {
-            Some(input) => Some(input.to(input.dtype().compute())?.view(input.sizes())?),
+            Some(input) => Some(input.to(input.dtype().compute()).view(input.sizes())?),
             None => None,
         };
     }
@@ -116,19 +117,19 @@ fn unrolled(
         let t = if reverse { steps - 1 - step } else { step };
         let (from_input, from_state) = (affine(&x.select(0, t)?, w_ih, b_ih)?, affine(&h, w_hh, b_hh)?);
         let (mut new, mut cells) = match cell {
-            Cell::Tanh => (from_input.add(&from_state)?.tanh()?, c.clone()),
-            Cell::Relu => (from_input.add(&from_state)?.relu()?, c.clone()),
+            Cell::Tanh => (from_input.add(&from_state).tanh()?, c.clone()),
+            Cell::Relu => (from_input.add(&from_state).relu()?, c.clone()),
             Cell::Lstm => {
-                let all = from_input.add(&from_state)?.chunk(gates, 1)?;
+                let all = from_input.add(&from_state).chunk(gates, 1)?;
                 let (i, f, g, o) = (all[0].sigmoid()?, all[1].sigmoid()?, all[2].tanh()?, all[3].sigmoid()?);
-                let cells = f.mul(&c)?.add(i.mul(&g)?)?;
+                let cells = f.mul(&c).add(i.mul(&g)?)?;
                 (o.mul(cells.tanh()?)?, cells)
             }
             Cell::Gru => {
                 let (a, b) = (from_input.chunk(gates, 1)?, from_state.chunk(gates, 1)?);
-                let (r, z) = (a[0].add(&b[0])?.sigmoid()?, a[1].add(&b[1])?.sigmoid()?);
-                let n = a[2].add(r.mul(&b[2])?)?.tanh()?;
-                (h.sub(&n)?.mul(&z)?.add(&n)?, c.clone())
+                let (r, z) = (a[0].add(&b[0]).sigmoid()?, a[1].add(&b[1]).sigmoid()?);
+                let n = a[2].add(r.mul(&b[2])?).tanh()?;
+                (h.sub(&n).mul(&z).add(&n)?, c.clone())
             }
         };
         if let Some(w_hr) = w_hr {
@@ -136,7 +137,7 @@ fn unrolled(
         }
         let mut y = new.clone();
         if let Some(lengths) = lengths {
-            let is_over = lengths.le(t as i64)?.unsqueeze(1)?;
+            let is_over = lengths.le(t as i64).unsqueeze(1)?;
             y = y.masked_fill(&is_over, 0.0)?;
             new = is_over.choose(&h, &new)?;
             if cell == Cell::Lstm {

@@ -1,5 +1,7 @@
 //! Derivatives of reductions. `spread` broadcasts a reduced tensor back to the sizes of the input.
 
+use crate::chain::*;
+use crate::lists;
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
@@ -29,7 +31,7 @@ derivatives! { reduce; |g, cx|
         x: [x y; dim ord] vector_norm_gradient(g, x, y, cx, dim, ord)?
     }
     nansum(x; dim) -> y {
-        x: [x; dim] spread(g, cx, dim)?.masked_fill(&x.isnan()?, 0.0)?
+        x: [x; dim] spread(g, cx, dim).masked_fill(&x.isnan()?, 0.0)?
     }
     nanmean(x; dim) -> y {
         x: [x; dim] nanmean_gradient(g, x, cx, dim)?
@@ -66,22 +68,22 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
 /// For each element, the product of the others that it was multiplied with. The product cannot be divided by
 /// the element, because elements may be zero.
 fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
-    let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
+    let n = lists::product_at(x.sizes(), dims);
     if n == 1 {
         return x.ones_like();
     }
-    if !x.eq(0)?.any(..)?.item::<bool>()? {
-        return x.prod(keep(&**dims))?.div(x);
+    if !x.eq(0).any(..)?.item::<bool>()? {
+        return x.prod(keep(&**dims)).div(x);
     }
     // The product of the elements before, times the product of the elements after, with the reduced dims
     // flattened into a last dim.
-    let order: Positions =
-        (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
+    let mut order = lists::others(x.ndim(), dims);
+    order.extend_from_slice(dims);
     let ordered = x.permute(&order)?;
     let lanes = ordered.reshape([x.numel() / n, n])?;
     let before = products_before(&lanes)?;
-    let after = products_before(&lanes.flip(1)?)?.flip(1)?;
-    before.mul(&after)?.reshape(ordered.sizes())?.permute(inverse(&order))
+    let after = products_before(&lanes.flip(1)?).flip(1)?;
+    before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order))
 }
 
 /// In each row of a matrix, for each element, the product of the elements before it: first of one element,
@@ -101,8 +103,8 @@ fn products_before(x: &Tensor) -> Result<Tensor> {
 
 /// The gradient, shared equally by the elements that equal the result.
 fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
-    let tied = x.eq(&spread(y, cx, dims)?)?.to(x.dtype())?;
-    spread(g, cx, dims)?.mul(&tied)?.div(&tied.sum(keep(&**dims))?)
+    let tied = x.eq(&spread(y, cx, dims)?).to(x.dtype())?;
+    spread(g, cx, dims).mul(&tied).div(&tied.sum(keep(&**dims))?)
 }
 
 /// Replaces the logarithms of 0 by 0, because the difference of two of them would be NaN.
@@ -119,7 +121,7 @@ fn degrees_of_freedom(cx: &Cx<'_>, dims: &Over, correction: f64) -> f64 {
 /// `2 (x - mean) / (n - correction)`.
 fn var_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over, correction: f64) -> Result<Tensor> {
     let slope = 2.0 / degrees_of_freedom(cx, dims, correction);
-    let gradient = spread(g, cx, dims)?.mul(&x.sub(&x.mean(keep(&**dims))?)?)?.mul(slope)?;
+    let gradient = spread(g, cx, dims).mul(&x.sub(&x.mean(keep(&**dims))?)?).mul(slope)?;
     where_used(gradient, g, cx, dims, correction)
 }
 
@@ -130,7 +132,7 @@ fn where_used(gradient: Tensor, g: &Tensor, cx: &Cx<'_>, dims: &Over, correction
     if degrees_of_freedom(cx, dims, correction) > 0.0 {
         return Ok(gradient);
     }
-    Ok(gradient.masked_fill(&spread(g, cx, dims)?.eq(0)?, 0.0)?.detach())
+    Ok(gradient.masked_fill(&spread(g, cx, dims).eq(0)?, 0.0)?.detach())
 }
 
 /// `(x - mean) / ((n - correction) std)`, and 0 where `std` is 0.
@@ -142,16 +144,16 @@ fn std_gradient(
     dims: &Over,
     correction: f64,
 ) -> Result<Tensor> {
-    let slope = g.div(&y.mul(degrees_of_freedom(cx, dims, correction))?)?.masked_fill(&y.eq(0)?, 0.0)?;
-    let gradient = spread(&slope, cx, dims)?.mul(&x.sub(&x.mean(keep(&**dims))?)?)?;
+    let slope = g.div(&y.mul(degrees_of_freedom(cx, dims, correction))?).masked_fill(&y.eq(0)?, 0.0)?;
+    let gradient = spread(&slope, cx, dims).mul(&x.sub(&x.mean(keep(&**dims))?)?)?;
     where_used(gradient, g, cx, dims, correction)
 }
 
 /// `1 / n` for the `n` elements that are not NaN.
 fn nanmean_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let nan = x.isnan()?;
-    let count = nan.logical_not()?.sum(keep(&**dims))?;
-    spread(g, cx, dims)?.div(&count)?.masked_fill(&nan, 0.0)
+    let count = nan.logical_not().sum(keep(&**dims))?;
+    spread(g, cx, dims).div(&count).masked_fill(&nan, 0.0)
 }
 
 /// `sign(x) (|x| / norm)^(ord - 1)`, and 0 where `x` or the norm is 0. For an infinite order, the gradient is
@@ -171,17 +173,17 @@ fn vector_norm_gradient(
         return x.zeros_like();
     }
     if ord.is_infinite() {
-        return evenly(g, &x.abs()?, y, cx, dims)?.mul(&x.sign()?);
+        return evenly(g, &x.abs()?, y, cx, dims).mul(&x.sign()?);
     }
-    let g = spread(g, cx, dims)?.mul(&x.sign()?)?;
+    let g = spread(g, cx, dims).mul(&x.sign()?)?;
     if ord == 1.0 {
         return Ok(g);
     }
     let norm = spread(y, cx, dims)?;
-    let zero = x.eq(0)?.logical_or(norm.eq(0)?)?;
+    let zero = x.eq(0).logical_or(norm.eq(0)?)?;
     let norm = norm.masked_fill(&zero, 1.0)?;
-    let ratio = x.abs()?.div(&norm)?.masked_fill(&zero, 1.0)?;
-    g.mul(&ratio.pow(ord - 1.0)?)?.masked_fill(&zero, 0.0)
+    let ratio = x.abs().div(&norm).masked_fill(&zero, 1.0)?;
+    g.mul(&ratio.pow(ord - 1.0)?).masked_fill(&zero, 0.0)
 }
 
 /// `x / norm`, and 0 where the norm is 0.
@@ -189,5 +191,5 @@ fn norm_gradient(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -
     let zero = y.eq(0)?;
     // First the ratio, which is at most 1: `g / y` overflows if the norm is small.
     let ratio = x.div(&spread(&y.masked_fill(&zero, 1.0)?, cx, dims)?)?;
-    spread(&g.masked_fill(&zero, 0.0)?, cx, dims)?.mul(&ratio)
+    spread(&g.masked_fill(&zero, 0.0)?, cx, dims).mul(&ratio)
 }

@@ -1,8 +1,9 @@
 //! Derivatives of rearrangements: the gradient is rearranged back.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::Result;
-use namegrad_core::args::{OpenShape, Positions};
+use namegrad_core::args::OpenShape;
 use namegrad_macros::derivatives;
 
 derivatives! { shape; |g, cx|
@@ -22,9 +23,11 @@ derivatives! { shape; |g, cx|
 }
 
 /// The permutation that undoes `dims`.
-pub(super) fn inverse(dims: &Positions) -> Positions {
-    let mut inverse: Positions = dims.clone();
-    dims.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
+pub(super) fn inverse(dims: &[usize]) -> Vec<usize> {
+    let mut inverse = vec![0; dims.len()];
+    for (to, from) in dims.iter().enumerate() {
+        inverse[*from] = to;
+    }
     inverse
 }
 
@@ -36,5 +39,5 @@ fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &OpenShape) -> Result<Tenso
         parts.extend([times.size.unwrap_or(1), dim.checked_sub(new).map_or(1, |own| sizes[own])]);
     }
     let copies: Vec<usize> = (0..repeats.len()).map(|dim| 2 * dim).collect();
-    g.reshape(parts)?.sum(copies)?.reshape(sizes)
+    g.reshape(parts).sum(copies).reshape(sizes)
 }

@@ -1,6 +1,7 @@
 //! Derivatives of slices: the gradient of the part, with zeros elsewhere.
 
 use crate::Tensor;
+use crate::chain::*;
 use namegrad_core::options::DiagonalOptions;
 use namegrad_core::{NamedTensor, Result};
 use namegrad_macros::derivatives;
@@ -35,7 +36,7 @@ fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> 
     }
     let places: Vec<i64> = (0..g.sizes()[dim] as i64).map(|i| start as i64 + i * step as i64).collect();
     let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
-    g.new_zeros(sizes)?.index_add(&places, g, dim)
+    g.new_zeros(sizes).index_add(&places, g, dim)
 }
 
 /// Zeros with `sizes`, to which each window is added at its position.
@@ -44,10 +45,15 @@ fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor
         return g.sum(..); // the only window of a 0-d tensor has at most one element
     }
     let (windows, size) = (g.sizes()[dim], g.sizes()[sizes.len()]);
-    let places: Vec<i64> = (0..windows).flat_map(|w| (0..size).map(move |i| (w * step + i) as i64)).collect();
+    let mut places = Vec::with_capacity(windows * size);
+    for window in 0..windows {
+        for element in 0..size {
+            places.push((window * step + element) as i64);
+        }
+    }
     let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
     let g = g.movedim(-1, dim + 1)?.flatten([dim, dim + 1], None)?;
-    g.new_zeros(sizes)?.index_add(&places, &g, dim)
+    g.new_zeros(sizes).index_add(&places, &g, dim)
 }
 
 /// Zeros with `sizes`, with `g` on a diagonal.
@@ -65,6 +71,6 @@ pub(crate) fn onto_diagonal(
         NamedTensor::arange(0, zeros.numel() as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
     let positions =
         positions.diagonal_with(dim0, dim1, DiagonalOptions::new().offset(offset))?.reshape([-1])?;
-    let flat = zeros.reshape([-1])?.index_add(Tensor::constant(positions), &g.reshape([-1])?, 0)?;
+    let flat = zeros.reshape([-1]).index_add(Tensor::constant(positions), &g.reshape([-1])?, 0)?;
     flat.reshape(sizes)
 }

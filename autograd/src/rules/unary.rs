@@ -1,5 +1,6 @@
 //! Derivatives of elementwise ops on one tensor.
 
+use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
 use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
@@ -53,7 +54,7 @@ derivatives! { unary; |g, cx|
     silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
     erf(x) -> y        { x: [x] g * (2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfc(x) -> y       { x: [x] g * (-2.0 / PI.sqrt()) * (-x.square()?).exp()? }
-    erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square()?.exp()? }
+    erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square().exp()? }
     lgamma(x) -> y     { x: [x] g * x.digamma()? }
     digamma(x) -> y    { x: [x] g * x.polygamma(1)? }
     polygamma(x; n) -> y { x: [x; n] g * x.polygamma(n + 1)? }
@@ -61,14 +62,14 @@ derivatives! { unary; |g, cx|
         x: [x; alpha] elu_gradient(g, x, alpha, 1.0)? => kernel(gradients::elu(x.value(), g.value(), alpha)?)
     }
     leaky_relu(x; negative_slope) -> y {
-        x: [x; negative_slope] x.gt(0)?.choose(g, g * negative_slope)? => kernel(gradients::leaky_relu(x.value(), g.value(), negative_slope)?)
+        x: [x; negative_slope] x.gt(0).choose(g, g * negative_slope)? => kernel(gradients::leaky_relu(x.value(), g.value(), negative_slope)?)
     }
     softplus(x; beta, threshold) -> y {
-        x: [x; beta threshold] (x * beta).gt(threshold)?.choose(g, g * (x * beta).sigmoid()?)?
+        x: [x; beta threshold] (x * beta).gt(threshold).choose(g, g * (x * beta).sigmoid()?)?
             => kernel(gradients::softplus(x.value(), g.value(), beta, threshold)?)
     }
     hardtanh(x; min_val, max_val) -> y {
-        x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)?
+        x: [x; min_val max_val] g.masked_fill(&x.le(min_val).logical_or(x.ge(max_val)?)?, 0.0)?
             => kernel(gradients::hardtanh(x.value(), g.value(), min_val.to_f64(), max_val.to_f64())?)
     }
     threshold(x; threshold) -> y { x: [x; threshold] g.masked_fill(&x.le(threshold)?, 0.0)? }
@@ -78,7 +79,7 @@ derivatives! { unary; |g, cx|
     selu(x) -> y       { x: [x] selu_gradient(g, x)? => kernel(gradients::selu(x.value(), g.value())?) }
     mish(x) -> y       { x: [x] mish_gradient(g, x)? => kernel(gradients::mish(x.value(), g.value())?) }
     hardswish(x) -> y  { x: [x] hardswish_gradient(g, x)? => kernel(gradients::hardswish(x.value(), g.value())?) }
-    hardsigmoid(x) -> y { x: [x] x.gt(-3)?.logical_and(x.lt(3)?)?.choose(g * SIXTH, 0.0)? }
+    hardsigmoid(x) -> y { x: [x] x.gt(-3).logical_and(x.lt(3)?).choose(g * SIXTH, 0.0)? }
     logsigmoid(x) -> y { x: [x] g * (-x).sigmoid()? => kernel(gradients::logsigmoid(x.value(), g.value())?) }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
@@ -94,7 +95,7 @@ derivatives! { unary; |g, cx|
 
 /// `e^(-x²/2) / √(2π)`: the density of the normal distribution.
 fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
+    x.square().mul(-0.5).exp().mul(1.0 / TAU.sqrt())
 }
 
 /// `g alpha e^(x / width)` for `x <= 0`, else `g`, for NaN too as in PyTorch. The exponential is computed
@@ -106,36 +107,36 @@ fn elu_gradient(
     width: f64,
 ) -> namegrad_core::Result<crate::Tensor> {
     let bent = x.le(0)?;
-    let slope = bent.choose(x, 0.0)?.div(width)?.exp()?.mul(alpha)?;
+    let slope = bent.choose(x, 0.0).div(width).exp().mul(alpha)?;
     bent.choose(g.mul(&slope)?, g)
 }
 
 /// `g scale alpha e^x` for `x <= 0`, else `g scale`.
 fn selu_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let bent = x.le(0)?;
-    let slope = bent.choose(x, 0.0)?.exp()?.mul(SELU_ALPHA * SELU_SCALE)?;
+    let slope = bent.choose(x, 0.0).exp().mul(SELU_ALPHA * SELU_SCALE)?;
     bent.choose(g.mul(&slope)?, g.mul(SELU_SCALE)?)
 }
 
 /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`.
 fn mish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let t = x.softplus()?.tanh()?;
-    let slope = x.mul(x.sigmoid()?)?.mul(t.square()?.neg()?.add(1.0)?)?;
+    let t = x.softplus().tanh()?;
+    let slope = x.mul(x.sigmoid()?).mul(t.square().neg().add(1.0)?)?;
     g.mul(t.add(&slope)?)
 }
 
 /// 0 up to -3, `g` from 3, and `g (x/3 + 1/2)` between them.
 fn hardswish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let between = x.gt(-3)?.logical_and(x.lt(3)?)?;
-    let slope = x.div(3.0)?.add(0.5)?;
-    between.choose(g.mul(&slope)?, g)?.masked_fill(&x.le(-3)?, 0.0)
+    let between = x.gt(-3).logical_and(x.lt(3)?)?;
+    let slope = x.div(3.0).add(0.5)?;
+    between.choose(g.mul(&slope)?, g).masked_fill(&x.le(-3)?, 0.0)
 }
 
 /// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, the series is used:
 /// `π Σ (-1)ᵏ 2k t²ᵏ⁻¹ / (2k + 1)!`.
 fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let t = x * PI;
-    let small = t.abs()?.lt(0.5)?;
+    let small = t.abs().lt(0.5)?;
     let far = t.masked_fill(&small, 1.0)?;
     let slope = (&far * far.cos()? - far.sin()?) / far.square()?;
     let near = t.masked_fill(&small.logical_not()?, 0.0)?;
@@ -143,7 +144,7 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
     let mut series = near.ones_like()?;
     for k in (1..=6).rev().map(f64::from) {
         let ratio = -(k + 1.0) / k / ((2.0 * k + 2.0) * (2.0 * k + 3.0));
-        series = near.square()?.mul(ratio)?.mul(&series)?.add(1.0)?;
+        series = near.square().mul(ratio).mul(&series).add(1.0)?;
     }
     let slope = small.choose(&near * &series * (-1.0 / 3.0), &slope)?;
     g.mul(&slope.mul(PI)?)
@@ -151,18 +152,18 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
 
 /// `g / (x (1 - x))`. Where `x` was clamped to `eps`, it is 0; without `eps`, it is NaN outside [0, 1].
 fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_core::Result<crate::Tensor> {
-    let product = x.mul(x.neg()?.add(1.0)?)?;
+    let product = x.mul(x.neg().add(1.0)?)?;
     if eps < 0.0 {
         return g.div(&product.masked_fill(&product.lt(0)?, f64::NAN)?);
     }
-    let clamped = x.lt(eps)?.logical_or(x.gt(1.0 - eps)?)?;
+    let clamped = x.lt(eps).logical_or(x.gt(1.0 - eps)?)?;
     // Do not divide by 0: the gradient of the quotient would be NaN even where 0 is chosen.
-    g.div(&product.masked_fill(&clamped, 1.0)?)?.masked_fill(&clamped, 0.0)
+    g.div(&product.masked_fill(&clamped, 1.0)?).masked_fill(&clamped, 0.0)
 }
 
 /// `y / x`, where `y` is a Bessel function of order 1, which is `x/2` near 0. It is 0 where `y` is infinite,
 /// because it is subtracted from the function of order 0, which is larger.
 fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let zero = x.eq(0)?;
-    y.masked_fill(&y.isinf()?, 0.0)?.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)
+    y.masked_fill(&y.isinf()?, 0.0).div(&x.masked_fill(&zero, 1.0)?).masked_fill(&zero, 0.5)
 }

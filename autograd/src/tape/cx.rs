@@ -198,7 +198,8 @@ impl Cx<'_> {
                 format!("a value of sizes {sizes:?} was kept as output {number} and is not that output");
             Err(Error::new(ErrorKind::Autograd, op, message).at(at))
         };
-        let edges = Edges::from_iter([Edge::new(self.node, refused)]);
+        let mut edges = Edges::new();
+        edges.push(Edge { into: self.node.clone(), gradient: Arc::new(refused), keeps: false });
         let meta = Meta::new(value, Some(self.origin), Some(Route::Edges(edges)));
         Tensor::from_parts(value.clone(), Some(meta))
     }

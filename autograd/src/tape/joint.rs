@@ -4,14 +4,13 @@
 use super::{Cx, Edge, Meta, forgotten, is_forgetting};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, NamedTensor, Result, Sizes};
-use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
 /// A derivative for several inputs.
 ///
 /// In an op with one output, it is the route from that output to the inputs. An op with several outputs has
 /// an extra meta, where their gradients meet, and this is the route from there.
-pub(crate) struct Joint<F: ?Sized = JointGradients> {
+pub(crate) struct Joint {
     pub(crate) inputs: JointInputs,
     /// Other inputs of the op, each with its own derivative. Only an op with one output has such inputs.
     pub(crate) edges: Vec<Edge>,
@@ -19,40 +18,32 @@ pub(crate) struct Joint<F: ?Sized = JointGradients> {
     pub(crate) outputs: Vec<JointOutput>,
     /// Whether the derivative holds a tensor, which is freed after its use.
     pub(crate) keeps: bool,
-    pub(crate) gradients: F,
+    pub(crate) gradients: Box<JointGradients>,
 }
 
 /// The gradients of all inputs, in their order.
 pub(crate) type JointGradients = dyn Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
 impl Joint {
-    pub(crate) fn new<F>(
+    /// `owns` says whether the closure `gradients` may hold a tensor.
+    pub(crate) fn new(
         inputs: JointInputs,
         mut edges: Vec<Edge>,
         outputs: Vec<JointOutput>,
-        gradients: F,
-    ) -> Arc<Joint>
-    where
-        F: Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
-    {
+        gradients: Box<JointGradients>,
+        owns: bool,
+    ) -> Arc<Joint> {
         if is_forgetting() {
             edges.iter_mut().for_each(Edge::forget);
-            let gradients = |cx: &Cx<'_>| Err(forgotten(cx));
+            let gradients = Box::new(|cx: &Cx<'_>| Err(forgotten(cx)));
             return Arc::new(Joint { inputs, edges, outputs, keeps: false, gradients });
         }
-        let keeps = std::mem::needs_drop::<F>() || edges.iter().any(|edge| edge.keeps);
+        let keeps = owns || edges.iter().any(|edge| edge.keeps);
         Arc::new(Joint { inputs, edges, outputs, keeps, gradients })
     }
 }
 
-impl<F: ?Sized> Joint<F> {
-    /// The metas that it leads to.
-    pub(super) fn leads_to(&self) -> impl Iterator<Item = &Arc<Meta>> {
-        self.edges.iter().map(|edge| &edge.into).chain(self.inputs.iter().filter_map(JointInput::tracked))
-    }
-}
-
-pub(crate) type JointInputs = SmallVec<[JointInput; 3]>;
+pub(crate) type JointInputs = Vec<JointInput>;
 
 /// An input of a joint derivative.
 pub(crate) enum JointInput {

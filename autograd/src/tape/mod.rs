@@ -7,6 +7,7 @@
 //! gradient is complete. Neither the walk nor `Drop` uses recursion, so a graph can be as deep as memory
 //! allows.
 
+mod compute;
 mod cx;
 mod joint;
 mod modes;
@@ -14,6 +15,11 @@ pub(crate) mod nan;
 mod record;
 mod walk;
 
+pub use compute::ByElement;
+pub(crate) use compute::{
+    Formulas, Recipe, Save, binary, binary_, binary_of, compute, compute_all, in_place, unary, unary_,
+    unary_of,
+};
 pub use cx::Cx;
 pub(crate) use cx::OutputGradients;
 pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
@@ -22,9 +28,9 @@ pub use modes::{
     no_grad, set_grad_enabled,
 };
 pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
-pub(crate) use record::{Formula, JointFormula, Saved, as_many, followed, record, record_jointly, saved};
+pub(crate) use record::{Formula, JointFormula, Saved, as_many, is_followed};
 pub use walk::BackwardOptions;
-pub(crate) use walk::{ById, Goal, Root, walk};
+pub(crate) use walk::{Goal, Root, history, walk};
 
 use crate::hooks::Hooks;
 use crate::line::line_of;
@@ -71,7 +77,7 @@ impl Origin {
 #[derive(Default)]
 pub(crate) struct State {
     /// The route to the inputs. A backward pass uses it up, unless it has no saved values.
-    route: Option<Route>,
+    pub(crate) route: Option<Route>,
     pub(crate) grad: Option<Tensor>,
     pub(crate) grad_names: GradNames,
     pub(crate) retain_grad: bool,
@@ -103,13 +109,30 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// The metas that it leads to.
-    pub(crate) fn leads_to(&self) -> SmallVec<[&Arc<Meta>; 2]> {
+    /// Calls `visit` with each of the metas that it leads to.
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Arc<Meta>)) {
         match self {
-            Route::Edges(edges) => edges.iter().map(|edge| &edge.into).collect(),
-            Route::Part { of, .. } => SmallVec::from_iter([of]),
-            Route::Joint(joint) => joint.leads_to().collect(),
-            Route::Again(again) => again.uses.iter().collect(),
+            Route::Edges(edges) => {
+                for edge in edges {
+                    visit(&edge.into);
+                }
+            }
+            Route::Part { of, .. } => visit(of),
+            Route::Joint(joint) => {
+                for edge in &joint.edges {
+                    visit(&edge.into);
+                }
+                for input in &joint.inputs {
+                    if let Some(into) = input.tracked() {
+                        visit(into);
+                    }
+                }
+            }
+            Route::Again(again) => {
+                for into in &again.uses {
+                    visit(into);
+                }
+            }
         }
     }
 
@@ -139,19 +162,10 @@ pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
     pub(crate) gradient: Gradient,
     /// Whether the gradient holds a tensor, which is freed after its use.
-    keeps: bool,
+    pub(crate) keeps: bool,
 }
 
 impl Edge {
-    /// A gradient that may hold a tensor; it does not if its closure owns nothing.
-    #[inline]
-    pub(crate) fn new<F>(into: &Arc<Meta>, gradient: F) -> Edge
-    where
-        F: Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
-    {
-        Edge { into: into.clone(), gradient: Arc::new(gradient), keeps: std::mem::needs_drop::<F>() }
-    }
-
     /// Drops the gradient with its saved values. Only the existence of the route matters.
     pub(crate) fn forget(&mut self) {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
@@ -218,11 +232,6 @@ impl Meta {
     /// The number of the next meta.
     pub(crate) fn next_id() -> u64 {
         BIRTHS.load(Ordering::Relaxed)
-    }
-
-    /// The route to the inputs, unless it is used up.
-    pub(crate) fn route(&self) -> Option<Route> {
-        self.state().route.clone()
     }
 
     /// A panic of a user's hook cannot poison the state: hooks run without the lock.

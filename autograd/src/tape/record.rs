@@ -5,7 +5,6 @@
 //! formula.
 
 use super::{Cx, Edge, Edges, Gradient, Origin, is_looking, nan};
-use crate::autocast::Off;
 use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
@@ -60,25 +59,14 @@ impl Saved<'_> {
     }
 }
 
-/// Saves arguments, if a gradient will see them.
-pub(crate) fn saved<A: Send + Sync + 'static>(inputs: &[Input<'_>], args: A) -> Option<Args> {
-    match is_tracked(inputs) {
-        true => Some(Arc::new(args)),
-        false => None,
-    }
-}
-
-fn is_tracked(inputs: &[Input<'_>]) -> bool {
+/// Whether one of the inputs requires a gradient.
+pub(crate) fn is_tracked(inputs: &[Input<'_>]) -> bool {
     inputs.iter().any(|input| input.tensors().iter().any(|x| x.tracked().is_some()))
 }
 
-/// Whether an in-place op on these tensors is recorded or looked at. Then it casts nothing, because it keeps
-/// the dtype of what it writes to.
-pub(crate) fn followed(inputs: &[Input<'_>]) -> Option<Off> {
-    match is_tracked(inputs) || is_looking() {
-        true => Some(Off::enter()),
-        false => None,
-    }
+/// Whether an in-place op on these tensors is recorded or looked at.
+pub(crate) fn is_followed(inputs: &[Input<'_>]) -> bool {
+    is_tracked(inputs) || is_looking()
 }
 
 /// The result of an op with one output. It is recorded if an input requires a gradient. `hidden` are the

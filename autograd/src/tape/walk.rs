@@ -6,6 +6,7 @@ mod pending;
 mod search;
 
 pub(super) use search::Useful;
+pub(crate) use search::history;
 
 use super::cx::NodeInputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_observed, set_grad_enabled};
@@ -104,12 +105,12 @@ fn walk_from(
     // Gradients have the dtypes of the forward pass.
     let _off = crate::autocast::Off::enter();
     let anomaly = is_anomaly_enabled();
-    let starts = || roots.iter().map(|root| root.0.clone());
+    let starts: Vec<Arc<Meta>> = roots.iter().map(|root| root.0.clone()).collect();
     let born = match is_infinite_checked() {
         _ if !anomaly => None,
         // Infinite values are common in masks; only those matter that reach the end.
-        true => starts().find(|start| start.is_nan),
-        false => first_nan(starts()),
+        true => starts.iter().find(|start| start.is_nan).cloned(),
+        false => first_nan(&starts),
     };
     if let Some(born) = born {
         return Err(nan::in_forward(op, born.id, born.origin).at(at));
@@ -117,7 +118,7 @@ fn walk_from(
     let nan_before = anomaly && roots.iter().any(|root| root.2);
     let useful = match goal {
         Goal::Leaves => None,
-        Goal::Inputs(inputs) => Some(leading_to(roots.iter().map(|root| root.0.clone()), inputs)),
+        Goal::Inputs(inputs) => Some(leading_to(&starts, inputs)),
     };
     let found = match goal {
         Goal::Leaves => Vec::new(),
@@ -297,7 +298,7 @@ impl Walk<'_> {
 
     /// A gradient with the sizes and the dtype of its input, checked for NaN in anomaly mode.
     #[inline]
-    fn fitted(&self, gradient: Tensor, into: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
+    fn fitted(&self, gradient: Tensor, into: &Arc<Meta>, number: usize, origin: Origin) -> Result<Tensor> {
         if gradient.sizes() == &into.sizes[..] && gradient.dtype() == into.dtype && !self.anomaly {
             return Ok(gradient);
         }
@@ -401,7 +402,7 @@ impl Walk<'_> {
         }
         let Some(root) = y.meta().cloned() else { return Ok(()) };
         if let (Some(useful), Goal::Inputs(inputs)) = (&mut self.useful, &self.goal) {
-            for (id, is_beyond) in leading_to([root.clone()].into_iter(), inputs) {
+            for (id, is_beyond) in leading_to(std::slice::from_ref(&root), inputs) {
                 *useful.entry(id).or_default() |= is_beyond;
             }
         }
@@ -409,7 +410,7 @@ impl Walk<'_> {
     }
 
     /// Checks a gradient in anomaly mode, where NaN is an error.
-    fn look_at(&self, gradient: Tensor, into: &Meta, origin: Origin) -> Result<Tensor> {
+    fn look_at(&self, gradient: Tensor, into: &Arc<Meta>, origin: Origin) -> Result<Tensor> {
         if self.anomaly && is_anomalous(gradient.value()) {
             let (op, nan) = (origin.op, nan::what());
             let leaves = leaves_of(into);

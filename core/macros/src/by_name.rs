@@ -3,6 +3,7 @@
 use crate::derivative::How;
 use crate::given::{Parameter, Side};
 use crate::row::{Form, Row, TensorKind};
+use crate::tape::{is_record, record_path};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -46,8 +47,23 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
             quote!(Formulas(&[#(#each),*]))
         }
     };
-    let call = by_name(row, side, false);
+    let is_record = is_record(row, how) && row.tensors.len() == 2;
+    let kinds = row.args.iter().map(|arg| {
+        let (ty, is_required) = (side.ty(&arg.ty), side.default(arg).is_none());
+        quote!(#registry::Kind::of::<#ty>(#is_required))
+    });
+    let call = match is_record {
+        true => {
+            let record = record_path(row);
+            quote!(#registry::Caller::Record(&#record))
+        }
+        false => by_name(row, side, false),
+    };
     let in_place = match row.in_place.is_some() || row.is_in_place_only() {
+        true if is_record => {
+            let record = record_path(row);
+            quote!(::std::option::Option::Some(#registry::InPlace::Record(&#record)))
+        }
         true => {
             let call = by_name(row, side, true);
             quote!(::std::option::Option::Some(#call))
@@ -58,6 +74,7 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
         &#registry::Op {
             info: #info,
             gradients: #registry::Gradients::#gradients,
+            args: &[#(#kinds),*],
             call: #call,
             call_in_place: #in_place,
         },
@@ -113,16 +130,16 @@ fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     reader(row, side, in_place, &reached)
 }
 
-/// The function that reads the arguments of a call by name.
+/// The function that passes the arguments of a call by name on, after they were checked.
 fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> TokenStream {
     let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
     let mut taken = TokenStream::new();
     for (at, tensor) in row.tensors.iter().enumerate().skip(usize::from(in_place)) {
         let name = &tensor.name;
         taken.extend(match tensor.kind {
-            TensorKind::Optional => quote!(let #name = call.optional(#at)?;),
+            TensorKind::Optional => quote!(let #name = call.optional(#at);),
             TensorKind::List => quote!(let #name = &call.list(#at)[..];),
-            _ => quote!(let #name = call.tensor(#at)?;),
+            _ => quote!(let #name = call.tensor(#at);),
         });
     }
     let options = has_options(row, in_place);
@@ -133,55 +150,49 @@ fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> Toke
             taken.extend(quote!(options.#name = #name.map(::std::borrow::Cow::Borrowed);));
         }
     }
-    let read: Vec<TokenStream> = row
-        .args
-        .iter()
-        .filter(|arg| !arg.is_option() || options)
-        .map(|arg| {
-            let (name, text) = (&arg.name, arg.name.to_string());
-            if arg.is_option() {
-                return quote!((#text, &mut options.#name));
+    for (at, arg) in row.args.iter().enumerate() {
+        let name = &arg.name;
+        if arg.is_option() {
+            if options {
+                taken.extend(quote!(call.set(#at, &mut options.#name);));
             }
-            let ty = side.ty(&arg.ty);
-            let default = match side.default(arg) {
-                Some(default) => quote!(::std::option::Option::Some(#default)),
-                None => quote!(::std::option::Option::None),
-            };
-            taken.extend(quote!(let mut #name = #registry::Asked::<#ty>(#default);));
-            quote!((#text, &mut #name))
-        })
-        .collect();
-    if !read.is_empty() {
-        taken.extend(quote!(call.read(&mut [#(#read),*])?;));
+            continue;
+        }
+        let ty = side.ty(&arg.ty);
+        taken.extend(match side.default(arg) {
+            Some(default) => quote!(let #name = call.or::<#ty>(#at, #default);),
+            None => quote!(let #name = call.required::<#ty>(#at);),
+        });
     }
     let parameters = side.parameters(row);
     let passed = parameters.iter().map(|parameter| &parameter.named);
     let options = options.then(|| quote!(options));
     if in_place {
-        return quote!(#registry::InPlace::Any({
-            fn by_name(x: &mut #tensor, call: &#registry::Call<'_>) -> #core::Result<()> {
+        return quote!(#registry::InPlace::Read({
+            fn by_name<'x>(x: &'x mut #tensor, call: &#registry::Call<'_>) -> #core::Result<&'x mut #tensor> {
                 #taken
-                match #reached(x, #(#passed,)* #options) {
-                    ::std::result::Result::Ok(_) => ::std::result::Result::Ok(()),
-                    ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
-                }
+                #reached(x, #(#passed,)* #options)
             }
             by_name
         }));
     }
     let first = row.tensors.first().filter(|_| side.is_method(row)).map(|first| &first.name);
+    let one = matches!(row.outputs.form, Form::One | Form::Truth);
+    let (kind, returned) = match one {
+        true => (quote!(Read), quote!(#tensor)),
+        false => (quote!(Several), quote!(::std::vec::Vec<#tensor>)),
+    };
     let body = match first.filter(|_| row.is_in_place_only()) {
         Some(x) => quote! {
             let mut written = #x.to_write();
             #reached(&mut written, #(#passed,)* #options)?;
-            ::std::result::Result::Ok(::std::vec![written])
+            ::std::result::Result::Ok(written)
         },
         None => {
             let first = first.map(|first| quote!(#first,));
             let called = quote!(#reached(#first #(#passed,)* #options));
             match &row.outputs.form {
-                Form::One | Form::Truth => quote!(#registry::one(#called)),
-                Form::List => called,
+                Form::One | Form::Truth | Form::List => called,
                 form => {
                     let names = &row.outputs.names;
                     let listed = match form {
@@ -196,8 +207,8 @@ fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> Toke
             }
         }
     };
-    quote!(#registry::Caller::Any({
-        fn by_name(call: &#registry::Call<'_>) -> #core::Result<::std::vec::Vec<#tensor>> {
+    quote!(#registry::Caller::#kind({
+        fn by_name(call: &#registry::Call<'_>) -> #core::Result<#returned> {
             #taken
             #body
         }

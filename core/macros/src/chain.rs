@@ -3,13 +3,19 @@
 
 use crate::given::{Parameter, Side};
 use crate::row::{Row, Table};
+use crate::tape::record_path;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// A trait with the methods of a table, implemented for `Result<Tensor>` and `&Parameter`.
-pub(crate) fn table(table: &Table, side: &Side) -> TokenStream {
+pub(crate) fn table(table: &Table, side: &Side, records: &[&Row]) -> TokenStream {
     let methods = table.rows.iter().filter(|row| side.is_method(row) && !row.is_in_place_only());
-    let methods = methods.map(|row| methods_of(row, side));
+    let methods = methods.map(|row| {
+        match records.iter().any(|record| record.name == row.name) && row.args.is_empty() {
+            true => method_of_record(row, side),
+            false => methods_of(row, side),
+        }
+    });
     quote! {
         /// The ops of this table as methods of the result of another op and of a parameter.
         #[doc(hidden)]
@@ -30,7 +36,10 @@ fn methods_of(row: &Row, side: &Side) -> TokenStream {
             #[inline]
             #[track_caller]
             fn #name(self, #(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> {
-                crate::chain::Made::made(self)?.#name(#(#passed,)* options)
+                match crate::chain::Made::made(self) {
+                    Ok(made) => made.#name(#(#passed,)* options),
+                    Err(error) => Err(error),
+                }
             }
         }
     });
@@ -38,8 +47,30 @@ fn methods_of(row: &Row, side: &Side) -> TokenStream {
         #[inline]
         #[track_caller]
         fn #name(self, #(#parameters),*) -> ::namegrad_core::Result<#returned> {
-            crate::chain::Made::made(self)?.#name(#(#passed),*)
+            match crate::chain::Made::made(self) {
+                Ok(made) => made.#name(#(#passed),*),
+                Err(error) => Err(error),
+            }
         }
         #with_options
+    }
+}
+
+/// The method of an elementwise op with a record. It is compiled for each type of operand in each crate, so it
+/// only passes what it gets on.
+fn method_of_record(row: &Row, side: &Side) -> TokenStream {
+    let (name, record) = (&row.name, record_path(row));
+    let parameters = side.parameters(row);
+    let (function, passed) = match &parameters[..] {
+        [operand] => (quote!(binary_of), Some(&operand.passed)),
+        _ => (quote!(unary_of), None),
+    };
+    let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
+    quote! {
+        #[inline]
+        #[track_caller]
+        fn #name(self, #(#parameters),*) -> ::namegrad_core::Result<crate::Tensor> {
+            crate::tape::#function(&#record, crate::chain::Made::made(self), #passed)
+        }
     }
 }

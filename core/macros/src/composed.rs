@@ -8,7 +8,7 @@ use crate::derivative::How;
 use crate::given::{Side, inputs, written};
 use crate::row::{Form, Ranked, Row, Table, TensorKind};
 use crate::tape::refusals;
-use crate::values::{Forms, forms, in_place_doc, info, options_struct};
+use crate::values::{Forms, MethodBody, forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 
@@ -34,7 +34,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
-    let (chained, formulas) = (chain::table(table, &side), formulas(table, &side));
+    let (chained, formulas) = (chain::table(table, &side, &[]), formulas(table, &side));
     let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
         #plain
@@ -192,7 +192,7 @@ fn method(row: &Row, side: &Side) -> Forms {
         };
         let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &arguments(row), &made);
         let value = quote! { #prepare #casts #made };
-        all.extend(forms(row, side, &doc, &returned, &value, name));
+        all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name));
     }
     let (name_, doc) = match &row.in_place {
         Some(name_) => (name_, in_place_doc(row, side)),
@@ -224,6 +224,6 @@ fn method(row: &Row, side: &Side) -> Forms {
         #prepare
         #end
     };
-    all.extend(forms(row, side, &doc, &returned, &value, name_));
+    all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));
     all
 }

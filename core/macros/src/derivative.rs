@@ -13,7 +13,7 @@
 //! Every tensor except a mask has a gradient or is marked `refused`, which means that the op is an error if
 //! the tensor requires a gradient. An index, which never requires a gradient, is marked `refused` too.
 
-use crate::row::{Form, Row, TensorKind, here, no_comma, no_keyword};
+use crate::row::{Form, Row, TensorKind, expect, here, no_comma, no_keyword};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
@@ -70,12 +70,8 @@ pub(crate) struct Gradient {
 
 impl Parse for Derivatives {
     fn parse(input: ParseStream<'_>) -> Result<Derivatives> {
-        input.parse::<Token![|]>().map_err(|error| {
-            Error::new(
-                error.span(),
-                "expected `|g, cx|`: the names of the gradient of the output and of the context",
-            )
-        })?;
+        let message = "expected `|g, cx|`: the names of the gradient of the output and of the context";
+        expect::<Token![|]>(input, message)?;
         let g = input.parse()?;
         input.parse::<Token![,]>()?;
         let cx = input.parse()?;
@@ -219,9 +215,7 @@ fn parse_gradient(input: ParseStream<'_>, op: &Ident, signature: &mut Signature)
         parenthesized!(inside in input);
         idents(&inside)?
     } else {
-        vec![input.parse().map_err(|error: Error| {
-            Error::new(error.span(), format!("`{op}`: expected an input, as `x: [y] g * y`"))
-        })?]
+        vec![expect(input, format!("`{op}`: expected an input, as `x: [y] g * y`"))?]
     };
     if input.parse::<Option<Token![:]>>()?.is_none() {
         return Err(here(input, format!("`{op}`: expected `:`, what is kept in brackets, and the gradient")));
@@ -297,11 +291,11 @@ impl Derivatives {
                     let message = format!(
                         "a derivative of `{op}`, which is not an op of core/src/ops/{table}.rs{near}"
                     );
-                    errors.push(Error::new(op.span(), message));
+                    wrong(&mut errors, op, message);
                     continue;
                 };
                 if found.iter().any(|(known, _)| known.name == row.name) {
-                    errors.push(Error::new(op.span(), format!("`{op}` has two derivatives")));
+                    wrong(&mut errors, op, format!("`{op}` has two derivatives"));
                     continue;
                 }
                 let before = errors.len();
@@ -356,10 +350,7 @@ impl Signature {
         for (what, said, has) in counts {
             if said != has {
                 let plural = if has == 1 { "" } else { "s" };
-                errors.push(Error::new(
-                    op.span(),
-                    format!("`{op}` has {has} {what}{plural}, and {said} are named here"),
-                ));
+                wrong(errors, op, format!("`{op}` has {has} {what}{plural}, and {said} are named here"));
             }
         }
         let names = |all: Vec<&Ident>| all.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
@@ -371,13 +362,13 @@ impl Signature {
             let moved = said.iter().zip(&known).find(|(name, own)| name != *own && known.contains(name));
             if let Some((name, _)) = moved {
                 let message = format!("`{op}` {verb} ({}), in this order", names(known));
-                errors.push(Error::new(name.span(), message));
+                wrong(errors, name, message);
             }
         }
         for arg in &self.args {
             if !row.args.iter().any(|known| known.name == *arg) {
                 let near = nearest(&arg.to_string(), row.args.iter().map(|known| known.name.to_string()));
-                errors.push(Error::new(arg.span(), format!("`{arg}` is not an argument of `{op}`{near}")));
+                wrong(errors, arg, format!("`{arg}` is not an argument of `{op}`{near}"));
             }
         }
     }
@@ -397,12 +388,11 @@ fn check_inputs(
     for (input, refused) in refused.chain(given) {
         let Some(at) = signature.tensors.iter().position(|tensor| tensor == input) else {
             let near = nearest(&input.to_string(), signature.tensors.iter().map(Ident::to_string));
-            errors
-                .push(Error::new(input.span(), format!("`{input}` is not a tensor that `{op}` takes{near}")));
+            wrong(errors, input, format!("`{input}` is not a tensor that `{op}` takes{near}"));
             continue;
         };
         if served.contains(&input) {
-            errors.push(Error::new(input.span(), format!("`{op}` has two gradients of `{input}`")));
+            wrong(errors, input, format!("`{op}` has two gradients of `{input}`"));
         }
         served.push(input);
         if !refused && matches!(row.tensors[at].kind, TensorKind::Mask | TensorKind::List) {
@@ -411,7 +401,7 @@ fn check_inputs(
             } else {
                 "is a list: its gradients are recorded `by function;`"
             };
-            errors.push(Error::new(input.span(), format!("`{input}` of `{op}` {what}")));
+            wrong(errors, input, format!("`{input}` of `{op}` {what}"));
         }
     }
     let left = row.tensors.iter().zip(&signature.tensors);
@@ -419,7 +409,7 @@ fn check_inputs(
         let message = format!(
             "`{op}`: the gradient of `{input}` is missing: write `{input}: [..] ..`, or `{input}: refused` if it has none"
         );
-        errors.push(Error::new(op.span(), message));
+        wrong(errors, op, message);
     }
 }
 
@@ -442,32 +432,26 @@ fn check_formulas(
             let each: Vec<String> = outputs.iter().map(|output| format!("`{g}_{output}`")).collect();
             let message =
                 format!("`{op}` has several outputs: there are {} in place of `{g}`", each.join(" and "));
-            errors.push(Error::new(at.span(), message));
+            wrong(errors, &at, message);
         }
         for kept in &gradient.kept {
             if !tensors().any(|known| known == kept) {
                 let near = nearest(&kept.to_string(), tensors().map(Ident::to_string));
-                errors.push(Error::new(
-                    kept.span(),
-                    format!("`{kept}` is not an input or output of `{op}`{near}"),
-                ));
+                wrong(errors, kept, format!("`{kept}` is not an input or output of `{op}`{near}"));
             } else if texts.iter().flatten().all(|text| first_use(text, kept).is_none()) {
-                errors.push(Error::new(
-                    kept.span(),
-                    format!("`{kept}` is kept for the gradient of `{op}` and not used"),
-                ));
+                wrong(errors, kept, format!("`{kept}` is kept for the gradient of `{op}` and not used"));
             }
         }
         for arg in gradient.args.iter().filter(|arg| !signature.args.contains(arg)) {
             let message = format!(
                 "`{arg}` is not among the arguments that the derivative of `{op}` names: write `{op}(..; {arg})`"
             );
-            errors.push(Error::new(arg.span(), message));
+            wrong(errors, arg, message);
         }
         for arg in gradient.args.iter().filter(|arg| signature.args.contains(arg)) {
             if texts.iter().flatten().all(|text| first_use(text, arg).is_none()) {
                 let message = format!("`{arg}` is kept for the gradient of `{op}` and not used");
-                errors.push(Error::new(arg.span(), message));
+                wrong(errors, arg, message);
             }
         }
         for known in tensors().filter(|known| !gradient.kept.contains(known)) {
@@ -478,7 +462,7 @@ fn check_formulas(
                     "`{known}` is used in the gradient of `{op}` and not kept: write `[{}]`",
                     kept.join(" ")
                 );
-                errors.push(Error::new(at.span(), message));
+                wrong(errors, &at, message);
             }
         }
         for known in row.args.iter().map(|arg| &arg.name).filter(|known| !gradient.args.contains(known)) {
@@ -486,16 +470,18 @@ fn check_formulas(
                 let message = format!(
                     "`{known}` is used in the gradient of `{op}` and not kept: write `[..; {known}]`"
                 );
-                errors.push(Error::new(at.span(), message));
+                wrong(errors, &at, message);
             }
         }
     }
     if matches!(row.outputs.form, Form::List) {
-        errors.push(Error::new(
-            op.span(),
-            format!("`{op}` gives a list: its gradients are recorded `by function;`"),
-        ));
+        wrong(errors, op, format!("`{op}` gives a list: its gradients are recorded `by function;`"));
     }
+}
+
+/// Adds an error at a token.
+fn wrong(errors: &mut Vec<Error>, token: &Ident, message: String) {
+    errors.push(Error::new(token.span(), message));
 }
 
 /// The first use of a variable with this name, ignoring methods and fields, which follow a `.`, and paths.

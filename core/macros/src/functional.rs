@@ -9,7 +9,7 @@ use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
 use crate::row::{Row, Table, here, parse_layers};
-use crate::values::{Forms, forms, info, options_struct};
+use crate::values::{Forms, MethodBody, forms, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::ParseStream;
@@ -67,7 +67,7 @@ fn function(row: &Row, side: &Side) -> Forms {
     // A closure in the function does not know its caller.
     let called = quote!(let _called = ::namegrad_autograd::called_here(););
     let value = quote! { #prepare #called #casts #call };
-    forms(row, side, &row.doc(side), &returned, &value, name)
+    forms(row, side, &row.doc(side), &returned, &MethodBody::Own(value), name)
 }
 
 /// Functions for ops of a table that are methods, `relu layer Relu, elu`, and their layers.

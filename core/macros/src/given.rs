@@ -72,9 +72,14 @@ pub(crate) fn inputs<'a>(
     quote!(&[#(#inputs),*])
 }
 
+/// A variable that no tensor or argument of a row can have.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
 /// The variable of the tensor that an in-place form writes to.
 pub(crate) fn written() -> Ident {
-    Ident::new("written", Span::mixed_site())
+    local("written")
 }
 
 /// The variable of the tensor that is made of an operand.
@@ -255,7 +260,7 @@ impl Side {
 
     fn parameter_for_arg(&self, arg: &Arg) -> Parameter {
         let (core, name, ty) = (&self.core, &arg.name, &arg.ty);
-        let (given, read) = (quote!(#name), quote!(#name.take()));
+        let given = quote!(#name);
         let into = |ty: TokenStream, named: TokenStream| {
             let converted = quote!(::std::convert::Into::<#ty>::into(#name));
             Parameter::converted(name, quote!(impl ::std::convert::Into<#ty>), ty, converted, named)
@@ -265,19 +270,19 @@ impl Side {
             Parameter::converted(name, quote!(impl #core::Whole), quote!(i128), number, named)
         };
         match ty.name.to_string().as_str() {
-            "usize" | "isize" if !ty.optional => whole(quote!(#read as i128)),
-            "Place" if !ty.optional => whole(quote!(#read.0 as i128)),
+            "usize" | "isize" if !ty.optional => whole(quote!(#name as i128)),
+            "Place" if !ty.optional => whole(quote!(#name.0 as i128)),
             "Shape" if !ty.optional => Parameter::converted(
                 name,
                 quote!(impl #core::IntoShape),
                 quote!(#core::Result<#core::args::OpenShape>),
                 quote!(#core::IntoShape::into_open_shape(#given)),
-                quote!(#core::Result::Ok(#read.0)),
+                quote!(#core::Result::Ok(#name.0)),
             ),
-            "Reduced" => into(quote!(#core::Dims), quote!(#read.0)),
+            "Reduced" => into(quote!(#core::Dims), quote!(#name.0)),
             // A slice, so that `(..).into()` in it has a type.
-            "Indices" => Parameter { named: quote!(&#read.0), ..Parameter::plain(name, quote!(&[Index])) },
-            _ => into(self.ty(ty), read),
+            "Indices" => Parameter { named: quote!(&#name.0), ..Parameter::plain(name, quote!(&[Index])) },
+            _ => into(self.ty(ty), given),
         }
     }
 
@@ -344,6 +349,10 @@ impl Side {
                 "Indices" => quote!(::std::convert::Into::<#ty>::into(#name)),
                 _ => quote!(#name),
             };
+            if ["f64", "bool", "usize", "isize", "Scalar", "DType"].iter().any(|plain| arg.ty.name == plain) {
+                code.extend(quote!(let #name = #given;)); // it is the same for all tensors
+                continue;
+            }
             let of = self.looked_up_in(row, arg);
             code.extend(quote!(let #name = <#ty as #core::Argument>::look_up(#given, #op, #of)?;));
         }

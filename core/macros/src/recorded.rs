@@ -1,59 +1,73 @@
-//! The record of an op on the tape: a table of its formulas, which one function reads for all ops.
+//! The recipe of an op: its derivatives and the other facts that the functions of the tape read.
 
-use crate::derivative::{Derivatives, Gradient, Signature, first_use};
+use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
-use crate::row::{Row, TensorKind};
-use crate::tape::result;
+use crate::row::{Form, Row, TensorKind};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-/// The statements that record an op whose values are in `values`. `mul(a, b) -> y { a: [b] g * b, .. }`
-/// becomes
+/// The recipe of a row. `mul(a, b) -> y { a: [b] g * b, .. }` becomes
 ///
 /// ```ignore
-/// const FORMULAS: &[Formula] = &[
-///     Formula { of: 0, kept: &[1], gradient: |g, saved, cx| { let b = saved.one(0); Ok(g * b) } },
-///     ..
-/// ];
-/// Ok(record("mul", &[Input::One(a), Input::One(b)], value_of_y, &[], None, FORMULAS))
+/// Recipe {
+///     op: "mul",
+///     class: class_of("mul"),
+///     refused: &[],
+///     is_truth: false,
+///     formulas: Formulas::Each(&[
+///         Formula { of: 0, kept: &[1], gradient: |g, saved, cx| { let b = saved.one(0); Ok(g * b) } },
+///         ..
+///     ]),
+/// }
 /// ```
 ///
 /// with a function in place of the closure. If there are several outputs, or one formula is for several
-/// inputs, it is a table of joint formulas.
-pub(crate) fn recorded(
-    row: &Row,
-    inputs: &TokenStream,
-    signature: &Signature,
-    gradients: &[Gradient],
-    derivatives: &Derivatives,
-    side: &Side,
-    values: &[Ident],
-) -> TokenStream {
+/// inputs, the formulas are joint.
+pub(crate) fn recipe(row: &Row, how: &How, derivatives: &Derivatives, side: &Side) -> TokenStream {
     let op = row.name.to_string();
-    let returned = row.outputs.names.len();
-    let (visible, hidden) = values.split_at(returned);
-    let row = Recorded { row, signature, derivatives, side, args: Vec::new() }.with_args(gradients);
-    let args = row.saved();
-    if returned == 1 && gradients.iter().all(|gradient| gradient.inputs.len() == 1) {
-        let formulas = gradients.iter().map(|gradient| row.formula(gradient));
-        let value = &visible[0];
-        return quote! {
-            const FORMULAS: &[crate::tape::Formula] = &[#(#formulas),*];
-            let inputs = #inputs;
-            Ok(crate::tape::record(#op, inputs, #value, &[#(#hidden),*], #args, FORMULAS))
-        };
-    }
-    let formulas = gradients.iter().map(|gradient| row.joint(gradient));
-    let refs: Vec<&Ident> = visible.iter().collect();
-    let result = result(row.row, &refs);
-    quote! {
-        const FORMULAS: &[crate::tape::JointFormula] = &[#(#formulas),*];
-        let inputs = #inputs;
-        let values = ::std::vec![#(#visible),*];
-        let made = crate::tape::record_jointly(#op, inputs, values, &[#(#hidden),*], #args, FORMULAS);
-        let [#(#visible),*] = crate::tape::as_many(made);
-        Ok(#result)
-    }
+    let is_truth = row.outputs.form == Form::Truth;
+    let (formulas, served) = match how {
+        How::Formulas(signature, gradients) => {
+            let args = saved_args(signature, gradients);
+            let row = Recorded { row, signature, derivatives, side, args };
+            let alone = row.row.outputs.names.len() == 1 && row.row.outputs.form != Form::List;
+            let formulas = match alone && gradients.iter().all(|gradient| gradient.inputs.len() == 1) {
+                true => {
+                    let formulas = gradients.iter().map(|gradient| row.formula(gradient));
+                    quote!(Each(&[#(#formulas),*]))
+                }
+                false => {
+                    let formulas = gradients.iter().map(|gradient| row.joint(gradient));
+                    quote!(Joint(&[#(#formulas),*]))
+                }
+            };
+            let served = gradients.iter().flat_map(|gradient| &gradient.inputs);
+            let served: Vec<usize> = served.map(|input| row.place(input)).collect();
+            (formulas, served)
+        }
+        _ => (quote!(Each(&[])), Vec::new()),
+    };
+    let has_gradients = matches!(how, How::Formulas(..) | How::Refused);
+    let left = row.tensors.iter().enumerate();
+    let left =
+        left.filter(|(at, tensor)| has_gradients && !served.contains(at) && tensor.kind != TensorKind::Mask);
+    let refused = left.map(|(at, tensor)| {
+        let name = tensor.name.to_string();
+        quote!((#at, #name))
+    });
+    quote!(crate::tape::Recipe {
+        op: #op,
+        class: crate::autocast::class_of(#op),
+        refused: &[#(#refused),*],
+        is_truth: #is_truth,
+        formulas: crate::tape::Formulas::#formulas,
+    })
+}
+
+/// The arguments that the formulas of an op see, which are saved as one tuple for all of them.
+pub(crate) fn saved_args<'a>(signature: &'a Signature, gradients: &[Gradient]) -> Vec<&'a Ident> {
+    let used = |arg: &&Ident| gradients.iter().any(|gradient| gradient.args.contains(arg));
+    signature.args.iter().filter(used).collect()
 }
 
 /// An op that is recorded.
@@ -66,22 +80,7 @@ struct Recorded<'a> {
     args: Vec<&'a Ident>,
 }
 
-impl<'a> Recorded<'a> {
-    fn with_args(mut self, gradients: &[Gradient]) -> Recorded<'a> {
-        let used = |arg: &&Ident| gradients.iter().any(|gradient| gradient.args.contains(arg));
-        self.args = self.signature.args.iter().filter(used).collect();
-        self
-    }
-
-    /// The arguments as they are saved: one tuple for all formulas, or nothing.
-    fn saved(&self) -> TokenStream {
-        let args = &self.args;
-        match args.is_empty() {
-            true => quote!(::std::option::Option::None),
-            false => quote!(crate::tape::saved(inputs, (#(#args,)*))),
-        }
-    }
-
+impl Recorded<'_> {
     /// The number of an input, or of an output, which come after the inputs.
     fn place(&self, name: &Ident) -> usize {
         let Signature { tensors, outputs, .. } = self.signature;

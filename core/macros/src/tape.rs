@@ -1,16 +1,17 @@
 //! The back end for the tape: methods of `Tensor`, each of which computes the value in core and records its
-//! derivative. `recorded` makes the record, and `by_name` the entries of the registry.
+//! derivative. `recorded` makes the recipe of the record, and `by_name` the entries of the registry.
 
 use crate::autocast::with_casts;
 use crate::by_name::entry;
 use crate::chain;
-use crate::derivative::{Derivatives, How};
-use crate::given::{Side, inputs, written};
-use crate::recorded::recorded;
-use crate::row::{Form, Row, Table, TensorKind};
-use crate::values::{Forms, forms, in_place_doc};
+use crate::derivative::{Derivatives, How, Signature};
+use crate::given::{Side, inputs, local, written};
+use crate::recorded::{recipe, saved_args};
+use crate::row::{Form, Row, Table, Tensor, TensorKind};
+use crate::values::{Forms, MethodBody, forms, in_place_doc, kernel_name};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
+use syn::Index;
 
 /// The code for a table and its derivatives, and the errors in them. An op whose derivative has an error
 /// still gets its methods, so that nothing else fails.
@@ -19,19 +20,36 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     let (errors, found) = derivatives.check(&table.name, &table.rows);
     let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);
-    let mut recorded = TokenStream::new();
-    let mut methods = Forms::default();
+    let (mut recorded, mut records) = (TokenStream::new(), TokenStream::new());
+    let (mut methods, mut by_record) = (Forms::default(), Vec::new());
     let mut entries = TokenStream::new();
     for (at, row) in table.rows.iter().enumerate() {
         let found = found.iter().find(|(known, _)| known.name == row.name);
         let how = found.map_or(&How::Refused, |(_, how)| how);
-        recorded.extend(record(row, how, derivatives, &side, &run));
-        methods.extend(method(row, name, &side, &run));
+        let recipe = recipe(row, how, derivatives, &side);
+        match is_record(row, how) {
+            true => {
+                by_record.push(row);
+                records.extend(record(row, name, &recipe));
+                methods.extend(method_of_record(row, how, &side));
+            }
+            false => {
+                recorded.extend(function(row, how, &recipe, &side, &run));
+                methods.extend(method(row, name, &side, &run));
+            }
+        }
         let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
         entries.extend(entry(row, how, &side, &info));
     }
-    let chained = chain::table(table, &side);
+    let chained = chain::table(table, &side, &by_record);
     let (plain, methods) = (methods.module(), &methods.methods);
+    if !records.is_empty() {
+        recorded.extend(quote! {
+            /// Elementwise ops, which are run from these records.
+            #[allow(unused_variables)] // a formula need not use `cx`
+            pub(crate) mod by_element { use super::*; #records }
+        });
+    }
     let code = quote! {
         #recorded
         #plain
@@ -44,56 +62,104 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     (code, errors)
 }
 
-/// The variables and the type of the results of the recording function of a row.
-fn values_pattern(row: &Row) -> (Vec<Ident>, TokenStream) {
-    let values: Vec<Ident> = row.outputs.all().map(|output| format_ident!("value_of_{output}")).collect();
-    let pattern = quote!((#(#values),*));
-    (values, pattern)
+/// Whether an op is elementwise, of one tensor, or of a tensor and an operand. Then it is run from a record, a
+/// static in the module `by_element`, and has no function of its own.
+pub(crate) fn is_record(row: &Row, how: &How) -> bool {
+    let plain = |tensor: &Tensor| tensor.kind == TensorKind::Plain && !tensor.exact;
+    row.by_element()
+        && row.tensors.iter().all(plain)
+        && (row.tensors.len() == 1 || row.tensors.len() == 2 && row.args.is_empty())
+        && !matches!(how, How::By(..))
+}
+
+/// The path of the record of an elementwise op.
+pub(crate) fn record_path(row: &Row) -> TokenStream {
+    let name = kernel_name(&row.name);
+    quote!(by_element::#name)
+}
+
+/// The record of an elementwise op.
+fn record(row: &Row, table: &Ident, recipe: &TokenStream) -> TokenStream {
+    let kernel = kernel_name(&row.name);
+    let in_place = row.in_place.as_ref().map_or_else(String::new, Ident::to_string);
+    quote! {
+        pub(crate) static #kernel: crate::tape::ByElement = crate::tape::ByElement {
+            recipe: #recipe,
+            in_place: #in_place,
+            kernel: &::namegrad_core::ops::#table::elements::#kernel,
+        };
+    }
 }
 
 /// The function that computes an op and records it, with arguments that are already looked up.
-fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &TokenStream) -> TokenStream {
-    let name = &row.name;
-    let text = name.to_string();
+fn function(row: &Row, how: &How, recipe: &TokenStream, side: &Side, run: &TokenStream) -> TokenStream {
+    let (name, text) = (&row.name, row.name.to_string());
+    let [saved, args, given] = ["saved", "args", "inputs"].map(local);
     let renamed = Renamed::new(row, how);
-    let parameters = renamed.parameters(row, side);
-    let returned = side.returned(row);
-    let (values, pattern) = values_pattern(row);
-    let computed = renamed.passed(row, how);
+    let (parameters, returned) = (renamed.parameters(row, side), side.returned(row));
     let inputs = inputs(row.tensors.iter().map(|tensor| tensor.kind).zip(&renamed.tensors), &side.plain);
-    let look = look(row, &inputs, &text, &values);
-    let compute = quote!(let #pattern = #run::#name(#(#computed),*)?; #look);
-    let visible: Vec<&Ident> = values.iter().take(row.outputs.names.len()).collect();
-    let hidden: Vec<&Ident> = values.iter().skip(row.outputs.names.len()).collect();
-    let list = row.outputs.form == Form::List;
-    let constants = match list {
-        true => {
-            quote!(#(let #visible: ::std::vec::Vec<crate::Tensor> = #visible.into_iter().map(crate::Tensor::constant).collect();)*)
-        }
-        false => quote!(#(let #visible = crate::Tensor::constant(#visible);)*),
-    };
-    let result = result(row, &visible);
-    let refusals = renamed.refusals(row, how, &text);
-    let starting = (row.outputs.form != Form::Truth).then(|| quote!(crate::observe::starting();));
     let body = match how {
-        How::Constant | How::Composed => quote!(#compute #(drop(#hidden);)* #constants Ok(#result)),
-        How::Refused => quote!(#refusals #compute #(drop(#hidden);)* #constants Ok(#result)),
-        How::By(signature, function) => {
-            let tensors = &renamed.tensors;
-            let args = &signature.args;
-            quote!(#compute #function(#text, #(#tensors,)* #pattern #(, #args)*))
+        How::By(signature, by) => {
+            let casts = casts(row, &renamed, &text);
+            let values: Vec<Ident> =
+                row.outputs.all().map(|output| format_ident!("value_of_{output}")).collect();
+            let (computed, look) = (renamed.passed(row, signature), look(row, &inputs, &text, &values));
+            let (tensors, args) = (&renamed.tensors, &signature.args);
+            quote! {
+                #casts
+                crate::observe::starting();
+                let (#(#values),*) = #run::#name(#(#computed),*)?;
+                #look
+                #by(#text, #(#tensors,)* (#(#values),*) #(, #args)*)
+            }
         }
-        How::Formulas(signature, gradients) => {
-            let recorded = recorded(row, &inputs, signature, gradients, derivatives, side, &values);
-            quote!(#refusals let #pattern = #run::#name(#(#computed),*)?; #recorded)
+        _ => {
+            let seen = match how {
+                How::Formulas(signature, gradients) => saved_args(signature, gradients),
+                _ => Vec::new(),
+            };
+            let keep = (!seen.is_empty()).then(|| quote!(let #saved = (#(#seen,)*);));
+            let some = match seen.is_empty() {
+                true => quote!(::std::option::Option::None),
+                false => quote!(::std::option::Option::Some(&#saved)),
+            };
+            let (kernel, is_list) = (quote!(#run::#name), row.outputs.form == Form::List);
+            let passed = renamed.given(row, &seen);
+            let compute = match row.outputs.names.len() {
+                1 if !is_list => compute_one(row, &kernel, &passed),
+                returned => {
+                    let outputs: Vec<&Ident> = row.outputs.all().collect();
+                    let (returned, kernel) = match is_list {
+                        true => (quote!(::std::option::Option::None), quote!(#kernel(#(#passed),*))),
+                        false => (
+                            quote!(::std::option::Option::Some(#returned)),
+                            quote!({
+                                let (#(#outputs),*) = #kernel(#(#passed),*)?;
+                                Ok(::std::vec![#(#outputs),*])
+                            }),
+                        ),
+                    };
+                    let made = quote!(crate::tape::compute_all(&RECIPE, #given, &|#given| #kernel, #returned, #args));
+                    match is_list {
+                        true => made,
+                        false => {
+                            let visible: Vec<&Ident> = row.outputs.names.iter().collect();
+                            let result = result(row, &visible);
+                            quote! {
+                                let [#(#visible),*] = crate::tape::as_many(#made?);
+                                Ok(#result)
+                            }
+                        }
+                    }
+                }
+            };
+            quote! {
+                static RECIPE: crate::tape::Recipe = #recipe;
+                #keep
+                let (#given, #args): (&[crate::plain::Input<'_>], ::std::option::Option<&dyn crate::tape::Save>) = (#inputs, #some);
+                #compute
+            }
         }
-    };
-    let casts = {
-        let tensors = row.tensors.iter().map(|tensor| tensor.kind).zip(&renamed.tensors);
-        let (tensor_names, args) = (&renamed.tensors, &renamed.args);
-        let arg_refs: Vec<&Ident> = args.iter().collect();
-        let then = quote!(self::#name(#(#tensor_names,)* #(#args),*));
-        with_casts(&quote!(crate), &text, tensors, &arg_refs, &then)
     };
     let docs =
         format!(" [`Tensor::{text}`](crate::Tensor::{text}) with arguments that are already looked up.");
@@ -102,14 +168,37 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
         #[track_caller]
         // The code has one form for arguments of all types.
         #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)]
-        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #casts #starting #body }
+        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
     }
 }
 
-/// Anomaly mode and observers look at the values of an op. An op that gives no tensor has none.
+/// The call for an op with one output. Outputs that only formulas see go to a list.
+fn compute_one(row: &Row, kernel: &TokenStream, passed: &[TokenStream]) -> TokenStream {
+    let [inputs, args, more] = ["inputs", "args", "more"].map(local);
+    let (call, hidden) = (quote!(#kernel(#(#passed),*)), &row.outputs.kept);
+    let kernel = match hidden.is_empty() {
+        true => quote!(|#inputs, _| #call),
+        false => quote!(|#inputs, #more| {
+            let (result, #(#hidden),*) = #call?;
+            #more.extend([#(#hidden),*]);
+            Ok(result)
+        }),
+    };
+    quote!(crate::tape::compute(&RECIPE, #inputs, &#kernel, #args))
+}
+
+/// The casts of an op whose function records it.
+fn casts(row: &Row, renamed: &Renamed, op: &str) -> TokenStream {
+    let name = &row.name;
+    let (tensors, args) = (&renamed.tensors, &renamed.args);
+    let refs: Vec<&Ident> = args.iter().collect();
+    let then = quote!(self::#name(#(#tensors,)* #(#args),*));
+    with_casts(&quote!(crate), op, row.tensors.iter().map(|tensor| tensor.kind).zip(tensors), &refs, &then)
+}
+
+/// Anomaly mode and observers look at the values of an op.
 fn look(row: &Row, inputs: &TokenStream, op: &str, values: &[Ident]) -> TokenStream {
     let outputs = match row.outputs.form {
-        Form::Truth => return quote!(),
         Form::List => {
             let value = &values[0];
             quote!(&::namegrad_core::args::references(&#value))
@@ -171,33 +260,38 @@ impl Renamed {
         tensors.chain(args).collect()
     }
 
-    /// The arguments of the op in core: plain values, and copies of arguments that are needed afterwards.
-    fn passed(&self, row: &Row, how: &How) -> Vec<TokenStream> {
-        let needed: Vec<&Ident> = match how {
-            How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.args).collect(),
-            How::By(signature, _) => signature.args.iter().collect(),
-            _ => Vec::new(),
-        };
+    /// The arguments of the op in core for a function that records it: plain values, and copies of arguments
+    /// that the function needs.
+    fn passed(&self, row: &Row, signature: &Signature) -> Vec<TokenStream> {
         let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
             TensorKind::Optional => quote!(#name.map(crate::Tensor::value)),
             TensorKind::List => quote!(&crate::Tensor::values_of(#name)),
             _ => quote!(#name.value()),
         });
-        let args = self.args.iter().map(|name| match needed.contains(&name) {
+        let args = self.args.iter().map(|name| match signature.args.contains(name) {
             true => quote!(#name.clone()),
             false => quote!(#name),
         });
         tensors.chain(args).collect()
     }
 
-    /// The checks that inputs without a gradient do not require one, so that nothing is detached silently.
-    fn refusals(&self, row: &Row, how: &How, op: &str) -> TokenStream {
-        let served: Vec<&Ident> = match how {
-            How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.inputs).collect(),
-            _ => Vec::new(),
-        };
-        let left = row.tensors.iter().zip(&self.tensors).filter(|(_, name)| !served.contains(name));
-        refusals(left.map(|(tensor, own)| (tensor.kind, own, &tensor.name)), op, &quote!(crate::registry))
+    /// The arguments of the op in core for a closure that gets `inputs`. Those that formulas have `seen` are in
+    /// a tuple.
+    fn given(&self, row: &Row, seen: &[&Ident]) -> Vec<TokenStream> {
+        let [saved, inputs] = ["saved", "inputs"].map(local);
+        let tensors = row.tensors.iter().enumerate().map(|(at, tensor)| match tensor.kind {
+            TensorKind::Optional => quote!(crate::plain::optional(#inputs, #at)),
+            TensorKind::List => quote!(&crate::plain::values(&#inputs[#at..=#at])),
+            _ => quote!(crate::plain::one(#inputs, #at)),
+        });
+        let args = self.args.iter().map(|name| match seen.iter().position(|arg| *arg == name) {
+            Some(at) => {
+                let at = Index::from(at);
+                quote!(#saved.#at.clone())
+            }
+            None => quote!(#name.clone()),
+        });
+        tensors.chain(args).collect()
     }
 }
 
@@ -223,6 +317,45 @@ pub(crate) fn refusals<'a>(
         .collect()
 }
 
+/// The methods of an elementwise op with a record.
+fn method_of_record(row: &Row, how: &How, side: &Side) -> Forms {
+    let (name, record, returned) = (&row.name, record_path(row), side.returned(row));
+    let scalars = row.args.iter().map(|arg| {
+        let name = &arg.name;
+        quote!(::namegrad_core::Scalar::from(#name))
+    });
+    let scalars = quote!(&[#(#scalars),*]);
+    let saved = match how {
+        How::Formulas(signature, gradients) => saved_args(signature, gradients),
+        _ => Vec::new(),
+    };
+    let saved = saved.iter().map(|arg| Ident::new(&arg.to_string(), name.span()));
+    let saved: Vec<Ident> = saved.collect();
+    let args = match saved.is_empty() {
+        true => quote!(::std::option::Option::None),
+        false => quote!(::std::option::Option::Some(&(#(#saved,)*))),
+    };
+    let (x, written) = (&row.tensors[0].name, written());
+    let body = |in_place: bool| match row.tensors.len() {
+        1 => {
+            let (prepare, run, x) = match in_place {
+                true => (side.prepare(row, true), quote!(unary_), quote!(#written)),
+                false => (side.prepare(row, false), quote!(unary), quote!(#x)),
+            };
+            MethodBody::Own(quote! { #prepare crate::tape::#run(&#record, #x, #scalars, #args) })
+        }
+        _ => {
+            let run = if in_place { quote!(binary_) } else { quote!(binary) };
+            MethodBody::Called { function: quote!(crate::tape::#run), first: quote!(&#record,) }
+        }
+    };
+    let mut made = forms(row, side, &row.doc(side), &returned, &body(false), name);
+    if let Some(name_) = &row.in_place {
+        made.extend(forms(row, side, &in_place_doc(row, side), &returned, &body(true), name_));
+    }
+    made
+}
+
 /// The methods of a row.
 fn method(row: &Row, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
     let (name, recorded) = (&row.name, quote!(crate::rules::#table));
@@ -236,25 +369,42 @@ fn method(row: &Row, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
         }
         false => quote! { #prepare #recorded::#name(#(#call),*) },
     };
-    let mut made = forms(row, side, &row.doc(side), &returned, &value, name);
+    let mut made = forms(row, side, &row.doc(side), &returned, &MethodBody::Own(value), name);
     let Some(name_) = &row.in_place else { return made };
     let (doc, prepare, text) = (in_place_doc(row, side), side.prepare(row, true), name_.to_string());
-    let (first, others, written) = (call[0], &call[1..], written());
+    let (others, written) = (&call[1..], written());
     let plain = side.passed(row);
     let plain = &plain[1..];
     let tensors = row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name));
     let inputs = inputs(tensors, &side.plain);
-    let end = if row.by_element() { quote!(assign_made) } else { quote!(become_made) };
+    let may_change_sizes = !row.by_element();
+    let others_of = |names: &[&Ident]| -> Vec<TokenStream> {
+        names
+            .iter()
+            .map(|name| match row.args.iter().any(|arg| arg.name == **name) {
+                true => quote!(#name.clone()),
+                false => quote!(#name),
+            })
+            .collect()
+    };
+    let others = others_of(others);
+    let plain = plain.iter().zip(row.tensors.iter().skip(1).map(Some).chain(std::iter::repeat(None)));
+    let plain = plain
+        .map(|(passed, tensor)| if tensor.is_some() { quote!(#passed) } else { quote!(#passed.clone()) });
+    let [own, buffer] = ["own", "buffer"].map(local);
     let value = quote! {
         #written.check_in_place(#text)?;
         #prepare
-        if let ::std::option::Option::Some(_off) = crate::tape::followed(#inputs) {
-            let made = #recorded::#name(#first #(, #others)*);
-            return #written.#end(#text, made);
-        }
-        let done = #run::#name_(#written.in_buffer() #(, #plain)*);
-        #written.written(done)
+        let is_followed = crate::tape::is_followed(#inputs);
+        crate::tape::in_place(
+            #text,
+            #written,
+            is_followed,
+            #may_change_sizes,
+            &|#own| #recorded::#name(#own #(, #others)*),
+            &|#buffer| #run::#name_(#buffer #(, #plain)*),
+        )
     };
-    made.extend(forms(row, side, &doc, &returned, &value, name_));
+    made.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));
     made
 }

@@ -448,7 +448,7 @@ fn an_input_without_a_gradient() {
     let parsed: Derivatives = syn::parse2(tokens(refused)).expect("derivatives");
     let (code, errors) = crate::tape::table(&table, &parsed);
     assert!(errors.is_empty() && parsed.errors.is_empty());
-    assert!(code.to_string().contains("refuse (\"prelu\" , \"weight\" , weight)"), "{code}");
+    assert!(code.to_string().contains("refused : & [(1usize , \"weight\")]"), "{code}");
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
     }
     quote! {
         /// The kernels of elementwise rows.
-        pub(crate) mod elements {
+        #[doc(hidden)]
+        pub mod elements {
             use super::*;
             #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes
             use crate::cpu::{integer::Integer, math::Real, pointwise as cpu};
@@ -82,7 +83,7 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
 
 /// The static with the kernel of an op: `SOFTPLUS`. It is in upper case so that it cannot clash with the name
 /// of an argument, which would be an error where that argument is a parameter.
-fn kernel_name(op: &Ident) -> Ident {
+pub(crate) fn kernel_name(op: &Ident) -> Ident {
     Ident::new(&op.to_string().to_uppercase(), op.span())
 }
 
@@ -126,7 +127,7 @@ fn element(row: &Row, body: &Body) -> TokenStream {
         }
     }
     quote! {
-        pub(crate) static #name: Kernel = {
+        pub static #name: Kernel = {
             let mut kernel = Kernel::new(#text, #truth, #mask);
             #fields
             kernel
@@ -297,7 +298,7 @@ fn method(row: &Row, side: &Side) -> Forms {
         #cast
         Ok(#assembled)
     };
-    let mut made = forms(row, side, &row.doc(side), &returned, &value, name);
+    let mut made = forms(row, side, &row.doc(side), &returned, &MethodBody::Own(value), name);
     let Some(name_) = &row.in_place else { return made };
     let (doc, prepare, written) = (in_place_doc(row, side), side.prepare(row, true), written());
     let others = &call[1..];
@@ -306,7 +307,7 @@ fn method(row: &Row, side: &Side) -> Forms {
         run::#name_(#written #(, #others)*)?;
         Ok(#written)
     };
-    made.extend(forms(row, side, &doc, &returned, &value, name_));
+    made.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));
     made
 }
 
@@ -353,10 +354,17 @@ impl Forms {
     }
 }
 
+/// The body of a method.
+pub(crate) enum MethodBody {
+    /// Statements. They have the first tensor of the row under its name, or in [`written`].
+    Own(TokenStream),
+    /// A call of this function, whose first arguments are given, with the arguments of the method.
+    Called { function: TokenStream, first: TokenStream },
+}
+
 /// A method in its plain form and, if the row has options, in the form that takes them.
 ///
-/// `value` is the body that both share. It has the first tensor of the row under its name, or in
-/// [`written`]. If no argument of the method is generic, the body is that of the method. Otherwise
+/// Both share the body. If no argument of the method is generic, it is the body of the method. Otherwise
 /// it is in a plain function, and `sum (x; dim: Reduced, dtype: Cast)` becomes
 ///
 /// ```ignore
@@ -375,7 +383,7 @@ pub(crate) fn forms(
     side: &Side,
     doc: &TokenStream,
     returned: &TokenStream,
-    value: &TokenStream,
+    body: &MethodBody,
     name: &Ident,
 ) -> Forms {
     let (core, parameters) = (&side.core, side.parameters(row));
@@ -430,8 +438,17 @@ pub(crate) fn forms(
     let path = side.options_path(row);
     let own = if receiver.is_empty() { quote!() } else { quote!(self,) };
     let mut made = Forms::default();
-    let call = match is_generic {
-        true => {
+    let call = match (body, is_generic) {
+        (MethodBody::Called { function, first }, _) => {
+            made.methods = quote! {
+                #with_doc
+                #[inline]
+                #[track_caller]
+                #with_signature { #function(#first #own #(#passed),*) }
+            };
+            quote!()
+        }
+        (MethodBody::Own(value), true) => {
             let plains = parameters.iter().map(|Parameter { name, plain, .. }| quote!(#name: #plain));
             made.plain = quote! {
                 #unused
@@ -449,7 +466,7 @@ pub(crate) fn forms(
             };
             quote!(plain::#name)
         }
-        false => {
+        (MethodBody::Own(value), false) => {
             made.methods = quote! {
                 #with_doc
                 #unused

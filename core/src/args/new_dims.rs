@@ -187,11 +187,23 @@ impl<D: NewDim + Clone> IntoShape for &[D] {
 
 #[track_caller]
 fn open_shape<D: NewDim>(dims: impl IntoIterator<Item = D>) -> Result<OpenShape> {
-    let mut open = OpenShape::new();
+    let mut open = Ok(OpenShape::new());
     for dim in dims {
-        open.push(dim.into_open_dim()?);
+        push(&mut open, dim.into_open_dim());
+        if open.is_err() {
+            break;
+        }
     }
-    Ok(open)
+    open
+}
+
+// Not generic, so that the list is compiled once, and not for each type of dim in every crate.
+fn push(dims: &mut Result<OpenShape>, dim: Result<OpenDim>) {
+    match (dim, dims) {
+        (Ok(dim), Ok(dims)) => dims.push(dim),
+        (Err(error), dims) => *dims = Err(error),
+        _ => {}
+    }
 }
 
 impl<I: Whole> NewDim for I {

@@ -19,7 +19,8 @@ use std::borrow::Cow;
 use std::panic::Location;
 
 /// An elementwise op: a row of a table.
-pub(crate) struct Kernel {
+#[doc(hidden)]
+pub struct Kernel {
     /// The name of the op.
     pub(crate) name: &'static str,
     /// The loops on `f32` and `f64`.
@@ -283,7 +284,7 @@ impl Kernel {
     /// # Errors
     /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
-    pub(crate) fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
+    pub fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
         if let Some(kernel) = self.look_before(inputs, args)? {
             return kernel.call(&inputs[..1], &[]);
         }
@@ -422,12 +423,7 @@ impl Kernel {
     /// The errors of [`Kernel::call`]; [`ErrorKind::Shape`] if the result is larger than `x`,
     /// [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
-    pub(crate) fn call_in_place(
-        &self,
-        x: &mut NamedTensor,
-        others: &[&NamedTensor],
-        args: &[Scalar],
-    ) -> Result<()> {
+    pub fn call_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         // The kernel has the name of the op, but the user called the in-place form.
         self.write_over(x, others, args).map_err(|error| match super::all().find(|op| op.name == self.name) {
             Some(OpInfo { in_place: Some(called), .. }) => error.of(called),

@@ -31,7 +31,8 @@ pub mod along;
 pub mod attention;
 pub mod binary;
 #[allow(unsafe_code)]
-pub(crate) mod by_element;
+#[doc(hidden)]
+pub mod by_element;
 #[allow(unsafe_code)]
 mod cast;
 pub mod contraction;
@@ -66,31 +67,40 @@ pub(crate) mod unify;
 #[allow(unsafe_code)]
 mod write;
 
-/// The tables; each is a file. `tables! { unary }` becomes
-///
-/// ```ignore
-/// const TABLES: &[&[OpInfo]] = &[unary::ROWS];
-/// pub(crate) mod options { pub use super::unary::options::*; }
-/// macro_rules! op_tables { ($with:ident) => { $with! { unary } }; }
-/// ```
-macro_rules! tables {
-    ($($table:ident)*) => {
-        const TABLES: &[&[OpInfo]] = &[$($table::ROWS),*];
-        /// The options of all ops.
-        #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
-        pub(crate) mod options {
-            $(pub use super::$table::options::*;)*
-        }
-        /// Passes the names of the tables to the macro `$with`, because the crate with the derivatives needs
-        /// a module for each.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! op_tables {
-            ($with:ident) => { $with! { $($table)* } };
-        }
+/// The rows of all tables; each table is a file.
+const TABLES: &[&[OpInfo]] = &[
+    unary::ROWS,
+    binary::ROWS,
+    reduce::ROWS,
+    along::ROWS,
+    pick::ROWS,
+    count::ROWS,
+    shape::ROWS,
+    slice::ROWS,
+    index::ROWS,
+    mask::ROWS,
+    join::ROWS,
+    matmul::ROWS,
+    linalg::ROWS,
+    conv::ROWS,
+    pool::ROWS,
+    image::ROWS,
+    norm::ROWS,
+    attention::ROWS,
+    recurrent::ROWS,
+    loss::ROWS,
+];
+
+/// The options of all ops.
+#[allow(unused_imports, unreachable_pub)] // not every table has ops with options
+pub(crate) mod options {
+    pub use super::{
+        along::options::*, attention::options::*, binary::options::*, conv::options::*, count::options::*,
+        image::options::*, index::options::*, join::options::*, linalg::options::*, loss::options::*,
+        mask::options::*, matmul::options::*, norm::options::*, pick::options::*, pool::options::*,
+        recurrent::options::*, reduce::options::*, shape::options::*, slice::options::*, unary::options::*,
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool image norm attention recurrent loss }
 
 use crate::dtype::Category;
 

@@ -2,76 +2,90 @@
 //! lead to chosen inputs.
 
 use super::ById;
-use crate::tape::{Meta, Route};
+use crate::tape::Meta;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// The metas that lead to the inputs of a goal, including the inputs themselves, and whether each leads to a
 /// further input.
 pub(in crate::tape) type Useful = ById<bool>;
 
+/// A meta in a heap that gives the latest first.
+struct Latest(Arc<Meta>);
+
+impl Ord for Latest {
+    fn cmp(&self, other: &Latest) -> Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+impl PartialOrd for Latest {
+    fn partial_cmp(&self, other: &Latest) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Latest {
+    fn eq(&self, other: &Latest) -> bool {
+        self.0.id == other.0.id
+    }
+}
+impl Eq for Latest {}
+
+/// The metas of `starts` and all that they depend on, latest first. Those older than number `first` are not
+/// followed further.
+pub(crate) fn history(starts: &[Arc<Meta>], first: u64) -> Vec<Arc<Meta>> {
+    let mut todo = BinaryHeap::new();
+    for start in starts {
+        todo.push(Latest(start.clone()));
+    }
+    let mut found: Vec<Arc<Meta>> = Vec::new();
+    while let Some(Latest(meta)) = todo.pop() {
+        if found.last().is_some_and(|last| last.id == meta.id) {
+            continue;
+        }
+        if meta.id >= first
+            && let Some(route) = &meta.state().route
+        {
+            route.visit(&mut |into| todo.push(Latest(into.clone())));
+        }
+        found.push(meta);
+    }
+    found
+}
+
 /// The records of the leaves that a value depends on.
 #[cold]
-pub(super) fn leaves_of(meta: &Meta) -> Vec<u64> {
-    let (mut seen, mut leaves): (ById<()>, Vec<u64>) = (ById::default(), Vec::new());
-    let mut todo: Vec<Arc<Meta>> = Vec::new();
-    let mut visit = |meta: &Meta, todo: &mut Vec<Arc<Meta>>| {
-        if seen.insert(meta.id, ()).is_none() {
-            leaves.extend(meta.is_leaf().then_some(meta.id));
-            todo.extend(meta.route().iter().flat_map(Route::leads_to).cloned());
+pub(super) fn leaves_of(meta: &Arc<Meta>) -> Vec<u64> {
+    let mut leaves = Vec::new();
+    for meta in history(std::slice::from_ref(meta), 0) {
+        if meta.is_leaf() {
+            leaves.push(meta.id);
         }
-    };
-    visit(meta, &mut todo);
-    while let Some(meta) = todo.pop() {
-        visit(&meta, &mut todo);
     }
     leaves
 }
 
 /// The earliest value that `roots` depend on and that was NaN when it was computed in anomaly mode.
-pub(super) fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Meta>> {
-    let mut seen: ById<()> = ById::default();
-    let mut todo: Vec<Arc<Meta>> = roots.collect();
-    let mut first: Option<Arc<Meta>> = None;
-    while let Some(meta) = todo.pop() {
-        if seen.insert(meta.id, ()).is_some() {
-            continue;
-        }
-        let route = meta.route();
-        todo.extend(route.iter().flat_map(Route::leads_to).cloned());
-        if meta.is_nan && first.as_ref().is_none_or(|first| meta.id < first.id) {
-            first = Some(meta);
-        }
-    }
-    first
+pub(super) fn first_nan(roots: &[Arc<Meta>]) -> Option<Arc<Meta>> {
+    history(roots, 0).into_iter().rev().find(|meta| meta.is_nan)
 }
 
 /// The values from which a path leads to one of `inputs`, with `inputs` themselves.
-pub(super) fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
-    // The values to which each value leads; `None` where a graph was freed, because they are unknown.
-    let mut seen: ById<Option<Vec<u64>>> = ById::default();
-    let mut todo: Vec<Arc<Meta>> = roots.collect();
-    while let Some(meta) = todo.pop() {
-        if seen.contains_key(&meta.id) {
-            continue;
-        }
-        let state = meta.state();
-        let into = state.route.as_ref().map(Route::leads_to).unwrap_or_default();
-        let is_freed = state.route.is_none() && meta.origin.is_some();
-        todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
-        seen.insert(meta.id, (!is_freed).then(|| into.iter().map(|into| into.id).collect()));
+pub(super) fn leading_to(roots: &[Arc<Meta>], inputs: &[Arc<Meta>]) -> Useful {
+    let mut useful = Useful::default();
+    for input in inputs {
+        useful.insert(input.id, false);
     }
     // By number, every input of an op comes before the op.
-    let mut ids: Vec<u64> = seen.keys().copied().collect();
-    ids.sort_unstable();
-    let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
-    for id in ids {
-        let leads_on = match &seen[&id] {
-            Some(into) => into.iter().any(|into| useful.contains_key(into)),
+    for meta in history(roots, 0).iter().rev() {
+        let mut leads_on = false;
+        match &meta.state().route {
+            Some(route) => route.visit(&mut |into| leads_on |= useful.contains_key(&into.id)),
             // The walk goes to a freed part and says so, unless it ends there anyway, at an input.
-            None => !useful.contains_key(&id),
-        };
+            None => leads_on = !meta.is_leaf() && !useful.contains_key(&meta.id),
+        }
         if leads_on {
-            useful.insert(id, true);
+            useful.insert(meta.id, true);
         }
     }
     useful

@@ -1,7 +1,8 @@
 //! The forms of rows, and the errors for invalid rows.
 
 use crate::derivative::How;
-use crate::row::{Row, TensorKind, parse_row};
+use crate::row::parse::parse_row;
+use crate::row::{Row, TensorKind};
 use crate::{expand_functional, expand_ops};
 use syn::parse::{Parse, ParseStream};
 use syn::{Result, parse_str};

@@ -1,0 +1,309 @@
+//! How the ops of rows run. A row is a [`Recipe`], which the functions here read, so that the casts under
+//! `autocast`, the checks and the record are compiled once and not for each op.
+
+use super::record::{Args, Formula, JointFormula, is_followed, is_tracked, record, record_jointly};
+use super::{is_looking, nan};
+use crate::autocast::{self, Class, Off};
+use crate::line::called_here;
+use crate::observe;
+use crate::plain::{self, Input, TensorOrNumber};
+use crate::rules::refuse;
+use crate::tensor::Tensor;
+use namegrad_core::ops::by_element::Kernel;
+use namegrad_core::{NamedTensor, Result, Scalar};
+use std::any::Any;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// The facts of a row that do not depend on a call.
+pub(crate) struct Recipe {
+    pub(crate) op: &'static str,
+    /// The class of the op under `autocast`.
+    pub(crate) class: Option<Class>,
+    /// The inputs without a derivative: their numbers and names.
+    pub(crate) refused: &'static [(usize, &'static str)],
+    /// Whether the result is a mask, which is not looked at.
+    pub(crate) is_truth: bool,
+    pub(crate) formulas: Formulas,
+}
+
+/// The derivatives of a row.
+pub(crate) enum Formulas {
+    /// A formula for each input; none if the result is a constant.
+    Each(&'static [Formula]),
+    /// Formulas for several inputs, or of several outputs.
+    Joint(&'static [JointFormula]),
+}
+
+/// The arguments that formulas see, which are copied only if one of the inputs requires a gradient.
+pub(crate) trait Save {
+    fn save(&self) -> Args;
+}
+
+impl<A: Any + Clone + Send + Sync> Save for A {
+    fn save(&self) -> Args {
+        Arc::new(self.clone())
+    }
+}
+
+/// The kernel of an op with one output. It adds outputs that only formulas see to the list.
+pub(crate) type One<'a> = &'a dyn Fn(&[Input<'_>], &mut Vec<NamedTensor>) -> Result<NamedTensor>;
+
+/// The kernel of an op with several outputs.
+pub(crate) type Many<'a> = &'a dyn Fn(&[Input<'_>]) -> Result<Vec<NamedTensor>>;
+
+impl Recipe {
+    /// Whether the inputs are cast first.
+    #[inline]
+    fn casts(&self) -> bool {
+        self.class.is_some() && autocast::is_on()
+    }
+
+    /// The steps before the kernel.
+    #[inline]
+    #[track_caller]
+    fn start(&self, inputs: &[Input<'_>]) -> Result<()> {
+        if !self.is_truth {
+            observe::starting();
+        }
+        for (at, name) in self.refused {
+            for x in inputs[*at].tensors() {
+                refuse(self.op, name, x)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of an op with one output.
+    #[track_caller]
+    fn finish(
+        &self,
+        inputs: &[Input<'_>],
+        value: NamedTensor,
+        hidden: &[NamedTensor],
+        args: Option<&dyn Save>,
+    ) -> Tensor {
+        if self.is_truth {
+            return Tensor::constant(value);
+        }
+        match self.formulas {
+            Formulas::Each(formulas) => record(self.op, inputs, value, hidden, saved(inputs, args), formulas),
+            Formulas::Joint(formulas) => {
+                let args = saved(inputs, args);
+                let mut made = record_jointly(self.op, inputs, vec![value], hidden, args, formulas);
+                made.pop().expect("one result of one value")
+            }
+        }
+    }
+}
+
+/// The arguments, if a gradient will see them.
+#[inline]
+fn saved(inputs: &[Input<'_>], args: Option<&dyn Save>) -> Option<Args> {
+    args.filter(|_| is_tracked(inputs)).map(Save::save)
+}
+
+/// Runs an op with one output and records it.
+#[track_caller]
+pub(crate) fn compute(
+    recipe: &'static Recipe,
+    inputs: &[Input<'_>],
+    kernel: One<'_>,
+    args: Option<&dyn Save>,
+) -> Result<Tensor> {
+    if recipe.casts() {
+        return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+            compute(recipe, inputs, kernel, args)
+        });
+    }
+    recipe.start(inputs)?;
+    let (caller, mut hidden) = (Location::caller(), Vec::new());
+    match kernel(inputs, &mut hidden) {
+        Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
+        Ok(value) => Ok(recipe.finish(inputs, value, &hidden, args)),
+        Err(error) => Err(error.at(caller)), // a closure does not get it
+    }
+}
+
+/// Runs an op with several outputs and records it. The first `returned` outputs are results, the others are
+/// only for formulas.
+#[track_caller]
+pub(crate) fn compute_all(
+    recipe: &'static Recipe,
+    inputs: &[Input<'_>],
+    kernel: Many<'_>,
+    returned: Option<usize>,
+    args: Option<&dyn Save>,
+) -> Result<Vec<Tensor>> {
+    if recipe.casts() {
+        return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+            compute_all(recipe, inputs, kernel, returned, args)
+        });
+    }
+    recipe.start(inputs)?;
+    let caller = Location::caller();
+    let mut values = kernel(inputs).map_err(|error| error.at(caller))?;
+    let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
+    let Formulas::Joint(formulas) = recipe.formulas else {
+        if is_looking() {
+            nan::look(recipe.op, &plain::values(inputs), &values.iter().chain(&hidden).collect::<Vec<_>>());
+        }
+        return Ok(values.into_iter().map(Tensor::constant).collect());
+    };
+    Ok(record_jointly(recipe.op, inputs, values, &hidden, saved(inputs, args), formulas))
+}
+
+/// The in-place form of an op. An op that is followed is recorded by `made`; otherwise `run` writes to the
+/// value. A form that may change sizes, such as a transposition, replaces the tensor.
+#[track_caller]
+pub(crate) fn in_place<'w>(
+    op: &'static str,
+    written: &'w mut Tensor,
+    is_followed: bool,
+    may_change_sizes: bool,
+    made: &dyn Fn(&Tensor) -> Result<Tensor>,
+    run: &dyn Fn(&mut NamedTensor) -> Result<()>,
+) -> Result<&'w mut Tensor> {
+    let caller = Location::caller(); // closures do not get it
+    if !is_followed {
+        let done = run(written.in_buffer()).map_err(|error| error.at(caller));
+        return written.written(done);
+    }
+    let made = {
+        // The op casts nothing, because it keeps the dtype of what it writes to.
+        let (_off, _called) = (Off::enter(), called_here());
+        made(written).map_err(|error| error.at(caller))
+    };
+    match may_change_sizes {
+        true => written.become_made(op, made),
+        false => written.assign_made(op, made),
+    }
+}
+
+/// An elementwise op of one or two tensors.
+pub struct ByElement {
+    pub(crate) recipe: Recipe,
+    /// The name of the in-place form; empty if there is none.
+    pub(crate) in_place: &'static str,
+    pub(crate) kernel: &'static Kernel,
+}
+
+impl ByElement {
+    /// Whether a call on inputs that require no gradient only runs the kernel.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        !is_looking() && !self.recipe.casts()
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn run(
+        &'static self,
+        inputs: &[Input<'_>],
+        values: &[&NamedTensor],
+        scalars: &[Scalar],
+        args: Option<&dyn Save>,
+    ) -> Result<Tensor> {
+        let recipe = &self.recipe;
+        if recipe.casts() {
+            return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
+                self.run(inputs, &plain::values(inputs), scalars, args)
+            });
+        }
+        recipe.start(inputs)?;
+        let value = self.kernel.call(values, scalars)?;
+        Ok(recipe.finish(inputs, value, &[], args))
+    }
+
+    #[track_caller]
+    fn run_in_place<'w>(
+        &'static self,
+        written: &'w mut Tensor,
+        other: Option<&Tensor>,
+        scalars: &[Scalar],
+        args: Option<&dyn Save>,
+    ) -> Result<&'w mut Tensor> {
+        let x = &*written;
+        let both = [Input::One(x), Input::One(other.unwrap_or(x))];
+        let inputs = &both[..1 + usize::from(other.is_some())];
+        if is_followed(inputs) {
+            let _off = Off::enter();
+            let made = self.run(inputs, &plain::values(inputs), scalars, args);
+            return written.assign_made(self.in_place, made);
+        }
+        let other = other.map(Tensor::value);
+        let done = self.kernel.call_in_place(written.in_buffer(), other.as_slice(), scalars);
+        written.written(done)
+    }
+}
+
+/// An elementwise op of a tensor. `scalars` are its arguments, and `args` are those that formulas see.
+#[track_caller]
+pub(crate) fn unary(
+    op: &'static ByElement,
+    x: &Tensor,
+    scalars: &[Scalar],
+    args: Option<&dyn Save>,
+) -> Result<Tensor> {
+    if x.tracked().is_none() && op.is_plain() {
+        return constant(op.kernel.call(&[x.value()], scalars));
+    }
+    op.run(&[Input::One(x)], &[x.value()], scalars, args)
+}
+
+/// The result of a kernel, without a record.
+#[inline]
+fn constant(value: Result<NamedTensor>) -> Result<Tensor> {
+    match value {
+        Ok(value) => Ok(Tensor::constant(value)),
+        Err(error) => Err(error),
+    }
+}
+
+/// [`unary`] in place.
+#[track_caller]
+pub(crate) fn unary_<'w>(
+    op: &'static ByElement,
+    written: &'w mut Tensor,
+    scalars: &[Scalar],
+    args: Option<&dyn Save>,
+) -> Result<&'w mut Tensor> {
+    written.check_in_place(op.in_place)?;
+    op.run_in_place(written, None, scalars, args)
+}
+
+/// An elementwise op of a tensor and a tensor or a number.
+#[track_caller]
+pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) -> Result<Tensor> {
+    let mut place = None;
+    let b = b.tensor_in(a.dtype(), &mut place)?;
+    if a.tracked().is_none() && b.tracked().is_none() && op.is_plain() {
+        return constant(op.kernel.call(&[a.value(), b.value()], &[]));
+    }
+    op.run(&[Input::One(a), Input::One(b)], &[a.value(), b.value()], &[], None)
+}
+
+/// [`unary`] of the result of another op, without arguments.
+#[track_caller]
+pub(crate) fn unary_of(op: &'static ByElement, x: Result<Tensor>) -> Result<Tensor> {
+    unary(op, &x?, &[], None)
+}
+
+/// [`binary`] of the result of another op.
+#[track_caller]
+pub(crate) fn binary_of(op: &'static ByElement, a: Result<Tensor>, b: TensorOrNumber<'_>) -> Result<Tensor> {
+    binary(op, &a?, b)
+}
+
+/// [`binary`] in place.
+#[track_caller]
+pub(crate) fn binary_<'w>(
+    op: &'static ByElement,
+    written: &'w mut Tensor,
+    b: TensorOrNumber<'_>,
+) -> Result<&'w mut Tensor> {
+    written.check_in_place(op.in_place)?;
+    let mut place = None;
+    let b = b.tensor_in(written.dtype(), &mut place)?;
+    op.run_in_place(written, Some(b), &[], None)
+}
