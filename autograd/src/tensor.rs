@@ -98,6 +98,7 @@ impl Tensor {
     }
 
     /// The tensor in the dtype that was asked for, if any was.
+    #[inline]
     #[track_caller]
     pub(crate) fn in_dtype(self, dtype: Option<DType>) -> Result<Tensor> {
         match dtype {

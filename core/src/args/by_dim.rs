@@ -265,7 +265,11 @@ impl Argument for Pads {
         match self.0 {
             Given::Pairs(dims, pads) => {
                 let dims = Dims::from(dims).look_up(op, of)?;
-                Ok(dims.into_iter().zip(pads).collect())
+                let mut all = Vec::with_capacity(dims.len());
+                for at in 0..dims.len() {
+                    all.push((dims[at], pads[at]));
+                }
+                Ok(all)
             }
             Given::Flat(numbers) => {
                 let ndim = of.first().map_or(0, |x| x.ndim());
@@ -277,7 +281,11 @@ impl Argument for Pads {
                     );
                     return Err(Error::about(of, ErrorKind::Value, op, message));
                 }
-                Ok(pairs.iter().enumerate().map(|(at, pads)| (ndim - 1 - at, *pads)).collect())
+                let mut all = Vec::with_capacity(pairs.len());
+                for at in 0..pairs.len() {
+                    all.push((ndim - 1 - at, pairs[at]));
+                }
+                Ok(all)
             }
         }
     }

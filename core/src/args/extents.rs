@@ -34,7 +34,9 @@ impl Extents {
     /// The numbers of a list.
     fn listed(numbers: impl ExactSizeIterator<Item = isize>) -> Extents {
         let mut all = Extents { numbers: [0; MOST], count: numbers.len(), list: true };
-        all.numbers.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+        for (at, number) in numbers.enumerate().take(MOST) {
+            all.numbers[at] = number;
+        }
         all
     }
 
@@ -47,19 +49,20 @@ impl Extents {
         if self.count == 0 && !self.list {
             return Ok(Vec::new());
         }
-        let fits = self.count == dims || self.count == 1;
-        let numbers: Option<Vec<usize>> = (0..dims)
-            .map(|dim| usize::try_from(self.numbers[if self.count == 1 { 0 } else { dim }]).ok())
-            .take_while(|_| fits)
-            .collect();
-        match numbers {
-            Some(numbers) if fits => Ok(numbers),
-            Some(_) => {
-                let message = format!("`{name}` must be one number or {dims}, one for each dim, got {self}");
-                Err(self.refused(op, name, message))
-            }
-            None => Err(self.refused(op, name, format!("`{name}` must not be negative, got {self}"))),
+        if self.count != dims && self.count != 1 {
+            let message = format!("`{name}` must be one number or {dims}, one for each dim, got {self}");
+            return Err(self.refused(op, name, message));
         }
+        let mut numbers = Vec::with_capacity(dims);
+        for dim in 0..dims {
+            match usize::try_from(self.numbers[if self.count == 1 { 0 } else { dim }]) {
+                Ok(number) => numbers.push(number),
+                Err(_) => {
+                    return Err(self.refused(op, name, format!("`{name}` must not be negative, got {self}")));
+                }
+            }
+        }
+        Ok(numbers)
     }
 
     /// An error, with a call of the option that is none.
@@ -82,9 +85,10 @@ impl Extents {
     pub fn or_lengths(self, op: &'static str, name: &str, lengths: &[usize]) -> Result<Vec<usize>> {
         let mut own = self;
         let last = own.count.min(MOST);
-        for (at, number) in own.numbers[..last].iter_mut().enumerate().filter(|(_, number)| **number == KEEP)
-        {
-            *number = lengths.get(at).map_or(KEEP, |length| super::position(*length));
+        for at in 0..last {
+            if own.numbers[at] == KEEP && at < lengths.len() {
+                own.numbers[at] = super::position(lengths[at]);
+            }
         }
         own.over(op, name, lengths.len())
     }
@@ -170,15 +174,19 @@ impl Argument for Extents {
         match value {
             Value::None => Some(Extents::default()),
             Value::List(list) => {
-                let number = |value: &Value| match value {
-                    Value::None => Some(KEEP),
-                    number => isize::from_value(number),
-                };
-                let numbers: Option<Vec<isize>> = list.iter().map(number).collect();
-                numbers.map(|numbers| Extents::listed(numbers.into_iter()))
+                let mut numbers = Vec::with_capacity(list.len());
+                for value in list {
+                    numbers.push(match value {
+                        Value::None => KEEP,
+                        number => isize::from_value(number)?,
+                    });
+                }
+                Some(Extents::listed(numbers.into_iter()))
             }
-            one => isize::from_value(one)
-                .map(|number| Extents { list: false, ..Extents::listed([number].into_iter()) }),
+            one => {
+                let number = isize::from_value(one)?;
+                Some(Extents { list: false, ..Extents::listed(vec![number].into_iter()) })
+            }
         }
     }
     fn accepted() -> String {

@@ -223,17 +223,20 @@ fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     let (blocks, grain) = (inner.div_ceil(width), (TASK / (count * width)).max(1));
     let y = Parts::new(y);
     parallel(outer * blocks, grain, |tasks| {
-        for task in tasks {
-            let (o, start) = (task / blocks, task % blocks * width);
-            let columns = start..(start + width).min(inner);
-            for (j, at) in positions.iter().enumerate() {
-                let (row, at) = (&x[(o * count + j) * inner..][columns.clone()], *at as usize);
-                assert!(at < n, "the caller has checked the positions");
-                let place = (o * n + at) * inner;
+        // Columns that are adjacent are taken together.
+        let (slabs, columns) = match blocks {
+            1 => (tasks, 0..inner),
+            _ => (0..1, tasks.start * width..(tasks.end * width).min(inner)),
+        };
+        for o in slabs {
+            for (row, at) in x[o * count * inner..].chunks_exact(inner).zip(positions) {
+                assert!((*at as usize) < n, "the caller has checked the positions");
+                let place = (o * n + *at as usize) * inner;
                 // SAFETY: slabs and columns of different threads do not overlap.
                 let place = unsafe { y.part(place + columns.start..place + columns.end) };
-                for (there, x) in place.iter_mut().zip(row) {
-                    *there = join(*there, *x);
+                let row = &row[columns.clone()][..place.len()];
+                for i in 0..place.len() {
+                    place[i] = join(place[i], row[i]);
                 }
             }
         }

@@ -22,7 +22,12 @@ pub(crate) unsafe fn written<T>(y: &mut Room<T>) -> &mut [T] {
 /// Panics unless `done` is this room, of which only the address and the length are left.
 #[inline(always)]
 pub(crate) fn check_is<T>((at, len): (*const MaybeUninit<T>, usize), done: &[T]) {
-    let same = done.len() == len && (len == 0 || done.as_ptr() == at.cast());
+    check_is_at(at.cast(), len, done.as_ptr().cast(), done.len());
+}
+
+/// [`check_is`], compiled once.
+fn check_is_at(at: *const u8, len: usize, done: *const u8, done_len: usize) {
+    let same = done_len == len && (len == 0 || done == at);
     assert!(same, "a kernel returns the room that it was given");
 }
 

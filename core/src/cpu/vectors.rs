@@ -130,8 +130,8 @@ fn check<T>(n: usize, vectors: &[&[T]]) {
 fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &(dyn Fn(usize, usize, &mut [A]) + Sync)) {
     let task = |task: usize, out: &mut [A]| f(task * task_len(n), ((task + 1) * task_len(n)).min(n), out);
     if n < PARALLEL {
-        if !out.is_empty() {
-            task(0, out);
+        for (i, out) in out.chunks_mut(len.max(1)).enumerate() {
+            task(i, out);
         }
     } else {
         each_part(out, len, &task);

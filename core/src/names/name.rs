@@ -141,9 +141,14 @@ impl Names {
     /// Like [`Names::new`], if the caller knows that there are no duplicates.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
-        // A loop, since `collect` would be compiled for each iterator with all of what a list does to grow.
+        let mut names = names.into_iter();
+        Names::collected(&mut || names.next())
+    }
+
+    /// [`Names::unchecked`], compiled once, with all of what a list does to grow.
+    fn collected(next: &mut dyn FnMut() -> Option<Option<Name>>) -> Names {
         let mut list = List::new();
-        for name in names {
+        while let Some(name) = next() {
             list.push(name);
         }
         Names::from_list(list)

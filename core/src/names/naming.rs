@@ -11,26 +11,21 @@ use std::panic::Location;
 #[track_caller]
 fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
     let ndim = x.sizes.len();
-    let dots: Vec<usize> = (0..names.len()).filter(|i| names[*i] == NameArg::Ellipsis).collect();
-    let as_name = |arg: &NameArg| match arg {
-        NameArg::Name(name) => Some(*name),
-        _ => None,
-    };
-    match dots[..] {
-        [] => Ok(names.iter().map(as_name).collect()),
-        [at] if names.len() - 1 <= ndim => {
-            let tail = names.len() - at - 1;
-            let kept = (at..ndim - tail).map(|dim| x.names.get(dim));
-            Ok(names[..at]
-                .iter()
-                .map(as_name)
-                .chain(kept)
-                .chain(names[at + 1..].iter().map(as_name))
-                .collect())
-        }
-        [_] => Ok(names.iter().filter(|arg| **arg != NameArg::Ellipsis).map(as_name).collect()),
-        _ => Err(too_many_ellipses(op, x, names)),
+    let dots = names.iter().filter(|arg| **arg == NameArg::Ellipsis).count();
+    if dots > 1 {
+        return Err(too_many_ellipses(op, x, names));
     }
+    // The names that are in place of the dots: none, if there are more names than dims.
+    let kept = (ndim + 1).saturating_sub(names.len());
+    let mut all = Vec::with_capacity(names.len() + kept);
+    for (at, arg) in names.iter().enumerate() {
+        match arg {
+            NameArg::Name(name) => all.push(Some(*name)),
+            NameArg::Unnamed => all.push(None),
+            NameArg::Ellipsis => (at..at + kept).for_each(|dim| all.push(x.names.get(dim))),
+        }
+    }
+    Ok(all)
 }
 
 #[track_caller]
@@ -201,15 +196,13 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
     }
-    let mentioned: SmallVec<[Name; 4]> = wanted
-        .iter()
-        .filter_map(|arg| match arg {
-            NameArg::Name(name) => Some(*name),
-            _ => None,
-        })
-        .collect();
-    Names::new(OP, mentioned.iter().map(|name| Some(*name)))
-        .map_err(|error| error.with_operands([x.shape()]))?;
+    let mut mentioned: SmallVec<[Option<Name>; 4]> = SmallVec::new();
+    for arg in wanted {
+        if let NameArg::Name(name) = arg {
+            mentioned.push(Some(*name));
+        }
+    }
+    Names::new(OP, mentioned.iter().copied()).map_err(|error| error.with_operands([x.shape()]))?;
     let own = |name: Name| (x.names.position(name), Some(name));
     let mut dims = Aligned::new();
     for arg in wanted {
@@ -217,9 +210,12 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
             NameArg::Name(name) => dims.push(own(*name)),
             NameArg::Unnamed => dims.push((None, None)),
             NameArg::Ellipsis => {
-                let others = x.names.iter(ndim).enumerate();
-                let others = others.filter(|(_, name)| name.is_none_or(|name| !mentioned.contains(&name)));
-                dims.extend(others.map(|(dim, name)| (Some(dim), name)));
+                for dim in 0..ndim {
+                    let name = x.names.get(dim);
+                    if name.is_none() || !mentioned.contains(&name) {
+                        dims.push((Some(dim), name));
+                    }
+                }
             }
         }
     }

@@ -393,13 +393,13 @@ impl Kernel {
     #[track_caller]
     fn narrowed(&self, dtype: DType, inputs: &[&NamedTensor]) -> Result<Vec<NamedTensor>> {
         let beyond = |x: &&NamedTensor| dtype.promote(x.dtype()) != dtype;
-        match self.computes(dtype) == DType::I64 && dtype != DType::I64 && inputs.iter().any(beyond) {
-            true => inputs
-                .iter()
-                .map(|x| x.to(if x.dtype() == DType::Bool { DType::Bool } else { dtype }))
-                .collect(),
-            false => Ok(Vec::new()),
+        let mut narrowed = Vec::new();
+        if self.computes(dtype) == DType::I64 && dtype != DType::I64 && inputs.iter().any(beyond) {
+            for x in inputs {
+                narrowed.push(x.to(if x.dtype() == DType::Bool { DType::Bool } else { dtype })?);
+            }
         }
+        Ok(narrowed)
     }
 
     /// The loop for `dtype` over these inputs.
@@ -515,7 +515,7 @@ impl Kernel {
     fn sizes(&self, inputs: &[&NamedTensor]) -> Result<Sizes> {
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
-            if sizes[..] != *x.sizes() {
+            if x.ndim() > 0 && sizes[..] != *x.sizes() {
                 sizes = broadcast(self.name, &sizes, x.sizes()).map_err(|error| spread(error, inputs))?;
             }
         }

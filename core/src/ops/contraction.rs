@@ -23,9 +23,11 @@ pub struct Paired {
 impl Paired {
     /// The same with left and right swapped.
     pub fn exchanged(&self) -> Paired {
-        let turned = |pairs: &[(usize, usize)]| pairs.iter().map(|(left, right)| (*right, *left)).collect();
-        let (batch, summed) = (turned(&self.batch), turned(&self.summed));
-        Paired { batch, summed, rows: self.cols.clone(), cols: self.rows.clone() }
+        let Paired { mut batch, mut summed, rows, cols } = self.clone();
+        for (left, right) in batch.iter_mut().chain(&mut summed) {
+            std::mem::swap(left, right);
+        }
+        Paired { batch, summed, rows: cols, cols: rows }
     }
 
     /// The given pairs, for tensors with these numbers of dims. Dims that are in no pair become rows and
@@ -35,9 +37,17 @@ impl Paired {
         batch: &[(usize, usize)],
         summed: Vec<(usize, usize)>,
     ) -> Paired {
-        let taken = || batch.iter().chain(&summed);
-        let rows = (0..ndim).filter(|dim| taken().all(|(left, _)| left != dim)).collect();
-        let cols = (0..other_ndim).filter(|dim| taken().all(|(_, right)| right != dim)).collect();
+        // The dims of a tensor that are in no pair.
+        let left_over = |ndim: usize, own: fn(&(usize, usize)) -> usize| {
+            let mut dims = Positions::new();
+            for dim in 0..ndim {
+                if !batch.iter().chain(&summed).any(|pair| own(pair) == dim) {
+                    dims.push(dim);
+                }
+            }
+            dims
+        };
+        let (rows, cols) = (left_over(ndim, |pair| pair.0), left_over(other_ndim, |pair| pair.1));
         Paired { batch: batch.to_vec(), rows, cols, summed }
     }
 }
@@ -85,8 +95,11 @@ impl Argument for Contraction {
                 return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message));
             }
         }
-        let both = (0..x.ndim()).filter_map(|dim| Some((dim, other.names().position(x.name(dim)?)?)));
-        let batch: Vec<_> = both.filter(|pair| !summed.contains(pair)).collect();
+        let mut batch = Vec::new();
+        for dim in 0..x.ndim() {
+            let there = x.name(dim).and_then(|name| other.names().position(name));
+            batch.extend(there.map(|there| (dim, there)).filter(|pair| !summed.contains(pair)));
+        }
         if is_strict() && summed.is_empty() {
             return Err(Error::about(of, ErrorKind::Value, op, "strict names: nothing is contracted")
                 .with_repair("use mul for a product by element"));

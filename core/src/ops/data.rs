@@ -117,9 +117,13 @@ crate::for_types!(bool, u8, i8, i16, i32, i64, u16, u32, usize, f32, f64, half::
 /// The dtype of a tensor that is made of numbers of this type: literals are `i32` and `f64` in Rust, and `i64`
 /// and the default dtype in tensors. Types without a dtype, such as `u32`, become `i64`.
 pub(crate) fn dtype_of_literals<T: 'static>() -> DType {
-    let element =
-        DType::ALL.into_iter().find(|dtype| dispatch!(*dtype, E => TypeId::of::<E>()) == TypeId::of::<T>());
-    match element {
+    dtype_of_type(TypeId::of::<T>())
+}
+
+/// [`dtype_of_literals`], compiled once.
+fn dtype_of_type(ty: TypeId) -> DType {
+    let is = |dtype: &DType| dispatch!(*dtype, E => TypeId::of::<E>()) == ty;
+    match DType::ALL.into_iter().find(is) {
         None | Some(DType::I32) => DType::I64,
         Some(DType::F32 | DType::F64) => default_dtype(),
         Some(dtype) => dtype,

@@ -58,8 +58,10 @@ pub(crate) mod kernels {
         }
         let classes = x.length_of(dim);
         let removed: &[usize] = if x.ndim() > 0 { &[dim] } else { &[] };
-        let sizes: Sizes =
-            (0..x.ndim()).filter(|own| !removed.contains(own)).map(|own| x.sizes()[own]).collect();
+        let mut sizes = Sizes::from_slice(x.sizes());
+        if x.ndim() > 0 {
+            sizes.remove(dim);
+        }
         if classes == 0 {
             let message = "expected at least one class, but the class dim has size 0";
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));

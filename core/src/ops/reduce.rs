@@ -83,23 +83,32 @@ pub(crate) struct Arranged<'a> {
     pub(crate) shape: Shape,
 }
 
+/// The number of elements of these sizes.
+fn product_of(sizes: &[usize]) -> usize {
+    sizes.iter().product()
+}
+
 /// Arranges `x` for a reduction over `dims`. Dims that are adjacent in memory need no copy; others are moved
 /// to the end by a copy.
 #[track_caller]
 pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a>> {
     let reduced = |dim: &usize| dims.contains(dim);
     let ndim = x.ndim();
-    let sizes: Sizes = match dims.keep {
-        true => (0..ndim).map(|dim| if reduced(&dim) { 1 } else { x.sizes()[dim] }).collect(),
-        false => (0..ndim).filter(|dim| !reduced(dim)).map(|dim| x.sizes()[dim]).collect(),
-    };
+    let mut sizes = Sizes::new();
+    for dim in 0..ndim {
+        match (reduced(&dim), dims.keep) {
+            (true, true) => sizes.push(1),
+            (true, false) => {}
+            (false, _) => sizes.push(x.sizes()[dim]),
+        }
+    }
     let names = if dims.keep { x.names().clone() } else { rules::remove(x.input(), dims) };
     let shape = Shape { sizes, names };
     if x.is_contiguous() && dims.windows(2).all(|pair| pair[1] == pair[0] + 1) {
         let first = dims.first().copied().unwrap_or(ndim);
         let (outer, rest) = x.sizes().split_at(first);
         let (middle, inner) = rest.split_at(dims.len());
-        let sizes = [outer, middle, inner].map(|sizes| sizes.iter().product());
+        let sizes = [product_of(outer), product_of(middle), product_of(inner)];
         return Ok(Arranged { x: Cow::Borrowed(x), sizes, shape });
     }
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
@@ -118,7 +127,14 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
         let sizes = [product(&order[..first]), n, product(&order[last..])];
         return Ok(Arranged { x: dense, sizes, shape });
     }
-    let order: Positions = (0..ndim).filter(|dim| !reduced(dim)).chain((0..ndim).filter(reduced)).collect();
+    let mut order = Positions::new();
+    for last in [false, true] {
+        for dim in 0..ndim {
+            if reduced(&dim) == last {
+                order.push(dim);
+            }
+        }
+    }
     let x = super::shape::kernels::contiguous(&super::shape::kernels::reorder(x, &order))?;
     Ok(Arranged { x: Cow::Owned(x), sizes: [shape.sizes.iter().product(), n, 1], shape })
 }
@@ -126,18 +142,18 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::fold::plain::{self, Elements, Plain, fold_plainly};
-    use crate::cpu::fold::{Fold, Max, Min, Sum, SumSquares, fold_middle};
+    use crate::cpu::fold::{Loops, Max, Min, Sum, SumSquares, fold_middle};
     use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
 
     /// Folds an arranged tensor of floats.
     #[track_caller]
-    fn fold<T, F>(op: &'static str, fold: F, arranged: Arranged<'_>) -> Result<NamedTensor>
-    where
-        T: Element + Real,
-        F: Fold<T>,
-    {
+    fn fold<T: Element + Real>(
+        op: &'static str,
+        fold: &Loops<T>,
+        arranged: Arranged<'_>,
+    ) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
         Unwritten::new(op, shape, T::DTYPE)?.write_from(&x, |x: &[T], y| fold_middle(fold, x, sizes, y))
     }
@@ -204,12 +220,13 @@ pub(crate) mod kernels {
                 Folding::Product if !is_float => fold_in(op, plain::PRODUCT, folded),
                 Folding::Product => fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype()),
                 _ => dispatch!(x.dtype(), float T => {
-                    match self {
-                        Folding::Total => fold::<T, _>(op, Sum, folded),
-                        Folding::Largest => fold::<T, _>(op, Max, folded),
-                        Folding::Smallest => fold::<T, _>(op, Min, folded),
-                        _ => fold::<T, _>(op, SumSquares, folded),
-                    }
+                    let loops = match self {
+                        Folding::Total => Loops::<T>::of(Sum),
+                        Folding::Largest => Loops::of(Max),
+                        Folding::Smallest => Loops::of(Min),
+                        _ => Loops::of(SumSquares),
+                    };
+                    fold(op, &loops, folded)
                 }, else unreachable!("only floats have squares")),
             }
         }

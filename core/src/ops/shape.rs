@@ -55,8 +55,11 @@ pub(crate) mod kernels {
 
     /// The dims of `x` in the order `dims`.
     pub(crate) fn reorder(x: &NamedTensor, dims: &[usize]) -> NamedTensor {
-        let sizes = dims.iter().map(|dim| x.sizes()[*dim]).collect();
-        let strides = dims.iter().map(|dim| x.strides()[*dim]).collect();
+        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
+        for dim in dims {
+            sizes.push(x.sizes()[*dim]);
+            strides.push(x.strides()[*dim]);
+        }
         x.view_as(sizes, strides, x.offset(), rules::permute(x.names(), dims))
     }
 

@@ -5,7 +5,7 @@ use crate::cpu::standardize::{Layout, Map, Terms, sums};
 use crate::dim::Positions;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Name, Names};
+use crate::names::Names;
 use crate::ops::norm::kernels::check_parameter;
 use crate::ops::shape::kernels::reorder;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -41,18 +41,26 @@ impl Plan {
     fn new(x: &NamedTensor, how: Groups<'_>) -> Plan {
         let Groups { dim, over, groups } = how;
         let sizes = x.sizes();
-        let others = (0..x.ndim()).filter(|other| *other != dim);
-        let (over, mut kept): (Positions, Positions) = others.partition(|other| over.contains(other));
+        let (mut summed, mut kept) = (Positions::new(), Positions::new());
+        for other in 0..x.ndim() {
+            match over.contains(&other) {
+                _ if other == dim => {}
+                true => summed.push(other),
+                false => kept.push(other),
+            }
+        }
         let by_channel = kept.is_empty() && groups == sizes[dim];
-        let order: Positions = match by_channel {
-            true => (0..x.ndim()).collect(),
-            false => kept.iter().copied().chain([dim]).chain(over.iter().copied()).collect(),
-        };
+        let mut order = kept.clone();
+        order.push(dim);
+        order.extend_from_slice(&summed);
+        if by_channel {
+            order.sort_unstable();
+        }
         let place = order.iter().position(|own| *own == dim).unwrap_or_default();
         let product = |dims: &[usize]| dims.iter().map(|dim| sizes[*dim]).product::<usize>();
         let channels = sizes[dim];
         let channels_per_group = channels / groups;
-        let n = product(&over) * channels_per_group;
+        let n = product(&summed) * channels_per_group;
         let count = product(&kept) * groups;
         kept.push(dim);
         let layout = Layout { channels, inner: product(&order[place + 1..]) };
@@ -67,7 +75,11 @@ impl Plan {
     /// The sizes of a tensor with this many elements along the channel dim, in the order of the loops.
     fn sizes(&self, x: &NamedTensor, dims: &[usize], channels: usize) -> Vec<usize> {
         let channel = self.kept[self.kept.len() - 1];
-        dims.iter().map(|dim| if *dim == channel { channels } else { x.sizes()[*dim] }).collect()
+        let mut sizes = Vec::with_capacity(dims.len());
+        for dim in dims {
+            sizes.push(if *dim == channel { channels } else { x.sizes()[*dim] });
+        }
+        sizes
     }
 
     /// The statistics as a tensor whose dims are those of `x` that are left.
@@ -76,12 +88,11 @@ impl Plan {
         let value = numbers_as(numbers, &self.sizes(x, &self.kept, self.groups), dtype)?;
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
-        let names: Vec<Option<Name>> = sorted.iter().map(|dim| x.name(*dim)).collect();
-        let inverse: Positions = sorted
-            .iter()
-            .map(|dim| self.kept.iter().position(|own| own == dim).unwrap_or_default())
-            .collect();
-        Ok(reorder(&value, &inverse).with_names(Names::new(OP, names)?))
+        let mut names = Vec::new();
+        for dim in &sorted {
+            names.push(x.name(*dim));
+        }
+        Ok(reorder(&value, &places(&self.kept, &sorted)).with_names(Names::new(OP, names)?))
     }
 
     /// The numbers of a statistic, or of its gradient, in the order of the loops.
@@ -89,11 +100,7 @@ impl Plan {
     fn numbers(&self, statistic: &NamedTensor) -> Result<Vec<f64>> {
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
-        let order: Positions = self
-            .kept
-            .iter()
-            .map(|dim| sorted.iter().position(|own| own == dim).unwrap_or_default())
-            .collect();
+        let order = places(&sorted, &self.kept);
         reorder(&statistic.unnamed(), &order).to(DType::F64)?.to_vec()
     }
 
@@ -117,7 +124,7 @@ impl Plan {
     }
 
     /// The sum over the runs of each statistic, each times the number of its channel.
-    fn by_group(&self, sums: &[f64], weight: impl Fn(usize) -> f64) -> Vec<f64> {
+    fn by_group(&self, sums: &[f64], weight: &dyn Fn(usize) -> f64) -> Vec<f64> {
         let mut total = vec![0.0; self.count];
         for (run, sum) in sums.iter().enumerate() {
             total[self.group_of(run)] += sum * weight(run % self.layout.channels);
@@ -127,9 +134,11 @@ impl Plan {
 
     /// A number for each run, in the dtype of the loops: `f(run, its statistic, its channel)`.
     #[track_caller]
-    fn of_runs(&self, x: &NamedTensor, dtype: DType, f: impl Fn(usize, usize) -> f64) -> Result<NamedTensor> {
-        let numbers: Vec<f64> =
-            (0..self.runs(x)).map(|run| f(self.group_of(run), run % self.layout.channels.max(1))).collect();
+    fn of_runs(&self, x: &NamedTensor, dtype: DType, f: &dyn Fn(usize, usize) -> f64) -> Result<NamedTensor> {
+        let mut numbers = vec![0.0; self.runs(x)];
+        for (run, number) in numbers.iter_mut().enumerate() {
+            *number = f(self.group_of(run), run % self.layout.channels.max(1));
+        }
         numbers_as(&numbers, &[numbers.len()], dtype)
     }
 
@@ -147,6 +156,15 @@ impl Plan {
             sums(terms, x.as_slice::<T>()?, g.as_slice::<T>()?, self.layout, mean, self.by_channel)
         }, else unreachable!("checked to be a float")))
     }
+}
+
+/// The places in `all` of `some` of its dims.
+fn places(all: &[usize], some: &[usize]) -> Positions {
+    let mut places = Positions::new();
+    for dim in some {
+        places.push(all.iter().position(|own| own == dim).unwrap_or_default());
+    }
+    places
 }
 
 /// A tensor of numbers that are computed in `f64`.
@@ -177,7 +195,11 @@ pub(crate) fn forward(
     let dense = plan.dense(x, dtype)?;
     let n = plan.n as f64;
     let mean_of = |totals: &[f64]| -> Vec<f64> {
-        plan.by_group(totals, |_| 1.0).into_iter().map(|sum| sum / n).collect()
+        {
+            let mut mean = plan.by_group(totals, &|_| 1.0);
+            mean.iter_mut().for_each(|sum| *sum /= n);
+            mean
+        }
     };
     let inner = plan.layout.inner as f64;
     let (mean, squares) = match plan.layout.inner > 1 {
@@ -193,17 +215,17 @@ pub(crate) fn forward(
         false => {
             let [totals, _] = plan.sums(Terms::Values, &dense, &dense, None)?;
             let mean = mean_of(&totals);
-            let centers = plan.of_runs(x, dtype, |group, _| mean[group])?;
+            let centers = plan.of_runs(x, dtype, &|group, _| mean[group])?;
             let [squares, _] = plan.sums(Terms::Squares, &dense, &dense, Some(&centers))?;
             (mean, squares)
         }
     };
-    let centers = plan.of_runs(x, dtype, |group, _| mean[group])?;
+    let centers = plan.of_runs(x, dtype, &|group, _| mean[group])?;
     let var = mean_of(&squares);
     let scale = of_channels(weight, 1.0, plan.layout.channels)?;
     let shift = of_channels(bias, 0.0, plan.layout.channels)?;
-    let across = plan.of_runs(x, dtype, |group, channel| scale[channel] / (var[group] + eps).sqrt())?;
-    let shift = plan.of_runs(x, dtype, |_, channel| shift[channel])?;
+    let across = plan.of_runs(x, dtype, &|group, channel| scale[channel] / (var[group] + eps).sqrt())?;
+    let shift = plan.of_runs(x, dtype, &|_, channel| shift[channel])?;
     let y = Unwritten::like(OP, &dense, dtype)?;
     let y = dispatch!(dtype, float T => {
         let map = Map {
@@ -287,20 +309,20 @@ impl Backward<'_> {
         let [g_mean, g_var] = [plan.numbers(g_mean)?, plan.numbers(g_var)?];
         let (n, channels) = (plan.n as f64, plan.layout.channels);
         let rstd: Vec<f64> = var.iter().map(|var| 1.0 / (var + eps).sqrt()).collect();
-        let centers = plan.of_runs(x, dtype, |group, _| mean[group])?;
+        let centers = plan.of_runs(x, dtype, &|group, _| mean[group])?;
         let [of_g, of_product] = plan.sums(Terms::Products, &dense, &g, Some(&centers))?;
         let scale = of_channels(weight, 1.0, channels)?;
         let of_input = match wants[0] {
             false => None,
             true => {
-                let along = plan.of_runs(x, dtype, |group, channel| rstd[group] * scale[channel])?;
-                let sums = plan.by_group(&of_g, |channel| scale[channel]);
-                let products = plan.by_group(&of_product, |channel| scale[channel]);
-                let across = plan.of_runs(x, dtype, |group, _| {
+                let along = plan.of_runs(x, dtype, &|group, channel| rstd[group] * scale[channel])?;
+                let sums = plan.by_group(&of_g, &|channel| scale[channel]);
+                let products = plan.by_group(&of_product, &|channel| scale[channel]);
+                let across = plan.of_runs(x, dtype, &|group, _| {
                     (2.0 * g_var[group] - rstd[group].powi(3) * products[group]) / n
                 })?;
                 let shift =
-                    plan.of_runs(x, dtype, |group, _| (g_mean[group] - rstd[group] * sums[group]) / n)?;
+                    plan.of_runs(x, dtype, &|group, _| (g_mean[group] - rstd[group] * sums[group]) / n)?;
                 let dx = Unwritten::like(OP, &dense, dtype)?;
                 let dx = dispatch!(dtype, float T => {
                     let map = Map {

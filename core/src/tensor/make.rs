@@ -193,10 +193,16 @@ impl Unwritten {
     /// If the dtype is not that of `T`, or if the kernel returns anything but its room.
     #[inline]
     pub(crate) fn write<T: Element>(mut self, kernel: impl FnOnce(&mut Room<T>) -> &mut [T]) -> NamedTensor {
+        self.fill_with(kernel);
+        self.0
+    }
+
+    /// Has a kernel write all elements.
+    #[inline]
+    fn fill_with<T: Element>(&mut self, kernel: impl FnOnce(&mut Room<T>) -> &mut [T]) {
         let room = self.room::<T>();
         let place = (room.as_ptr(), room.len());
         room::check_is(place, kernel(room));
-        self.0
     }
 
     /// [`write`](Self::write) from the elements of `x`.
@@ -243,11 +249,9 @@ impl Unwritten {
         mut self,
         kernel: impl for<'a> FnOnce(&'a mut Room<Opaque<U>>) -> Result<&'a mut [Opaque<U>]>,
     ) -> Result<NamedTensor> {
-        assert_eq!(size_of::<U>(), self.0.dtype.itemsize(), "elements of this width");
-        let numel = self.0.numel();
+        let (elements, numel) = self.elements(size_of::<U>());
         // SAFETY: as in `room`; an `Opaque` has the size of an element.
-        let room: &mut Room<Opaque<U>> =
-            unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) };
+        let room: &mut Room<Opaque<U>> = unsafe { std::slice::from_raw_parts_mut(elements.cast(), numel) };
         let place = (room.as_ptr(), room.len());
         room::check_is(place, kernel(room)?);
         Ok(self.0)
@@ -263,9 +267,13 @@ impl Unwritten {
         kernel: impl for<'a> FnOnce([&'a mut Room<T>; N]) -> [&'a mut [T]; N],
     ) -> [NamedTensor; N] {
         let rooms = all.each_mut().map(Unwritten::room::<T>);
-        let places = rooms.each_ref().map(|room| (room.as_ptr(), room.len()));
-        for (place, done) in places.into_iter().zip(kernel(rooms)) {
-            room::check_is(place, done);
+        let mut places = [(std::ptr::null(), 0); N];
+        for at in 0..N {
+            places[at] = (rooms[at].as_ptr(), rooms[at].len());
+        }
+        let done = kernel(rooms);
+        for at in 0..N {
+            room::check_is(places[at], &*done[at]);
         }
         all.map(|Unwritten(tensor)| tensor)
     }
@@ -273,11 +281,22 @@ impl Unwritten {
     /// The elements, to be written.
     #[inline]
     fn room<T: Element>(&mut self) -> &mut Room<T> {
-        assert!(self.0.dtype == T::DTYPE, "memory for {} and a kernel of {}", self.0.dtype, T::DTYPE);
-        let numel = self.0.numel();
+        let (elements, numel) = self.elements_of(T::DTYPE);
         // SAFETY: the buffer is dense, held by nobody else and has that many elements, which may be
         // uninitialized.
-        unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) }
+        unsafe { std::slice::from_raw_parts_mut(elements.cast(), numel) }
+    }
+
+    /// The elements, which must be of this dtype, and their number.
+    fn elements_of(&mut self, dtype: DType) -> (*mut u8, usize) {
+        assert!(self.0.dtype == dtype, "memory for {} and a kernel of {dtype}", self.0.dtype);
+        (self.0.ptr_mut(), self.0.numel())
+    }
+
+    /// The elements, which must have this size, and their number.
+    fn elements(&mut self, itemsize: usize) -> (*mut u8, usize) {
+        assert_eq!(itemsize, self.0.dtype.itemsize(), "elements of this width");
+        (self.0.ptr_mut(), self.0.numel())
     }
 }
 

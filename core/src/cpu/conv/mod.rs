@@ -43,8 +43,16 @@ fn volume(sizes: &[usize; 3]) -> usize {
 }
 
 /// All positions in a block of these sizes, in row-major order.
-fn positions([depth, height, width]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
-    (0..depth).flat_map(move |d| (0..height).flat_map(move |h| (0..width).map(move |w| [d, h, w])))
+fn positions([depth, height, width]: [usize; 3]) -> Vec<[usize; 3]> {
+    let mut positions = Vec::with_capacity(depth * height * width);
+    for d in 0..depth {
+        for h in 0..height {
+            for w in 0..width {
+                positions.push([d, h, w]);
+            }
+        }
+    }
+    positions
 }
 
 impl Geometry {
@@ -55,10 +63,15 @@ impl Geometry {
 
     /// The position of each tap in the input, relative to `stride t`.
     fn offsets(&self) -> Vec<[isize; 3]> {
-        let offset = |tap: [usize; 3]| {
-            std::array::from_fn(|dim| (tap[dim] * self.dilation[dim]) as isize - self.padding[dim] as isize)
-        };
-        positions(self.kernel).map(offset).collect()
+        let mut offsets = Vec::with_capacity(self.taps());
+        for tap in positions(self.kernel) {
+            let mut offset = [0; 3];
+            for dim in 0..3 {
+                offset[dim] = (tap[dim] * self.dilation[dim]) as isize - self.padding[dim] as isize;
+            }
+            offsets.push(offset);
+        }
+        offsets
     }
 
     /// Whether an output is at the place of its input, so that the inputs already are the windows.
@@ -296,11 +309,20 @@ fn taps_of_part(geometry: &Geometry, start: [usize; 3]) -> (Vec<usize>, Vec<[isi
     let distance = |tap: [usize; 3], dim: usize| {
         (start[dim] + padding[dim]) as isize - (tap[dim] * dilation[dim]) as isize
     };
-    positions(geometry.kernel)
-        .enumerate()
-        .filter(|(_, tap)| (0..3).all(|dim| distance(*tap, dim) % stride[dim] as isize == 0))
-        .map(|(at, tap)| (at, std::array::from_fn(|dim| distance(tap, dim) / stride[dim] as isize)))
-        .unzip()
+    let (mut taps, mut places) = (Vec::new(), Vec::new());
+    for (at, tap) in positions(geometry.kernel).into_iter().enumerate() {
+        let (mut place, mut is_seen) = ([0; 3], true);
+        for dim in 0..3 {
+            let (distance, stride) = (distance(tap, dim), stride[dim] as isize);
+            is_seen &= distance % stride == 0;
+            place[dim] = distance / stride;
+        }
+        if is_seen {
+            taps.push(at);
+            places.push(place);
+        }
+    }
+    (taps, places)
 }
 
 /// Some taps of the weight with rows for the channels of the input.

@@ -63,7 +63,9 @@ impl Windows<'_> {
         let mut spans = Vec::with_capacity(self.taps.len());
         for run in runs(self.grid, from, count) {
             spans.clear();
-            spans.extend(self.taps.iter().map(|tap| self.span(&run, *tap)));
+            for tap in self.taps {
+                spans.push(self.span(&run, *tap));
+            }
             // Channel by channel: the taps read the same few rows of the input, and the rows of the columns
             // are written in order.
             let mut row = 0;

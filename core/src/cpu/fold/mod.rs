@@ -17,7 +17,7 @@ use super::threads::{WritePart, write_parts};
 /// vectors.
 ///
 /// To add a reduction, implement this trait for a type without fields.
-pub(crate) trait Fold<T>: Copy + Send + Sync {
+pub(crate) trait Fold<T>: Copy + Default + Send + Sync {
     /// The result for no elements.
     fn start(self) -> T;
     /// Adds an element to a partial result.
@@ -27,16 +27,16 @@ pub(crate) trait Fold<T>: Copy + Send + Sync {
 }
 
 /// `Σ x`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Sum;
 /// `Σ x²`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct SumSquares;
 /// The largest element, or NaN if there is one. For no elements it is `-∞`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Max;
 /// The smallest element, or NaN if there is one. For no elements it is `∞`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Min;
 
 impl<T: Real> Fold<T> for Sum {
@@ -121,51 +121,71 @@ const COLUMNS: usize = 1024;
 /// The rows that are combined before they join those above: the first level of the tree over rows.
 const ROWS: usize = 64;
 
+/// The loops of a [`Fold`]. What calls them is compiled once for all folds of a type.
+pub(crate) struct Loops<T> {
+    start: T,
+    /// Reduces rows of at most [`TASK`] elements.
+    rows: RowsFn<T>,
+    /// Reduces columns.
+    columns: ColumnsFn<T>,
+    /// Combines partial results with others, which are as many.
+    join: fn(&mut [T], &[T]),
+}
+
+type RowsFn<T> = for<'a> fn(x: &[T], y: &'a mut Room<T>) -> &'a mut [T];
+
+/// The reduction over rows of `inner` elements of the columns that start at `from`.
+type ColumnsFn<T> = for<'a> fn(x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T];
+
+impl<T: Real> Loops<T> {
+    /// The loops of `F`.
+    pub(crate) fn of<F: Fold<T>>(fold: F) -> Loops<T> {
+        let start = fold.start();
+        Loops { start, rows: short_rows::<T, F>, columns: columns::<T, F>, join: join::<T, F> }
+    }
+}
+
+fn join<T: Real, F: Fold<T>>(to: &mut [T], from: &[T]) {
+    let (fold, n) = (F::default(), to.len());
+    let from = &from[..n];
+    for i in 0..n {
+        to[i] = fold.join(to[i], from[i]);
+    }
+}
+
 /// The reduction of all of `x`.
-fn fold_slice<T, F>(fold: F, x: &[T]) -> T
-where
-    T: Real,
-    F: Fold<T>,
-{
+fn fold_slice<T: Real>(fold: &Loops<T>, x: &[T]) -> T {
     let parts = vec_of(x.len().div_ceil(TASK), |parts| {
         write_each_part(x.len(), parts, 1, &|i, part| {
-            fold_short_rows(fold, &x[i * TASK..x.len().min((i + 1) * TASK)], part)
+            (fold.rows)(&x[i * TASK..x.len().min((i + 1) * TASK)], part)
         })
     });
     join_parts(fold, parts)
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-fn fold_rows<'a, T, F>(fold: F, x: &[T], y: &'a mut Room<T>) -> &'a mut [T]
-where
-    T: Real,
-    F: Fold<T>,
-{
+fn fold_rows<'a, T: Real>(fold: &Loops<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     let n = x.len() / y.len();
     if n > TASK {
         write_each(y, |i| fold_slice(fold, &x[i * n..(i + 1) * n]))
     } else if x.len() < PARALLEL {
-        fold_short_rows(fold, x, y)
+        (fold.rows)(x, y)
     } else {
         let rows = TASK / n;
-        write_each_part(x.len(), y, rows, &|i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y))
+        write_each_part(x.len(), y, rows, &|i, y| (fold.rows)(&x[i * rows * n..][..y.len() * n], y))
     }
 }
 
 /// `[outer, n, inner] -> [outer, inner]`.
-pub(crate) fn fold_middle<'a, T, F>(
-    fold: F,
+pub(crate) fn fold_middle<'a, T: Real>(
+    fold: &Loops<T>,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     y: &'a mut Room<T>,
-) -> &'a mut [T]
-where
-    T: Real,
-    F: Fold<T>,
-{
+) -> &'a mut [T] {
     assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
     if y.is_empty() || n == 0 {
-        return fill(y, fold.start());
+        return fill(y, fold.start);
     }
     if inner == 1 {
         return fold_rows(fold, x, y);
@@ -182,31 +202,34 @@ where
             let (o, slab) = (i / slabs, i % slabs);
             let from = slab * rows;
             let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
-            fold_columns(fold, x, inner, 0, part)
+            (fold.columns)(x, inner, 0, part)
         })
     });
-    for (parts, y) in parts.chunks_exact_mut(slabs * inner).zip(y.chunks_exact_mut(inner)) {
-        join_rows(fold, parts, y);
+    for o in 0..outer {
+        let parts = &mut parts[o * slabs * inner..][..slabs * inner];
+        join_rows(fold, parts, &mut y[o * inner..][..inner]);
     }
     // SAFETY: `y` is made up of `outer` rows, each of which is written.
     unsafe { written(y) }
 }
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
-fn fold_columns_of_all<'a, T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &'a mut Room<T>) -> &'a mut [T]
-where
-    T: Real,
-    F: Fold<T>,
-{
+fn fold_columns_of_all<'a, T: Real>(
+    fold: &Loops<T>,
+    x: &[T],
+    [n, inner]: [usize; 2],
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
     if y.len() == inner && x.len() >= PARALLEL {
-        return write_each_part(x.len(), y, COLUMNS, &|i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
+        return write_each_part(x.len(), y, COLUMNS, &|i, y| (fold.columns)(x, inner, i * COLUMNS, y));
     }
     let group = (TASK / (n * inner)).max(1);
     write_each_part(x.len(), y, group * inner, &|i, y| {
         let x = &x[i * group * n * inner..][..y.len() * n];
-        for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
+        for o in 0..y.len() / inner {
+            let (x, y) = (&x[o * n * inner..][..n * inner], &mut y[o * inner..][..inner]);
             for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
-                fold_columns(fold, x, inner, i * COLUMNS, y);
+                (fold.columns)(x, inner, i * COLUMNS, y);
             }
         }
         // SAFETY: a part is made up of whole groups of `inner` columns, and each column is written.
@@ -233,31 +256,32 @@ pub(super) fn write_each_part<'a, A: Send>(
 }
 
 /// Combines neighbors until one result is left.
-fn join_parts<T: Real, F: Fold<T>>(fold: F, mut parts: Vec<T>) -> T {
+fn join_parts<T: Real>(fold: &Loops<T>, mut parts: Vec<T>) -> T {
     while parts.len() > 1 {
         let pairs = parts.len() / 2;
         for i in 0..pairs {
-            parts[i] = fold.join(parts[2 * i], parts[2 * i + 1]);
+            let other = parts[2 * i + 1];
+            parts[i] = parts[2 * i];
+            (fold.join)(&mut parts[i..=i], &[other]);
         }
         // The last of an odd number joins nothing in this round.
-        let odd = (parts.len() % 2 == 1).then(|| parts[2 * pairs]);
-        parts.truncate(pairs);
-        parts.extend(odd);
+        if parts.len() % 2 == 1 {
+            parts[pairs] = parts[2 * pairs];
+        }
+        parts.truncate(parts.len() - pairs);
     }
-    parts.pop().unwrap_or_else(|| fold.start())
+    parts.pop().unwrap_or(fold.start)
 }
 
 /// [`join_parts`] for rows of the length of `y`, in place.
-fn join_rows<T: Real, F: Fold<T>>(fold: F, parts: &mut [T], y: &mut Room<T>) {
+fn join_rows<T: Real>(fold: &Loops<T>, parts: &mut [T], y: &mut Room<T>) {
     let inner = y.len();
     let slabs = parts.len() / inner;
     let mut distance = 1;
     while distance < slabs {
-        for pair in parts.chunks_mut(2 * distance * inner).filter(|pair| pair.len() > distance * inner) {
-            let (a, b) = pair.split_at_mut(distance * inner);
-            for (a, b) in a[..inner].iter_mut().zip(b) {
-                *a = fold.join(*a, *b);
-            }
+        for pair in (0..slabs - distance).step_by(2 * distance) {
+            let (a, b) = parts[pair * inner..].split_at_mut(distance * inner);
+            (fold.join)(&mut a[..inner], b);
         }
         distance *= 2;
     }
@@ -318,9 +342,8 @@ fn fold_blocks<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
     parts[0]
 }
 
-/// Reduces rows of at most [`TASK`] elements.
-fn fold_short_rows<'a, T: Real, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
-    vectorize(ShortRows { fold, x }, y);
+fn short_rows<'a, T: Real, F: Fold<T>>(x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
+    vectorize(ShortRows { fold: F::default(), x }, y);
     // SAFETY: the loop writes each element.
     unsafe { written(y) }
 }
@@ -365,15 +388,8 @@ fn add_rows<T: Real, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
     }
 }
 
-/// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
-fn fold_columns<'a, T: Real, F: Fold<T>>(
-    fold: F,
-    x: &[T],
-    inner: usize,
-    from: usize,
-    y: &'a mut Room<T>,
-) -> &'a mut [T] {
-    vectorize(Columns { fold, x, inner, from }, y);
+fn columns<'a, T: Real, F: Fold<T>>(x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T] {
+    vectorize(Columns { fold: F::default(), x, inner, from }, y);
     // SAFETY: the loop starts with a value for each element.
     unsafe { written(y) }
 }
@@ -457,16 +473,16 @@ mod tests {
         for shape in SHAPES {
             let x = numbers(shape.iter().product());
             let len = shape[0] * shape[2];
-            let y = vec_of(len, |y| fold_middle(Sum, &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&Loops::of(Sum), &x, shape, y));
             let sums = one_by_one(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
             for (y, sum) in y.iter().zip(&sums) {
                 // numbers of both signs: relative to the sum of magnitudes, which is about the length
                 let tolerance = 2e-7 * (shape[1] as f64);
                 assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
             }
-            let y = vec_of(len, |y| fold_middle(Max, &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&Loops::of(Max), &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
-            let y = vec_of(len, |y| fold_middle(Min, &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&Loops::of(Min), &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
             let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
             let elements = Elements::of(&i);
@@ -484,8 +500,8 @@ mod tests {
                 let mut x = numbers(200);
                 x[at * inner] = f32::NAN;
                 let (x, shape) = (&x[..100 * inner], [1, 100, inner]);
-                assert!(vec_of(inner, |y| fold_middle(Max, x, shape, y))[0].is_nan());
-                assert!(vec_of(inner, |y| fold_middle(Min, x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&Loops::of(Max), x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&Loops::of(Min), x, shape, y))[0].is_nan());
             }
         }
     }
@@ -496,8 +512,8 @@ mod tests {
         // the third digit.
         let x = vec![0.1_f32; 1 << 22];
         let exact = f64::from(0.1_f32) * x.len() as f64;
-        assert!((f64::from(fold_slice(Sum, &x)) / exact - 1.0).abs() < 1e-6);
-        let y = vec_of(4, |y| fold_middle(Sum, &x, [1, 1 << 20, 4], y));
+        assert!((f64::from(fold_slice(&Loops::of(Sum), &x)) / exact - 1.0).abs() < 1e-6);
+        let y = vec_of(4, |y| fold_middle(&Loops::of(Sum), &x, [1, 1 << 20, 4], y));
         assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
     }
 
@@ -506,8 +522,8 @@ mod tests {
         let x = numbers(1_000_000);
         let [one, two] = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let y = pool.install(|| vec_of(10, |y| fold_middle(Sum, &x, [1, 100_000, 10], y)));
-            (pool.install(|| fold_slice(Sum, &x)), y)
+            let y = pool.install(|| vec_of(10, |y| fold_middle(&Loops::of(Sum), &x, [1, 100_000, 10], y)));
+            (pool.install(|| fold_slice(&Loops::of(Sum), &x)), y)
         });
         assert_eq!(one, two);
     }

@@ -2,7 +2,7 @@
 
 use super::Span;
 use super::{Plane, Planes};
-use crate::cpu::fold::{Sum, fold_middle};
+use crate::cpu::fold::{Loops, Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::row::sum;
@@ -21,7 +21,7 @@ pub(crate) fn mean<'y, T: Real>(
     if let [plane] = planes.each
         && let Some(spans) = plane.only_window()
     {
-        let y = fold_middle(Sum, x, [planes.count, len, 1], y);
+        let y = fold_middle(&Loops::of(Sum), x, [planes.count, len, 1], y);
         let divisor = divisor_of(spans, divisor);
         y.iter_mut().for_each(|y| *y /= divisor);
         return y;
@@ -123,9 +123,18 @@ pub(crate) fn mean_backward<'x, T: Real>(
     let [len, windows] = planes.sizes();
     assert!(dx.len() == planes.count * len && g.len() == planes.count * windows);
     let parts = Parts::new(dx);
+    let divisor_of_all = match planes.each {
+        [plane] => plane.only_window().map(|spans| divisor_of::<T>(spans, divisor)),
+        _ => None,
+    };
     planes.run(len + windows, &|at, plane, places| {
         // SAFETY: planes do not overlap, and each is run by one thread.
-        let dx = fill(unsafe { parts.part(at * len..(at + 1) * len) }, T::ZERO);
+        let dx = unsafe { parts.part(at * len..(at + 1) * len) };
+        if let Some(divisor) = divisor_of_all {
+            fill(dx, T::ZERO + g[at] / divisor);
+            return;
+        }
+        let dx = fill(dx, T::ZERO);
         spread(&g[at * windows..][..windows], plane, divisor, (places, dx));
     });
     // SAFETY: each plane was filled.
