@@ -3,7 +3,7 @@
 use crate::collate::{Collate, Collation};
 use crate::dataset::{Dataset, no_sample};
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Name, Result};
+use namegrad_core::{Error, ErrorKind, Name, Result, for_types};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -214,31 +214,21 @@ impl sealed::List for Tensor {
     }
 
     fn from_list(list: Vec<Tensor>) -> Tensor {
-        let [tensor] = <[Tensor; 1]>::try_from(list).expect("a list that `into_list` has made");
-        tensor
+        <(Tensor,)>::from_list(list).0
     }
 }
 
-/// Implements `Tensors` for tuples. `tuples!(2: a Tensor, b Tensor)` is for pairs.
-macro_rules! tuples {
-    ($($count:literal: $($name:ident $Tensor:ident),*;)*) => {$(
-        impl Tensors for ($($Tensor,)*) {}
-        impl sealed::List for ($($Tensor,)*) {
-            fn into_list(self) -> Vec<Tensor> {
-                let ($($name,)*) = self;
-                vec![$($name),*]
-            }
+for_types!((Tensor,), (Tensor, Tensor), (Tensor, Tensor, Tensor), (Tensor, Tensor, Tensor, Tensor) => Tuple {
+    const COUNT: usize = size_of::<Tuple>() / size_of::<Tensor>();
 
-            fn from_list(list: Vec<Tensor>) -> Self {
-                let [$($name),*] = <[Tensor; $count]>::try_from(list).expect("a list that `into_list` has made");
-                ($($name,)*)
-            }
+    impl Tensors for Tuple {}
+    impl sealed::List for Tuple {
+        fn into_list(self) -> Vec<Tensor> {
+            <[Tensor; COUNT]>::from(self).into()
         }
-    )*};
-}
-tuples! {
-    1: a Tensor;
-    2: a Tensor, b Tensor;
-    3: a Tensor, b Tensor, c Tensor;
-    4: a Tensor, b Tensor, c Tensor, d Tensor;
-}
+
+        fn from_list(list: Vec<Tensor>) -> Tuple {
+            <[Tensor; COUNT]>::try_from(list).expect("a list that `into_list` has made").into()
+        }
+    }
+});

@@ -2,14 +2,14 @@
 
 use crate::formula::{rounded, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::sums::{WIDTH, total};
 use crate::update::sweep_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, NamedTensor, Result, keep};
 
-optimizer! {
+options! {
     /// Adafactor: divides the gradient by the root of an average of its square, of which a matrix keeps only
     /// the means over rows and columns. The length of a step is relative to that of the parameter.
     ///

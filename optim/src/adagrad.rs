@@ -2,11 +2,11 @@
 
 use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// Adagrad: divides the gradient by the root of the sum of its squares so far.
     ///
     /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1. `sum` starts

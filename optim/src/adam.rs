@@ -3,11 +3,11 @@
 use crate::formula::Formula;
 use crate::method::ParameterStep;
 use crate::moments::{averaged, correction, decays, moments};
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// Adam: steps along a moving average of the gradient, divided by the square root of a moving average of
     /// its square. The size of a step is about `lr`.
     ///
@@ -75,7 +75,7 @@ optimizer! {
     }
 }
 
-optimizer! {
+options! {
     /// AdamW: [`Adam`] with a weight decay that does not enter the averages.
     ///
     /// A step first shrinks the parameter,

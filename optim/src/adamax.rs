@@ -3,11 +3,11 @@
 use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
 use crate::moments::correction;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// Adamax: [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's magnitude.
     ///
     /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1:

@@ -2,12 +2,12 @@
 
 use crate::formula::{Elementwise, Formula, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
     /// in the state `ax`.
     ///

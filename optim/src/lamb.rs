@@ -3,14 +3,14 @@
 use crate::formula::{Elementwise, Formula, rounded};
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, moments};
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::sums::{WIDTH, total};
 use crate::update::{sweep_tensors, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
 
-optimizer! {
+options! {
     /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
     /// It is for large batches.
     ///

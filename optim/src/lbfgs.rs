@@ -3,7 +3,7 @@
 use crate::engine::OptimizerStep;
 use crate::line_search::{Point, Search};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::setting::Choice;
 use crate::update::number;
 use namegrad_autograd::Tensor;
@@ -14,7 +14,7 @@ use namegrad_io::fields::insert;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-optimizer! {
+options! {
     /// L-BFGS: steps along an estimate of Newton's direction from the last `history_size` differences of
     /// gradients. It is for losses that are the same function in every step, such as those of a whole data
     /// set.

@@ -2,11 +2,11 @@
 
 use crate::formula::{Formula, sign, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// Lion: every element moves by `lr`, along the sign of a mix of the momentum and the gradient. The
     /// weight decay is decoupled.
     ///

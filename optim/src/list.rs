@@ -5,7 +5,10 @@ use crate::listed::{Listed, merged};
 use crate::method::Method;
 use crate::optimizer::Optimizer;
 use crate::rows::Rows;
-use crate::schedule::{self, Schedule};
+use crate::schedule::{
+    Chained, Constant, Cosine, CosineRestarts, Cyclic, Exponential, Lambda, LinearRamp, MultiStep,
+    Multiplicative, OneCycle, Polynomial, Schedule, Sequence, StepDecay, SwaLr,
+};
 use namegrad_autograd::Parameter;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde_json::Value as Json;
@@ -30,20 +33,63 @@ pub static OPTIMIZERS: [AnyOptimizer; 16] = [
     of::<crate::LbfgsOptions>(),
 ];
 
-/// Every schedule that is a table of options, as a function that makes one.
-pub static SCHEDULES: [fn() -> Box<dyn TableSchedule>; 11] = [
-    || Box::new(schedule::StepDecay::new(30)),
-    || Box::new(schedule::MultiStep::new([30, 80])),
-    || Box::new(schedule::Exponential::new(0.99)),
-    || Box::new(schedule::LinearRamp::new(5)),
-    || Box::new(schedule::Constant::new(5)),
-    || Box::new(schedule::Polynomial::new(5)),
-    || Box::new(schedule::Cosine::new(1000)),
-    || Box::new(schedule::CosineRestarts::new(1000)),
-    || Box::new(schedule::OneCycle::new(0.1, 1000)),
-    || Box::new(schedule::Cyclic::new(0.01, 0.1)),
-    || Box::new(schedule::SwaLr::new(0.05)),
+/// Every schedule of a step.
+pub static SCHEDULES: [AnySchedule; 16] = [
+    table("StepLR", || Box::new(StepDecay::new(30))),
+    table("MultiStepLR", || Box::new(MultiStep::new([30, 80]))),
+    table("ExponentialLR", || Box::new(Exponential::new(0.99))),
+    table("LinearLR", || Box::new(LinearRamp::new(5))),
+    table("ConstantLR", || Box::new(Constant::new(5))),
+    table("PolynomialLR", || Box::new(Polynomial::new(5))),
+    table("CosineAnnealingLR", || Box::new(Cosine::new(1000))),
+    table("CosineAnnealingWarmRestarts", || Box::new(CosineRestarts::new(1000))),
+    table("OneCycleLR", || Box::new(OneCycle::new(0.1, 1000))),
+    table("CyclicLR", || Box::new(Cyclic::new(0.01, 0.1))),
+    table("SWALR", || Box::new(SwaLr::new(0.05))),
+    combinator("LambdaLR", || Box::new(Lambda::new(|step| 1.0 / (1.0 + step)))),
+    combinator("MultiplicativeLR", || Box::new(Multiplicative::new(|_| 0.9))),
+    combinator("SequentialLR", || Box::new(Sequence::new(Constant::new(5)).then(5, Cosine::new(1000)))),
+    combinator("ChainedScheduler", || Box::new(Chained::new(Constant::new(5)).with(Exponential::new(0.99)))),
+    combinator("", || Box::new(Cosine::new(1000).warmup(100))),
 ];
+
+/// A schedule of the list.
+#[derive(Clone, Copy, Debug)]
+pub struct AnySchedule {
+    /// Its name in PyTorch, if that has it.
+    pub torch: &'static str,
+    make: Make,
+}
+
+/// Makes a schedule with examples of its arguments.
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    Table(fn() -> Box<dyn TableSchedule>),
+    Combinator(fn() -> Box<dyn Schedule>),
+}
+
+const fn table(torch: &'static str, make: fn() -> Box<dyn TableSchedule>) -> AnySchedule {
+    AnySchedule { torch, make: Make::Table(make) }
+}
+
+const fn combinator(torch: &'static str, make: fn() -> Box<dyn Schedule>) -> AnySchedule {
+    AnySchedule { torch, make: Make::Combinator(make) }
+}
+
+impl AnySchedule {
+    /// One with examples of its arguments.
+    pub fn make(&self) -> Box<dyn Schedule> {
+        match self.make {
+            Make::Table(make) => make(),
+            Make::Combinator(make) => make(),
+        }
+    }
+
+    /// The same, unless it has no table of options.
+    pub fn table(&self) -> Option<Box<dyn TableSchedule>> {
+        if let Make::Table(make) = self.make { Some(make()) } else { None }
+    }
+}
 
 /// A schedule with a table of its options.
 pub trait TableSchedule: Schedule + Rows {}

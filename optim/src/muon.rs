@@ -3,7 +3,7 @@
 use crate::engine::OptimizerStep;
 use crate::formula::{Elementwise, Formula};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::setting::Choice;
 use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
@@ -11,7 +11,7 @@ use namegrad_core::options::AddmmOptions;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use serde::{Deserialize, Serialize};
 
-optimizer! {
+options! {
     /// Muon: the momentum of a matrix is made orthogonal, so that all its directions take steps of one
     /// length. It is for the weights of hidden layers, which are matrices; step biases, embeddings and the
     /// like with another optimizer, such as [`AdamW`](crate::AdamW).

@@ -3,12 +3,12 @@
 use crate::formula::{Elementwise, Formula};
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, decays, moments};
-use crate::rows::optimizer;
+use crate::rows::options;
 use crate::update::{set_single, single, update_tensors};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
     /// warms up from about half of `β₁`.
     ///

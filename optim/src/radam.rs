@@ -4,11 +4,11 @@ use crate::adam::AdamFormula;
 use crate::formula::Formula;
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, decays, moments};
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// RAdam: [`Adam`](crate::Adam) whose step is shortened while the average of the square is of few
     /// gradients, which takes the place of a warmup.
     ///

@@ -2,11 +2,11 @@
 
 use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
-optimizer! {
+options! {
     /// RMSprop: divides the gradient by the root of a moving average of its square.
     ///
     /// `g` is the gradient, negated if `maximize`:

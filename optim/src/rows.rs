@@ -1,5 +1,5 @@
-//! Tables of options: `optimizer!`, which makes an optimizer from a table of its hyperparameters and its
-//! formula, and [`Rows`], such a table at run time. Schedules have the same rows.
+//! Tables of options: `options!`, which makes an optimizer or a schedule from such a table and its formula,
+//! and [`Rows`], a table at run time.
 
 use crate::interval::Interval;
 use crate::setting::{Setting, Value};
@@ -135,11 +135,11 @@ impl Row {
     }
 }
 
-/// Makes an optimizer from a table of its hyperparameters and its formula. A row has the doc, the name, the
+/// Makes an optimizer or a schedule from a table of its options and its formula. A row of an optimizer has the doc, the name, the
 /// type and the default of a hyperparameter, and the range of its numbers if they have one:
 ///
 /// ```ignore
-/// optimizer! {
+/// options! {
 ///     /// Stochastic gradient descent, optionally with momentum.
 ///     Sgd(momentum)
 ///     SgdOptions {
@@ -158,7 +158,28 @@ impl Row {
 /// the last braces. The expression in parentheses is the momentum, if there is one. A number outside of its
 /// range is refused with "Invalid learning rate: -1.0; it must be finite and not negative"; [`Row::words`]
 /// says what can follow `=>`. Numbers with a sign, and paths, need parentheses.
-macro_rules! optimizer {
+///
+/// A schedule has its arguments as well:
+///
+/// ```ignore
+/// options! {
+///     /// Multiplies the rate by `gamma` every `step_size` steps.
+///     #[derive(Clone, Debug, PartialEq)]
+///     StepDecay {
+///         /// Multiplies the rate by 0.1 every `step_size` steps.
+///         new(step_size: u64 = 30 in 1..)
+///         /// The factor.
+///         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
+///     }
+///     impl Schedule { .. }
+/// }
+/// ```
+///
+/// becomes the struct `StepDecay`, `new` with its arguments, a setter for each row, and `impl Schedule` with
+/// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
+/// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
+/// numbers of all groups or of each; those in `private { .. }` have no setter.
+macro_rules! options {
     // `impl Rows` of a table. Schedules have it too.
     (@rows $Options:ident, $expression:expr, $(
         $row:ident = $default:tt, [$($range:expr)?], $words:expr, $is_argument:literal;
@@ -249,7 +270,7 @@ macro_rules! optimizer {
             }
         )*}
 
-        $crate::rows::optimizer! {
+        $crate::rows::options! {
             @rows $Options, concat!(stringify!($Options), "::new()"),
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
         }
@@ -297,8 +318,86 @@ macro_rules! optimizer {
             $($formula)*
         }
     };
+    (
+        $(#[$doc:meta])+
+        $Schedule:ident {
+            $(#[$new_doc:meta])+
+            new(
+                $([$($into:ident: $into_ty:ty = $into_example:tt $(in $into_range:expr)?),*])? $(,)?
+                $($arg:ident: $arg_ty:ty = $example:tt $(in $arg_range:expr)?),*
+            )
+            $(
+                $(#[doc = $row_doc:literal])+
+                $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?,
+            )*
+            $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt $(in $each_range:expr)?,)* })?
+            $(private { $($private:ident: $private_ty:ty),* })?
+        }
+        $(impl Schedule { $($formula:tt)* })?
+    ) => {
+        $(#[$doc])+
+        pub struct $Schedule {
+            $($($into: $into_ty,)*)?
+            $($arg: $arg_ty,)*
+            $($row: $ty,)*
+            $($($each: $crate::schedule::PerGroup,)*)?
+            $($($private: $private_ty,)*)?
+        }
+
+        impl $Schedule {
+            $(#[$new_doc])+
+            #[allow(clippy::new_without_default, reason = "few schedules can be made without arguments")]
+            pub fn new($($($into: impl Into<$into_ty>,)*)? $($arg: $arg_ty,)*) -> $Schedule {
+                $Schedule {
+                    $($($into: $into.into(),)*)?
+                    $($arg,)*
+                    $($row: $default,)*
+                    $($($each: $crate::schedule::PerGroup::All($each_default),)*)?
+                    $($($private: Default::default(),)*)?
+                }
+            }
+
+            $(
+                $(#[doc = $row_doc])+
+                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+                pub fn $row(mut self, $row: $ty) -> Self {
+                    self.$row = $row;
+                    self
+                }
+            )*
+            $($(
+                $(#[doc = $each_doc])+
+                #[doc = concat!("\n\nDefault: `", stringify!($each_default), "`.")]
+                pub fn $each(mut self, $each: impl Into<$crate::schedule::PerGroup>) -> Self {
+                    self.$each = $each.into();
+                    self
+                }
+            )*)?
+        }
+
+        $crate::rows::options! {
+            @rows $Schedule, concat!(
+                stringify!($Schedule), "::new(", stringify!($($($into_example,)*)? $($example),*), ")"
+            ),
+            $($($into = $into_example, [$($into_range)?], "", true;)*)?
+            $($arg = $example, [$($arg_range)?], "", true;)*
+            $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
+            $($($each = $each_default, [f64::MIN..=f64::MAX], "", false;)*)?
+            $($($private = None, [], "", false;)*)?
+        }
+
+        $(impl $crate::schedule::Schedule for $Schedule {
+            fn settings(&self) -> serde_json::Value {
+                $crate::schedule::table::settings(self)
+            }
+            fn check(&self, groups: usize) -> namegrad_core::Result<()> {
+                $crate::schedule::table::check(self, self.name(), groups)
+            }
+            $($formula)*
+        })?
+    };
 }
-pub(crate) use optimizer;
+pub(crate) use options;
 
 /// The first of some intervals, for rows that may have none.
 pub(crate) const fn first<const N: usize>(

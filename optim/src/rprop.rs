@@ -2,11 +2,11 @@
 
 use crate::formula::{Formula, sign, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, Result};
 
-optimizer! {
+options! {
     /// Rprop, resilient backpropagation: each element has its own step size, which grows while the gradient
     /// keeps its sign and shrinks when it changes. It is for gradients of a whole data set, not of batches.
     ///

@@ -6,7 +6,8 @@ pub use state::GradScalerState;
 
 use crate::Optimizer;
 use crate::clip::scaled;
-use crate::schedule::table::{check, schedule};
+use crate::rows::options;
+use crate::schedule::table::check;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -72,7 +73,7 @@ struct Seen {
     has_stepped: bool,
 }
 
-schedule! {
+options! {
     /// A builder for [`GradScaler`]; see [`GradScaler::builder`].
     #[derive(Clone, Debug)]
     GradScalerBuilder {

@@ -2,11 +2,11 @@
 
 use crate::formula::{Formula, sign_of};
 use crate::method::ParameterStep;
-use crate::rows::optimizer;
+use crate::rows::options;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, Result};
 
-optimizer! {
+options! {
     /// Stochastic gradient descent, optionally with momentum.
     ///
     /// `g` is the gradient, negated if `maximize`, and `b` the momentum buffer, which is `d` in the first

@@ -5,9 +5,8 @@ use crate::formulas::optimizer;
 use crate::table::table;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, NamedTensor, Result};
-use namegrad_optim::{
-    Adagrad, Adam, AdamW, Adamax, Lbfgs, LineSearch, NAdam, Optimizer, OptimizerState, Rprop, Sgd,
-};
+use namegrad_optim::{Lbfgs, LineSearch, Optimizer, OptimizerState};
+use serde_json::{Value as Json, json};
 
 fn parameter(values: &[f64]) -> Result<Parameter> {
     Parameter::new(Tensor::constant(NamedTensor::from_slice(values, [values.len()])?))
@@ -41,8 +40,8 @@ fn lbfgs_takes_gradients_of_any_size() -> Result<()> {
     for scale in [1.0, 1e16, 1e18, 1e19] {
         let p = Parameter::new(Tensor::constant(NamedTensor::from_slice(&[1.0_f32, 2.0, 3.0], [3])?))?;
         let factors = Tensor::constant(NamedTensor::from_slice(&[1.0_f32, 10.0, 100.0], [3])?);
-        let search = Some(LineSearch::StrongWolfe);
-        let builder = Lbfgs::builder([p.clone()]).line_search_fn(search).tolerance_grad(0.0);
+        let builder =
+            Lbfgs::builder([p.clone()]).line_search_fn(Some(LineSearch::StrongWolfe)).tolerance_grad(0.0);
         let mut optimizer = builder.tolerance_change(0.0).build()?;
         let mut loss = || p.tensor().square()?.mul(&factors)?.sum(..)?.mul(scale);
         let before = loss()?.item::<f64>()?;
@@ -95,27 +94,24 @@ fn lbfgs_computes_products_again_that_are_missing_or_nan() -> Result<()> {
     Ok(())
 }
 
-/// Builds an optimizer for a parameter, as a trait object.
-macro_rules! boxed {
-    ($Optimizer:ident $(.$option:ident($value:expr))*) => {
-        |p| Ok(Box::new($Optimizer::builder([p])$(.$option($value))*.build()?))
-    };
+/// Builds an optimizer with these options for a parameter.
+fn with(name: &'static str, options: Json) -> impl Fn(Parameter) -> Result<Box<dyn Optimizer>> {
+    move |p| optimizer(name).build(&[p], &options)
 }
 
 #[test]
 fn rosenbrock_is_minimized() -> Result<()> {
-    let search = Some(LineSearch::StrongWolfe);
-    let found = after(10, boxed!(Lbfgs.line_search_fn(search)))?;
+    let found = after(10, with("Lbfgs", json!({"line_search_fn": "strong_wolfe"})))?;
     assert!(found < 1e-8, "{found}");
     // Methods of first order follow the valley; the first steps of RAdam are too long for it.
     for (name, loss) in [
-        ("sgd", after(3000, boxed!(Sgd.lr(2e-4).momentum(0.9)))?),
-        ("adam", after(3000, boxed!(Adam.lr(0.02)))?),
-        ("adamw", after(3000, boxed!(AdamW.lr(0.02).weight_decay(0.0)))?),
-        ("nadam", after(3000, boxed!(NAdam.lr(0.02)))?),
-        ("adamax", after(3000, boxed!(Adamax.lr(0.05)))?),
-        ("rprop", after(3000, boxed!(Rprop.lr(0.01)))?),
-        ("adagrad", after(3000, boxed!(Adagrad.lr(1.0)))?),
+        ("sgd", after(3000, with("Sgd", json!({"lr": 2e-4, "momentum": 0.9})))?),
+        ("adam", after(3000, with("Adam", json!({"lr": 0.02})))?),
+        ("adamw", after(3000, with("AdamW", json!({"lr": 0.02, "weight_decay": 0.0})))?),
+        ("nadam", after(3000, with("NAdam", json!({"lr": 0.02})))?),
+        ("adamax", after(3000, with("Adamax", json!({"lr": 0.05})))?),
+        ("rprop", after(3000, with("Rprop", json!({"lr": 0.01})))?),
+        ("adagrad", after(3000, with("Adagrad", json!({"lr": 1.0})))?),
     ] {
         assert!(loss < 1e-2, "{name}: {loss}");
     }
@@ -188,12 +184,11 @@ fn a_logistic_regression_has_the_known_optimum() -> Result<()> {
     let signs = Tensor::constant(NamedTensor::from_slice(&signs, [LAUNCHES.len()])?);
     // ln(1 + exp(± x·w)) for each launch
     let loss = |w: &Parameter| rows.matmul(w.tensor())?.mul(&signs)?.exp()?.log1p()?.sum(..);
-    let search = Some(LineSearch::StrongWolfe);
     let optimizers: [(usize, Build<'_>); 4] = [
-        (5, &boxed!(Lbfgs.line_search_fn(search))),
-        (3000, &boxed!(Adam.lr(0.02))),
-        (3000, &boxed!(Sgd.lr(0.02).momentum(0.9))),
-        (500, &boxed!(Rprop.lr(0.02))),
+        (5, &with("Lbfgs", json!({"line_search_fn": "strong_wolfe"}))),
+        (3000, &with("Adam", json!({"lr": 0.02}))),
+        (3000, &with("Sgd", json!({"lr": 0.02, "momentum": 0.9}))),
+        (500, &with("Rprop", json!({"lr": 0.02}))),
     ];
     for (steps, build) in optimizers {
         let w = parameter(&[0.0, 0.0])?;

@@ -145,10 +145,17 @@ fn every_optimizer_is_listed_and_tested() {
 fn every_schedule_is_listed() {
     let mut declared = declared("schedule", " {");
     declared.retain(|name| name != "ReduceOnPlateauBuilder");
-    let listed: Vec<&'static str> = SCHEDULES.iter().map(|make| make().name()).collect();
-    assert_eq!(declared, sorted(listed), "namegrad_optim::list::SCHEDULES");
+    let tables = SCHEDULES.iter().filter_map(|entry| Some(entry.table()?.name()));
+    assert_eq!(declared, sorted(tables), "namegrad_optim::list::SCHEDULES");
     let tried: Vec<&str> = crate::schedules::every().iter().map(|[schedule, _]| schedule.name()).collect();
-    assert!(declared.iter().all(|name| tried.contains(&name.as_str())), "tests/schedules.rs: {tried:?}");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/mod.rs");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for entry in &SCHEDULES {
+        let (name, torch) = (entry.make().name(), entry.torch);
+        assert!(tried.contains(&name), "tests/schedules.rs: {name}");
+        let row = docs.lines().find(|line| line.starts_with(&format!("//! | [`{name}`] |")));
+        assert!(row.is_some_and(|row| row.contains(torch)), "the table of schedule/mod.rs: {name}, {torch}");
+    }
 }
 
 /// The numbers outside of a range that are closest to it, infinity and NaN.
@@ -201,13 +208,14 @@ fn hyperparameters_out_of_range_are_refused() -> Result<()> {
 /// A number outside of its range is refused when the scheduler is made.
 #[test]
 fn options_of_schedules_out_of_range_are_refused() -> Result<()> {
-    for make in SCHEDULES {
+    for entry in &SCHEDULES {
         let parameter = Parameter::new(Tensor::constant(NamedTensor::ones([1])?))?;
-        let mut optimizer = Sgd::new([parameter])?;
-        Scheduler::new(make(), &mut optimizer)?;
-        for (row, range) in make().rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
+        let mut optimizer = Sgd::builder([parameter]).momentum(0.9).build()?;
+        Scheduler::new(entry.make(), &mut optimizer)?;
+        let Some(table) = entry.table() else { continue };
+        for (row, range) in table.rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
             for number in outside(range) {
-                let mut schedule = make();
+                let mut schedule = entry.table().unwrap();
                 schedule.value_mut(row).set_number(0, number);
                 let (name, option) = (schedule.name(), schedule.rows()[row].name);
                 let error = match Scheduler::new(schedule, &mut optimizer) {

@@ -1,14 +1,15 @@
 //! `lr_scheduler.*`: the learning rates of an optimizer's groups after each step of a schedule, and its
-//! momentums. A new schedule is one row of [`schedule`].
+//! momentums. The schedules are those of the library's list.
 
 use crate::call::{Answer, Stop, missing};
 use crate::case::{Case, Tolerance, scalar};
 use namegrad::core::Scalar;
+use namegrad::optim::list::SCHEDULES;
+use namegrad::optim::rows::{Row, Rows};
 use namegrad::optim::schedule::{
-    Anneal, Chained, Constant, Cosine, CosineRestarts, CycleMode, Cyclic, Exponential, LinearRamp, Mode,
-    MultiStep, OneCycle, PerGroup, Polynomial, ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay,
-    ThresholdMode,
+    Chained, ReduceOnPlateau, ReduceOnPlateauBuilder, Schedule, Scheduler, Sequence,
 };
+use namegrad::optim::setting::Value;
 use namegrad::optim::{AdamOptions, Builder, Method, Optimizer, SgdOptions};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
@@ -90,60 +91,65 @@ fn close(got: &[f64], want: &[f64], tol: Tolerance) -> bool {
 
 /// The schedule of this name in PyTorch.
 fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
-    /// `schedule` with the arguments that are given.
-    macro_rules! with {
-        ($schedule:expr, $($read:ident $name:ident),*) => {{
-            let mut schedule = $schedule;
-            $(if let Some(value) = $read(args, stringify!($name))? {
-                schedule = schedule.$name(value);
-            })*
-            schedule
-        }};
+    match name {
+        "SequentialLR" => {
+            let milestones: Vec<u64> = numbers(&args["milestones"]).iter().map(|step| *step as u64).collect();
+            return Ok(Box::new(Sequence::from_list(schedules(args)?, milestones)));
+        }
+        "ChainedScheduler" => return Ok(Box::new(Chained::from_list(schedules(args)?))),
+        _ => {}
     }
-    Ok(match name {
-        "StepLR" => Box::new(with!(StepDecay::new(length(args, "step_size", 0)?), float gamma)),
-        "MultiStepLR" => Box::new(with!(MultiStep::new(steps(&args["milestones"])), float gamma)),
-        "ExponentialLR" => Box::new(Exponential::new(float(args, "gamma")?.unwrap_or(f64::NAN))),
-        "LinearLR" => Box::new(
-            with!(LinearRamp::new(length(args, "total_iters", 5)?), float start_factor, float end_factor),
-        ),
-        "ConstantLR" => Box::new(with!(Constant::new(length(args, "total_iters", 5)?), float factor)),
-        "PolynomialLR" => Box::new(with!(Polynomial::new(length(args, "total_iters", 5)?), float power)),
-        "CosineAnnealingLR" => Box::new(with!(Cosine::new(length(args, "T_max", 0)?), float eta_min)),
-        "CosineAnnealingWarmRestarts" => {
-            let schedule = with!(CosineRestarts::new(length(args, "T_0", 0)?), float eta_min);
-            Box::new(schedule.t_mult(length(args, "T_mult", 1)?))
+    let entry = SCHEDULES.iter().find(|entry| entry.torch == name);
+    let Some(mut schedule) = entry.and_then(|entry| entry.table()) else { return missing("no row") };
+    let mut args = args.clone();
+    // The rates of the optimizer are called `base_lr` in a case.
+    match args.remove("cyclic_base_lr") {
+        Some(base_lr) => args.insert("base_lr".into(), base_lr),
+        None => args.remove("base_lr"),
+    };
+    if let (None, Some(epochs), Some(batches)) =
+        (args.get("total_steps"), number(&args, "epochs"), number(&args, "steps_per_epoch"))
+    {
+        args.insert("total_steps".into(), (epochs * batches).into());
+    }
+    if args.get("mode").and_then(Json::as_str) == Some("exp_range") {
+        let gamma = args.remove("gamma").unwrap_or_else(|| 1.0.into());
+        args.insert("mode".into(), gamma); // a number is the factor of this mode
+    }
+    read(&mut *schedule, &args)?;
+    Ok(schedule)
+}
+
+/// Sets the options that are given; the names are PyTorch's in lower case.
+fn read(rows: &mut dyn Rows, args: &Args) -> Answer<()> {
+    for (row, Row { name, .. }) in rows.rows().iter().enumerate() {
+        let Some((_, json)) = args.iter().find(|(own, _)| own.to_lowercase() == *name) else { continue };
+        let is_count = matches!(rows.value(row).value(), Value::Count(_) | Value::List(_) | Value::Null);
+        let Some(value) = value(json, is_count)? else { continue };
+        rows.value_mut(row).set(&value).map_err(|_| Stop::Unwritable("of another type"))?;
+    }
+    Ok(())
+}
+
+/// The value of an option; `None` is a default. A negative number of steps does not compile; 0 is as wrong.
+fn value(json: &Json, is_count: bool) -> Answer<Option<Value>> {
+    Ok(Some(match json {
+        Json::Null => return Ok(None),
+        Json::Bool(flag) => Value::Flag(*flag),
+        Json::Array(list) => {
+            let values: Answer<Vec<Option<Value>>> = list.iter().map(|json| value(json, is_count)).collect();
+            Value::List(values?.into_iter().flatten().collect())
         }
-        "OneCycleLR" => {
-            let batches = length(args, "steps_per_epoch", 0)?;
-            let total = match count(args, "total_steps")? {
-                Some(total) => total,
-                None => length(args, "epochs", 0)? * batches,
-            };
-            Box::new(with!(
-                OneCycle::new(per_group(args, "max_lr")?.unwrap_or(PerGroup::All(f64::NAN)), total),
-                float pct_start, anneal anneal_strategy, boolean cycle_momentum, per_group base_momentum,
-                per_group max_momentum, float div_factor, float final_div_factor, boolean three_phase
-            ))
-        }
-        "CyclicLR" => {
-            let bound = |name: &str| Ok::<_, Stop>(per_group(args, name)?.unwrap_or(PerGroup::All(f64::NAN)));
-            let schedule = with!(
-                Cyclic::new(bound("cyclic_base_lr")?, bound("max_lr")?),
-                count step_size_up, count step_size_down, boolean cycle_momentum, per_group base_momentum,
-                per_group max_momentum
-            );
-            Box::new(schedule.mode(match args.get("mode").and_then(Json::as_str).unwrap_or("triangular") {
-                "triangular" => CycleMode::Triangular,
-                "triangular2" => CycleMode::Triangular2,
-                "exp_range" => CycleMode::ExpRange(float(args, "gamma")?.unwrap_or(1.0)),
-                _ => return Err(Stop::Unwritable("the mode is an enum")),
-            }))
-        }
-        "SequentialLR" => Box::new(Sequence::from_list(schedules(args)?, steps(&args["milestones"]))),
-        "ChainedScheduler" => Box::new(Chained::from_list(schedules(args)?)),
-        _ => return missing("no row"),
-    })
+        json => match (as_float(json), json.as_str()) {
+            (Some(number), _) if is_count && number.fract() != 0.0 => {
+                return Err(Stop::Unwritable("a number of steps is an integer"));
+            }
+            (Some(number), _) if is_count => Value::Count(number as u64),
+            (Some(number), _) => Value::Float(number),
+            (None, Some(text)) => Value::Text(text.into()),
+            (None, None) => return Ok(None),
+        },
+    }))
 }
 
 /// The schedules of a schedule.
@@ -154,32 +160,10 @@ fn schedules(args: &Args) -> Answer<Vec<Box<dyn Schedule>>> {
     inner.map(|(name, args)| schedule(name.unwrap_or_default(), args.unwrap_or(&empty))).collect()
 }
 
-fn plateau(args: &Args) -> Answer<namegrad::optim::schedule::ReduceOnPlateauBuilder> {
+fn plateau(args: &Args) -> Answer<ReduceOnPlateauBuilder> {
     let mut builder = ReduceOnPlateau::builder();
-    builder = match args.get("mode").and_then(Json::as_str) {
-        None | Some("min") => builder,
-        Some("max") => builder.mode(Mode::Max),
-        _ => return Err(Stop::Unwritable("the mode is an enum")),
-    };
-    builder = match args.get("threshold_mode").and_then(Json::as_str) {
-        None | Some("rel") => builder,
-        Some("abs") => builder.threshold_mode(ThresholdMode::Abs),
-        _ => return Err(Stop::Unwritable("the threshold mode is an enum")),
-    };
-    if let Some(factor) = float(args, "factor")? {
-        builder = builder.factor(factor);
-    }
-    if let Some(threshold) = float(args, "threshold")? {
-        builder = builder.threshold(threshold);
-    }
-    if let Some(eps) = float(args, "eps")? {
-        builder = builder.eps(eps);
-    }
-    if let Some(min_lr) = per_group(args, "min_lr")? {
-        builder = builder.min_lr(min_lr);
-    }
-    let builder = builder.patience(length(args, "patience", 10)?);
-    Ok(builder.cooldown(length(args, "cooldown", 0)?))
+    read(&mut builder, args)?;
+    Ok(builder)
 }
 
 fn as_float(value: &Json) -> Option<f64> {
@@ -200,42 +184,10 @@ fn numbers(value: &Json) -> Vec<f64> {
     value.as_array().map_or(one, Vec::as_slice).iter().filter_map(as_float).collect()
 }
 
-fn steps(value: &Json) -> Vec<u64> {
-    numbers(value).into_iter().map(|step| step as u64).collect()
-}
-
-fn float(args: &Args, name: &str) -> Answer<Option<f64>> {
-    Ok(number(args, name))
-}
-
-fn boolean(args: &Args, name: &str) -> Answer<Option<bool>> {
-    Ok(args.get(name).and_then(Json::as_bool))
-}
-
 /// A number of steps. A negative one does not compile; 0 is as wrong.
 fn count(args: &Args, name: &str) -> Answer<Option<u64>> {
     match number(args, name) {
         Some(value) if value.fract() != 0.0 => Err(Stop::Unwritable("a number of steps is an integer")),
         value => Ok(value.map(|value| value as u64)),
     }
-}
-
-fn length(args: &Args, name: &str, default: u64) -> Answer<u64> {
-    Ok(count(args, name)?.unwrap_or(default))
-}
-
-fn per_group(args: &Args, name: &str) -> Answer<Option<PerGroup>> {
-    Ok(match args.get(name) {
-        Some(value) if value.is_array() => Some(numbers(value).into()),
-        _ => number(args, name).map(PerGroup::All),
-    })
-}
-
-fn anneal(args: &Args, name: &str) -> Answer<Option<Anneal>> {
-    Ok(match args.get(name).and_then(Json::as_str) {
-        None => None,
-        Some("cos") => Some(Anneal::Cos),
-        Some("linear") => Some(Anneal::Linear),
-        _ => return Err(Stop::Unwritable("the strategy is an enum")),
-    })
 }

@@ -47,12 +47,15 @@ fn train(folder: &Path) -> Result<()> {
         Loader::builder(TensorDataset::new(data)?).batch_size(BATCH).shuffle(true).workers(2).build()?;
     let (mut step, mut log) = (0_u64, Vec::<String>::new());
     let checkpoints = Checkpoints::builder(folder).keep_last(2).keep_best(1, "loss", Best::Lowest).build()?;
-    macro_rules! run {
-        () => {
-            parts![&model, &mut optimizer, &mut scheduler, &mut average, &loader, &mut step, &mut log]
-        };
-    }
-    checkpoints.resume(run!())?;
+    checkpoints.resume(parts![
+        &model,
+        &mut optimizer,
+        &mut scheduler,
+        &mut average,
+        &loader,
+        &mut step,
+        &mut log
+    ])?;
     while step < STEPS {
         for x in loader.iter() {
             let loss = model.forward(&x?)?.square()?.mean(..)?;
@@ -65,7 +68,9 @@ fn train(folder: &Path) -> Result<()> {
             step += 1;
             // So long that checkpoints grow over the limit of the full disk.
             log.push(format!("{step} {:0100x}", loss.to_bits()));
-            checkpoints.save_with(step, run!(), [("loss", loss)])?;
+            let parts =
+                parts![&model, &mut optimizer, &mut scheduler, &mut average, &loader, &mut step, &mut log];
+            checkpoints.save_with(step, parts, [("loss", loss)])?;
             if step == STEPS {
                 break;
             }

@@ -1,8 +1,8 @@
 //! Schedules that set the rate itself, and the momentum with it: [`OneCycle`], [`Cyclic`] and [`SwaLr`].
 
-use super::table::schedule;
 use super::{PerGroup, Schedule, replay};
 use crate::interval::NonZero;
+use crate::rows::options;
 use crate::setting::{Choice, OfValue, Value};
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Choice for Anneal {
     const NAMES: &'static [&'static str] = &["cos", "linear"];
 }
 
-schedule! {
+options! {
     /// Raises the rate to `max_lr` and lowers it far below its start, once; the momentum does the opposite:
     /// `torch.optim.lr_scheduler.OneCycleLR`.
     ///
@@ -225,7 +225,7 @@ impl OfValue for ScaleFn {
     }
 }
 
-schedule! {
+options! {
     /// Moves the rate between two bounds in straight lines, again and again; the momentum does the opposite:
     /// `torch.optim.lr_scheduler.CyclicLR`.
     ///
@@ -345,7 +345,7 @@ impl Cyclic {
     }
 }
 
-schedule! {
+options! {
     /// Goes to a constant rate and stays there, for an [equal average](crate::AveragedModel::new) of the
     /// weights:
     /// `torch.optim.swa_utils.SWALR`.

@@ -1,11 +1,11 @@
 //! Schedules that multiply the rate by a factor: [`StepDecay`], [`MultiStep`], [`Exponential`],
 //! [`LinearRamp`], [`Constant`], [`Polynomial`], [`Cosine`] and [`CosineRestarts`].
 
-use super::table::schedule;
+use crate::rows::options;
 use std::f64::consts::PI;
 use std::ops::Bound;
 
-schedule! {
+options! {
     /// Multiplies the rate by `gamma` every `step_size` steps: `torch.optim.lr_scheduler.StepLR`.
     ///
     /// ```text
@@ -36,7 +36,7 @@ schedule! {
     }
 }
 
-schedule! {
+options! {
     /// Multiplies the rate by `gamma` at each milestone: `torch.optim.lr_scheduler.MultiStepLR`.
     ///
     /// ```text
@@ -76,7 +76,7 @@ impl MultiStep {
     }
 }
 
-schedule! {
+options! {
     /// Multiplies the rate by `gamma` in each step: `torch.optim.lr_scheduler.ExponentialLR`.
     ///
     /// ```text
@@ -104,7 +104,7 @@ schedule! {
     }
 }
 
-schedule! {
+options! {
     /// Multiplies the rate by a factor that changes in a straight line: `torch.optim.lr_scheduler.LinearLR`.
     ///
     /// ```text
@@ -150,7 +150,7 @@ schedule! {
     }
 }
 
-schedule! {
+options! {
     /// Multiplies the rate by a factor for some steps: `torch.optim.lr_scheduler.ConstantLR`.
     ///
     /// ```text
@@ -189,7 +189,7 @@ schedule! {
     }
 }
 
-schedule! {
+options! {
     /// Lowers the rate to 0 along a power: `torch.optim.lr_scheduler.PolynomialLR`.
     ///
     /// ```text
@@ -227,7 +227,7 @@ schedule! {
     }
 }
 
-schedule! {
+options! {
     /// Lowers the rate along half a cosine wave: `torch.optim.lr_scheduler.CosineAnnealingLR`.
     ///
     /// ```text
@@ -280,7 +280,7 @@ fn wave(step: f64, length: f64, base: f64, eta_min: f64) -> f64 {
     eta_min + (base - eta_min) * (1.0 + (PI * step / length).cos()) / 2.0
 }
 
-schedule! {
+options! {
     /// Lowers the rate along half a cosine wave, and starts again from the top:
     /// `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
     ///

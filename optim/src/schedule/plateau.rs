@@ -1,8 +1,9 @@
 //! [`ReduceOnPlateau`], which depends on a metric.
 
 use super::SchedulerState;
-use super::table::{check, schedule, settings};
+use super::table::{check, settings};
 use crate::Optimizer;
+use crate::rows::options;
 use crate::setting::Choice;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::fields::object;
@@ -75,7 +76,7 @@ pub struct ReduceOnPlateau {
     lrs: Vec<f64>,
 }
 
-schedule! {
+options! {
     /// The settings of a [`ReduceOnPlateau`].
     #[derive(Clone, Debug, PartialEq)]
     ReduceOnPlateauBuilder {

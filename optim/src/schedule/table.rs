@@ -1,4 +1,4 @@
-//! [`schedule!`], which makes a schedule from a table of its options and its formula.
+//! The options of schedules: their settings, their checks, and those that are numbers for each group.
 
 use super::PerGroup;
 use crate::rows::{Row, Rows};
@@ -6,109 +6,6 @@ use crate::setting::{OfValue, Value};
 use namegrad_core::{Error, ErrorKind, Result};
 use serde_json::Value as Json;
 use std::panic::Location;
-
-/// Makes a schedule from a table of its options and its formula:
-///
-/// ```ignore
-/// schedule! {
-///     /// Multiplies the rate by `gamma` every `step_size` steps.
-///     #[derive(Clone, Debug, PartialEq)]
-///     StepDecay {
-///         /// Multiplies the rate by 0.1 every `step_size` steps.
-///         new(step_size: u64 = 30 in 1..)
-///         /// The factor.
-///         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
-///     }
-///     impl Schedule { .. }
-/// }
-/// ```
-///
-/// becomes the struct `StepDecay`, `new` with its arguments, a setter for each row, and `impl Schedule` with
-/// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
-/// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
-/// numbers of all groups or of each; those in `private { .. }` have no setter. Ranges and their words are
-/// those of `optimizer!`.
-macro_rules! schedule {
-    (
-        $(#[$doc:meta])+
-        $Schedule:ident {
-            $(#[$new_doc:meta])+
-            new(
-                $([$($into:ident: $into_ty:ty = $into_example:tt $(in $into_range:expr)?),*])? $(,)?
-                $($arg:ident: $arg_ty:ty = $example:tt $(in $arg_range:expr)?),*
-            )
-            $(
-                $(#[doc = $row_doc:literal])+
-                $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?,
-            )*
-            $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt $(in $each_range:expr)?,)* })?
-            $(private { $($private:ident: $private_ty:ty),* })?
-        }
-        $(impl Schedule { $($formula:tt)* })?
-    ) => {
-        $(#[$doc])+
-        pub struct $Schedule {
-            $($($into: $into_ty,)*)?
-            $($arg: $arg_ty,)*
-            $($row: $ty,)*
-            $($($each: $crate::schedule::PerGroup,)*)?
-            $($($private: $private_ty,)*)?
-        }
-
-        impl $Schedule {
-            $(#[$new_doc])+
-            #[allow(clippy::new_without_default, reason = "few schedules can be made without arguments")]
-            pub fn new($($($into: impl Into<$into_ty>,)*)? $($arg: $arg_ty,)*) -> $Schedule {
-                $Schedule {
-                    $($($into: $into.into(),)*)?
-                    $($arg,)*
-                    $($row: $default,)*
-                    $($($each: $crate::schedule::PerGroup::All($each_default),)*)?
-                    $($($private: Default::default(),)*)?
-                }
-            }
-
-            $(
-                $(#[doc = $row_doc])+
-                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
-                pub fn $row(mut self, $row: $ty) -> Self {
-                    self.$row = $row;
-                    self
-                }
-            )*
-            $($(
-                $(#[doc = $each_doc])+
-                #[doc = concat!("\n\nDefault: `", stringify!($each_default), "`.")]
-                pub fn $each(mut self, $each: impl Into<$crate::schedule::PerGroup>) -> Self {
-                    self.$each = $each.into();
-                    self
-                }
-            )*)?
-        }
-
-        $crate::rows::optimizer! {
-            @rows $Schedule, concat!(
-                stringify!($Schedule), "::new(", stringify!($($($into_example,)*)? $($example),*), ")"
-            ),
-            $($($into = $into_example, [$($into_range)?], "", true;)*)?
-            $($arg = $example, [$($arg_range)?], "", true;)*
-            $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
-            $($($each = $each_default, [f64::MIN..=f64::MAX], "", false;)*)?
-            $($($private = None, [], "", false;)*)?
-        }
-
-        $(impl $crate::schedule::Schedule for $Schedule {
-            fn settings(&self) -> serde_json::Value {
-                $crate::schedule::table::settings(self)
-            }
-            fn check(&self, groups: usize) -> namegrad_core::Result<()> {
-                $crate::schedule::table::check(self, self.name(), groups)
-            }
-            $($formula)*
-        })?
-    };
-}
-pub(crate) use schedule;
 
 /// The options of a schedule as [`Schedule::settings`](super::Schedule::settings).
 pub(super) fn settings(schedule: &dyn Rows) -> Json {
