@@ -68,6 +68,19 @@ impl TensorFile {
         TensorFile { tensors: tensors.into_iter().collect(), metadata: metadata.into_iter().collect() }
     }
 
+    /// A copy of the tensors by name and the metadata by key, both sorted.
+    #[doc(hidden)]
+    pub fn entries(&self) -> (Vec<(String, NamedTensor)>, Vec<(String, String)>) {
+        self.clone().into_entries()
+    }
+
+    /// [`save`](Self::save), after which the file is not needed.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn into_saved(self, path: &Path) -> Result<()> {
+        self.save(path)
+    }
+
     /// The tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
     pub fn into_entries(self) -> (Vec<(String, NamedTensor)>, Vec<(String, String)>) {

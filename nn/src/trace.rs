@@ -117,11 +117,11 @@ impl Drop for Running {
 impl Trace {
     fn see(&mut self, op: &Observed<'_>) {
         let count = multiply_adds(op);
-        let mut running = self.running.clone();
-        running.sort_unstable();
-        running.dedup(); // a layer that calls itself
-        for layer in running {
-            self.layers.entry(layer).or_default().multiply_adds += count;
+        for (at, layer) in self.running.iter().enumerate() {
+            if !self.running[..at].contains(layer) {
+                // Once for a layer that calls itself.
+                self.layers.entry(*layer).or_default().multiply_adds += count;
+            }
         }
         if let Some(output) = op.outputs.first() {
             self.last = Some(output.shape());

@@ -41,8 +41,10 @@ pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     match setter {
         Some(setter) if op.starts_with(char::is_lowercase) => {
-            let words = op.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
-            let options: String = words.collect();
+            let mut options = String::new();
+            for word in op.split('_') {
+                options += &(word[..1].to_uppercase() + &word[1..]);
+            }
             error.with_repair(format!("{options}Options::new(){setter}"))
         }
         _ => error,

@@ -12,7 +12,7 @@ use crate::layers::called;
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape};
 
 /// A dim that a layer was made for: the name, if it has one, and the size.
 pub(crate) type Named = (Option<Name>, usize);
@@ -26,6 +26,12 @@ pub(crate) fn dim_text((name, size): Named) -> String {
 pub(crate) fn dims_text(dims: &[Named]) -> String {
     let texts: Vec<String> = dims.iter().copied().map(dim_text).collect();
     texts.join(", ")
+}
+
+/// The shape with these dims.
+#[track_caller]
+pub(crate) fn shape_of(dims: &[Named]) -> Result<Shape> {
+    Shape::new(dims.iter().copied())
 }
 
 /// A dim of a layer, with the layer in the error.

@@ -1,7 +1,7 @@
 //! The positions of the steps, the features and the batch dims in the input of a recurrent layer, and the
 //! dims of its results.
 
-use super::{Finder, Named, Order, by_name, dim_of, names_of, others, permuted, sizes_of};
+use super::{Finder, Named, Order, by_name, dim_of, names_of, others, permuted, shape_of, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
@@ -191,7 +191,8 @@ impl<'a> Steps<'a> {
             found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
         });
         let Some(found) = found.filter(|_| fits) else {
-            let dims = Shape::new(wanted.into_iter().zip(sizes.iter().copied()))?;
+            let dims: Vec<Named> = wanted.into_iter().zip(sizes).collect();
+            let dims = shape_of(&dims)?;
             let message =
                 format!("the lengths need the dims of the batch, {dims}, and have {}", lengths.shape());
             return Ok(Err((ErrorKind::Shape, message)));
@@ -240,7 +241,8 @@ impl Flattening {
     fn shape(&self) -> Result<Shape> {
         let mut sizes = self.sizes.clone();
         self.order.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
-        Shape::new(self.order.names.iter(sizes.len()).zip(sizes))
+        let dims: Vec<Named> = self.order.names.iter(sizes.len()).zip(sizes).collect();
+        shape_of(&dims)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::dims::sequences::open;
 use crate::dims::with_names;
+use namegrad_core::Names;
 use std::panic::Location;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
@@ -244,7 +245,7 @@ impl AdaptiveLogSoftmaxWithLoss {
         let names = rest.unified_names(LAYER, "broadcast", target.value())?;
         let classes = self.classes_of(target)?;
         let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
-        let rows = rows.rename([None, self.input.0])?;
+        let rows = with_names(rows, &Names::new(LAYER, vec![None, self.input.0])?)?;
         // For each cluster, the rows whose target is in it, and the class of each within it.
         let mut inside = vec![(Vec::new(), Vec::new()); self.ends.len() - 1];
         let mut of_head = Vec::with_capacity(classes.len());

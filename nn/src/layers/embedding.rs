@@ -56,7 +56,7 @@ impl Table {
         if let Some(weight) = self.weight.take() {
             return shared(layer, weight, self.dims);
         }
-        let shape = Shape::new(self.dims)?;
+        let shape = shape_of(&self.dims)?;
         let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
         let mut value = value.map_err(|error| error.of(layer))?;
         if let Some(padding) = self.padding_idx {

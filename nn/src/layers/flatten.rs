@@ -2,7 +2,7 @@
 
 use super::*;
 use namegrad_core::args::Positions;
-use namegrad_core::{Argument, Dims, IntoShape};
+use namegrad_core::{Argument, Dims, IntoShape, Shape};
 
 /// Flattens dims into one, at the place of the first of them.
 ///

@@ -56,7 +56,8 @@ fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
 /// The reverse of [`flattened`], for a result whose last dims have other names.
 #[track_caller]
 fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -> Result<Tensor> {
-    let names = others.iter().map(|dim| x.name(*dim)).chain(last.iter().copied());
+    let mut names: Vec<Option<Name>> = others.iter().map(|dim| x.name(*dim)).collect();
+    names.extend_from_slice(last);
     let names = Names::new("rename", names)?;
     with_names(y.reshape([&sizes_of(x, others)[..], &y.sizes()[1..]].concat())?, &names)
 }

@@ -56,12 +56,12 @@ pub use transformer::*;
 pub use triplet::{Distance, TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossBuilder};
 
 // Most layers need these names: their files begin with `use super::*`.
-use crate::dims::{Finder, Named, all_named, dim_text, dims_text, named};
+use crate::dims::{Finder, Named, all_named, dim_text, dims_text, named, shape_of};
 use crate::functional as F;
 use crate::training::{ModulePath, Training};
 use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape, default_dtype};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
 use parameters::{beside, check_dtype, filled, read, read_any, shared, uniform};
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
 /// A parameter with these dims, uniform in ±`bound`.
 #[track_caller]
 pub(super) fn uniform(layer: &'static str, dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
-    let shape = Shape::new(dims.iter().copied()).map_err(|error| error.of(layer))?;
+    let shape = shape_of(dims).map_err(|error| error.of(layer))?;
     let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
     Parameter::new(value.map_err(|error| error.of(layer))?)
 }
@@ -23,7 +23,7 @@ pub(super) fn uniform(layer: &'static str, dims: &[Named], bound: f64, dtype: DT
 /// A tensor with these dims, all of whose elements are `value`.
 #[track_caller]
 pub(super) fn filled(layer: &'static str, dims: &[Named], value: f64, dtype: DType) -> Result<Tensor> {
-    let shape = Shape::new(dims.iter().copied()).map_err(|error| error.of(layer))?;
+    let shape = shape_of(dims).map_err(|error| error.of(layer))?;
     TensorOptions::new().dtype(dtype).full(shape, value).map_err(|error| error.of(layer))
 }
 
@@ -39,7 +39,7 @@ pub(super) fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
 /// A weight that another layer has, too, if it has these dims.
 #[track_caller]
 pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -> Result<Parameter> {
-    let (own, wanted) = (weight.shape(), Shape::new(dims)?);
+    let (own, wanted) = (weight.shape(), shape_of(&dims)?);
     let kind = if own.sizes != wanted.sizes {
         ErrorKind::Shape
     } else if (0..2).any(|dim| own.names.get(dim).zip(wanted.names.get(dim)).is_some_and(|(a, b)| a != b)) {

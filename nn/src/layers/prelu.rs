@@ -40,7 +40,7 @@ pub struct Prelu {
 #[setters(builder)]
 pub struct PreluBuilder {
     #[setters(skip)]
-    channels: Result<namegrad_core::Shape>,
+    channels: Result<Named>,
     /// The first value of each slope; the default is 0.25.
     init: f64,
     /// The dtype of the weight; the default is the default dtype.
@@ -56,12 +56,9 @@ impl PreluBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Prelu> {
         let channels = self.channels?;
-        if !self.dtype.is_floating_point() {
-            let message = format!("the parameters of a layer are floating-point, not {}", self.dtype);
-            return Err(Error::new(ErrorKind::DType, "Prelu", message).with_repair(".dtype(DType::F32)"));
-        }
-        let weight = TensorOptions::new().dtype(self.dtype).full(channels, self.init)?;
-        Ok(Prelu { weight: Parameter::new(weight)?, path: ModulePath::new() })
+        check_dtype("Prelu", self.dtype)?;
+        let weight = Parameter::new(filled("Prelu", &[channels], self.init, self.dtype)?)?;
+        Ok(Prelu { weight, path: ModulePath::new() })
     }
 }
 
@@ -76,12 +73,9 @@ impl Prelu {
     }
 
     /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
     pub fn builder(channels: impl NewDim) -> PreluBuilder {
-        let channels = channels
-            .into_new_dim()
-            .map_err(|error| error.of("Prelu"))
-            .and_then(|dim| namegrad_core::Shape::new([dim]));
-        PreluBuilder { channels, init: 0.25, dtype: default_dtype() }
+        PreluBuilder { channels: named("Prelu", channels), init: 0.25, dtype: default_dtype() }
     }
 
     /// The slopes.

@@ -1,13 +1,14 @@
 //! LoRA adapters.
 
 use super::{Parametrization, all, parametrized};
+use crate::dims::shape_of;
 use crate::field::Field;
 use crate::init::{KaimingOptions, kaiming_uniform_with_};
 use crate::pattern::Pattern;
 use crate::{Module, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, no_grad, places};
 use namegrad_core::names::Name;
-use namegrad_core::{Error, ErrorKind, Result, Shape};
+use namegrad_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,10 +72,10 @@ impl Lora {
         let dim = |dim: usize| value.name(dim).filter(|_| named);
         let rank_dim = (named.then_some(name), rank);
         let options = TensorOptions::new().dtype(value.dtype());
-        let a = Parameter::new(options.zeros(Shape::new([rank_dim, (dim(1), inner)])?)?)?;
+        let a = Parameter::new(options.zeros(shape_of(&[rank_dim, (dim(1), inner)])?)?)?;
         // Of this slope, the bound is 1/√in.
         kaiming_uniform_with_(&a, KaimingOptions::new().gain(crate::init::Gain::LeakyRelu(5f64.sqrt())))?;
-        let b = Parameter::new(options.zeros(Shape::new([(dim(0), out), rank_dim])?)?)?;
+        let b = Parameter::new(options.zeros(shape_of(&[(dim(0), out), rank_dim])?)?)?;
         let original = Parameter::new(value)?;
         original.set_requires_grad(false)?;
         let scale = alpha / rank as f64;

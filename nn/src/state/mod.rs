@@ -42,6 +42,9 @@ pub struct StateDict {
     shared: ByPath<String>,
 }
 
+/// The tensors and the metadata of a file.
+type Entries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
+
 /// The prefix in the metadata of a file for a path that has the value of another: `shared:decoder.weight` is
 /// `embed.weight`.
 const SHARED: &str = "shared:";
@@ -72,11 +75,12 @@ impl StateDict {
     /// [`ErrorKind::Io`] with the path.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let is_npz = |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("npz");
-        match path.as_ref().extension().is_some_and(is_npz) {
-            true => TensorFile::of_entries(self.values.entries().to_vec(), Vec::new()).save(path),
-            false => self.to_file().save(path),
-        }
+        let path = path.as_ref();
+        let file = match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
+            true => TensorFile::of_entries(self.values.entries().to_vec(), Vec::new()),
+            false => self.to_file(),
+        };
+        file.into_saved(path)
     }
 
     /// The content of the safetensors file that [`save`](Self::save) writes. Nothing is copied.
@@ -98,7 +102,7 @@ impl StateDict {
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
         let path = path.as_ref();
-        StateDict::read(TensorFile::load(path)?, &path.display().to_string())
+        StateDict::read(TensorFile::load(path)?.into_entries(), &path.display().to_string())
     }
 
     /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied
@@ -122,13 +126,13 @@ impl StateDict {
     /// Same as [`OpenFile::tensor`].
     #[track_caller]
     pub fn from_file(file: &OpenFile) -> Result<StateDict> {
-        StateDict::read(file.read_all()?, "the file")
+        StateDict::read(file.read_all()?.into_entries(), "the file")
     }
 
     /// The content of a file, with the paths that share values.
     #[track_caller]
-    fn read(content: TensorFile, file: &str) -> Result<StateDict> {
-        let (mut state, (tensors, metadata)) = (StateDict::default(), content.into_entries());
+    fn read((tensors, metadata): Entries, file: &str) -> Result<StateDict> {
+        let mut state = StateDict::default();
         *state.values.entries_mut() = tensors; // sorted by path
         for (key, first) in metadata {
             let Some(path) = key.strip_prefix(SHARED).filter(|path| !state.values.contains(path)) else {
@@ -152,7 +156,7 @@ impl StateDict {
     /// [`ErrorKind::Format`] if a path has the value of another one that is missing.
     #[track_caller]
     pub fn from_tensor_file(file: &TensorFile) -> Result<StateDict> {
-        StateDict::read(file.clone(), "the file")
+        StateDict::read(file.entries(), "the file")
     }
 
     /// The value at a path.

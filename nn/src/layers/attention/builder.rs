@@ -129,10 +129,9 @@ impl Made {
             ],
         };
         let options = TensorOptions::new().dtype(self.dtype);
-        let zeros = |dim: Named| Parameter::new(options.zeros(Shape::new([dim])?)?);
         // Xavier normal, with fan in and fan out both the number of features.
         let extra = || -> Result<Parameter> {
-            let noise = options.randn(Shape::new([(None, 1), (None, 1), (embed.0, of_keys)])?)?;
+            let noise = options.randn(shape_of(&[(None, 1), (None, 1), (embed.0, of_keys)])?)?;
             Parameter::new(noise.div((of_keys as f64).sqrt())?)
         };
         let out_proj = Linear::builder(open(embed), open(embed)).bias(bias).dtype(self.dtype).build()?;
@@ -144,7 +143,7 @@ impl Made {
             q_proj_weight: q,
             k_proj_weight: k,
             v_proj_weight: v,
-            in_proj_bias: if bias { Some(zeros(qkv)?) } else { None },
+            in_proj_bias: if bias { Some(Parameter::new(options.zeros(shape_of(&[qkv])?)?)?) } else { None },
             bias_k: if add_bias_kv { Some(extra()?) } else { None },
             bias_v: if add_bias_kv { Some(extra()?) } else { None },
             out_proj,
@@ -158,15 +157,6 @@ impl Made {
     #[track_caller]
     fn xavier(&self, dims: [Named; 2]) -> Result<Parameter> {
         let bound = (6.0 / (dims[0].1.saturating_add(dims[1].1)).max(1) as f64).sqrt();
-        Parameter::new(TensorOptions::new().dtype(self.dtype).uniform(Shape::new(dims)?, -bound, bound)?)
-    }
-}
-
-/// The input dim of a weight, whose name must differ from that of its output dim.
-#[track_caller]
-fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
-    match name {
-        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
-        _ => Ok((name, size)),
+        uniform("MultiheadAttention", &dims, bound, self.dtype)
     }
 }

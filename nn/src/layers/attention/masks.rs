@@ -88,16 +88,12 @@ impl Scores<'_> {
             names.drain(n - 3..n - 1);
             sizes.drain(n - 3..n - 1);
         }
-        let wanted: Vec<String> = names
-            .iter()
-            .zip(sizes)
-            .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
-            .collect();
+        let dims: Vec<Named> = names.iter().copied().zip(sizes).collect();
         let who = self.of.who();
         let missing =
             (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
         let kind = if missing.is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
-        let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), wanted.join(", "));
+        let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), dims_text(&dims));
         self.of.error(mask, kind, message)
     }
 
@@ -105,7 +101,7 @@ impl Scores<'_> {
     #[track_caller]
     fn added(&self, mask: &Tensor) -> Result<Tensor> {
         if mask.dtype() == DType::Bool {
-            let zeros = TensorOptions::new().dtype(self.dtype).zeros(Shape::new(unnamed(mask.sizes()))?)?;
+            let zeros = TensorOptions::new().dtype(self.dtype).zeros(mask.sizes())?;
             return zeros.masked_fill(mask, f64::NEG_INFINITY);
         }
         self.check_dtype(mask)?;
@@ -122,10 +118,6 @@ impl Scores<'_> {
         let message = format!("{who}: a mask is bool or floating-point, not {}", mask.dtype());
         Err(self.of.error(mask, ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
     }
-}
-
-fn unnamed(sizes: &[usize]) -> impl Iterator<Item = (Option<Name>, usize)> {
-    sizes.iter().map(|size| (None, *size))
 }
 
 /// The name of the keys beside that of the queries: `seq_key` if both are `seq`.

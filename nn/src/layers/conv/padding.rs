@@ -16,17 +16,21 @@ pub(super) fn padded(
     mode: PaddingMode,
 ) -> Result<Tensor> {
     let dims = kernel.len();
-    let around: Vec<(usize, usize)> = match padding {
+    let mut around = Vec::with_capacity(dims);
+    match padding {
         Padding::Valid => return Ok(images),
         Padding::Zeros(each) => {
-            each.over(op, "padding", dims)?.into_iter().map(|each| (each, each)).collect()
+            for each in each.over(op, "padding", dims)? {
+                around.push([each, each]);
+            }
         }
         Padding::Same => {
-            let dilation = dilation.over(op, "dilation", dims)?;
-            let total = |(dilation, (_, size)): (usize, &Named)| dilation.saturating_mul(size - 1);
-            dilation.into_iter().zip(kernel).map(total).map(|total| (total / 2, total - total / 2)).collect()
+            for (dilation, (_, size)) in dilation.over(op, "dilation", dims)?.into_iter().zip(kernel) {
+                let total = dilation.saturating_mul(size - 1);
+                around.push([total / 2, total - total / 2]);
+            }
         }
-    };
+    }
     let mode = match mode {
         PaddingMode::Zeros => PadMode::Constant,
         PaddingMode::Reflect => PadMode::Reflect,
@@ -34,12 +38,9 @@ pub(super) fn padded(
         PaddingMode::Circular => PadMode::Circular,
     };
     let first = images.ndim() - dims;
-    let pads: Vec<(usize, [isize; 2])> = around
-        .into_iter()
-        .enumerate()
-        .map(|(at, (before, after))| {
-            (first + at, [before, after].map(|pad| isize::try_from(pad).unwrap_or(isize::MAX)))
-        })
-        .collect();
+    let mut pads = Vec::with_capacity(dims);
+    for (at, pad) in around.into_iter().enumerate() {
+        pads.push((first + at, pad.map(|pad| isize::try_from(pad).unwrap_or(isize::MAX))));
+    }
     repeated(op, &images, &pads, mode)
 }

@@ -108,7 +108,7 @@ impl PackedSequence {
         sizes.splice(0..1, [total, batch]);
         let padded = flat.reshape(sizes)?;
         let lengths: Vec<i64> = self.lengths.iter().map(|length| *length as i64).collect();
-        let lengths = Tensor::from_slice(&lengths, Shape::new([(self.batch.1, batch)])?)?;
+        let lengths = Tensor::from_slice(&lengths, shape_of(&[(self.batch.1, batch)])?)?;
         let (order, names) = self.order_of_padded();
         let padded = with_names(padded.permute(order)?, &Names::new(PAD_PACKED, names)?)?;
         Ok((padded, lengths, self.time_of_padded()))
@@ -193,10 +193,13 @@ pub fn pack_padded_sequence(x: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -
 fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Result<PackedSequence> {
     let lengths = lengths_of(PACK, x, lengths, time, batch)?;
     let batch = batch.unwrap_or_default(); // checked with the lengths
-    let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_unstable_by_key(|n| (std::cmp::Reverse(lengths[*n]), *n));
-    let longest = order.first().map_or(0, |n| lengths[*n]);
-    let batch_sizes = (0..longest).map(|t| lengths.iter().filter(|length| **length > t).count()).collect();
+    // From the longest to the shortest, of equals the earlier one first.
+    let longest = lengths.iter().max().copied().unwrap_or(0);
+    let (mut order, mut batch_sizes) = (Vec::with_capacity(lengths.len()), vec![0; longest]);
+    for length in (1..=longest).rev() {
+        order.extend((0..lengths.len()).filter(|n| lengths[*n] == length));
+        batch_sizes[length - 1] = order.len();
+    }
     let [time, batch] = [time, batch].map(|dim| (dim, x.name(dim)));
     let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
     let data = rows(x, time.0, batch.0, &packed.steps_of_rows())?;
