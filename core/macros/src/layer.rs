@@ -134,6 +134,8 @@ impl<'r> Parts<'r> {
                 #made
                 #getters
                 #forward
+                // Once, not in each of the three functions that call it.
+                #[inline(never)]
                 fn text(&self) -> ::std::string::String {
                     crate::layers::described(#text, &[#((#texts, &self.#names)),*])
                 }
@@ -357,6 +359,7 @@ impl<'r> Parts<'r> {
             ///
             /// # Errors
             #[doc = #doc]
+            #[inline(never)] // not once more in `Layer::forward`
             #[track_caller]
             pub fn forward(&self, #(#inputs: &#tensor),*) -> #core::Result<#tensor> { #value }
         }

@@ -18,23 +18,6 @@ pub(super) struct Interpolate {
     pub(super) antialias: bool,
 }
 
-impl Interpolate {
-    /// Checks the options that do not depend on the input.
-    fn check(self, by_size: bool) -> std::result::Result<(), &'static str> {
-        use InterpolateMode::{Area, Bicubic, Bilinear, Nearest, NearestExact};
-        if self.align_corners.is_some() && matches!(self.mode, Nearest | NearestExact | Area) {
-            return Err("`align_corners` is for the modes linear, bilinear, bicubic and trilinear");
-        }
-        if self.antialias && !matches!(self.mode, Bilinear | Bicubic) {
-            return Err("`antialias` is for the modes bilinear and bicubic");
-        }
-        if by_size && self.recompute_scale_factor == Some(true) {
-            return Err("`recompute_scale_factor` is for a scale factor, and a size is given");
-        }
-        Ok(())
-    }
-}
-
 /// Resizes images, for the function `op`.
 #[track_caller]
 pub(super) fn resized(
@@ -45,90 +28,96 @@ pub(super) fn resized(
     how: Interpolate,
     dims: Option<Positions>,
 ) -> Result<Tensor> {
-    let caller = Location::caller();
-    let fail = |kind, message: String| fail(op, kind, message, &[x]).at(caller);
-    if size.is_none() == factor.is_none() {
-        let message = if size.is_none() {
-            "one of `size` and `scale_factor` must be given"
-        } else {
-            "`size` and `scale_factor` say the same: give one of them"
-        };
-        return Err(fail(ErrorKind::Value, message.into()));
+    use InterpolateMode::{Area, Bicubic, Bilinear, Nearest, NearestExact};
+    let Interpolate { mode, align_corners, recompute_scale_factor, antialias } = how;
+    let by_size = !size.is_none();
+    let recomputed = recompute_scale_factor == Some(true);
+    let cornered = align_corners.is_some() && matches!(mode, Nearest | NearestExact | Area);
+    let wrong = [
+        (!by_size && factor.is_none(), "one of `size` and `scale_factor` must be given"),
+        (by_size && !factor.is_none(), "`size` and `scale_factor` say the same: give one of them"),
+        (cornered, "`align_corners` is for the modes linear, bilinear, bicubic and trilinear"),
+        (
+            antialias && !matches!(mode, Bilinear | Bicubic),
+            "`antialias` is for the modes bilinear and bicubic",
+        ),
+        (by_size && recomputed, "`recompute_scale_factor` is for a scale factor, and a size is given"),
+    ];
+    if let Some((_, message)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        return Err(fail(op, ErrorKind::Value, message.to_string(), &[x]));
     }
-    how.check(!size.is_none()).map_err(|message| fail(ErrorKind::Value, message.into()))?;
     let dims = match size.dims.clone().or(factor.dims.clone()).or(dims) {
         Some(dims) => dims,
-        None if (3..=5).contains(&x.ndim()) && how.mode.dims().is_none_or(|dims| dims + 2 == x.ndim()) => {
+        None if (3..=5).contains(&x.ndim()) && mode.dims().is_none_or(|dims| dims + 2 == x.ndim()) => {
             (2..x.ndim()).collect()
         }
         None => {
-            let wanted = how.mode.dims().map_or("three to five".into(), |dims| (dims + 2).to_string());
+            let (mode_name, ndim) = (format!("{mode:?}").to_lowercase(), x.ndim());
+            let wanted = mode.dims().map_or("three to five".into(), |dims| (dims + 2).to_string());
             let message = format!(
-                "without names, an input of the mode {:?} has {wanted} dims, [N, C, ..], got {}",
-                how.mode,
-                x.ndim()
+                "without names, an input of the mode {mode_name} has {wanted} dims, [N, C, ..], got {ndim}"
             );
-            let error = fail(ErrorKind::Shape, message.to_lowercase().replace("[n, c, ..]", "[N, C, ..]"));
+            let error = fail(op, ErrorKind::Shape, message, &[x]);
             return Err(error.with_repair("say the dims, as in [(\"H\", 8), (\"W\", 8)]"));
         }
     };
-    if how.mode.dims().is_some_and(|wanted| wanted != dims.len()) || !(1..=3).contains(&dims.len()) {
-        let message = format!("the mode {:?} is not for {} dims", how.mode, dims.len()).to_lowercase();
-        return Err(fail(ErrorKind::Shape, message));
+    if mode.dims().is_some_and(|wanted| wanted != dims.len()) || !(1..=3).contains(&dims.len()) {
+        let message = format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase();
+        return Err(fail(op, ErrorKind::Shape, message, &[x]));
     }
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
-    let count = |name: &str, given: usize| {
-        let message = format!("`{name}` must be one number or {}, one for each dim, got {given}", dims.len());
-        fail(ErrorKind::Value, message)
-    };
-    let factors = match factor.is_none() {
-        true => None,
-        false => Some(factor.over(dims.len()).ok_or_else(|| count("scale_factor", factor.numbers.len()))?),
-    };
-    let sizes: Vec<usize> = match &factors {
-        None => {
-            let sizes = size.over(dims.len()).ok_or_else(|| count("size", size.numbers.len()))?;
-            if let Some(size) = sizes.iter().find(|size| **size < 1) {
-                return Err(fail(ErrorKind::Value, format!("the sizes must be at least 1, got {size}")));
-            }
-            sizes.into_iter().map(isize::unsigned_abs).collect()
-        }
-        Some(factors) => {
-            let mut sizes = Vec::with_capacity(dims.len());
+    let factors = if by_size { None } else { factor.over(dims.len()) };
+    let mut sizes = Vec::with_capacity(dims.len());
+    match (&factors, size.over(dims.len())) {
+        (Some(factors), _) => {
             for (length, factor) in lengths.iter().zip(factors) {
                 let made = *length as f64 * factor;
                 if !(factor.is_finite() && made >= 1.0) && *length > 0 {
                     let message = format!(
                         "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
                     );
-                    return Err(fail(ErrorKind::Value, message));
+                    return Err(fail(op, ErrorKind::Value, message, &[x]));
                 }
                 if made >= isize::MAX as f64 {
                     let message = format!("out of memory: {factor} times {length} elements");
-                    return Err(fail(ErrorKind::OutOfMemory, message));
+                    return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
                 }
                 sizes.push(made as usize);
             }
-            sizes
         }
-    };
-    if how.mode == InterpolateMode::Area {
+        (None, Some(given)) if by_size => {
+            if let Some(size) = given.iter().find(|size| **size < 1) {
+                let message = format!("the sizes must be at least 1, got {size}");
+                return Err(fail(op, ErrorKind::Value, message, &[x]));
+            }
+            sizes.extend(given.iter().map(|size| size.unsigned_abs()));
+        }
+        _ => {
+            let (name, given) = match by_size {
+                true => ("size", size.numbers.len()),
+                false => ("scale_factor", factor.numbers.len()),
+            };
+            let dims = dims.len();
+            let message = format!("`{name}` must be one number or {dims}, one for each dim, got {given}");
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
+        }
+    }
+    if mode == Area {
         return avg_over(op, x, Windows::adaptive(&sizes[..]), &dims);
     }
-    let mode = match how.mode {
-        InterpolateMode::Nearest => Interpolation::Nearest,
-        InterpolateMode::NearestExact => Interpolation::NearestExact,
-        InterpolateMode::Bicubic => Interpolation::Cubic,
+    let mode = match mode {
+        Nearest => Interpolation::Nearest,
+        NearestExact => Interpolation::NearestExact,
+        Bicubic => Interpolation::Cubic,
         _ => Interpolation::Linear,
     };
-    let mut resize = Resize::to(&sizes[..])
-        .mode(mode)
-        .align_corners(how.align_corners == Some(true))
-        .antialias(how.antialias);
-    let factors = factors.filter(|_| how.recompute_scale_factor != Some(true));
+    let corners = align_corners == Some(true);
+    let mut resize = Resize::to(&sizes[..]).mode(mode).align_corners(corners).antialias(antialias);
+    let factors = factors.filter(|_| !recomputed);
     if let Some(factors) = &factors {
         resize = resize.factors(factors);
     }
+    let caller = Location::caller();
     let in_floats = |x: &Tensor| x.resample(&dims, resize).map_err(|error| about(error, op, &[x]).at(caller));
     match (x.dtype(), mode) {
         (dtype, Interpolation::Nearest | Interpolation::NearestExact)
