@@ -1,6 +1,7 @@
 //! Rows of a table by index.
 
 use crate::dims::images::{about, fail};
+use crate::dims::with_names;
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Op, Tensor, starting};
 use namegrad_core::args::Immediate;
@@ -65,7 +66,7 @@ functional! { embedding;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
         let rows = looked_up(&index, weight, &renormed, table.padding, scale_grad_by_freq)?;
         let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
-        rows.reshape(sizes).rename(names)
+        with_names(rows.reshape(sizes)?, &names)
     }
     /// The weight of [`embedding`], in which the rows with an index in `x` have a `norm_type`-norm of at most
     /// `max_norm`: larger ones are scaled down to it. It has no gradient.
@@ -165,10 +166,10 @@ functional! { embedding;
         };
         if let Some(offsets) = offsets {
             let names = Names::new(op, [offsets.name(0), weight.name(1)])?;
-            return y.rename(names.is_named().then_some(names));
+            return with_names(y, &names);
         }
         let leading = &x.sizes()[..x.ndim() - 1];
-        y.reshape([leading, &[columns]].concat()).rename(table.names(x, leading.len())?)
+        with_names(y.reshape([leading, &[columns]].concat())?, &table.names(x, leading.len())?)
     }
 }
 
@@ -230,11 +231,10 @@ impl Table<'_> {
 
     /// The names of the first `leading` dims of `x`, and the name of the columns.
     #[track_caller]
-    fn names(&self, x: &Tensor, leading: usize) -> Result<Option<Names>> {
+    fn names(&self, x: &Tensor, leading: usize) -> Result<Names> {
         let mut names: Vec<Option<Name>> = (0..leading).map(|dim| x.name(dim)).collect();
         names.push(self.weight.name(1));
-        let names = Names::new(self.op, names).map_err(|error| about(error, self.op, &[x, self.weight]))?;
-        Ok(names.is_named().then_some(names))
+        Names::new(self.op, names).map_err(|error| about(error, self.op, &[x, self.weight]))
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) use padding::{repeated, with_constant};
 
 use super::pool::SlidingDims;
 use crate::dims::images::{about, fail};
+use crate::dims::with_names;
 use grid::{Places, positions};
 use namegrad_autograd::chain::*;
 use namegrad_core::ErrorKind;
@@ -203,7 +204,7 @@ functional! { image;
         let places = Places::find(op, x, grid, dims)?;
         let [images, positions] = places.apply(x, grid)?;
         let y = images.sample_at(&positions, sampling).map_err(|error| about(error, op, &[x, grid]))?;
-        places.restore(y, x, grid)
+        places.restore(y, x)
     }
     /// The positions of [`grid_sample`] for affine maps of images of `size`: for each element of the result,
     /// the place `theta · (x, y, 1)` in the input.
@@ -255,7 +256,7 @@ functional! { image;
         names[0] = names[0].or(theta.name(0));
         names.push(None);
         let (grid, names) = (grid.reshape(shape)?, Names::new(op, names)?);
-        if names.is_named() { grid.rename(Some(names)) } else { Ok(grid) }
+        with_names(grid, &names)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The affine map.
 
 use crate::dims::images::{about, fail};
+use crate::dims::with_names;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::{DType, ErrorKind, Name, Names, Result, Sizes};
@@ -99,7 +100,7 @@ functional! { linear;
         if let Some(bias) = bias {
             y = y.add(&bias.rename(None)?)?;
         }
-        y.reshape([leading, &[out]].concat()).rename(names.is_named().then_some(names))
+        with_names(y.reshape([leading, &[out]].concat())?, &names)
     }
 }
 

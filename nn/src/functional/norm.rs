@@ -1,6 +1,7 @@
 //! Normalizations.
 
 use crate::dims::images::fail;
+use crate::dims::with_names;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::args::Positions;
@@ -175,7 +176,7 @@ functional! { norm;
             false => windows.sum(-1).floor_divide(size)?, // as in PyTorch
         };
         let divisor = around.mul(alpha).add(k).pow(beta)?;
-        plain.div(&divisor).rename(x.names().is_named().then(|| x.names().clone()))
+        with_names(plain.div(&divisor)?, x.names())
     }
     /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
     ///
@@ -309,7 +310,7 @@ impl Norm<'_> {
             shift = shift.add(&of_channels(bias)?)?;
         }
         let y = x.rename(None).to(dtype).mul(&scale).add(&shift).to(x.dtype())?;
-        y.rename(x.names().is_named().then(|| x.names().clone()))
+        with_names(y, x.names())
     }
 
     #[track_caller]

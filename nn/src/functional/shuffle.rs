@@ -1,10 +1,10 @@
 //! Rearrangements of channels and pixels.
 
 use crate::dims::images::fail;
-use crate::dims::moved_back;
+use crate::dims::{moved_back, with_names};
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
-use namegrad_core::{Error, ErrorKind, Names, Result};
+use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
 
 functional! { shuffle;
@@ -44,7 +44,7 @@ functional! { shuffle;
         }
         let (split, order) = parts(x.sizes(), at, r);
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] / (r * r), made[at[1]] * r, made[at[2]] * r);
-        named_as(x, x.rename(None).reshape(split).permute(order).reshape(made)?)
+        with_names(x.rename(None).reshape(split).permute(order).reshape(made)?, x.names())
     }
     /// The reverse of [`pixel_shuffle`]: moves squares of `downscale_factor²` pixels into channels.
     ///
@@ -74,7 +74,7 @@ functional! { shuffle;
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
         let (split, order) = parts(&made, at, r);
         let apart: Vec<usize> = order.iter().map(|part| split[*part]).collect();
-        named_as(x, moved_back(x.rename(None).reshape(apart)?, &order).reshape(made)?)
+        with_names(moved_back(x.rename(None).reshape(apart)?, &order).reshape(made)?, x.names())
     }
     /// Splits the channels along `dim` into `groups` and interleaves them: the first channel of each group,
     /// then the second of each, and so on.
@@ -104,7 +104,7 @@ functional! { shuffle;
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
         }
         let split = [&sizes[..dim], &[groups, sizes[dim] / groups], &sizes[dim + 1..]].concat();
-        named_as(x, x.rename(None).reshape(split).transpose(dim, dim + 1).reshape(sizes)?)
+        with_names(x.rename(None).reshape(split).transpose(dim, dim + 1).reshape(sizes)?, x.names())
     }
 }
 
@@ -148,10 +148,4 @@ fn parts(sizes: &[usize], [channel, high, wide]: [usize; 3], factor: usize) -> (
         }
     }
     (split, order)
-}
-
-/// `y` with the names of `x`.
-#[track_caller]
-fn named_as(x: &Tensor, y: Tensor) -> Result<Tensor> {
-    y.rename(Some(x.names().clone()).filter(Names::is_named))
 }

@@ -2,13 +2,12 @@
 //! the same.
 
 use crate::dims::images::{about, fail};
-use crate::dims::moved_back;
+use crate::dims::{Order, dim_of, names_of, others, permuted, sizes_of};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Positions;
-use namegrad_core::names::{Name, Names};
+use namegrad_core::names::Names;
 use namegrad_core::{DType, ErrorKind, Result};
-use std::panic::Location;
 
 /// The centers of the elements of an image in its own coordinates, each with a 1: `[elements, dims + 1]`.
 #[track_caller]
@@ -34,16 +33,21 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
     x.to(dtype)
 }
 
-/// The positions of the dims of images and of a grid.
+/// The order of the dims of images and of a grid in the op. Dims of both that are alike have the same place.
 pub(super) struct Places {
-    /// The batch dims of the images, and the same ones of the grid.
-    batch: Vec<(usize, usize)>,
-    channels: Vec<usize>,
-    /// The spatial dims of the images, and the same ones of the grid.
-    spatial: Vec<(usize, usize)>,
+    /// The batch dims, the channels, and the dims that positions are in; and the names of the result.
+    images: Order,
+    /// The batch dims, the dims of positions, and that of the coordinates.
+    grid: Vec<usize>,
+    /// The number of batch dims.
+    batch: usize,
+    /// The number of dims of channels.
+    channels: usize,
 }
 
 impl Places {
+    /// Finds the dims: by name, or by position where either has no name. A batch dim that the grid lacks is one
+    /// of the channels.
     #[track_caller]
     pub(super) fn find(
         op: &'static str,
@@ -51,118 +55,91 @@ impl Places {
         grid: &Tensor,
         dims: Option<Positions>,
     ) -> Result<Places> {
-        let caller = Location::caller();
-        let fail = |kind, message: String| fail(op, kind, message, &[x, grid]).at(caller);
+        let inputs = [x, grid];
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
-        let by_dims = dims.is_some();
-        let spatial: Positions = match dims {
-            Some(dims) => dims,
-            None => (x.ndim().saturating_sub(coordinates)..x.ndim()).collect(),
-        };
         // Without names, the dims are PyTorch's.
-        let layout = x.has_names() || by_dims || x.ndim() == coordinates + 2 && grid.ndim() == x.ndim();
-        if !layout {
+        if !x.has_names() && dims.is_none() && (x.ndim() != coordinates + 2 || grid.ndim() != x.ndim()) {
             let message = format!(
                 "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
                 x.sizes(),
                 grid.sizes()
             );
-            return Err(fail(ErrorKind::Shape, message));
+            return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
+        let spatial = dims.unwrap_or_else(|| (x.ndim().saturating_sub(coordinates)..x.ndim()).collect());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
             let message = format!(
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
                 spatial.len()
             );
-            return Err(fail(ErrorKind::Shape, message));
+            return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
         let last = grid.ndim() - 1;
-        let by_name: Option<Vec<usize>> =
-            spatial.iter().map(|dim| grid.names().position(x.name(*dim)?).filter(|at| *at < last)).collect();
-        let made = by_name.unwrap_or_else(|| (last - coordinates..last).collect());
-        let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !spatial.contains(dim)).collect();
-        let mut batch = Vec::new();
-        let of_grid: Vec<usize> = (0..last).filter(|dim| !made.contains(dim)).collect();
+        let mut made = Vec::new();
+        for dim in &spatial {
+            made.extend(x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < last));
+        }
+        if made.len() < coordinates {
+            made = (last - coordinates..last).collect();
+        }
+        let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
+        let rest = others(grid, &[&made[..], &[last]].concat());
         // Those with names first, so that the others do not take their dims.
-        for at in of_grid.iter().copied().filter(|at| grid.name(*at).is_some()) {
-            let found = grid.name(at).and_then(|name| x.names().position(name));
-            if let Some(dim) = found.filter(|dim| left.contains(dim)) {
-                left.retain(|other| *other != dim);
-                batch.push((dim, at));
+        for at in &rest {
+            let dim = grid.name(*at).and_then(|name| x.names().position(name));
+            if let Some(place) = left.iter().position(|own| Some(*own) == dim) {
+                batch.push(left.remove(place));
+                of_batch.push(*at);
             }
         }
-        for at in of_grid {
-            if batch.iter().any(|(_, found)| *found == at) {
+        for at in &rest {
+            if of_batch.contains(at) {
                 continue;
             }
-            let fits = |dim: &usize| x.name(*dim).is_none() || grid.name(at).is_none();
-            let Some(dim) = left.first().copied().filter(fits) else {
-                let name = grid.name(at).map_or(format!("dim {at}"), |name| format!("the dim '{name}'"));
-                return Err(fail(ErrorKind::NameMismatch, format!("the images lack {name} of the grid")));
-            };
-            left.remove(0);
-            batch.push((dim, at));
+            if !left.first().is_some_and(|dim| x.name(*dim).is_none() || grid.name(*at).is_none()) {
+                let message = format!("the images lack {} of the grid", dim_of(grid, *at));
+                return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
+            }
+            batch.push(left.remove(0));
+            of_batch.push(*at);
         }
-        for (dim, at) in &batch {
+        let mut names = names_of(x);
+        for (dim, at) in batch.iter().zip(&of_batch) {
             let (images, grids) = (x.sizes()[*dim], grid.sizes()[*at]);
             if images != grids {
-                let error = fail(ErrorKind::Shape, format!("there are {images} images and {grids} grids"));
+                let message = format!("there are {images} images and {grids} grids");
+                let error = fail(op, ErrorKind::Shape, message, &inputs);
                 return Err(error.with_repair("a grid without a batch dim is for all images"));
             }
+            names[*dim] = names[*dim].or(grid.name(*at));
         }
-        Ok(Places { batch, channels: left, spatial: spatial.into_iter().zip(made).collect() })
+        for (dim, at) in spatial.iter().zip(&made) {
+            names[*dim] = names[*dim].or(grid.name(*at));
+        }
+        let names = Names::new(op, names).map_err(|error| about(error, op, &inputs))?;
+        let images = Order { order: [&batch[..], &left, &spatial].concat(), names };
+        let grid = [&of_batch[..], &made, &[last]].concat();
+        Ok(Places { images, grid, batch: batch.len(), channels: left.len() })
     }
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.
     #[track_caller]
     pub(super) fn apply(&self, x: &Tensor, grid: &Tensor) -> Result<[Tensor; 2]> {
-        let (mut batch, mut channels, mut grids) = (1, 1, 1);
-        let (mut order, mut spatial, mut positions) = (Vec::new(), Vec::new(), Vec::new());
-        for (dim, at) in &self.batch {
-            batch *= x.sizes()[*dim];
-            grids *= grid.sizes()[*at];
-            order.push(*at);
-        }
-        for dim in &self.channels {
-            channels *= x.sizes()[*dim];
-        }
-        for (dim, at) in &self.spatial {
-            spatial.push(x.sizes()[*dim]);
-            positions.push(grid.sizes()[*at]);
-            order.push(*at);
-        }
-        positions.push(self.spatial.len());
-        order.push(grid.ndim() - 1);
-        let images =
-            x.rename(None).permute(self.order()).reshape([&[batch, channels], &spatial[..]].concat())?;
-        let grid = grid.rename(None).permute(order).reshape([&[grids], &positions[..]].concat())?;
+        let count = |sizes: &[usize]| sizes.iter().product::<usize>();
+        let (of_images, of_grid) = (sizes_of(x, &self.images.order), sizes_of(grid, &self.grid));
+        let (batch, rest) = of_images.split_at(self.batch);
+        let (channels, spatial) = rest.split_at(self.channels);
+        let images = self.images.apply(x).reshape([&[count(batch), count(channels)], spatial].concat())?;
+        let (batch, positions) = of_grid.split_at(self.batch);
+        let grid = permuted(grid.rename(None)?, &self.grid).reshape([&[count(batch)], positions].concat())?;
         Ok([images, grid])
     }
 
-    /// The dims of the images in the order of the op.
-    fn order(&self) -> Vec<usize> {
-        let mut order = Vec::new();
-        order.extend(self.batch.iter().map(|(dim, _)| *dim));
-        order.extend(&self.channels);
-        order.extend(self.spatial.iter().map(|(dim, _)| *dim));
-        order
-    }
-
-    /// The result with the dims of the images, and their names or those of the grid.
+    /// The result with the dims of the images.
     #[track_caller]
-    pub(super) fn restore(&self, y: Tensor, x: &Tensor, grid: &Tensor) -> Result<Tensor> {
-        let mut names: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
-        for (dim, at) in self.spatial.iter().chain(&self.batch) {
-            names[*dim] = names[*dim].or(grid.name(*at));
-        }
-        let (order, mut sizes) = (self.order(), Vec::with_capacity(x.ndim()));
-        for dim in &order {
-            let place = self.spatial.iter().find(|(spatial, _)| spatial == dim);
-            sizes.push(place.map_or(x.sizes()[*dim], |(_, at)| grid.sizes()[*at]));
-        }
-        let y = moved_back(y.reshape(sizes)?, &order)?;
-        let names =
-            Names::new("grid_sample", names).map_err(|error| about(error, "grid_sample", &[x, grid]))?;
-        if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
+    pub(super) fn restore(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
+        let others = sizes_of(x, &self.images.order[..self.batch + self.channels]);
+        let sizes = [&others, &y.sizes()[2..]].concat();
+        self.images.restore(y.reshape(sizes)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{ClassDim, Reduction, check_names, check_order, names_without, position, squeezed};
 use crate::dims::images::{about, fail};
+use crate::dims::with_names;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::names::is_strict;
@@ -227,7 +228,7 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
         Some(bias) => bias.rename(None).reshape([count]).addmm(&x, &across)?,
         None => x.mm(&across)?,
     };
-    logits.reshape([batch, classes].concat()).rename(names.is_named().then_some(names))
+    with_names(logits.reshape([batch, classes].concat())?, &names)
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of

@@ -2,6 +2,7 @@
 
 use super::{Reduction, check_floats};
 use crate::dims::images::fail;
+use crate::dims::{others, sizes_of};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, is_grad_enabled};
 use namegrad_core::names::Name;
@@ -57,8 +58,8 @@ functional! { ctc;
             let message = "log_probs must have a time dim and another class dim".into();
             return Err(fail(op, ErrorKind::Shape, message, &[log_probs]));
         }
-        let dims: Vec<usize> = (0..ndim).filter(|dim| ![time_dim, class_dim].contains(dim)).collect();
-        let batch: Vec<usize> = dims.iter().map(|dim| sizes[*dim]).collect();
+        let dims = others(log_probs, &[time_dim, class_dim]);
+        let batch = sizes_of(log_probs, &dims);
         let names: Vec<Option<Name>> = dims.iter().map(|dim| log_probs.name(*dim)).collect();
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
@@ -91,8 +92,7 @@ fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
             None => return Ok(x.clone()),
         }
     }
-    let rest: Vec<usize> = (0..x.ndim()).filter(|dim| !order.contains(dim)).collect();
-    order.extend(rest);
+    order.extend(others(x, &order));
     x.permute(order)
 }
 

@@ -1,7 +1,7 @@
 //! Pooling over dims in any place, for the functions and the layers: the dims are moved to the end and back.
 
 use crate::dims::images::{about, fail};
-use crate::dims::{moved_back, permuted};
+use crate::dims::{moved_back, others, permuted, with_names};
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::args::{Extents, OfDims, Positions, Windows};
@@ -16,8 +16,7 @@ fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> 
             format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len());
         return Err(fail(op, ErrorKind::Value, message, &[x]));
     }
-    let mut order: Vec<usize> = (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect();
-    order.extend(dims.iter());
+    let order = [&others(x, dims)[..], dims].concat();
     Ok((permuted(x.clone(), &order)?, order))
 }
 
@@ -183,6 +182,5 @@ pub(crate) fn unpool_over(
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);
     let y = moved.new_zeros([flat[0], volume]).and_then(|zeros| zeros.scatter(places, elements, 1));
     let y = y.map_err(|error| about(error, op, &inputs).at(caller)).reshape([outer, &sizes].concat())?;
-    let names = moved.names().clone();
-    moved_back(y.rename(names.is_named().then_some(names))?, &order)
+    moved_back(with_names(y, moved.names())?, &order)
 }
