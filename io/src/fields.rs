@@ -21,6 +21,11 @@ pub fn insert(tensors: &mut BTreeMap<String, NamedTensor>, name: String, tensor:
     tensors.insert(name, tensor);
 }
 
+/// Inserts a text under a key.
+pub fn insert_text(texts: &mut BTreeMap<String, String>, key: String, text: String) {
+    texts.insert(key, text);
+}
+
 /// A number, unless JSON does not have it. `place` is its place, for the error.
 ///
 /// # Errors
@@ -239,7 +244,7 @@ impl TensorFile {
     /// Stores a JSON value.
     #[doc(hidden)]
     pub fn insert_value(&mut self, key: &str, value: &Json) {
-        self.metadata.insert(key.into(), value.to_string());
+        insert_text(&mut self.metadata, key.into(), value.to_string());
     }
 
     /// A file with a JSON value, and nothing else.

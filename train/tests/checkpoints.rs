@@ -434,7 +434,7 @@ fn files_of_earlier_versions_have_no_checksum() -> Result<()> {
     let resume = || Checkpoints::new(&folder)?.resume(parts![model = &fresh]);
     refused(resume(), ErrorKind::Format, &["the one in the file is missing"]);
     let header = file.metadata.get_mut("checkpoint").unwrap();
-    *header = header.replace(",\"has_checksum\":true", "");
+    *header = header.replace("\"has_checksum\":true,", "");
     file.save(&path)?;
     assert_eq!((resume()?, values(&fresh)), (Some(1), vec![1.0; 8]));
     Ok(())

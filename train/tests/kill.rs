@@ -68,9 +68,11 @@ fn train(folder: &Path) -> Result<()> {
             step += 1;
             // So long that checkpoints grow over the limit of the full disk.
             log.push(format!("{step} {:0100x}", loss.to_bits()));
-            let parts =
-                parts![&model, &mut optimizer, &mut scheduler, &mut average, &loader, &mut step, &mut log];
-            checkpoints.save_with(step, parts, [("loss", loss)])?;
+            let (at, parts) = (
+                step,
+                parts![&model, &mut optimizer, &mut scheduler, &mut average, &loader, &mut step, &mut log],
+            );
+            checkpoints.save_with(at, parts, [("loss", loss)])?;
             if step == STEPS {
                 break;
             }

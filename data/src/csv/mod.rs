@@ -17,7 +17,6 @@ use lines::{Blank, LineReader};
 use namegrad_core::{Error, ErrorKind, Result};
 use schema::{Kind, Missing, Schema};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
@@ -293,12 +292,11 @@ impl RowReader {
     fn missing(mut self, mut record: StringRecord) -> Option<Error> {
         let schema = self.schema.clone();
         schema.missing_in(&record).next()?;
-        let mut found = BTreeMap::new();
+        let mut found = Vec::new();
         loop {
             Missing::count(&mut found, &schema, &record);
             // An error in a later row is the error of the next call.
             if !self.read(&mut record).unwrap_or(false) {
-                let found: Vec<(usize, Missing)> = found.into_iter().collect();
                 return Some(schema.missing(&found));
             }
         }

@@ -4,7 +4,6 @@ use super::{Csv, OP};
 use csv::StringRecord;
 use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
 /// the last column.
@@ -96,9 +95,13 @@ pub(super) struct Missing {
 
 impl Missing {
     /// Counts the missing values of a row. `found` has the columns in order.
-    pub(super) fn count(found: &mut BTreeMap<usize, Missing>, schema: &Schema, record: &StringRecord) {
+    pub(super) fn count(found: &mut Vec<(usize, Missing)>, schema: &Schema, record: &StringRecord) {
         for column in schema.missing_in(record) {
-            found.entry(column).or_insert(Missing { line: line_of(record), count: 0 }).count += 1;
+            let place = found.partition_point(|(own, _)| *own < column);
+            match found.get_mut(place) {
+                Some((own, missing)) if *own == column => missing.count += 1,
+                _ => found.insert(place, (column, Missing { line: line_of(record), count: 1 })),
+            }
         }
     }
 }

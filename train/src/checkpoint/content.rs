@@ -10,29 +10,26 @@ use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
-use serde::{Deserialize, Serialize};
+use namegrad_io::fields::{insert, insert_text, object};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 const HEADER: &str = "checkpoint";
 const CHECKSUM: &str = "checksum";
-const VERSION: u32 = 1;
+const VERSION: u64 = 1;
 
 /// The content of a checkpoint besides the parts.
-#[derive(Serialize)]
 pub(super) struct CheckpointHeader {
-    version: u32,
     pub(super) step: u64,
     /// The metrics as text, because JSON has no infinite numbers.
-    metrics: BTreeMap<String, String>,
+    metrics: Vec<(String, String)>,
     pub(super) parts: Vec<String>,
     random: GeneratorState,
     /// Whether the file has a checksum. Files of earlier versions have none.
     has_checksum: bool,
     /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no
     /// such order, and the rounding of some products depends on it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    orders: BTreeMap<String, Vec<usize>>,
+    orders: Vec<(String, Vec<usize>)>,
 }
 
 impl CheckpointHeader {
@@ -43,37 +40,53 @@ impl CheckpointHeader {
         let damaged = |field: &str| format!("'{field}' of its header is missing or damaged");
         let number = |field: &str| header[field].as_u64().ok_or_else(|| damaged(field));
         let version = number("version")?;
-        if version != u64::from(VERSION) {
+        if version != VERSION {
             return Err(format!("it has version {version} of the format, only {VERSION} can be read"));
         }
-        let random = GeneratorState::deserialize(&header["random"]).map_err(|error| error.to_string())?;
+        let of_random = |field: &str| header["random"][field].as_u64().ok_or_else(|| damaged("random"));
+        let random = GeneratorState { seed: of_random("seed")?, offset: of_random("offset")? };
         let has_checksum = header["has_checksum"] == Value::Bool(true);
-        let (metrics, orders) = (BTreeMap::new(), BTreeMap::new());
+        let (metrics, parts, orders) = (Vec::new(), Vec::new(), Vec::new());
         let step = number("step")?;
-        let mut read = CheckpointHeader {
-            version: VERSION,
-            step,
-            metrics,
-            parts: Vec::new(),
-            random,
-            has_checksum,
-            orders,
-        };
+        let mut read = CheckpointHeader { step, metrics, parts, random, has_checksum, orders };
         for part in header["parts"].as_array().ok_or_else(|| damaged("parts"))? {
             read.parts.push(part.as_str().ok_or_else(|| damaged("parts"))?.to_string());
         }
         for (name, metric) in header["metrics"].as_object().ok_or_else(|| damaged("metrics"))? {
             let metric = metric.as_str().ok_or_else(|| damaged("metrics"))?;
-            read.metrics.insert(name.clone(), metric.to_string());
+            read.metrics.push((name.clone(), metric.to_string()));
         }
         for (name, dims) in header["orders"].as_object().into_iter().flatten() {
             let mut order = Vec::new();
             for dim in dims.as_array().ok_or_else(|| damaged("orders"))? {
                 order.push(dim.as_u64().ok_or_else(|| damaged("orders"))? as usize);
             }
-            read.orders.insert(name.clone(), order);
+            read.orders.push((name.clone(), order));
         }
         Ok(read)
+    }
+
+    fn to_json(&self) -> Value {
+        let (mut metrics, mut orders) = (Vec::new(), Vec::new());
+        for (name, text) in &self.metrics {
+            metrics.push((name.as_str(), text.as_str().into()));
+        }
+        for (name, order) in &self.orders {
+            orders.push((name.as_str(), order.as_slice().into()));
+        }
+        let random = vec![("seed", self.random.seed.into()), ("offset", self.random.offset.into())];
+        let mut fields = vec![
+            ("version", VERSION.into()),
+            ("step", self.step.into()),
+            ("metrics", object(metrics)),
+            ("parts", self.parts.as_slice().into()),
+            ("random", object(random)),
+            ("has_checksum", self.has_checksum.into()),
+        ];
+        if !orders.is_empty() {
+            fields.push(("orders", object(orders)));
+        }
+        object(fields)
     }
 
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
@@ -90,32 +103,34 @@ impl CheckpointHeader {
 /// The content of a checkpoint of the current state.
 pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f64>) -> Result<TensorFile> {
     let mut header = CheckpointHeader {
-        version: VERSION,
         step,
-        metrics: BTreeMap::new(),
+        metrics: Vec::new(),
         parts: parts.names().map(String::from).collect(),
         random: random_state(),
         has_checksum: true,
-        orders: BTreeMap::new(),
+        orders: Vec::new(),
     };
     for (name, value) in metrics {
-        header.metrics.insert(name.clone(), format!("{value:?}"));
+        header.metrics.push((name.clone(), format!("{value:?}")));
     }
     let mut file = TensorFile::default();
     for (name, part) in &parts.parts {
         let state = part.state().map_err(|error| error.context(format_args!("part '{name}': ")))?;
-        let tensors = state.tensors.into_iter().map(|(key, tensor)| (format!("{name}.{key}"), tensor));
-        file.tensors.extend(tensors);
-        file.metadata.extend(state.metadata.into_iter().map(|(key, text)| (format!("{name}.{key}"), text)));
+        for (key, tensor) in &state.tensors {
+            insert(&mut file.tensors, format!("{name}.{key}"), tensor.clone());
+        }
+        for (key, text) in &state.metadata {
+            insert_text(&mut file.metadata, format!("{name}.{key}"), text.clone());
+        }
     }
     for (name, tensor) in &file.tensors {
         if let Some(order) = order_of(tensor) {
-            header.orders.insert(name.clone(), order);
+            header.orders.push((name.clone(), order));
         }
     }
-    file.insert_json(HEADER, &header)?;
-    let checksum = file.checksum()?;
-    file.metadata.insert(CHECKSUM.into(), checksum_text(checksum));
+    file.insert_value(HEADER, &header.to_json());
+    let checksum = checksum_text(file.checksum()?);
+    insert_text(&mut file.metadata, CHECKSUM.into(), checksum);
     Ok(file)
 }
 
@@ -162,7 +177,10 @@ pub(super) fn apply(
 ) -> Result<Resumed> {
     let resumed = compare(header, parts, take)?;
     parts.parts.retain(|(name, _)| !resumed.missing.contains(name));
-    let before: Vec<Snapshot> = parts.parts.iter().map(|(_, part)| part.before()).collect::<Result<_>>()?;
+    let mut before: Vec<Snapshot> = Vec::new();
+    for (_, part) in &parts.parts {
+        before.push(part.before()?);
+    }
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
         let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) else { continue };
@@ -249,14 +267,18 @@ fn list(names: &[String]) -> String {
 fn part_of(file: &TensorFile, header: &CheckpointHeader, name: &str) -> Result<TensorFile> {
     let own = |key: &str| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_string());
     let mut state = TensorFile::default();
-    state.metadata.extend(file.metadata.iter().filter_map(|(key, text)| Some((own(key)?, text.clone()))));
+    for (key, text) in &file.metadata {
+        if let Some(key) = own(key) {
+            insert_text(&mut state.metadata, key, text.clone());
+        }
+    }
     for (key, tensor) in &file.tensors {
         let Some(name) = own(key) else { continue };
-        let tensor = match header.orders.get(key) {
-            Some(order) => in_order(tensor, order)?,
+        let tensor = match header.orders.iter().find(|(own, _)| own == key) {
+            Some((_, order)) => in_order(tensor, order)?,
             None => tensor.clone(),
         };
-        state.tensors.insert(name, tensor);
+        insert(&mut state.tensors, name, tensor);
     }
     Ok(state)
 }
@@ -267,10 +289,19 @@ fn order_of(tensor: &NamedTensor) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     let long = |dim: &usize| sizes[*dim] > 1;
     let in_order = |pair: &[usize]| strides[pair[0]].unsigned_abs() >= strides[pair[1]].unsigned_abs();
-    if order.iter().copied().filter(long).collect::<Vec<_>>().windows(2).all(in_order) {
+    let mut longer = order.clone();
+    longer.retain(long);
+    if longer.windows(2).all(in_order) {
         return None;
     }
-    order.sort_by_key(|dim| std::cmp::Reverse(strides[*dim].unsigned_abs()));
+    // By the strides, the largest first, without changing the order of equal ones.
+    for end in 1..order.len() {
+        let mut at = end;
+        while at > 0 && !in_order(&[order[at - 1], order[at]]) {
+            order.swap(at - 1, at);
+            at -= 1;
+        }
+    }
     Some(order)
 }
 

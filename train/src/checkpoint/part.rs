@@ -1,11 +1,12 @@
 //! [`Resumable`], the trait of parts that a checkpoint can save, and [`Parts`], the list of those of a run.
 
-use super::value::ValuePart;
+use super::value::{KEY, ValuePart};
 use namegrad_autograd::Parameter;
 use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_data::{Loader, LoaderPosition, LoaderState};
 use namegrad_io::TensorFile;
+use namegrad_io::fields::{Fields, object};
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
 use namegrad_optim::{AverageState, AveragedModel, GradScaler, GradScalerState, Optimizer, OptimizerState};
@@ -176,12 +177,14 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
 /// Your own random generator. The default generator is in every checkpoint.
 impl Resumable for Generator {
     fn state(&self) -> Result<TensorFile> {
-        ValuePart(&mut Generator::state(self)).state()
+        let GeneratorState { seed, offset } = Generator::state(self);
+        let fields = vec![("seed", seed.into()), ("offset", offset.into())];
+        Ok(TensorFile::of_value(KEY, &object(fields)))
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        let mut now: GeneratorState = Generator::state(self);
-        ValuePart(&mut now).restore(state)?;
-        self.set_state(now);
+        let json = state.value(KEY, "the state of a generator")?;
+        let fields = Fields::new(KEY, &json);
+        self.set_state(GeneratorState { seed: fields.count("seed")?, offset: fields.count("offset")? });
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use std::any::Any;
 
 /// The metadata key of JSON, and the name of a tensor.
-const KEY: &str = "value";
+pub(super) const KEY: &str = "value";
 
 /// A value that is saved as JSON. Floats and lists of floats are saved as a tensor: JSON has neither NaN nor
 /// infinite numbers, and they are common here, such as a best loss that starts at infinity.
