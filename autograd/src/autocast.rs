@@ -290,7 +290,10 @@ pub(crate) fn with_inputs<T>(
     then: &dyn Fn(&[Input<'_>]) -> Result<T>,
 ) -> Result<T> {
     with_casts(op, class, inputs, &|casts| {
-        let lists: Vec<Vec<&Tensor>> = (0..inputs.len()).map(|at| casts.list(at)).collect();
+        let mut lists = Vec::with_capacity(inputs.len());
+        for at in 0..inputs.len() {
+            lists.push(casts.list(at));
+        }
         let mut cast = Vec::with_capacity(inputs.len());
         for (input, list) in inputs.iter().zip(&lists) {
             cast.push(match input {
@@ -374,8 +377,12 @@ impl Casts {
 /// The widest dtype of the inputs that are cast.
 fn widest(inputs: &[Input<'_>]) -> DType {
     let mut widest = DType::Bool; // narrower than all that are cast
-    for x in inputs.iter().flat_map(|input| input.tensors()).filter(|x| is_cast(x.dtype())) {
-        widest = widest.promote(x.dtype());
+    for input in inputs {
+        for x in input.tensors() {
+            if is_cast(x.dtype()) {
+                widest = widest.promote(x.dtype());
+            }
+        }
     }
     widest
 }

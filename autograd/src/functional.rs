@@ -35,7 +35,11 @@ fn gradients(
     retain: bool,
 ) -> Result<Vec<Tensor>> {
     if !y.requires_grad() {
-        return xs.iter().map(|x| zeros(x)).collect();
+        let mut all = Vec::with_capacity(xs.len());
+        for x in xs {
+            all.push(zeros(x)?);
+        }
+        return Ok(all);
     }
     let inputs: Vec<&Tensor> = xs.iter().collect();
     let options = BackwardOptions {
@@ -45,7 +49,14 @@ fn gradients(
         ..BackwardOptions::default()
     };
     let found = grad_with(&[y], &inputs, &[of_y], options)?;
-    found.into_iter().zip(xs).map(|(gradient, x)| gradient.map_or_else(|| zeros(x), Ok)).collect()
+    let mut all = Vec::with_capacity(xs.len());
+    for (gradient, x) in found.into_iter().zip(xs) {
+        all.push(match gradient {
+            Some(gradient) => gradient,
+            None => zeros(x)?,
+        });
+    }
+    Ok(all)
 }
 
 #[track_caller]

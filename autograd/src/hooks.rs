@@ -13,17 +13,20 @@ pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sy
 #[derive(Default)]
 pub(crate) struct Hooks {
     next: u64,
-    on_gradient: Vec<(u64, Hook)>,
-    after_accumulation: Vec<(u64, Hook)>,
+    /// Each with its number, and whether it runs after accumulation.
+    hooks: Vec<(u64, bool, Hook)>,
 }
 
 impl Hooks {
-    pub(crate) fn on_gradient(&self) -> Vec<Hook> {
-        self.on_gradient.iter().map(|(_, hook)| hook.clone()).collect()
-    }
-
-    pub(crate) fn after_accumulation(&self) -> Vec<Hook> {
-        self.after_accumulation.iter().map(|(_, hook)| hook.clone()).collect()
+    /// The hooks that run after accumulation, or those that run on the gradient.
+    pub(crate) fn list(&self, after_accumulation: bool) -> Vec<Hook> {
+        let mut list = Vec::new();
+        for (_, after, hook) in &self.hooks {
+            if *after == after_accumulation {
+                list.push(hook.clone());
+            }
+        }
+        list
     }
 }
 
@@ -43,14 +46,12 @@ impl HookHandle {
         let hooks = state.hooks.get_or_insert_default();
         let id = hooks.next;
         hooks.next += 1;
-        let list = if after_accumulation { &mut hooks.after_accumulation } else { &mut hooks.on_gradient };
-        list.push((id, hook));
+        hooks.hooks.push((id, after_accumulation, hook));
         let meta = Arc::downgrade(meta);
         HookHandle::new(move || {
             let Some(meta) = meta.upgrade() else { return };
             if let Some(hooks) = &mut meta.state().hooks {
-                hooks.on_gradient.retain(|(other, _)| *other != id);
-                hooks.after_accumulation.retain(|(other, _)| *other != id);
+                hooks.hooks.retain(|(other, ..)| *other != id);
             }
         })
     }

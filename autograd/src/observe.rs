@@ -221,7 +221,7 @@ pub fn starting() {
 #[cold]
 fn start() {
     STARTED.set(true);
-    with_observer(|observer| observer.start());
+    with_observer(&|observer| observer.start());
 }
 
 /// Shows an op to the observer.
@@ -238,7 +238,7 @@ pub(crate) fn tell(
         return LAST.set(("", 0));
     }
     LAST.set(output);
-    with_observer(|observer| observer.op(&Observed { op, inputs, outputs, at }));
+    with_observer(&|observer| observer.op(&Observed { op, inputs, outputs, at }));
 }
 
 /// Runs `f` as a section.
@@ -247,17 +247,17 @@ pub(crate) fn section<R>(section: Section, f: impl FnOnce() -> R) -> R {
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
-            with_observer(|observer| observer.leave());
+            with_observer(&|observer| observer.leave());
         }
     }
-    with_observer(|observer| observer.enter(&section));
+    with_observer(&|observer| observer.enter(&section));
     let _leave = Leave;
     let _called = called_at(section.at); // for ops that know no line
     f()
 }
 
 /// Calls the observer, whose own ops are not shown.
-fn with_observer(f: impl FnOnce(&dyn Observer)) {
+fn with_observer(f: &dyn Fn(&dyn Observer)) {
     let observer = OBSERVER.with_borrow(Clone::clone);
     if let Some(observer) = observer.filter(|_| is_observed()) {
         observed(false, || f(&*observer));

@@ -7,6 +7,7 @@ use crate::tensor::Tensor;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of threads and calls with substitutes, so that a program without any asks nothing else.
@@ -21,26 +22,38 @@ thread_local! {
 /// Runs `f` with `values` in place of those of the places with these addresses, on this thread alone. The
 /// former values are back afterwards, also after a panic.
 pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R {
-    struct Restore(Vec<(usize, Option<Tensor>)>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let now = SUBSTITUTES.with_borrow_mut(|all| {
-                let back = self.0.drain(..).rev();
-                let each = back.map(|(place, before)| match before {
+    let _restore = substitute_all(values);
+    f()
+}
+
+/// The values before a call of [`substituted`], which come back when this is dropped.
+struct Restore(Vec<(usize, Option<Tensor>)>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let mut now = Vec::with_capacity(self.0.len());
+        SUBSTITUTES.with_borrow_mut(|all| {
+            while let Some((place, before)) = self.0.pop() {
+                now.push(match before {
                     Some(before) => all.insert(place, before),
                     None => all.remove(&place),
                 });
-                each.collect::<Vec<_>>()
-            });
-            drop(now); // tensors are dropped outside of the borrow
-            CALLS.fetch_sub(1, Ordering::Relaxed);
-        }
+            }
+        });
+        drop(now); // tensors are dropped outside of the borrow
+        CALLS.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn substitute_all(values: Vec<(usize, Tensor)>) -> Restore {
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let _restore = Restore(SUBSTITUTES.with_borrow_mut(|all| {
-        values.into_iter().map(|(place, value)| (place, all.insert(place, value))).collect()
-    }));
-    f()
+    let mut before = Vec::with_capacity(values.len());
+    SUBSTITUTES.with_borrow_mut(|all| {
+        for (place, value) in values {
+            before.push((place, all.insert(place, value)));
+        }
+    });
+    Restore(before)
 }
 
 /// The value in place of that of a place, if there is one.
@@ -63,7 +76,7 @@ pub fn set_substitute(place: usize, value: Tensor) -> bool {
 
 #[derive(Default)]
 struct Copies {
-    of: HashMap<usize, Box<dyn Any>>,
+    of: HashMap<usize, Rc<dyn Any>>,
     failed: Vec<String>,
 }
 
@@ -90,15 +103,24 @@ pub fn copy_of<T: Clone + 'static>(place: usize, make: impl FnOnce() -> T) -> Op
     if !COPYING.get() {
         return None;
     }
-    let known = plainly(|| {
-        COPIES.with_borrow(|copies| copies.of.get(&place).and_then(|copy| copy.downcast_ref::<T>()).cloned())
-    });
-    Some(known.unwrap_or_else(|| {
-        let copy = make();
-        let kept = plainly(|| Box::new(copy.clone()));
-        COPIES.with_borrow_mut(|copies| copies.of.insert(place, kept));
-        copy
-    }))
+    if let Some(known) = known(place)
+        && let Some(copy) = known.downcast_ref::<T>()
+    {
+        return Some(plainly(|| copy.clone()));
+    }
+    let copy = make();
+    keep(place, Rc::new(plainly(|| copy.clone())));
+    Some(copy)
+}
+
+/// The copy that was made of a place.
+fn known(place: usize) -> Option<Rc<dyn Any>> {
+    COPIES.with_borrow(|copies| copies.of.get(&place).cloned())
+}
+
+/// Keeps the copy of a place.
+fn keep(place: usize, copy: Rc<dyn Any>) {
+    COPIES.with_borrow_mut(|copies| copies.of.insert(place, copy));
 }
 
 /// Runs `f`, in which a clone of a copy is the same copy.

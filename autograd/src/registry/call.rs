@@ -380,6 +380,13 @@ fn nearest(name: &str, known: &[&str]) -> String {
         Some(near) => format!("; did you mean `{near}`?"),
         None if known.is_empty() => String::new(),
         None if known.len() == 1 => format!("; there is {}", known[0]),
-        None => format!("; there are {}", known.join(", ")),
+        None => {
+            let mut all = String::from("; there are ");
+            for (number, name) in known.iter().enumerate() {
+                all.push_str(if number == 0 { "" } else { ", " });
+                all.push_str(name);
+            }
+            all
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use crate::rules::kernel;
+use crate::rules::kernels;
 use namegrad_core::ops::attention::{AttentionArgs, attention_backward, attention_dropout};
 use namegrad_core::{NamedTensor, Result, keep};
 use namegrad_macros::derivatives;
@@ -11,10 +11,10 @@ derivatives! { attention; |g, cx|
     scaled_dot_product_attention(q, k, v, mask; dropout_p, is_causal, scale, enable_gqa) -> (y; lse, draw) {
         (q k v mask): [q k v mask y lse draw; dropout_p is_causal scale enable_gqa]
             gradients(g, [q, k, v], mask, [y, lse, draw], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa }, wants)?
-            => attention_backward(
+            => kernels(attention_backward(
                 g.value(), [q.value(), k.value(), v.value()], mask.map(|mask| mask.value()),
                 [y.value(), lse.value(), draw.value()], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa }, wants
-            )?.map(|gradient| gradient.map(kernel))
+            )?)
     }
 }
 
@@ -32,8 +32,7 @@ fn gradients(
     let dtype = q.dtype().compute();
     let (g, q) = (&g.to(dtype)?, &q.to(dtype)?);
     let group = if args.enable_gqa { q.sizes()[q.ndim() - 3] / k.sizes()[k.ndim() - 3] } else { 1 };
-    let [k, v] = [k, v].map(|x| repeated(&x.to(dtype)?, group));
-    let (k, v) = (&k?, &v?);
+    let (k, v) = (&repeated(&k.to(dtype)?, group)?, &repeated(&v.to(dtype)?, group)?);
     let scale = args.scale.unwrap_or(1.0 / (q.sizes()[q.ndim() - 1] as f64).sqrt());
     let mut scores = q.matmul(k.mt()?).mul(scale)?;
     let (queries, keys) = (scores.sizes()[scores.ndim() - 2], scores.sizes()[scores.ndim() - 1]);

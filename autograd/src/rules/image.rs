@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use crate::rules::kernel;
+use crate::rules::kernels;
 use namegrad_core::Result;
 use namegrad_core::args::Sampling;
 use namegrad_core::ops::image::sample_at_backward;
@@ -15,8 +15,7 @@ derivatives! { image; |g, cx|
     resample_input(x; dims, resize) -> y { x: [; dims resize] g.resample(dims, resize)? }
     sample_at(x, grid; sampling) -> y {
         (x grid): [x grid; sampling] sampled(g, x, grid, sampling, wants)?
-            => sample_at_backward(g.value(), x.value(), grid.value(), sampling, wants)?
-                .map(|gradient| gradient.map(kernel))
+            => kernels(sample_at_backward(g.value(), x.value(), grid.value(), sampling, wants)?)
     }
     sample_at_input(x, grid; sampling) -> y {
         x: [grid; sampling] unnamed(g).sample_at(&unnamed(grid)?, sampling)?,

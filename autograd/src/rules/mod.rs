@@ -25,6 +25,17 @@ pub(crate) fn kernel(gradient: namegrad_core::NamedTensor) -> crate::Tensor {
     crate::Tensor::constant(gradient)
 }
 
+/// The results of a fused joint gradient.
+pub(crate) fn kernels<const N: usize>(
+    mut gradients: [Option<namegrad_core::NamedTensor>; N],
+) -> [Option<crate::Tensor>; N] {
+    let mut made = [const { None }; N];
+    for (made, gradient) in made.iter_mut().zip(&mut gradients) {
+        *made = gradient.take().map(kernel);
+    }
+    made
+}
+
 // In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting
 // them.
 pub(crate) mod binary;

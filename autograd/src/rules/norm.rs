@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use crate::lists;
-use crate::rules::{kernel, shape::inverse};
+use crate::rules::{kernels, shape::inverse};
 use namegrad_core::args::Positions;
 use namegrad_core::ops::norm::{layer_norm_backward, rms_eps, rms_norm_backward};
 use namegrad_core::ops::standardize::Backward;
@@ -13,20 +13,18 @@ use namegrad_macros::derivatives;
 derivatives! { norm; |g, cx|
     layer_norm(x, weight, bias; dims, eps) -> (y; mean, rstd) {
         (x weight bias): [x weight mean rstd; dims eps] layer_norm_gradients(g, x, weight, dims, eps, wants)?
-            => layer_norm_backward(
+            => kernels(layer_norm_backward(
                 g.value(), x.value(), weight.map(|weight| weight.value()), [mean.value(), rstd.value()], dims, wants
-            )?.map(|gradient| gradient.map(kernel))
+            )?)
     }
     rms_norm(x, weight; dims, eps) -> (y; rstd) {
         (x weight): [x weight rstd; dims eps] rms_norm_gradients(g, x, weight, dims, eps, wants)?
-            => rms_norm_backward(g.value(), x.value(), weight.map(|weight| weight.value()), rstd.value(), dims, wants)?
-                .map(|gradient| gradient.map(kernel))
+            => kernels(rms_norm_backward(g.value(), x.value(), weight.map(|weight| weight.value()), rstd.value(), dims, wants)?)
     }
     standardize(x, weight, bias; dim, dims, groups, eps) -> (y, mean, var) {
         (x weight bias): [x weight mean var; dim dims groups eps]
             standardize_gradients([g_y, g_mean, g_var], x, weight, [mean, var], groups_of(dim, dims, groups, eps), wants)?
-            => fused([g_y, g_mean, g_var], x, weight, [mean, var], groups_of(dim, dims, groups, eps)).gradients(wants)?
-                .map(|gradient| gradient.map(kernel))
+            => kernels(fused([g_y, g_mean, g_var], x, weight, [mean, var], groups_of(dim, dims, groups, eps)).gradients(wants)?)
     }
 }
 
@@ -79,11 +77,12 @@ fn fused<'a>(
     moments: [&'a Tensor; 2],
     Groups { dim, over, groups, eps }: Groups<'a>,
 ) -> Backward<'a> {
+    let ([g, g_mean, g_var], [mean, var]) = (g, moments);
     Backward {
-        g: g.map(|g| g.value()),
+        g: [g.value(), g_mean.value(), g_var.value()],
         x: x.value(),
-        weight: weight.map(|weight| weight.value()),
-        moments: moments.map(|moment| moment.value()),
+        weight: weight.map(Tensor::value),
+        moments: [mean.value(), var.value()],
         dim,
         over,
         groups,
@@ -116,10 +115,11 @@ fn standardize_gradients(
     }
     let (g, x) = (&g.to(dtype).reshape(&split)?, &x.to(dtype)?.rename(None).reshape(&split)?);
     // The saved moments are results of the op, so they are differentiated with it.
-    let [center, var] = [mean, var].map(|moment| moment.rename(None).reshape(&kept));
+    let center = mean.rename(None).reshape(&kept)?;
+    let var = var.rename(None).reshape(&kept)?;
     let mean = |x: &Tensor| x.mean(keep(&dims));
-    let centered = x.sub(&center?)?;
-    let rstd = var?.add(eps).rsqrt()?;
+    let centered = x.sub(&center)?;
+    let rstd = var.add(eps).rsqrt()?;
     let normalized = centered.mul(&rstd)?;
     let of_input = || {
         let weighted = match weight {
@@ -133,8 +133,8 @@ fn standardize_gradients(
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
         let of_result = weighted.sub(&mean(&weighted)?).sub(&across).mul(&rstd)?;
         let n = lists::product_at(&split, &dims);
-        let [g_mean, g_var] = [g_mean, g_var].map(|g| g.to(dtype).reshape(&kept));
-        let of_moments = g_mean?.add(&g_var?.mul(2.0).mul(&centered)?).div(n as f64)?;
+        let of_var = g_var.to(dtype).reshape(&kept).mul(2.0).mul(&centered)?;
+        let of_moments = g_mean.to(dtype).reshape(&kept).add(&of_var).div(n as f64)?;
         of_result.add(&of_moments).reshape(sizes)
     };
     let of_channels = |g: &Tensor| {

@@ -1,7 +1,7 @@
 //! The derivative of recurrent layers.
 
 use crate::chain::*;
-use crate::rules::kernel;
+use crate::rules::kernels;
 use crate::tensor::grad_with;
 use crate::{BackwardOptions, Tensor};
 use namegrad_core::ops::recurrent::{RecurrentInputs, recurrent_backward};
@@ -34,17 +34,31 @@ fn fused(
     reverse: bool,
     wants: [bool; 8],
 ) -> Result<[Option<Tensor>; 8]> {
-    fn value(x: Option<&Tensor>) -> Option<&NamedTensor> {
-        x.map(Tensor::value)
-    }
-    let [Some(x), Some(hx), Some(w_ih), Some(w_hh), cx, b_ih, b_hh, w_hr] = inputs.map(value) else {
+    let [Some(x), Some(hx), Some(w_ih), Some(w_hh), c, b_ih, b_hh, w_hr] = inputs else {
         unreachable!("the first four are required")
     };
-    let inputs = RecurrentInputs { x, hx, w_ih, w_hh, cx, b_ih, b_hh, w_hr, lengths: value(lengths) };
-    let mut found =
-        recurrent_backward(gs.map(Tensor::value), &inputs, kept.map(Tensor::value), cell, reverse)?;
-    let mut at = 0..;
-    Ok(wants.map(|wants| at.next().and_then(|at| found[at].take()).filter(|_| wants).map(kernel)))
+    let inputs = RecurrentInputs {
+        x: x.value(),
+        hx: hx.value(),
+        w_ih: w_ih.value(),
+        w_hh: w_hh.value(),
+        cx: c.map(Tensor::value),
+        b_ih: b_ih.map(Tensor::value),
+        b_hh: b_hh.map(Tensor::value),
+        w_hr: w_hr.map(Tensor::value),
+        lengths: lengths.map(Tensor::value),
+    };
+    let mut found = recurrent_backward(values(gs), &inputs, values(kept), cell, reverse)?;
+    for (found, wants) in found.iter_mut().zip(wants) {
+        if !wants {
+            *found = None;
+        }
+    }
+    Ok(kernels(found))
+}
+
+fn values([a, b, c]: [&Tensor; 3]) -> [&NamedTensor; 3] {
+    [a.value(), b.value(), c.value()]
 }
 
 /// The gradients of the same steps made of differentiable ops. Like the kernel, it computes half types in
@@ -58,33 +72,38 @@ fn gradients(
     wants: [bool; 8],
 ) -> Result<[Option<Tensor>; 8]> {
     // Views, since one tensor may be several inputs, such as the first state and the first cells.
-    let mut own = inputs.map(|_| None);
-    for (own, input) in own.iter_mut().zip(inputs) {
-        *own = match input {
-            Some(input) => Some(input.to(input.dtype().compute()).view(input.sizes())?),
-            None => None,
-        };
+    let mut own = [const { None }; 8];
+    for (at, input) in inputs.into_iter().enumerate() {
+        if let Some(input) = input {
+            own[at] = Some(input.to(input.dtype().compute()).view(input.sizes())?);
+        }
     }
     let outputs = unrolled(&own, lengths, cell, reverse)?;
-    let wanted: Vec<&Tensor> =
-        own.iter().zip(wants).filter_map(|(own, wants)| own.as_ref().filter(|_| wants)).collect();
-    let gs = gs.map(|g| g.to(g.dtype().compute()));
-    let gs = [gs[0].clone()?, gs[1].clone()?, gs[2].clone()?];
-    let given: Vec<(&Tensor, &Tensor)> =
-        outputs.iter().zip(&gs).filter(|(output, _)| output.requires_grad()).collect();
-    let [of, g]: [Vec<&Tensor>; 2] =
-        [given.iter().map(|pair| pair.0).collect(), given.iter().map(|pair| pair.1).collect()];
-    let g: Vec<Option<&Tensor>> = g.into_iter().map(Some).collect();
+    let mut cast = Vec::with_capacity(gs.len());
+    for g in gs {
+        cast.push(g.to(g.dtype().compute())?);
+    }
+    let (mut of, mut gs) = (Vec::new(), Vec::new());
+    for (output, g) in outputs.iter().zip(&cast) {
+        if output.requires_grad() {
+            of.push(output);
+            gs.push(Some(g));
+        }
+    }
+    let mut wanted = Vec::new();
+    for at in 0..8 {
+        wanted.extend(own[at].as_ref().filter(|_| wants[at]));
+    }
     let options = BackwardOptions { create_graph: true, allow_unused: true, ..BackwardOptions::default() };
-    let found = grad_with(&of, &wanted, &g, options)?;
+    let mut found = grad_with(&of, &wanted, &gs, options)?.into_iter();
     let mut gradients = [const { None }; 8];
-    let wanted = gradients.iter_mut().zip(&own).zip(wants).filter(|(_, wants)| *wants);
-    for (((gradient, own), _), found) in wanted.zip(found) {
-        *gradient = match (found, own) {
-            // Over no steps, a parameter is not used.
-            (None, Some(own)) => Some(own.zeros_like()?),
-            (found, _) => found,
-        };
+    for at in 0..8 {
+        if let Some(own) = own[at].as_ref().filter(|_| wants[at]) {
+            gradients[at] = Some(match found.next().flatten() {
+                Some(gradient) => gradient,
+                None => own.zeros_like()?, // over no steps, a parameter is not used
+            });
+        }
     }
     Ok(gradients)
 }

@@ -1,7 +1,9 @@
 //! How the ops of rows run. A row is a [`Recipe`], which the functions here read, so that the casts under
 //! `autocast`, the checks and the record are compiled once and not for each op.
 
-use super::record::{Args, Formula, JointFormula, is_followed, is_tracked, record, record_jointly};
+use super::record::{
+    Args, Formula, JointFormula, is_followed, is_tracked, record, record_edges, record_jointly,
+};
 use super::{is_looking, nan};
 use crate::autocast::{self, Class, Off};
 use crate::line::called_here;
@@ -211,8 +213,13 @@ impl ByElement {
             });
         }
         recipe.start(inputs)?;
-        let value = self.kernel.call(values, scalars)?;
-        Ok(recipe.finish(inputs, value, &[], args))
+        match (self.kernel.call(values, scalars), &recipe.formulas) {
+            (Err(error), _) => Err(error),
+            (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && !is_looking() => {
+                Ok(record_edges(recipe.op, inputs, value, &[], saved(inputs, args), formulas))
+            }
+            (Ok(value), _) => Ok(recipe.finish(inputs, value, &[], args)),
+        }
     }
 
     #[track_caller]

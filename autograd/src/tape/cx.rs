@@ -120,6 +120,14 @@ impl Cx<'_> {
         tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
     }
 
+    /// The number of inputs.
+    pub(super) fn count(&self) -> usize {
+        match self.inputs {
+            NodeInputs::One(_) => 1,
+            NodeInputs::Joint(inputs) => inputs.len(),
+        }
+    }
+
     /// The gradient of output `number`, counted from 0. If nothing depends on the output, it is zeros of the
     /// sizes and the dtype of the output, as a view of a single zero, which takes almost no memory.
     ///

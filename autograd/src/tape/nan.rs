@@ -24,8 +24,10 @@ enum Birth {
 
 #[derive(Default)]
 struct Births {
-    of_values: HashMap<usize, (NamedTensor, Birth)>,
-    of_metas: HashMap<u64, Birth>,
+    /// By the address of the value, which is held.
+    of_values: HashMap<u64, (Option<NamedTensor>, Birth)>,
+    /// By the id of the meta.
+    of_metas: HashMap<u64, (Option<NamedTensor>, Birth)>,
 }
 
 thread_local! {
@@ -37,11 +39,11 @@ fn key(value: &NamedTensor) -> usize {
 }
 
 fn of_value(value: &NamedTensor) -> Option<Birth> {
-    BIRTHS.with_borrow(|births| births.of_values.get(&key(value)).map(|(_, birth)| birth.clone()))
+    BIRTHS.with_borrow(|births| births.of_values.get(&(key(value) as u64)).map(|(_, birth)| birth.clone()))
 }
 
 fn remember(value: &NamedTensor, birth: Birth) {
-    BIRTHS.with_borrow_mut(|births| births.of_values.insert(key(value), (value.clone(), birth)));
+    BIRTHS.with_borrow_mut(|births| births.of_values.insert(key(value) as u64, (Some(value.clone()), birth)));
 }
 
 /// Shows an op to the observer, and looks at its outputs in anomaly mode. A NaN in one was born where that of
@@ -56,13 +58,24 @@ pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedT
     if !is_anomaly_enabled() {
         return;
     }
-    for output in outputs.iter().filter(|output| is_anomalous(output)) {
-        let before = inputs.iter().filter(|x| is_anomalous(x));
-        let birth = before.map(|x| of_value(x).unwrap_or(Birth::Given(origin, x.shape()))).min_by_key(
-            |birth| matches!(birth, Birth::Given(..)), // one that was seen says more
-        );
-        let made = || Birth::Made(origin, inputs.iter().map(|x| key(x)).collect());
-        remember(output, birth.unwrap_or_else(made));
+    for output in outputs {
+        if !is_anomalous(output) {
+            continue;
+        }
+        let mut birth = Birth::Made(origin, inputs.iter().map(|x| key(x)).collect());
+        for x in inputs {
+            if !is_anomalous(x) {
+                continue;
+            }
+            if let Some(seen) = of_value(x) {
+                birth = seen; // it says more than one that was not seen
+                break;
+            }
+            if matches!(birth, Birth::Made(..)) {
+                birth = Birth::Given(origin, x.shape());
+            }
+        }
+        remember(output, birth);
     }
 }
 
@@ -94,7 +107,7 @@ pub(crate) fn enters(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bo
             None => Birth::Leaf(value.shape()),
         };
         let birth = of_value(value).unwrap_or_else(here);
-        BIRTHS.with_borrow_mut(|births| births.of_metas.insert(id, birth));
+        BIRTHS.with_borrow_mut(|births| births.of_metas.insert(id, (None, birth)));
     }
     is_nan
 }
@@ -102,7 +115,7 @@ pub(crate) fn enters(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bo
 /// The error of a walk over the place `id`, whose value was NaN when anomaly mode saw it made by `origin`.
 #[cold]
 pub(crate) fn in_forward(op: &'static str, id: u64, origin: Option<Origin>) -> Error {
-    let known = BIRTHS.with_borrow(|births| births.of_metas.get(&id).cloned());
+    let known = BIRTHS.with_borrow(|births| births.of_metas.get(&id).map(|(_, birth)| birth.clone()));
     let nan = what();
     let (message, repair) = match known.or(origin.map(|origin| Birth::Made(origin, Vec::new()))) {
         Some(Birth::Made(Origin { op, at }, inputs)) => {

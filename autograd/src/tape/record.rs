@@ -8,7 +8,7 @@ use super::{Cx, Edge, Edges, Gradient, Origin, is_looking, nan};
 use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
-use namegrad_core::{NamedTensor, Result};
+use namegrad_core::{NamedTensor, Result, args};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -81,7 +81,8 @@ pub(crate) fn record(
     formulas: &'static [Formula],
 ) -> Tensor {
     if is_looking() {
-        let outputs: Vec<&NamedTensor> = [&value].into_iter().chain(hidden).collect();
+        let mut outputs = args::references(hidden);
+        outputs.insert(0, &value);
         nan::look(op, &plain::values(inputs), &outputs);
     }
     match is_tracked(inputs) {
@@ -90,9 +91,9 @@ pub(crate) fn record(
     }
 }
 
-/// [`record`] of inputs of which one requires a gradient.
+/// [`record`] in a program that does not look at values.
 #[track_caller]
-fn record_edges(
+pub(crate) fn record_edges(
     op: &'static str,
     inputs: &[Input<'_>],
     value: NamedTensor,
@@ -154,7 +155,30 @@ fn owning_all(
 }
 
 fn all_of(kept: &[Option<Kept>], cx: &Cx<'_>) -> Vec<Option<Tensor>> {
-    kept.iter().map(|kept| kept.as_ref().map(|kept| kept.get(cx))).collect()
+    let mut all = Vec::with_capacity(kept.len());
+    for kept in kept {
+        all.push(kept.as_ref().map(|kept| kept.get(cx)));
+    }
+    all
+}
+
+/// The gradients of all inputs by these formulas.
+fn joint_gradients(
+    formulas: &[(&JointFormula, Vec<Option<Kept>>)],
+    args: Option<&Args>,
+    cx: &Cx<'_>,
+) -> Result<Vec<Option<Tensor>>> {
+    let mut all = vec![None; cx.count()];
+    for (formula, kept) in formulas {
+        if !formula.of.iter().any(|at| cx.wants(*at)) {
+            continue;
+        }
+        let saved = Saved { tensors: &all_of(kept, cx), args };
+        for (at, gradient) in formula.of.iter().zip((formula.gradients)(&saved, cx)?) {
+            all[*at] = gradient;
+        }
+    }
+    Ok(all)
 }
 
 /// The results of an op with joint formulas, recorded if an input requires a gradient.
@@ -164,37 +188,31 @@ pub(crate) fn record_jointly(
     inputs: &[Input<'_>],
     mut values: Vec<NamedTensor>,
     hidden: &[NamedTensor],
-    args: Option<Args>,
+    saved: Option<Args>,
     formulas: &'static [JointFormula],
 ) -> Vec<Tensor> {
-    let outputs: Vec<&NamedTensor> = values.iter().collect();
+    let outputs = args::references(&values);
     if is_looking() {
-        let all: Vec<&NamedTensor> = outputs.iter().copied().chain(hidden).collect();
+        let mut all = outputs.clone();
+        all.append(&mut args::references(hidden));
         nan::look(op, &plain::values(inputs), &all);
     }
-    let tensors: Vec<Option<&Tensor>> = inputs.iter().map(|input| input.tensors().first().copied()).collect();
-    let wanted = |at: &usize| tensors[*at].is_some_and(|x| x.tracked().is_some());
-    let parts: Vec<Option<Vec<Option<Kept>>>> = formulas
-        .iter()
-        .map(|formula| {
-            let keep = |at: &usize| kept(*at, inputs, &outputs, hidden);
-            formula.of.iter().any(wanted).then(|| formula.kept.iter().map(keep).collect())
-        })
-        .collect();
-    let count = inputs.len();
-    let gradients = move |cx: &Cx<'_>| {
-        let mut all = vec![None; count];
-        for (formula, kept) in formulas.iter().zip(&parts) {
-            let Some(kept) = kept.as_ref().filter(|_| formula.of.iter().any(|at| cx.wants(*at))) else {
-                continue;
-            };
-            let saved = Saved { tensors: &all_of(kept, cx), args: args.as_ref() };
-            for (at, gradient) in formula.of.iter().zip((formula.gradients)(&saved, cx)?) {
-                all[*at] = gradient;
+    let mut tensors: Vec<Option<&Tensor>> = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        tensors.push(input.tensors().first().copied());
+    }
+    // The formulas of which an input requires a gradient, with the tensors that they see.
+    let mut parts: Vec<(&JointFormula, Vec<Option<Kept>>)> = Vec::with_capacity(formulas.len());
+    for formula in formulas {
+        if formula.of.iter().any(|at| tensors[*at].is_some_and(|x| x.tracked().is_some())) {
+            let mut seen = Vec::with_capacity(formula.kept.len());
+            for at in formula.kept {
+                seen.push(kept(*at, inputs, &outputs, hidden));
             }
+            parts.push((formula, seen));
         }
-        Ok(all)
-    };
+    }
+    let gradients = move |cx: &Cx<'_>| joint_gradients(&parts, saved.as_ref(), cx);
     match (values.pop(), values.is_empty()) {
         (Some(value), true) => {
             vec![Op::new(op, value).inputs(&tensors, move |_, cx| gradients(cx)).output()]

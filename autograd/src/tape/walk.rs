@@ -192,7 +192,7 @@ impl Walk<'_> {
         let goes_on = meta.origin.is_some() && self.goes_on(&meta);
         let (hooks, retain_grad, route) = {
             let mut state = meta.state();
-            let hooks = state.hooks.as_ref().map(|hooks| hooks.on_gradient());
+            let hooks = state.hooks.as_ref().map(|hooks| hooks.list(false));
             (hooks, state.retain_grad, if goes_on { self.take_route(&mut state) } else { None })
         };
         if let Some(hooks) = hooks {

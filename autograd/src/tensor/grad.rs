@@ -393,7 +393,7 @@ pub fn grad_with(
             }
         }
     }
-    let found = walk(OP, roots, Goal::Inputs(&metas), options)?;
+    let mut found = walk(OP, roots, Goal::Inputs(&metas), options)?;
     if let Some(number) = found.iter().position(Option::is_none)
         && !options.allow_unused
     {
@@ -403,9 +403,10 @@ pub fn grad_with(
         return Err(Error::about(&[inputs[number].value()], ErrorKind::Autograd, OP, message)
             .with_repair("grad_with(&[&y], &[&x], &[], BackwardOptions::new().allow_unused(true))?, which gives None for it"));
     }
-    let named = found.into_iter().zip(inputs).map(|(gradient, input)| match options.named {
-        true => gradient.map(|gradient| gradient.with_names_of(input)),
-        false => gradient,
-    });
-    Ok(named.collect())
+    if options.named {
+        for (gradient, input) in found.iter_mut().zip(inputs) {
+            *gradient = gradient.take().map(|gradient| gradient.with_names_of(input));
+        }
+    }
+    Ok(found)
 }

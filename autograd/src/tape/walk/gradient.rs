@@ -98,7 +98,7 @@ pub(super) fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
 /// Calls the hooks that wait for the summed gradient of a value.
 pub(super) fn run_hooks_after(meta: &Meta, at: &'static Location<'static>) -> Result<()> {
     let hooks = match &meta.state().hooks {
-        Some(hooks) => hooks.after_accumulation(),
+        Some(hooks) => hooks.list(true),
         None => return Ok(()),
     };
     for hook in hooks {
