@@ -119,6 +119,7 @@ impl ModulePath {
 
     /// The path, if there was a walk over the layer or its model. It is empty if there was a walk over the
     /// layer, but not over a model.
+    #[inline(never)]
     pub fn get(&self) -> Option<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -168,6 +169,7 @@ impl ModulePath {
 
 impl Clone for ModulePath {
     /// A separate path, which is the same at first.
+    #[inline(never)]
     fn clone(&self) -> ModulePath {
         ModulePath(RwLock::new(self.get()))
     }

@@ -4,7 +4,7 @@ use super::{Order, by_name, names_of, others, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{Error, ErrorKind, Result, Shape};
 
 /// The dims that a function needs, by the names that its weight or its caller gives them.
 #[derive(Clone, Copy)]
@@ -30,14 +30,14 @@ pub(crate) struct Layout {
 #[cold]
 #[track_caller]
 pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: String, inputs: &[&Tensor]) -> Error {
-    Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
+    Error::new(kind, op, message).with_operands(shapes(inputs))
 }
 
 /// An error of an op as one of the function or layer `op` about its own inputs. A repair that sets an option,
 /// such as `.padding(1)`, is one of the builder of a layer, and becomes one of the options of a function.
 #[cold]
 pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error {
-    let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+    let error = error.of(op).with_operands(shapes(inputs));
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     match setter {
         Some(setter) if op.starts_with(char::is_lowercase) => {
@@ -49,6 +49,12 @@ pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error
         }
         _ => error,
     }
+}
+
+fn shapes(inputs: &[&Tensor]) -> Vec<Shape> {
+    let mut shapes = Vec::with_capacity(inputs.len());
+    inputs.iter().for_each(|x| shapes.push(x.shape()));
+    shapes
 }
 
 impl Layout {
@@ -90,7 +96,7 @@ impl Layout {
         result[taken[0]] = wanted.made;
         let names = Names::new(op, result).map_err(|error| {
             let name = wanted.made.map_or(String::new(), |name| name.to_string());
-            let error = error.with_operands(inputs.iter().map(|x| x.shape()));
+            let error = error.with_operands(shapes(inputs));
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
         let order = [&batch[..], &taken].concat();

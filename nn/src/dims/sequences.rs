@@ -1,6 +1,6 @@
 //! Where attention has the sequence, the features and the batch dims of its inputs.
 
-use super::{Finder, Named, dim_of};
+use super::{Finder, Named, dim_of, others};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{Dim, Error, ErrorKind, Result};
@@ -76,9 +76,13 @@ impl Places {
     /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without
     /// the batch dims that the input lacks.
     pub(crate) fn heads_order(&self) -> Vec<usize> {
-        let last = self.batch.iter().flatten().count() + 1;
-        let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));
-        batch.chain([last, self.moved(self.seq), last + 1]).collect()
+        let mut order = Vec::with_capacity(self.batch.len() + 3);
+        for dim in self.batch.iter().flatten() {
+            order.push(self.moved(*dim));
+        }
+        let last = order.len() + 1;
+        order.extend([last, self.moved(self.seq), last + 1]);
+        order
     }
 }
 
@@ -99,7 +103,7 @@ impl Sequences<'_> {
         let Some(seq) = self.seq.place(x, features, self.batch_first) else {
             return Err(self.no_sequence(x, self.seq, features));
         };
-        let batch = (0..x.ndim()).filter(|dim| ![seq, features].contains(dim)).map(Some).collect();
+        let batch = others(x, &[seq, features]).into_iter().map(Some).collect();
         Ok(Places { seq, features, batch })
     }
 
@@ -113,18 +117,20 @@ impl Sequences<'_> {
     ) -> Result<Places> {
         let features = self.features(x, features)?;
         let wanted = self.key_seq.unwrap_or(self.seq);
-        let of_queries: Vec<usize> = places.batch.iter().copied().flatten().collect();
+        let mut of_queries = Vec::with_capacity(places.batch.len());
+        places.batch.iter().for_each(|dim| of_queries.extend(*dim));
         let shared =
             |name: Option<Name>| name.is_some() && of_queries.iter().any(|dim| query.name(*dim) == name);
         let only = || {
-            let mut left = (0..x.ndim()).filter(|dim| *dim != features && !shared(x.name(*dim)));
-            let only = left.next().filter(|dim| left.next().is_none() && x.name(*dim).is_some());
-            only.filter(|_| self.key_seq.is_none() && !is_strict())
+            let mut left = others(x, &[features]);
+            left.retain(|dim| !shared(x.name(*dim)));
+            let [only] = left[..] else { return None };
+            (x.name(only).is_some() && self.key_seq.is_none() && !is_strict()).then_some(only)
         };
         let Some(seq) = wanted.place(x, features, self.batch_first).or_else(only) else {
             return Err(self.no_sequence(x, wanted, features));
         };
-        let own: Vec<usize> = (0..x.ndim()).filter(|dim| ![seq, features].contains(dim)).collect();
+        let own = others(x, &[seq, features]);
         Ok(Places { seq, features, batch: self.matched(query, &of_queries, x, &own)? })
     }
 

@@ -1,6 +1,7 @@
 //! [`Flatten`] and [`Unflatten`].
 
 use super::*;
+use crate::dims::others;
 use namegrad_core::args::Positions;
 use namegrad_core::{Argument, Dims, IntoShape, Shape};
 
@@ -69,9 +70,9 @@ impl Flatten {
             // Nothing to flatten: a dim of one element, as in PyTorch for one number.
             return if x.ndim() > 0 { Ok(x.clone()) } else { x.unsqueeze(0) };
         };
-        let rest =
-            |from: usize, to: usize| (from..to).filter(|dim| !dims.contains(dim)).collect::<Vec<usize>>();
-        let order: Vec<usize> = [&rest(0, first)[..], &dims[..], &rest(first, x.ndim())[..]].concat();
+        let mut order = others(x, &dims);
+        let before = order.partition_point(|dim| *dim < first);
+        order.splice(before..before, dims.iter().copied());
         let flat: Vec<usize> = (first..first + dims.len()).collect();
         x.permute(order)?.flatten(flat, self.name.map(Name::as_str))
     }

@@ -179,8 +179,12 @@ pub(crate) fn result_of(result: Result<Tensor>, layer: &'static str, path: &Modu
 
 /// A layer with its settings, as summaries show it: `Softplus(beta=1.0, threshold=20.0)`.
 pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String {
-    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-    format!("{layer}({})", settings.join(", "))
+    let mut text = String::new();
+    for (name, value) in settings {
+        let separator = if text.is_empty() { "" } else { ", " };
+        text += &format!("{separator}{name}={value:?}");
+    }
+    format!("{layer}({text})")
 }
 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path.

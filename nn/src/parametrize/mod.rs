@@ -179,19 +179,21 @@ fn parametrized(parameter: &Parameter, step: Arc<dyn CopiedWithModel>) -> Result
         Error::ensure(count == 1, ErrorKind::Value, "parametrize::register", || {
             format!("{} has {count} originals, and can only be the first parametrization", step.describe())
         })?;
-        let steps = before.steps.iter().cloned().chain([step]).collect();
+        let mut steps = before.steps.clone();
+        steps.push(step);
         return Ok(Parametrized { originals: before.originals.clone(), steps });
     }
     let value = parameter.try_tensor()?;
     let frozen = !value.requires_grad();
-    let originals = step.originals(&value.detach())?.into_iter().map(|original| {
+    let mut originals = Vec::new();
+    for original in step.originals(&value.detach())? {
         let original = Parameter::new(original)?;
         if frozen {
             original.set_requires_grad(false)?;
         }
-        Ok(original)
-    });
-    Ok(Parametrized { originals: originals.collect::<Result<_>>()?, steps: vec![step] })
+        originals.push(original);
+    }
+    Ok(Parametrized { originals, steps: vec![step] })
 }
 
 #[track_caller]

@@ -44,7 +44,7 @@ impl WeightNorm {
     /// `|v|`, with the dims of `g`.
     fn length(&self, v: &Tensor) -> Result<Tensor> {
         let Some(dim) = self.dim else { return v.norm(..) };
-        v.norm(keep((0..v.ndim()).filter(|other| *other != dim).collect::<Vec<_>>()))
+        v.norm(keep(crate::dims::others(v, &[dim])))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
+use crate::dims::permuted;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
 pub(super) struct Scores<'a> {
@@ -71,10 +72,12 @@ impl Scores<'_> {
             }
             places[at] = Some(dim);
         }
-        let order: Vec<usize> = places.iter().copied().flatten().collect();
-        let sizes: Vec<usize> = places.iter().map(|dim| dim.map_or(1, |dim| mask.sizes()[dim])).collect();
-        let mask = mask.rename(None)?;
-        if order.is_sorted() { mask.reshape(sizes) } else { mask.permute(order)?.reshape(sizes) }
+        let (mut order, mut sizes) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for dim in places {
+            order.extend(dim);
+            sizes.push(dim.map_or(1, |dim| mask.sizes()[dim]));
+        }
+        permuted(mask.rename(None)?, &order)?.reshape(sizes)
     }
 
     #[cold]

@@ -7,7 +7,7 @@ pub use builder::MultiheadAttentionBuilder;
 
 use super::*;
 use crate::dims::sequences::{Places, Seq, Sequences};
-use crate::dims::{moved_back, permuted, with_names};
+use crate::dims::{moved_back, names_of, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{Scores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
@@ -303,8 +303,8 @@ impl MultiheadAttention {
         let run = || {
             let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
             let key_name = key.name(of_key.seq);
-            let mut names: Vec<Option<Name>> =
-                of_query.batch.iter().map(|dim| dim.and_then(|dim| query.name(dim))).collect();
+            let mut names = Vec::with_capacity(query.ndim() + 1);
+            of_query.batch.iter().for_each(|dim| names.push(dim.and_then(|dim| query.name(dim))));
             names.extend([config.heads.0, query.name(of_query.seq)]);
             names.push(apart(query.name(of_query.seq), key_name)?);
             self.weigh(heads, (names, key_name), options)
@@ -442,11 +442,8 @@ impl MultiheadAttention {
         if places.features + 1 != y.ndim() {
             y = y.movedim(-1, places.features)?;
         }
-        let name = |dim: usize| match dim == places.features {
-            true => self.config.embed.0.or(query.name(dim)),
-            false => query.name(dim),
-        };
-        let names: Vec<Option<Name>> = (0..y.ndim()).map(name).collect();
+        let mut names = names_of(query);
+        names[places.features] = self.config.embed.0.or(names[places.features]);
         with_names(y, &Names::new("MultiheadAttention", names)?)
     }
 
