@@ -5,6 +5,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::{Error, ErrorKind, Result, Shape};
+use std::fmt::Display;
 
 /// The dims that a function needs, by the names that its weight or its caller gives them.
 #[derive(Clone, Copy)]
@@ -29,8 +30,8 @@ pub(crate) struct Layout {
 /// An error about these inputs.
 #[cold]
 #[track_caller]
-pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: String, inputs: &[&Tensor]) -> Error {
-    Error::new(kind, op, message).with_operands(shapes(inputs))
+pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: impl Display, inputs: &[&Tensor]) -> Error {
+    Error::new(kind, op, message.to_string()).with_operands(shapes(inputs))
 }
 
 /// An error of an op as one of the function or layer `op` about its own inputs. A repair that sets an option,

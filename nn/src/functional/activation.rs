@@ -98,7 +98,7 @@ functional! { activation;
     prelu (x, weight) on floats names "keeps input names" => {
         x.value().check_float(op)?;
         if x.dtype() != weight.dtype() {
-            let message = format!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
+            let message = format_args!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
             let error = fail(op, ErrorKind::DType, message, &[x, weight]);
             return Err(error.with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
         }

@@ -159,7 +159,7 @@ fn layout(
     [own, made]: [usize; 2],
 ) -> Result<Layout> {
     if weight.ndim() != dims + 2 {
-        let message = format!(
+        let message = format_args!(
             "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
             dims + 2,
             weight.ndim()
@@ -213,7 +213,7 @@ pub(crate) fn transposed_images(
     let first = images.ndim() - dims;
     let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
     if channels != rows {
-        let message = format!("the weight has {rows} input channels, and the input has {channels}");
+        let message = format_args!("the weight has {rows} input channels, and the input has {channels}");
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     let caller = Location::caller();
@@ -229,7 +229,7 @@ pub(crate) fn transposed_images(
     for dim in 0..dims {
         let (stride, dilation, extra) = (stride[dim], dilation[dim], extra[dim]);
         if extra > 0 && extra >= stride.max(dilation) {
-            let message = format!(
+            let message = format_args!(
                 "`output_padding` must be smaller than the stride {stride} or the dilation {dilation}, got {extra}"
             );
             return Err(fail(op, ErrorKind::Value, message, &inputs).with_repair(".output_padding(0)"));
@@ -246,7 +246,7 @@ pub(crate) fn transposed_images(
         let size = steps * stride as i128 + taps * dilation as i128 - 2 * padding as i128
             + (extra - more * stride + 1) as i128;
         if steps < 0 || taps < 0 || !(1..isize::MAX as i128).contains(&size) {
-            let message = format!(
+            let message = format_args!(
                 "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
             );
             return Err(fail(op, ErrorKind::Shape, message, &inputs).with_repair(".padding(0)"));
@@ -265,11 +265,11 @@ pub(crate) fn transposed_images(
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];
         if *bias.sizes() != [made] {
-            let message = format!("the bias must have sizes [{made}], got {:?}", bias.sizes());
+            let message = format_args!("the bias must have sizes [{made}], got {:?}", bias.sizes());
             return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
         if !autocast::fits(bias.dtype(), y.dtype()) {
-            let message = format!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
+            let message = format_args!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
             let error = fail(op, ErrorKind::DType, message, &inputs);
             return Err(error.with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
         }

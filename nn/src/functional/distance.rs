@@ -54,7 +54,7 @@ functional! { distance;
         names "removes dimensions" layer PairwiseDistance => {
         for x in [x1, x2] {
             if x.dtype() == DType::Bool {
-                let message = "not implemented for bool; it takes the integers and floats".into();
+                let message = "not implemented for bool; it takes the integers and floats";
                 return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::F32)?"));
             }
         }

@@ -191,11 +191,11 @@ impl Table<'_> {
         let inputs = [x, weight];
         check_integers(op, ("indices", "x"), x, &inputs)?;
         if weight.ndim() != 2 {
-            let message = format!("expected a weight [vocab, embed], got {} dims", weight.ndim());
+            let message = format_args!("expected a weight [vocab, embed], got {} dims", weight.ndim());
             return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
         if !weight.dtype().is_floating_point() {
-            let message = format!("expected a weight of floats, got {}", weight.dtype());
+            let message = format_args!("expected a weight of floats, got {}", weight.dtype());
             let error = fail(op, ErrorKind::DType, message, &inputs);
             return Err(error.with_repair("weight.to(DType::F32)?"));
         }
@@ -204,7 +204,7 @@ impl Table<'_> {
             None => None,
             Some(at) if (-rows..rows).contains(&at) => Some(at.rem_euclid(rows) as usize),
             Some(at) => {
-                let message = format!("padding_idx {at} is not one of the {rows} rows of the weight");
+                let message = format_args!("padding_idx {at} is not one of the {rows} rows of the weight");
                 return Err(fail(op, ErrorKind::Value, message, &inputs));
             }
         };
@@ -220,7 +220,7 @@ impl Table<'_> {
         for (at, index) in numbers.iter().enumerate() {
             if *index < 0 || *index as u64 >= rows as u64 {
                 let place = place(at, x.sizes());
-                let message = format!(
+                let message = format_args!(
                     "index {index} at position {place:?} is out of range for {rows} rows of the weight"
                 );
                 return Err(fail(self.op, ErrorKind::Index, message, &[x, self.weight]));
@@ -331,7 +331,7 @@ fn check_integers(
     if !x.dtype().is_floating_point() && x.dtype() != DType::Bool {
         return Ok(());
     }
-    let message = format!("expected {what} of an integer dtype, got {}", x.dtype());
+    let message = format_args!("expected {what} of an integer dtype, got {}", x.dtype());
     Err(fail(op, ErrorKind::DType, message, inputs).with_repair(format!("{name}.to(DType::I64)?")))
 }
 
@@ -343,7 +343,7 @@ fn check_factors(op: &'static str, x: &Tensor, factors: &Tensor, mode: BagMode, 
         (ErrorKind::Unsupported, message, "EmbeddingBagOptions::new().mode(F::BagMode::Sum)".into())
     } else if factors.sizes() != x.sizes() {
         let (own, wanted) = (factors.sizes(), x.sizes());
-        let message = format!("expected per_sample_weights of sizes {wanted:?}, got {own:?}");
+        let message = format_args!("expected per_sample_weights of sizes {wanted:?}, got {own:?}");
         return Err(fail(op, ErrorKind::Shape, message, &[x]));
     } else if factors.dtype() != dtype {
         let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
@@ -364,8 +364,7 @@ fn starts(
 ) -> Result<Vec<usize>> {
     let Some(offsets) = offsets else {
         let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
-            let message =
-                "without offsets, the input needs at least 2 dims, the last of which is a bag".into();
+            let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
             let error = fail(op, ErrorKind::Value, message, &[x]);
             return Err(error.with_repair("EmbeddingBagOptions::new().offsets(&Tensor::new([0])?)"));
         };
@@ -373,12 +372,12 @@ fn starts(
     };
     let (inputs, count) = ([x, offsets], x.numel());
     if x.ndim() != 1 {
-        let message = format!("with offsets, the input must be a vector, got {} dims", x.ndim());
+        let message = format_args!("with offsets, the input must be a vector, got {} dims", x.ndim());
         return Err(fail(op, ErrorKind::Value, message, &[x]));
     }
     check_integers(op, ("offsets", "offsets"), offsets, &inputs)?;
     if offsets.ndim() != 1 {
-        let message = format!("offsets must be a vector, got {} dims", offsets.ndim());
+        let message = format_args!("offsets must be a vector, got {} dims", offsets.ndim());
         return Err(fail(op, ErrorKind::Value, message, &inputs));
     }
     let given = offsets.to(DType::I64).to_vec::<i64>()?;

@@ -34,7 +34,7 @@ functional! { fold;
             [n, c, h, w] => (Some(n), c, [h, w]),
             [c, h, w] => (None, c, [h, w]),
             _ => {
-                let message = format!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
+                let message = format_args!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
                 return Err(fail(op, ErrorKind::Shape, message, &[x]));
             }
         };
@@ -82,12 +82,12 @@ functional! { fold;
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
             _ => {
-                let message = format!("expected columns [N, elements, windows], got {} dims", x.ndim());
+                let message = format_args!("expected columns [N, elements, windows], got {} dims", x.ndim());
                 return Err(fail(op, ErrorKind::Shape, message, &[x]));
             }
         };
         if windows != grid.windows() || !rows.is_multiple_of(grid.taps()) {
-            let message = format!(
+            let message = format_args!(
                 "such an image has {} windows with a multiple of {} elements, got {windows} with {rows}",
                 grid.windows(),
                 grid.taps()
@@ -135,7 +135,7 @@ impl Grid {
         for (at, name) in names.into_iter().enumerate() {
             let numbers = extents[at].over(op, name, 2)?;
             if numbers.len() != 2 || name != "padding" && numbers.contains(&0) {
-                let message = format!("`{name}` must be at least 1, got {numbers:?}");
+                let message = format_args!("`{name}` must be at least 1, got {numbers:?}");
                 return Err(fail(op, ErrorKind::Value, message, &[x]));
             }
             all[at].copy_from_slice(&numbers);
@@ -146,7 +146,7 @@ impl Grid {
             let span = dilation[dim].saturating_mul(kernel[dim] - 1).saturating_add(1);
             let room = padding[dim].checked_mul(2).and_then(|more| image[dim].checked_add(more));
             let Some(room) = room.filter(|room| *room >= span) else {
-                let message = format!(
+                let message = format_args!(
                     "a window over {span} elements does not fit into a size of {} and padding {}",
                     image[dim], padding[dim]
                 );
@@ -155,7 +155,7 @@ impl Grid {
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }
         if padded[0].checked_mul(padded[1]).is_none_or(|volume| volume > isize::MAX as usize) {
-            let message = format!("out of memory: an image of sizes {padded:?}");
+            let message = format_args!("out of memory: an image of sizes {padded:?}");
             return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
         }
         Ok(Grid { kernel, dilation, padding, stride, padded, count })

@@ -235,16 +235,16 @@ functional! { image;
         let dims = sizes.len().saturating_sub(2);
         let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
         if sizes.len() >= 3 && sizes.contains(&0) {
-            let message = "the sizes of the images must be at least 1".into();
+            let message = "the sizes of the images must be at least 1";
             return Err(fail(op, ErrorKind::Value, message, &[theta]));
         }
         if !(2..=3).contains(&dims) {
-            let message = format!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}");
+            let message = format_args!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}");
             return Err(fail(op, ErrorKind::Shape, message, &[theta]));
         }
         if *theta.sizes() != wanted {
             let (count, own) = (sizes[0], theta.sizes());
-            let message = format!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
+            let message = format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
             return Err(fail(op, ErrorKind::Shape, message, &[theta]));
         }
         let grid = positions(&sizes[2..], align_corners, theta.dtype())

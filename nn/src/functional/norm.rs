@@ -114,7 +114,7 @@ functional! { norm;
         x.value().check_float(op)?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
         if num_groups == 0 || !channels.is_multiple_of(num_groups) {
-            let message = format!(
+            let message = format_args!(
                 "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
             );
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
@@ -122,10 +122,10 @@ functional! { norm;
         let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
         if x.numel() > 0 && x.numel() == num_groups {
             let message = "expected more than one value per group: the result would not depend on the input";
-            return Err(fail(op, ErrorKind::Shape, message.into(), &[x]));
+            return Err(fail(op, ErrorKind::Shape, message, &[x]));
         }
         if channels == 0 || norm.over.iter().any(|dim| x.sizes()[*dim] == 0) {
-            let message = "expected at least one channel with at least one value".into();
+            let message = "expected at least one channel with at least one value";
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
         }
         Ok(norm.standardized(x, num_groups)?.0)
@@ -154,11 +154,11 @@ functional! { norm;
             x.value().check_float(op)?; // for its error
         }
         if size == 0 {
-            let message = "size, the number of channels around each channel, must be at least 1".into();
+            let message = "size, the number of channels around each channel, must be at least 1";
             return Err(fail(op, ErrorKind::Value, message, &[x]));
         }
         if x.ndim() == 0 {
-            return Err(fail(op, ErrorKind::Shape, NO_CHANNELS.into(), &[x]));
+            return Err(fail(op, ErrorKind::Shape, NO_CHANNELS, &[x]));
         }
         if x.numel() == 0 {
             return Ok(x.clone());
@@ -237,7 +237,7 @@ impl Norm<'_> {
     ) -> Result<(Tensor, Tensor, Tensor)> {
         x.value().check_float(self.op)?;
         let Some(&channels) = x.sizes().get(self.dim) else {
-            return Err(fail(self.op, ErrorKind::Shape, NO_CHANNELS.into(), &[x]));
+            return Err(fail(self.op, ErrorKind::Shape, NO_CHANNELS, &[x]));
         };
         let (running, wrong) = match running {
             [Some(mean), Some(var)] => (Some([mean, var]), ""),
@@ -246,18 +246,18 @@ impl Norm<'_> {
             _ => (None, "are given together or not at all"),
         };
         if !wrong.is_empty() {
-            let message = format!("running_mean and running_var {wrong}");
+            let message = format_args!("running_mean and running_var {wrong}");
             return Err(fail(self.op, ErrorKind::Value, message, &[x]));
         }
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
-                let message = format!("expected a {which} of floats, got {}", statistic.dtype());
+                let message = format_args!("expected a {which} of floats, got {}", statistic.dtype());
                 let error = fail(self.op, ErrorKind::DType, message, &[x]);
                 return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
             }
             if *statistic.sizes() != [channels] {
                 let message =
-                    format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
+                    format_args!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
                 return Err(fail(self.op, ErrorKind::Shape, message, &[x]));
             }
         }
@@ -267,8 +267,9 @@ impl Norm<'_> {
         let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
         if n == 1 && x.numel() > 0 {
             let sizes = x.sizes();
-            let message =
-                format!("expected more than 1 value per channel when training, got input size {sizes:?}");
+            let message = format_args!(
+                "expected more than 1 value per channel when training, got input size {sizes:?}"
+            );
             let error = fail(self.op, ErrorKind::Shape, message, &[x]);
             return Err(error.with_repair("model.eval(), to normalize with the running statistics"));
         }
@@ -320,18 +321,19 @@ impl Norm<'_> {
             let Some(parameter) = parameter else { continue };
             let inputs = [x, parameter];
             if *parameter.sizes() != [wanted] {
-                let message = format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes());
+                let message =
+                    format_args!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes());
                 return Err(fail(self.op, ErrorKind::Shape, message, &inputs));
             }
             if !parameter.dtype().is_floating_point() {
-                let message = format!("expected a {which} of floats, got {}", parameter.dtype());
+                let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
                 let error = fail(self.op, ErrorKind::DType, message, &inputs);
                 return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
             }
             if let (Some(own), Some(name)) = (parameter.name(0), name)
                 && own != name
             {
-                let message = format!("dim 0 of the {which} is '{own}', and that of the input '{name}'");
+                let message = format_args!("dim 0 of the {which} is '{own}', and that of the input '{name}'");
                 return Err(fail(self.op, ErrorKind::NameMismatch, message, &inputs));
             }
         }

@@ -91,7 +91,7 @@ functional! { pool;
         let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
         // PyTorch takes images without channels, if their dims are given.
         if dims.is_none() && !x.has_names() && x.ndim() > rank && x.sizes()[x.ndim() - rank - 1] == 0 {
-            let message = format!(
+            let message = format_args!(
                 "expected at least one channel before the {rank} dims of the windows, got sizes {:?}",
                 x.sizes()
             );
@@ -221,7 +221,7 @@ functional! { pool;
         on floats names "keeps input names" => {
         let dims = or_last((op, rank), x, None)?;
         if !output_size.is_none() && !output_ratio.is_none() {
-            let message = "`output_size` and `output_ratio` say the same: give one of them".into();
+            let message = "`output_size` and `output_ratio` say the same: give one of them";
             return Err(fail(op, ErrorKind::Value, message, &[x]));
         }
         Ok(fractional_over(op, x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)

@@ -37,7 +37,7 @@ functional! { shuffle;
         let at = places(op, x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
         if r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)) {
-            let message = format!(
+            let message = format_args!(
                 "the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}"
             );
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
@@ -66,7 +66,7 @@ functional! { shuffle;
         let (r, mut made) = (downscale_factor, x.sizes().to_vec());
         let (high, wide) = (made[at[1]], made[at[2]]);
         if !high.is_multiple_of(r) || !wide.is_multiple_of(r) {
-            let message = format!(
+            let message = format_args!(
                 "height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"
             );
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
@@ -98,7 +98,7 @@ functional! { shuffle;
         let channels = sizes.get(dim).copied();
         if groups == 0 || !channels.is_some_and(|channels| channels.is_multiple_of(groups)) {
             let channels = channels.unwrap_or(1);
-            let message = format!(
+            let message = format_args!(
                 "the number of channels must be divisible by groups, got {channels} channels and {groups} groups"
             );
             return Err(fail(op, ErrorKind::Shape, message, &[x]));
@@ -117,18 +117,17 @@ fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
 /// The positions of the channels and of the two dims of pixels.
 #[track_caller]
 fn places(op: &'static str, x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
-    let (kind, message) = match *dims {
-        _ if factor == 0 => (ErrorKind::Value, "the factor must be at least 1, got 0".into()),
-        [high, wide] if ![high, wide].contains(&dim) => return Ok([dim, high, wide]),
+    match *dims {
+        _ if factor == 0 => Err(fail(op, ErrorKind::Value, "the factor must be at least 1, got 0", &[x])),
+        [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
         _ => {
             let ndim = x.ndim();
-            let message = format!(
+            let message = format_args!(
                 "expected a dim of channels and two other dims, got {dim} and {dims:?} of {ndim} dims"
             );
-            (ErrorKind::Shape, message)
+            Err(fail(op, ErrorKind::Shape, message, &[x]))
         }
-    };
-    Err(fail(op, kind, message, &[x]))
+    }
 }
 
 /// The sizes of channels in which there are pixels, with the two factors as dims behind that of the channels;

@@ -59,7 +59,7 @@ impl Places {
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
         if !x.has_names() && dims.is_none() && (x.ndim() != coordinates + 2 || grid.ndim() != x.ndim()) {
-            let message = format!(
+            let message = format_args!(
                 "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
                 x.sizes(),
                 grid.sizes()
@@ -68,7 +68,7 @@ impl Places {
         }
         let spatial = dims.unwrap_or_else(|| (x.ndim().saturating_sub(coordinates)..x.ndim()).collect());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
-            let message = format!(
+            let message = format_args!(
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
                 spatial.len()
             );
@@ -97,7 +97,7 @@ impl Places {
                 continue;
             }
             if !left.first().is_some_and(|dim| x.name(*dim).is_none() || grid.name(*at).is_none()) {
-                let message = format!("the images lack {} of the grid", dim_of(grid, *at));
+                let message = format_args!("the images lack {} of the grid", dim_of(grid, *at));
                 return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
             }
             batch.push(left.remove(0));
@@ -107,7 +107,7 @@ impl Places {
         for (dim, at) in batch.iter().zip(&of_batch) {
             let (images, grids) = (x.sizes()[*dim], grid.sizes()[*at]);
             if images != grids {
-                let message = format!("there are {images} images and {grids} grids");
+                let message = format_args!("there are {images} images and {grids} grids");
                 let error = fail(op, ErrorKind::Shape, message, &inputs);
                 return Err(error.with_repair("a grid without a batch dim is for all images"));
             }

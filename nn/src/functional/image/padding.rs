@@ -14,11 +14,11 @@ fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isi
     match made {
         Some(made) if fewer <= length => Ok(made as usize),
         Some(_) => {
-            let message = format!("{fewer} elements cannot be removed from a length of {length}");
+            let message = format_args!("{fewer} elements cannot be removed from a length of {length}");
             Err(fail(op, ErrorKind::Value, message, &[x]))
         }
         None => {
-            let message = format!("out of memory: {before} and {after} elements more than {length}");
+            let message = format_args!("out of memory: {before} and {after} elements more than {length}");
             Err(fail(op, ErrorKind::OutOfMemory, message, &[x]))
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn repeated(
         }
         let mut places: Vec<i64> = Vec::new();
         if places.try_reserve_exact(made).is_err() {
-            let message = format!("out of memory: a length of {made}");
+            let message = format_args!("out of memory: a length of {made}");
             return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
         }
         // The elements of the other end are those that are left; reflected are those that there were.

@@ -54,7 +54,7 @@ pub(super) fn resized(
         None => {
             let (mode_name, ndim) = (format!("{mode:?}").to_lowercase(), x.ndim());
             let wanted = mode.dims().map_or("three to five".into(), |dims| (dims + 2).to_string());
-            let message = format!(
+            let message = format_args!(
                 "without names, an input of the mode {mode_name} has {wanted} dims, [N, C, ..], got {ndim}"
             );
             let error = fail(op, ErrorKind::Shape, message, &[x]);
@@ -73,13 +73,13 @@ pub(super) fn resized(
             for (length, factor) in lengths.iter().zip(factors) {
                 let made = *length as f64 * factor;
                 if !(factor.is_finite() && made >= 1.0) && *length > 0 {
-                    let message = format!(
+                    let message = format_args!(
                         "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
                     );
                     return Err(fail(op, ErrorKind::Value, message, &[x]));
                 }
                 if made >= isize::MAX as f64 {
-                    let message = format!("out of memory: {factor} times {length} elements");
+                    let message = format_args!("out of memory: {factor} times {length} elements");
                     return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
                 }
                 sizes.push(made as usize);
@@ -87,7 +87,7 @@ pub(super) fn resized(
         }
         (None, Some(given)) if by_size => {
             if let Some(size) = given.iter().find(|size| **size < 1) {
-                let message = format!("the sizes must be at least 1, got {size}");
+                let message = format_args!("the sizes must be at least 1, got {size}");
                 return Err(fail(op, ErrorKind::Value, message, &[x]));
             }
             sizes.extend(given.iter().map(|size| size.unsigned_abs()));
@@ -98,7 +98,8 @@ pub(super) fn resized(
                 false => ("scale_factor", factor.numbers.len()),
             };
             let dims = dims.len();
-            let message = format!("`{name}` must be one number or {dims}, one for each dim, got {given}");
+            let message =
+                format_args!("`{name}` must be one number or {dims}, one for each dim, got {given}");
             return Err(fail(op, ErrorKind::Value, message, &[x]));
         }
     }

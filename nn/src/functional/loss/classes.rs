@@ -85,7 +85,7 @@ functional! { classes;
     ) on floats names "removes dimensions" => {
         let logits = linear_logits(op, x, linear_weight, linear_bias)?;
         if ignore_index.is_some() && target.dtype().is_floating_point() && target.sizes() == logits.sizes() {
-            let message = "ignore_index is for class indices, and the target has probabilities".into();
+            let message = "ignore_index is for class indices, and the target has probabilities";
             return Err(fail(op, ErrorKind::Value, message, &[&logits, target]));
         }
         let ignored = ignore_index.unwrap_or(-100);
@@ -117,7 +117,7 @@ functional! { classes;
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer NllLoss => {
         if !log_probabilities.dtype().is_floating_point() {
-            let message = format!("log probabilities are floating-point, not {}", log_probabilities.dtype());
+            let message = format_args!("log probabilities are floating-point, not {}", log_probabilities.dtype());
             return Err(fail(op, ErrorKind::DType, message, &[log_probabilities])
                 .with_repair("log_probabilities.to(DType::F32)?"));
         }
@@ -144,7 +144,7 @@ fn of_logits(
         return Err(Error::new(ErrorKind::Value, op, message));
     }
     if !logits.dtype().is_floating_point() {
-        let message = format!("logits are floating-point, not {}", logits.dtype());
+        let message = format_args!("logits are floating-point, not {}", logits.dtype());
         let error = fail(op, ErrorKind::DType, message, &[logits, target]);
         return Err(error.with_repair("logits.to(DType::F32)?"));
     }
@@ -182,16 +182,16 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
     if x.ndim() == 0 || x.ndim() > 2 && !x.has_names() {
-        let message = format!("expected x [N, in] or [in], got {} dims", x.ndim());
+        let message = format_args!("expected x [N, in] or [in], got {} dims", x.ndim());
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
-        let message = "expected a weight [class, in], got one number".into();
+        let message = "expected a weight [class, in], got one number";
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     };
     if classes.is_empty() || classes.len() > 1 && batch.is_empty() {
-        let message = format!(
+        let message = format_args!(
             "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
             weight.ndim(),
             x.ndim()
@@ -199,23 +199,23 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     if own != wanted {
-        let message = format!("the last dim of the weight has {wanted} elements, and that of x {own}");
+        let message = format_args!("the last dim of the weight has {wanted} elements, and that of x {own}");
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
-        let message = "strict names: the last dims of x and of the weight have different names".into();
+        let message = "strict names: the last dims of x and of the weight have different names";
         return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
     }
     x.value().check_float(op)?;
     for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
         if other.dtype() != x.dtype() {
-            let message = format!("x is {}, and {name} is {}", x.dtype(), other.dtype());
+            let message = format_args!("x is {}, and {name} is {}", x.dtype(), other.dtype());
             let error = fail(op, ErrorKind::DType, message, &inputs);
             return Err(error.with_repair(format!("{name}.to(DType::{:?})?", x.dtype())));
         }
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
-        let message = format!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
+        let message = format_args!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();
@@ -254,7 +254,7 @@ impl Classes {
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
         let operands = [weight, logits];
         if *weight.sizes() != [count] {
-            let message = format!(
+            let message = format_args!(
                 "the weight must have one number for each of the {count} classes, got sizes {:?}",
                 weight.sizes()
             );
@@ -371,7 +371,7 @@ pub(super) fn check_indices(op: &'static str, x: &Tensor, target: &Tensor) -> Re
     if matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
         return Ok(());
     }
-    let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
+    let message = format_args!("expected class indices of an integer dtype, got {}", target.dtype());
     Err(fail(op, ErrorKind::DType, message, &[x, target]).with_repair("target.to(DType::I64)?"))
 }
 
@@ -405,7 +405,7 @@ impl Targets {
     ) -> Result<Targets> {
         check_indices(op, logits, target)?;
         if classes.count == 0 {
-            let message = "expected at least one class, but the class dim has size 0".into();
+            let message = "expected at least one class, but the class dim has size 0";
             return Err(fail(op, ErrorKind::Shape, message, &[logits, target]));
         }
         // The logits without the class dim, whose names unify with those of the target.
@@ -428,7 +428,7 @@ impl Targets {
             if class == ignore_index {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
-                let message = format!(
+                let message = format_args!(
                     "Target {class}{} is out of bounds for {} classes: they are 0 to {}",
                     position(target, at),
                     classes.count,
@@ -512,7 +512,7 @@ fn other_sizes(
     class: Option<Name>,
 ) -> Error {
     let sizes = target.sizes();
-    let message = format!(
+    let message = format_args!(
         "expected class indices of sizes {:?}, those of the logits without the class dim{}, got {sizes:?}",
         rest.sizes(),
         class.map_or(String::new(), |class| format!(" '{class}'"))

@@ -55,7 +55,7 @@ functional! { ctc;
         check_floats(op, &[("log_probs", log_probs)])?;
         let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
         if ndim < 2 || time_dim == class_dim {
-            let message = "log_probs must have a time dim and another class dim".into();
+            let message = "log_probs must have a time dim and another class dim";
             return Err(fail(op, ErrorKind::Shape, message, &[log_probs]));
         }
         let dims = others(log_probs, &[time_dim, class_dim]);
@@ -142,7 +142,7 @@ impl Batch {
             }
             [_] => None,
             _ => {
-                let message = format!(
+                let message = format_args!(
                     "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
                     targets.sizes()
                 );
@@ -160,7 +160,7 @@ impl Batch {
             let row = all[start..next].to_vec();
             for (at, bad) in row.iter().enumerate().filter(|(_, class)| !(0..classes as i64).contains(class))
             {
-                let message = format!(
+                let message = format_args!(
                     "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
                     classes - 1
                 );
@@ -263,7 +263,7 @@ impl Batch {
 #[track_caller]
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
     if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
-        let message = format!("{name} must be integers, not {}", x.dtype());
+        let message = format_args!("{name} must be integers, not {}", x.dtype());
         return Err(fail(OP, ErrorKind::DType, message, &[x]).with_repair(format!("{name}.to(DType::I64)?")));
     }
     x.to(DType::I64).to_vec()
@@ -274,7 +274,7 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
 fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
     if numbers.len() != batch {
-        let message = format!(
+        let message = format_args!(
             "{name} must have one length for each of the {batch} sequences, got {:?}",
             lengths.sizes()
         );

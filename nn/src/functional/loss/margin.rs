@@ -222,7 +222,7 @@ fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Res
             if class < -1 || class >= count as i64 {
                 let all = target.to(DType::I64).to_vec::<i64>()?;
                 let at = all.iter().position(|other| *other == class).unwrap_or(0);
-                let message = format!(
+                let message = format_args!(
                     "Target {class}{} is out of bounds for {count} classes: they are 0 to {}, and -1 ends the labels",
                     position(target, at),
                     count.saturating_sub(1)

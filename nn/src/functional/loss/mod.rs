@@ -130,7 +130,7 @@ fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&s
         return check_names(op, x.value(), other, &[x, other]).map(drop);
     }
     let message =
-        format!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
+        format_args!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
     let repair = squeezed_pair((x_name, x.value()), (name, other.value()));
     Err(repaired(fail(op, ErrorKind::Shape, message, &[x, other]), repair))
 }
@@ -179,7 +179,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     if broadcast == own || broadcast == other {
         return Ok(());
     }
-    let message = format!(
+    let message = format_args!(
         "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
     );
     let repair = squeezed_pair(("x", x.value()), ("target", target.value()));

@@ -13,7 +13,7 @@ use std::panic::Location;
 fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
     if dims.len() != windows {
         let message =
-            format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len());
+            format_args!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len());
         return Err(fail(op, ErrorKind::Value, message, &[x]));
     }
     let order = [&others(x, dims)[..], dims].concat();
@@ -57,7 +57,7 @@ pub(crate) fn lp_over(
 ) -> Result<Tensor> {
     x.value().check_float(op)?;
     if p == 0.0 || p.is_nan() {
-        let message = format!("`norm_type` must not be {p}");
+        let message = format_args!("`norm_type` must not be {p}");
         return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("2.0"));
     }
     if p.is_infinite() {
@@ -84,13 +84,13 @@ fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -
         None => ratios.over(dims.len()),
     };
     let Some(factors) = factors else {
-        let message = format!("`output_ratio` must be one number or {}, one for each dim", dims.len());
+        let message = format_args!("`output_ratio` must be one number or {}, one for each dim", dims.len());
         return Err(fail(op, ErrorKind::Value, message, &[x]));
     };
     match factors.iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
         None => Ok(factors),
         Some(ratio) => {
-            let message = format!("`output_ratio` must be between 0 and 1, got {ratio}");
+            let message = format_args!("`output_ratio` must be between 0 and 1, got {ratio}");
             Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("0.5"))
         }
     }
@@ -139,7 +139,7 @@ pub(crate) fn unpool_over(
 ) -> Result<Tensor> {
     let inputs = [x, indices];
     if x.sizes() != indices.sizes() {
-        let message = "the indices must have the sizes of the input".into();
+        let message = "the indices must have the sizes of the input";
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
     let caller = Location::caller();
@@ -149,7 +149,7 @@ pub(crate) fn unpool_over(
     let kernel = numbers("kernel_size", kernel_size)?;
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
     if stride.contains(&0) {
-        let message = format!("`stride` must be at least 1, got {stride:?}");
+        let message = format_args!("`stride` must be at least 1, got {stride:?}");
         return Err(fail(op, ErrorKind::Value, message, &inputs));
     }
     let padding = numbers("padding", padding)?;
@@ -158,7 +158,7 @@ pub(crate) fn unpool_over(
         let (last, stride) = (x.sizes()[*dim].saturating_sub(1), stride[at]);
         let size = last.checked_mul(stride).and_then(|size| size.checked_add(kernel[at]));
         let Some(size) = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?)) else {
-            let message = "the size of the result is out of range".into();
+            let message = "the size of the result is out of range";
             return Err(fail(op, ErrorKind::Value, message, &inputs));
         };
         match sizes.get(at) {
@@ -166,7 +166,7 @@ pub(crate) fn unpool_over(
             Some(given) if given.abs_diff(size) < stride => {}
             Some(_) => {
                 let (least, most) = (size.saturating_sub(stride - 1), size.saturating_add(stride - 1));
-                let message = format!(
+                let message = format_args!(
                     "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {least} to {most}"
                 );
                 return Err(fail(op, ErrorKind::Shape, message, &inputs));
