@@ -59,7 +59,7 @@ pub(crate) fn open((name, size): Named) -> (Option<&'static str>, usize) {
 }
 
 /// The dims of an input.
-pub(crate) struct Places {
+pub(crate) struct SequencePlaces {
     pub(crate) seq: usize,
     pub(crate) features: usize,
     /// The other dims: for queries in the order of the input; for keys and values in that of the queries,
@@ -67,7 +67,7 @@ pub(crate) struct Places {
     pub(crate) batch: Vec<Option<usize>>,
 }
 
-impl Places {
+impl SequencePlaces {
     /// The position of a dim once the features are the last dim.
     fn moved(&self, dim: usize) -> usize {
         dim - usize::from(dim > self.features)
@@ -98,23 +98,23 @@ pub(crate) struct Sequences<'a> {
 impl Sequences<'_> {
     /// The dims of the queries.
     #[track_caller]
-    pub(crate) fn queries(self, x: &Tensor, features: Named) -> Result<Places> {
+    pub(crate) fn queries(self, x: &Tensor, features: Named) -> Result<SequencePlaces> {
         let features = self.features(x, features)?;
         let Some(seq) = self.seq.place(x, features, self.batch_first) else {
             return Err(self.no_sequence(x, self.seq, features));
         };
         let batch = others(x, &[seq, features]).into_iter().map(Some).collect();
-        Ok(Places { seq, features, batch })
+        Ok(SequencePlaces { seq, features, batch })
     }
 
     /// The dims of the keys or the values `x`.
     #[track_caller]
     pub(crate) fn keys(
         self,
-        (query, places): (&Tensor, &Places),
+        (query, places): (&Tensor, &SequencePlaces),
         x: &Tensor,
         features: Named,
-    ) -> Result<Places> {
+    ) -> Result<SequencePlaces> {
         let features = self.features(x, features)?;
         let wanted = self.key_seq.unwrap_or(self.seq);
         let mut of_queries = Vec::with_capacity(places.batch.len());
@@ -131,7 +131,7 @@ impl Sequences<'_> {
             return Err(self.no_sequence(x, wanted, features));
         };
         let own = others(x, &[seq, features]);
-        Ok(Places { seq, features, batch: self.matched(query, &of_queries, x, &own)? })
+        Ok(SequencePlaces { seq, features, batch: self.matched(query, &of_queries, x, &own)? })
     }
 
     #[track_caller]

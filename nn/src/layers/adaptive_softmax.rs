@@ -136,7 +136,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// 0 and at the `cutoffs`.
     ///
     /// # Errors
-    /// Those of [`build`](AdaptiveLogSoftmaxWithLossBuilder::build).
+    /// Same as [`build`](AdaptiveLogSoftmaxWithLossBuilder::build).
     #[track_caller]
     pub fn new(
         input: impl NewDim,
@@ -190,7 +190,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// dim.
     ///
     /// # Errors
-    /// Those of [`forward`](Self::forward) about `x`.
+    /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
@@ -201,7 +201,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// The class with the highest probability: the dims of `x` without the input dim.
     ///
     /// # Errors
-    /// Those of [`forward`](Self::forward) about `x`.
+    /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
         let dim = self.place(x)?;

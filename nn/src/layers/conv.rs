@@ -5,7 +5,7 @@ mod body;
 mod padding;
 
 use super::*;
-use body::{Body, Settings};
+use body::{Body, ConvSettings};
 use namegrad_core::args::{Extents, Padding};
 
 /// The elements that a convolution sees outside of its input.
@@ -186,12 +186,12 @@ impl<const N: usize, const TRANSPOSED: bool> ConvolutionBuilder<N, TRANSPOSED> {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Those of [`Convolution::new`]; [`ErrorKind::Value`] if the channels cannot be split into the groups,
+    /// Same as [`Convolution::new`]; [`ErrorKind::Value`] if the channels cannot be split into the groups,
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Convolution<N, TRANSPOSED>> {
         let ([input, output], kernel) = (self.dims?, self.kernel?);
-        let settings = Settings {
+        let settings = ConvSettings {
             layer: Convolution::<N, TRANSPOSED>::NAME,
             transposed: TRANSPOSED,
             input,
@@ -283,7 +283,7 @@ impl<const N: usize> ConvTranspose<N> {
     /// not used.
     ///
     /// # Errors
-    /// Those of [`forward`](Self::forward); [`ErrorKind::Value`] for sizes that a convolution does not take
+    /// Same as [`forward`](Self::forward); [`ErrorKind::Value`] for sizes that a convolution does not take
     /// to those of `x`.
     ///
     /// # Examples

@@ -8,7 +8,7 @@ use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 /// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(EmbeddingBuilder, EmbeddingBagBuilder), at = table, fallible)]
-struct Table {
+struct EmbeddingTable {
     #[setters(skip)]
     dims: [Named; 2],
     /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets no
@@ -30,10 +30,10 @@ struct Table {
     weight: Option<Parameter>,
 }
 
-impl Table {
+impl EmbeddingTable {
     #[track_caller]
-    fn new(layer: &'static str, vocab: impl NewDim, embed: impl NewDim) -> Result<Table> {
-        Ok(Table {
+    fn new(layer: &'static str, vocab: impl NewDim, embed: impl NewDim) -> Result<EmbeddingTable> {
+        Ok(EmbeddingTable {
             dims: all_named(layer, [vocab.into_new_dim(), embed.into_new_dim()])?,
             padding_idx: None,
             max_norm: None,
@@ -110,14 +110,14 @@ impl Table {
 pub struct Embedding {
     weight: Parameter,
     #[module(skip)]
-    table: Table,
+    table: EmbeddingTable,
     path: ModulePath,
 }
 
 /// A builder for [`Embedding`]; see [`Embedding::builder`].
 #[derive(Clone, Debug)]
 pub struct EmbeddingBuilder {
-    table: Result<Table>,
+    table: Result<EmbeddingTable>,
 }
 
 impl EmbeddingBuilder {
@@ -154,7 +154,7 @@ impl Embedding {
     /// ```
     #[track_caller]
     pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBuilder {
-        EmbeddingBuilder { table: Table::new("Embedding", vocab, embed) }
+        EmbeddingBuilder { table: EmbeddingTable::new("Embedding", vocab, embed) }
     }
 
     /// The weight, `[vocab, embed]`.
@@ -212,7 +212,7 @@ impl Embedding {
 pub struct EmbeddingBag {
     weight: Parameter,
     #[module(skip)]
-    table: Table,
+    table: EmbeddingTable,
     #[module(skip)]
     mode: BagMode,
     /// The dim of the items of a bag; `None` for the last.
@@ -227,7 +227,7 @@ pub struct EmbeddingBag {
 #[setters(builder)]
 pub struct EmbeddingBagBuilder {
     #[setters(skip)]
-    table: Result<Table>,
+    table: Result<EmbeddingTable>,
     /// The reduction of the rows of a bag; the default is their mean.
     mode: BagMode,
     #[setters(skip)]
@@ -281,7 +281,7 @@ impl EmbeddingBag {
     #[track_caller]
     pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBagBuilder {
         EmbeddingBagBuilder {
-            table: Table::new("EmbeddingBag", vocab, embed),
+            table: EmbeddingTable::new("EmbeddingBag", vocab, embed),
             mode: BagMode::Mean,
             items: None,
             include_last_offset: false,
@@ -325,7 +325,7 @@ impl EmbeddingBag {
     /// ```
     ///
     /// # Errors
-    /// Those of [`F::embedding_bag_with`].
+    /// Same as [`F::embedding_bag_with`].
     #[track_caller]
     pub fn forward_bags(
         &self,

@@ -144,7 +144,7 @@ impl UnfoldBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Those of [`Unfold::new`]; [`ErrorKind::InvalidName`].
+    /// Same as [`Unfold::new`]; [`ErrorKind::InvalidName`].
     #[track_caller]
     pub fn build(self) -> Result<Unfold> {
         let name = self.name.name().map_err(|error| error.of("Unfold"))?;
@@ -227,7 +227,7 @@ impl FoldBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Those of [`Fold::new`].
+    /// Same as [`Fold::new`].
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
         let (output, windows) = (self.output?, self.windows?);

@@ -67,7 +67,7 @@ impl TripletMarginWithDistanceLoss {
     /// The output.
     ///
     /// # Errors
-    /// Those of [`F::triplet_margin_with_distance_loss`].
+    /// Same as [`F::triplet_margin_with_distance_loss`].
     #[track_caller]
     pub fn forward(&self, anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();

@@ -144,7 +144,7 @@ pub fn spectral_norm(module: &dyn Module, path: &str, dim: impl Into<Dim>) -> Re
 /// [`spectral_norm`] with options.
 ///
 /// # Errors
-/// Those of [`spectral_norm`], and [`ErrorKind::Value`] for no iterations.
+/// Same as [`spectral_norm`], and [`ErrorKind::Value`] for no iterations.
 #[track_caller]
 pub fn spectral_norm_with(
     module: &dyn Module,

@@ -86,7 +86,7 @@ impl MultiheadAttentionBuilder {
         Error::ensure((0.0..=1.0).contains(&self.dropout), value, LAYER, || {
             format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
         })?;
-        let config = Config {
+        let config = AttentionConfig {
             embed,
             kdim: self.kdim.unwrap_or(Ok(embed))?,
             vdim: self.vdim.unwrap_or(Ok(embed))?,
@@ -107,7 +107,7 @@ impl MultiheadAttentionBuilder {
 
 /// The settings from which the parameters of a new layer are made.
 struct Made {
-    config: Config,
+    config: AttentionConfig,
     dtype: DType,
 }
 

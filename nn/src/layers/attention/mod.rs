@@ -6,7 +6,7 @@ mod masks;
 pub use builder::MultiheadAttentionBuilder;
 
 use super::*;
-use crate::dims::sequences::{Places, Seq, Sequences};
+use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{Scores, apart};
@@ -79,14 +79,14 @@ pub struct MultiheadAttention {
     bias_v: Option<Parameter>,
     out_proj: Linear,
     #[module(skip)]
-    config: Config,
+    config: AttentionConfig,
     training: Training,
     path: ModulePath,
 }
 
 /// The configuration of a layer.
 #[derive(Clone, Copy, Debug)]
-struct Config {
+struct AttentionConfig {
     embed: Named,
     /// The features of the keys and of the values.
     kdim: Named,
@@ -101,7 +101,7 @@ struct Config {
     causal: bool,
 }
 
-impl Config {
+impl AttentionConfig {
     /// The features of one head.
     fn width(&self) -> usize {
         self.embed.1 / self.heads.1
@@ -263,7 +263,7 @@ impl MultiheadAttention {
     /// ```
     ///
     /// # Errors
-    /// Those of [`attend`](Self::attend), and [`ErrorKind::NameNotFound`], [`ErrorKind::Shape`] or
+    /// Same as [`attend`](Self::attend), and [`ErrorKind::NameNotFound`], [`ErrorKind::Shape`] or
     /// [`ErrorKind::DType`] for a mask that does not fit.
     #[track_caller]
     pub fn attend_with(
@@ -322,7 +322,7 @@ impl MultiheadAttention {
 
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
     #[track_caller]
-    fn project(&self, inputs: [(&Tensor, &Places); 3], own: bool) -> Result<[Tensor; 3]> {
+    fn project(&self, inputs: [(&Tensor, &SequencePlaces); 3], own: bool) -> Result<[Tensor; 3]> {
         let sizes = [self.config.embed.1, self.config.of_keys(), self.config.of_keys()].map(|n| n as isize);
         let (merged, bias) = (unnamed(self.in_proj_weight.as_ref())?, unnamed(self.in_proj_bias.as_ref())?);
         let heads = [self.config.heads.1, self.config.kv_heads, self.config.kv_heads];
@@ -432,7 +432,7 @@ impl MultiheadAttention {
 
     /// The output with the dims of the queries.
     #[track_caller]
-    fn join(&self, y: Tensor, query: &Tensor, places: &Places) -> Result<Tensor> {
+    fn join(&self, y: Tensor, query: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
         let mut y = moved_back(y, &places.heads_order())?;
         let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
         sizes.push(self.config.embed.1);
@@ -459,14 +459,14 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
 
 /// The input with its features at the end, without names.
 #[track_caller]
-fn last(x: &Tensor, places: &Places) -> Result<Tensor> {
+fn last(x: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
     let x = if x.has_names() { x.rename(None)? } else { x.clone() };
     if places.features + 1 == x.ndim() { Ok(x) } else { x.movedim(places.features, -1) }
 }
 
 /// A projection as `[batch.., heads, seq, width]`, with size 1 for batch dims that the input lacks.
 #[track_caller]
-fn split(y: &Tensor, places: &Places, heads: usize) -> Result<Tensor> {
+fn split(y: &Tensor, places: &SequencePlaces, heads: usize) -> Result<Tensor> {
     let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
     sizes.splice(last.., [heads, y.sizes()[last] / heads]);
     let mut y = permuted(y.reshape(sizes)?, &places.heads_order())?;

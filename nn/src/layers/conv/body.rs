@@ -8,7 +8,7 @@ use std::panic::Location;
 
 /// The settings of a layer.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct ConvSettings {
     pub(super) layer: &'static str,
     pub(super) transposed: bool,
     pub(super) input: Named,
@@ -22,7 +22,7 @@ pub(super) struct Settings {
     pub(super) output_padding: Extents,
 }
 
-impl Settings {
+impl ConvSettings {
     /// `C=3 -> F=16, H=3, W=3`.
     fn dims(&self) -> String {
         format!("{} -> {}, {}", dim_text(self.input), dim_text(self.output), dims_text(&self.kernel))
@@ -74,7 +74,7 @@ impl Settings {
 /// A layer without its number of dims.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
-    pub(super) settings: Settings,
+    pub(super) settings: ConvSettings,
     pub(super) weight: Parameter,
     pub(super) bias: Option<Parameter>,
     path: ModulePath,
@@ -82,9 +82,9 @@ pub(super) struct Body {
 
 impl Body {
     #[track_caller]
-    pub(super) fn new(settings: Settings, bias: bool, dtype: DType) -> Result<Body> {
+    pub(super) fn new(settings: ConvSettings, bias: bool, dtype: DType) -> Result<Body> {
         settings.check()?;
-        let Settings { layer, input, output, groups, .. } = settings;
+        let ConvSettings { layer, input, output, groups, .. } = settings;
         check_dtype(layer, dtype)?;
         if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
             let (input, output) = (input.1, output.1);
@@ -113,7 +113,7 @@ impl Body {
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
         let _running = self.path.running();
-        let Settings { layer, stride, padding, dilation, groups, mode, .. } = self.settings;
+        let ConvSettings { layer, stride, padding, dilation, groups, mode, .. } = self.settings;
         let weight = read(&self.weight, layer, &self.path)?;
         let layout = self.layout(x, weight.dtype())?;
         let bias = read_any(self.bias.as_ref(), layer, &self.path)?;
@@ -146,7 +146,7 @@ impl Body {
     /// Where the dims of `x` are, which is checked.
     #[track_caller]
     fn layout(&self, x: &Tensor, dtype: DType) -> Result<Layout> {
-        let Settings { layer, input, output, .. } = self.settings;
+        let ConvSettings { layer, input, output, .. } = self.settings;
         let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
         let layout =

@@ -139,7 +139,8 @@ impl BatchNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.body.forward(x, &|given| {
-            let Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } = given;
+            let NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } =
+                given;
             let training = of_input;
             let options =
                 BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };

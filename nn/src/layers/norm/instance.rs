@@ -129,7 +129,8 @@ impl InstanceNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.body.forward(x, &|given| {
-            let Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } = given;
+            let NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } =
+                given;
             let use_input_stats = of_input;
             let options = InstanceNormOptions {
                 running_mean,

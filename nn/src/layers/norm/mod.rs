@@ -56,16 +56,16 @@ pub fn averaging_statistics<R>(f: impl FnOnce() -> R) -> R {
 
 /// Running statistics, with PyTorch's names.
 #[derive(Clone, Debug)]
-struct Running {
+struct RunningStatistics {
     mean: Buffer,
     var: Buffer,
     batches: Buffer,
 }
 
-impl Running {
+impl RunningStatistics {
     #[track_caller]
-    fn new(layer: &'static str, dim: Named, dtype: DType) -> Result<Running> {
-        Ok(Running {
+    fn new(layer: &'static str, dim: Named, dtype: DType) -> Result<RunningStatistics> {
+        Ok(RunningStatistics {
             mean: Buffer::new(filled(layer, &[dim], 0.0, dtype)?),
             var: Buffer::new(filled(layer, &[dim], 1.0, dtype)?),
             batches: Buffer::new(Tensor::new(0_i64)?),
@@ -87,7 +87,7 @@ impl Running {
     }
 }
 
-impl Field for Running {
+impl Field for RunningStatistics {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.fields(&[
             ("running_mean", &self.mean),
@@ -102,7 +102,7 @@ impl Field for Running {
 struct ChannelNorm {
     layer: &'static str,
     affine: Affine,
-    running: Option<Running>,
+    running: Option<RunningStatistics>,
     dim: Named,
     eps: f64,
     /// The share of a batch in the running statistics; without it, they are the average of all batches.
@@ -112,7 +112,7 @@ struct ChannelNorm {
 }
 
 /// The arguments of the function of a [`ChannelNorm`].
-struct Given {
+struct NormArguments {
     /// The position of the channels.
     dim: usize,
     weight: Option<Cow<'static, Tensor>>,
@@ -135,7 +135,8 @@ impl ChannelNorm {
         dtype: DType,
     ) -> Result<ChannelNorm> {
         let affine = Affine::new(layer, &[dim], dtype, [affine; 2])?;
-        let running = if track_running_stats { Some(Running::new(layer, dim, dtype)?) } else { None };
+        let running =
+            if track_running_stats { Some(RunningStatistics::new(layer, dim, dtype)?) } else { None };
         let (training, path) = (Training::new(), ModulePath::new());
         Ok(ChannelNorm { layer, affine, running, dim, eps, momentum, training, path })
     }
@@ -143,7 +144,11 @@ impl ChannelNorm {
     /// The result of the function `f` of the layer, which also returns the mean and the variance. In training,
     /// they change the running statistics.
     #[track_caller]
-    fn forward(&self, x: &Tensor, f: &dyn Fn(Given) -> Result<(Tensor, Tensor, Tensor)>) -> Result<Tensor> {
+    fn forward(
+        &self,
+        x: &Tensor,
+        f: &dyn Fn(NormArguments) -> Result<(Tensor, Tensor, Tensor)>,
+    ) -> Result<Tensor> {
         let caller = Location::caller(); // not that of the closure
         let measured = self.path.running();
         let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
@@ -157,7 +162,7 @@ impl ChannelNorm {
         let (running_mean, running_var) = (statistics.0.map(Cow::Owned), statistics.1.map(Cow::Owned));
         let (training, eps) = (self.training.get(), self.eps);
         let of_input = training || self.running.is_none();
-        let made = f(Given { dim, weight, bias, running_mean, running_var, of_input, momentum, eps });
+        let made = f(NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps });
         let (y, mean, var) = made.map_err(|error| within(error.at(caller), self.layer, &self.path))?;
         if let Some(running) = self.running.as_ref().filter(|_| training) {
             running.set(&mean, &var, count)?;

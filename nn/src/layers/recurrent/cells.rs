@@ -1,7 +1,7 @@
 //! [`RnnCell`], [`LstmCell`] and [`GruCell`]: three kinds of [`RecurrentCell`].
 
 use super::kinds::RecurrentKind;
-use super::stack::{Settings, Step};
+use super::stack::{RecurrentSettings, SingleStep};
 use super::*;
 use namegrad_core::Cell;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 #[module(crate = crate, describe = RecurrentCell::text)]
 pub struct RecurrentCell<K> {
     #[module(flatten)]
-    step: Step,
+    step: SingleStep,
     #[module(skip)]
     kind: PhantomData<fn() -> K>,
 }
@@ -70,10 +70,10 @@ pub type LstmCell = RecurrentCell<LstmOptions>;
 /// A step of [`Gru`](super::Gru), from a state to the next.
 ///
 /// # Shapes
-/// Those of [`RnnCell`].
+/// Same as [`RnnCell`].
 ///
 /// # Parameters
-/// Those of [`RnnCell`], where `gates` are `r`, `z` and `n`, 3 times `hidden`.
+/// Same as [`RnnCell`], where `gates` are `r`, `z` and `n`, 3 times `hidden`.
 ///
 /// # Examples
 /// ```
@@ -129,8 +129,8 @@ impl<K: RecurrentKind> RecurrentCellBuilder<K> {
     pub fn build(self) -> Result<RecurrentCell<K>> {
         let RecurrentCellBuilder { dims, cell, bias, dtype, kind } = self;
         let ([_, layer], [input, hidden]) = (K::NAMES, dims?);
-        let settings = Settings { layer, cell, input, hidden, bias, dtype, proj_size: 0 };
-        Ok(RecurrentCell { step: Step::new(settings)?, kind })
+        let settings = RecurrentSettings { layer, cell, input, hidden, bias, dtype, proj_size: 0 };
+        Ok(RecurrentCell { step: SingleStep::new(settings)?, kind })
     }
 }
 

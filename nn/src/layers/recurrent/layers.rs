@@ -1,7 +1,7 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
 use super::packed::PackedSequence;
-use super::stack::{Layers, Results, Settings, Stack};
+use super::stack::{Layers, RecurrentSettings, Results, Stack};
 use super::*;
 use namegrad_core::Cell;
 use namegrad_core::args::NewName;
@@ -140,10 +140,10 @@ pub type Lstm = Recurrent<LstmOptions>;
 /// ```
 ///
 /// # Shapes
-/// Those of [`Rnn`].
+/// Same as [`Rnn`].
 ///
 /// # Parameters
-/// Those of [`Rnn`], where `gates` are `r`, `z` and `n`, 3 times `hidden`.
+/// Same as [`Rnn`], where `gates` are `r`, `z` and `n`, 3 times `hidden`.
 ///
 /// # Source
 /// Cho et al., *Learning Phrase Representations using RNN Encoder-Decoder* (2014); the reset gate is applied
@@ -320,7 +320,7 @@ impl<K: RecurrentKind> RecurrentBuilder<K> {
         let RecurrentBuilder { dims, time, cell, layers, bidirectional, dropout, .. } = self;
         let [layer, _] = K::NAMES;
         let ([input, hidden], bias, dtype, proj_size) = (dims?, self.bias, self.dtype, self.proj_size);
-        let settings = Settings { layer, cell, input, hidden, bias, dtype, proj_size };
+        let settings = RecurrentSettings { layer, cell, input, hidden, bias, dtype, proj_size };
         let layers = Layers { time, layers, bidirectional, dropout, layer_dim: None };
         Ok(Recurrent { stack: Stack::new(settings, layers, self.layer_dim)?, kind: PhantomData })
     }
@@ -332,7 +332,7 @@ impl<K: RecurrentKind> Recurrent<K> {
     /// names.
     ///
     /// # Errors
-    /// Those of [`RecurrentBuilder::build`].
+    /// Same as [`RecurrentBuilder::build`].
     #[track_caller]
     pub fn new(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> Result<Recurrent<K>> {
         Recurrent::builder(input, hidden, time).build()
@@ -370,7 +370,7 @@ impl<K: RecurrentKind> Recurrent<K> {
     /// The results for `x`, with options.
     ///
     /// # Errors
-    /// Those of [`forward`](Self::forward), also for the states; for lengths that are out of range
+    /// Same as [`forward`](Self::forward), also for the states; for lengths that are out of range
     /// [`ErrorKind::Value`].
     #[track_caller]
     pub fn forward_with(&self, x: &Tensor, options: K) -> Result<K::Output<Tensor>> {

@@ -67,7 +67,7 @@ impl PackedSequence {
     /// The same sequences with other elements, such as `packed.map(|data| embedding.forward(data))`.
     ///
     /// # Errors
-    /// Those of `f`; [`ErrorKind::Shape`] if it changes the number of rows.
+    /// The errors of `f`; [`ErrorKind::Shape`] if it changes the number of rows.
     #[track_caller]
     pub fn map(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<PackedSequence> {
         self.with_data(f(&self.data)?)

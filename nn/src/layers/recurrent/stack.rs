@@ -30,7 +30,7 @@ impl Nonlinearity {
 
 /// The settings of a layer or a cell.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct RecurrentSettings {
     pub(super) layer: &'static str,
     pub(super) cell: Cell,
     pub(super) input: Named,
@@ -41,7 +41,7 @@ pub(super) struct Settings {
     pub(super) proj_size: usize,
 }
 
-impl Settings {
+impl RecurrentSettings {
     /// The size of a state.
     pub(super) fn state(&self) -> usize {
         if self.proj_size > 0 { self.proj_size } else { self.hidden.1 }
@@ -89,7 +89,7 @@ pub(super) struct Weights {
 impl Weights {
     /// Parameters for these features, uniform in ±1/√hidden.
     #[track_caller]
-    pub(super) fn new(settings: &Settings, input: Named, suffix: String) -> Result<Weights> {
+    pub(super) fn new(settings: &RecurrentSettings, input: Named, suffix: String) -> Result<Weights> {
         let (hidden, state) = (settings.hidden, settings.state());
         let gates = hidden.0.map(|_| Name::new("gates")).transpose()?;
         let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
@@ -170,7 +170,7 @@ impl Field for Weights {
 /// The body of [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru).
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
-    settings: Settings,
+    settings: RecurrentSettings,
     shape: Layers,
     /// Layer by layer, forward and then reverse.
     weights: Vec<Weights>,
@@ -199,7 +199,11 @@ pub(super) struct Results {
 
 impl Stack {
     #[track_caller]
-    pub(super) fn new(settings: Settings, mut shape: Layers, layer_dim: Option<NewName>) -> Result<Stack> {
+    pub(super) fn new(
+        settings: RecurrentSettings,
+        mut shape: Layers,
+        layer_dim: Option<NewName>,
+    ) -> Result<Stack> {
         shape.layer_dim = match (layer_dim, settings.hidden.0) {
             (Some(name), _) => name.name().map_err(|error| error.of(settings.layer))?,
             (None, Some(_)) => Some(Name::new("layer")?),
@@ -372,18 +376,18 @@ impl Field for Stack {
 
 /// The body of the cells: one step of one layer.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    settings: Settings,
+pub(super) struct SingleStep {
+    settings: RecurrentSettings,
     weights: Weights,
     path: ModulePath,
 }
 
-impl Step {
+impl SingleStep {
     #[track_caller]
-    pub(super) fn new(settings: Settings) -> Result<Step> {
+    pub(super) fn new(settings: RecurrentSettings) -> Result<SingleStep> {
         settings.check()?;
         let weights = Weights::new(&settings, settings.input, String::new())?;
-        Ok(Step { settings, weights, path: ModulePath::new() })
+        Ok(SingleStep { settings, weights, path: ModulePath::new() })
     }
 
     /// The description of the cell in the summary.
@@ -416,7 +420,7 @@ impl Step {
     }
 }
 
-impl Field for Step {
+impl Field for SingleStep {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.weights.visit(visitor);
         visitor.field("path", &self.path);

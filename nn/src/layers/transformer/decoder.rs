@@ -55,7 +55,7 @@ pub struct TransformerDecoderLayer {
 /// A builder for [`TransformerDecoderLayer`]; see [`TransformerDecoderLayer::builder`].
 #[derive(Clone, Debug)]
 pub struct TransformerDecoderLayerBuilder {
-    pub(super) config: Config,
+    pub(super) config: TransformerConfig,
 }
 
 impl TransformerDecoderLayerBuilder {
@@ -155,7 +155,9 @@ impl TransformerDecoderLayer {
         heads: impl NewDim,
         seq: impl Into<Dim>,
     ) -> TransformerDecoderLayerBuilder {
-        TransformerDecoderLayerBuilder { config: Config::new("TransformerDecoderLayer", embed, heads, seq) }
+        TransformerDecoderLayerBuilder {
+            config: TransformerConfig::new("TransformerDecoderLayer", embed, heads, seq),
+        }
     }
 
     /// The output for a target and a memory, with the dims of the target.

@@ -53,7 +53,7 @@ pub struct TransformerEncoderLayer {
 /// A builder for [`TransformerEncoderLayer`]; see [`TransformerEncoderLayer::builder`].
 #[derive(Clone, Debug)]
 pub struct TransformerEncoderLayerBuilder {
-    pub(super) config: Config,
+    pub(super) config: TransformerConfig,
 }
 
 impl TransformerEncoderLayerBuilder {
@@ -128,7 +128,9 @@ impl TransformerEncoderLayer {
         heads: impl NewDim,
         seq: impl Into<Dim>,
     ) -> TransformerEncoderLayerBuilder {
-        TransformerEncoderLayerBuilder { config: Config::new("TransformerEncoderLayer", embed, heads, seq) }
+        TransformerEncoderLayerBuilder {
+            config: TransformerConfig::new("TransformerEncoderLayer", embed, heads, seq),
+        }
     }
 
     /// The output for `x`, with the dims of `x`.

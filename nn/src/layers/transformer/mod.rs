@@ -25,7 +25,7 @@ type Activation = fn(&Tensor) -> Result<Tensor>;
 /// The configuration of the layers of an encoder and a decoder.
 #[derive(Clone, Debug, Setters)]
 #[setters(of(TransformerEncoderLayerBuilder, TransformerDecoderLayerBuilder, TransformerBuilder), at = config)]
-struct Config {
+struct TransformerConfig {
     #[setters(skip)]
     layer: &'static str,
     #[setters(skip)]
@@ -56,10 +56,15 @@ struct Config {
     dtype: DType,
 }
 
-impl Config {
+impl TransformerConfig {
     #[track_caller]
-    fn new(layer: &'static str, embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Config {
-        Config {
+    fn new(
+        layer: &'static str,
+        embed: impl NewDim,
+        heads: impl NewDim,
+        seq: impl Into<Dim>,
+    ) -> TransformerConfig {
+        TransformerConfig {
             layer,
             dims: all_named(layer, [embed.into_new_dim(), heads.into_new_dim()]),
             seq: Seq::new(layer, seq),

@@ -54,7 +54,7 @@ pub struct Transformer {
 /// A builder for [`Transformer`]; see [`Transformer::builder`].
 #[derive(Clone, Debug)]
 pub struct TransformerBuilder {
-    pub(super) config: Config,
+    pub(super) config: TransformerConfig,
     encoder_layers: usize,
     decoder_layers: usize,
 }
@@ -104,7 +104,7 @@ impl TransformerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<Transformer> {
-        let mut of_encoder = Config { causal: false, ..self.config.clone() };
+        let mut of_encoder = TransformerConfig { causal: false, ..self.config.clone() };
         of_encoder.seq = self.config.memory_seq.clone().unwrap_or(of_encoder.seq);
         let (encoder_norm, decoder_norm) = (of_encoder.norm()?, self.config.norm()?);
         let of_encoder = TransformerEncoderLayerBuilder { config: of_encoder };
@@ -134,7 +134,7 @@ impl Transformer {
     /// A builder, to change the defaults of [`new`](Self::new).
     #[track_caller]
     pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> TransformerBuilder {
-        let config = Config::new("Transformer", embed, heads, seq);
+        let config = TransformerConfig::new("Transformer", embed, heads, seq);
         TransformerBuilder { config, encoder_layers: 6, decoder_layers: 6 }
     }
 
