@@ -482,11 +482,15 @@ fn set_training(fields: Fields<'_>, training: bool) {
 #[track_caller]
 fn matching(op: &'static str, fields: Fields<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
     let (all, pattern) = (named_parameters(fields), Pattern::new(pattern));
-    if !all.iter().any(|(path, _)| pattern.covers(path)) {
+    let mut found = Vec::new();
+    for (path, parameter) in &all {
+        if pattern.covers(path) {
+            found.push((path.clone(), parameter.clone()));
+        }
+    }
+    if found.is_empty() {
         return Err(pattern.unmatched(op, "parameter", &mut all.iter().map(|(path, _)| path.as_str())));
     }
-    let mut found = all;
-    found.retain(|(path, _)| pattern.covers(path));
     Ok(found)
 }
 

@@ -96,11 +96,14 @@ impl Summary {
         fields: Fields<'_>,
         run: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Summary> {
-        let mut before = places(fields);
-        before.retain(|(_, place)| matches!(place, Place::Buffer(_)));
-        let values: Vec<NamedTensor> = before.iter().map(|(_, place)| place.value()).collect();
+        let mut before = Vec::new();
+        for (_, place) in places(fields) {
+            if let Place::Buffer(buffer) = place {
+                before.push((buffer.value(), buffer));
+            }
+        }
         let (result, trace) = traced(run);
-        for ((_, buffer), value) in before.iter().zip(values) {
+        for (value, buffer) in &before {
             buffer.set(value)?;
         }
         result?;

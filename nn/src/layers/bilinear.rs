@@ -142,8 +142,7 @@ impl Bilinear {
     }
 
     fn about(&self) -> String {
-        let [first, second, out] = self.dims.map(dim_text);
-        format!("{first}, {second} -> {out}")
+        format!("{} -> {}", dims_text(&self.dims[..2]), dim_text(self.dims[2]))
     }
 
     fn text(&self) -> String {

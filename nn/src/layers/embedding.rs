@@ -82,7 +82,7 @@ impl EmbeddingTable {
     }
 
     fn text(&self) -> String {
-        self.dims.map(dim_text).join(" -> ")
+        format!("{} -> {}", dim_text(self.dims[0]), dim_text(self.dims[1]))
     }
 }
 

@@ -36,7 +36,8 @@ impl Windows {
     }
 
     fn sizes(&self) -> [usize; 2] {
-        self.kernel.map(|(_, size)| size)
+        let [(_, height), (_, width)] = self.kernel;
+        [height, width]
     }
 
     fn text(&self) -> String {
@@ -183,7 +184,7 @@ impl Unfold {
     #[track_caller]
     fn unfolded(&self, x: &Tensor) -> Result<Tensor> {
         let Windows { dilation, padding, stride, kernel } = self.windows;
-        let dims = sliding_dims("Unfold", x, &kernel.map(|(name, _)| name))?;
+        let dims = sliding_dims("Unfold", x, &[kernel[0].0, kernel[1].0])?;
         let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
         let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
         let columns = F::unfold(&images, self.windows.sizes(), dilation, padding, stride)
@@ -275,10 +276,9 @@ impl Fold {
         let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
         let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
         let (matrices, others) = flattened(x, &[channel, columns])?;
-        let sizes = self.output.map(|(_, size)| size);
-        let images = F::fold(&matrices, sizes, self.windows.sizes(), dilation, padding, stride)
+        let [(height, rows), (width, columns)] = self.output;
+        let images = F::fold(&matrices, [rows, columns], self.windows.sizes(), dilation, padding, stride)
             .map_err(|error| error.with_operands([x.shape()]))?;
-        let [height, width] = self.output.map(|(name, _)| name);
         unflattened(images, x, &others, &[x.name(channel), height, width])
     }
 

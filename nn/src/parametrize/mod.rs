@@ -218,12 +218,13 @@ fn find(op: &'static str, module: &dyn Module, path: &str) -> Result<Parameter> 
 
 /// The parameters of the layers by path: parametrized ones by their own path, without their parts.
 fn all(module: &dyn Module) -> Vec<(String, Parameter)> {
-    let mut found: Vec<(String, Parameter)> = Vec::new();
+    let mut found = Vec::new();
     walk(&|visitor| module.fields(visitor), &mut |path, entry| {
-        if let Entry::Parameter(parameter) | Entry::Computed(parameter) = entry {
+        if let Entry::Parameter(parameter) | Entry::Computed(parameter) = entry
+            && !path.split('.').any(|segment| segment == "parametrizations")
+        {
             found.push((path.to_string(), parameter.clone()));
         }
     });
-    found.retain(|(path, _)| !path.split('.').any(|segment| segment == "parametrizations"));
     found
 }

@@ -85,9 +85,10 @@ impl StateDict {
 
     /// The content of the safetensors file that [`save`](Self::save) writes. Nothing is copied.
     pub fn to_file(&self) -> TensorFile {
-        let mut tensors = self.values.entries().to_vec();
-        tensors.retain(|(path, _)| !self.shared.contains(path));
-        let mut metadata = Vec::new();
+        let (mut tensors, mut metadata) = (Vec::new(), Vec::new());
+        for entry in self.values.entries().iter().filter(|(path, _)| !self.shared.contains(path)) {
+            tensors.push(entry.clone());
+        }
         for (path, first) in self.shared.entries() {
             metadata.push((format!("{SHARED}{path}"), first.clone()));
         }
@@ -190,7 +191,10 @@ impl StateDict {
 
     /// Forgets which paths share the value of this one.
     fn separate(&mut self, path: &str) {
-        self.shared.entries_mut().retain(|(other, first)| other != path && first != path);
+        let ends = |(other, first): &(String, String)| other == path || first == path;
+        while let Some(at) = self.shared.entries().iter().position(ends) {
+            self.shared.entries_mut().remove(at);
+        }
     }
 
     /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of

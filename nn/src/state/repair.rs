@@ -64,15 +64,21 @@ fn moved<'r>(
         let mut paths = state.values.paths().filter(|path| is_below(path, prefix));
         paths.all(|path| report.unexpected.binary_search_by(|own| own.as_str().cmp(path)).is_ok())
     };
-    fits.retain(|((from, to), count, same_sizes)| {
-        let whole = !from.is_empty() && !to.is_empty() || *count == report.missing.len();
-        *same_sizes && whole && unused(from)
-    });
-    let most = fits.iter().map(|(_, count, _)| *count).max()?;
-    fits.retain(|(_, count, _)| *count == most);
-    // Of several targets, none is better than the others.
-    let ((from, to), ..) = fits.iter().min_by_key(|(prefixes, ..)| *prefixes)?;
-    fits.iter().all(|((_, other), ..)| other == to).then_some((*from, *to))
+    let mut best: Option<(&str, &str)> = None;
+    let (mut most, mut several) = (0, false);
+    for ((from, to), count, same_sizes) in fits {
+        let whole = !from.is_empty() && !to.is_empty() || count == report.missing.len();
+        if !same_sizes || !whole || count < most || !unused(from) {
+            continue;
+        }
+        match best.filter(|_| count == most) {
+            // Of several targets, none is better than the others.
+            Some((_, other)) if other != to => several = true,
+            Some(other) => best = Some(other.min((from, to))),
+            None => (best, most, several) = (Some((from, to)), count, false),
+        }
+    }
+    best.filter(|_| !several)
 }
 
 /// The parts in front of the longest end that two paths share, if they share at least the last segment.

@@ -289,7 +289,7 @@ impl MultiheadAttention {
         let of_query = finder.queries(query, config.embed)?;
         let of_key = finder.keys((query, &of_query), key, config.kdim)?;
         let of_value = finder.keys((query, &of_query), value, config.vdim)?;
-        let [keys, values] = [(key, &of_key), (value, &of_value)].map(|(x, of)| x.sizes()[of.seq]);
+        let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
         if keys == 0 || keys != values {
             let who = finder.of.who();
             let message = match keys {
@@ -297,7 +297,7 @@ impl MultiheadAttention {
                 _ => format!("{who}: there are {keys} keys and {values} values"),
             };
             let error = finder.of.error(query, ErrorKind::Shape, message);
-            return Err(error.with_operands([query, key, value].map(Tensor::shape)));
+            return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
         }
         let caller = Location::caller(); // not that of the closure
         let run = || {
@@ -323,7 +323,8 @@ impl MultiheadAttention {
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
     #[track_caller]
     fn project(&self, inputs: [(&Tensor, &SequencePlaces); 3], own: bool) -> Result<[Tensor; 3]> {
-        let sizes = [self.config.embed.1, self.config.of_keys(), self.config.of_keys()].map(|n| n as isize);
+        let of_keys = self.config.of_keys() as isize;
+        let sizes = [self.config.embed.1 as isize, of_keys, of_keys];
         let (merged, bias) = (unnamed(self.in_proj_weight.as_ref())?, unnamed(self.in_proj_bias.as_ref())?);
         let heads = [self.config.heads.1, self.config.kv_heads, self.config.kv_heads];
         let mut parts = Vec::with_capacity(3);

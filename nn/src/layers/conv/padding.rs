@@ -39,8 +39,9 @@ pub(super) fn padded(
     };
     let first = images.ndim() - dims;
     let mut pads = Vec::with_capacity(dims);
-    for (at, pad) in around.into_iter().enumerate() {
-        pads.push((first + at, pad.map(|pad| isize::try_from(pad).unwrap_or(isize::MAX))));
+    let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
+    for (at, [before, after]) in around.into_iter().enumerate() {
+        pads.push((first + at, [limited(before), limited(after)]));
     }
     repeated(op, &images, &pads, mode)
 }

@@ -153,7 +153,8 @@ impl ChannelNorm {
         let measured = self.path.running();
         let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
         let dim = finder.place(x, self.dim, Some(1))?;
-        let [weight, bias] = self.affine.tensors(self.layer, &self.path)?.map(|own| own.map(Cow::Owned));
+        let [weight, bias] = self.affine.tensors(self.layer, &self.path)?;
+        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
         let (mut count, mut momentum, mut statistics) = (0, 0.0, (None, None));
         if let Some(running) = &self.running {
             (count, momentum) = running.counted(self.momentum)?;

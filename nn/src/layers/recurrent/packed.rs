@@ -200,7 +200,7 @@ fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Resu
         order.extend((0..lengths.len()).filter(|n| lengths[*n] == length));
         batch_sizes[length - 1] = order.len();
     }
-    let [time, batch] = [time, batch].map(|dim| (dim, x.name(dim)));
+    let (time, batch) = ((time, x.name(time)), (batch, x.name(batch)));
     let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
     let data = rows(x, time.0, batch.0, &packed.steps_of_rows())?;
     Ok(PackedSequence { data, ..packed })
