@@ -159,8 +159,9 @@ impl Batch {
             let start = width.map_or(next, |width| n * width);
             next = start + length;
             let row = all[start..next].to_vec();
-            for (at, bad) in row.iter().enumerate().filter(|(_, class)| !(0..classes as i64).contains(class))
-            {
+            let known = 0..classes as i64;
+            if let Some(at) = row.iter().position(|class| !known.contains(class)) {
+                let bad = row[at];
                 let message = format_args!(
                     "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
                     classes - 1

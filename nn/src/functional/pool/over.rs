@@ -71,7 +71,8 @@ pub(crate) fn lp_over(
     sums.pow(1.0 / p)
 }
 
-/// The factors for `dims`: those that were given for them, one for all, or a list in their order; by default 0.5.
+/// The factors for `dims`: those that were given for them, one for all, or a list in their order. The default
+/// is 0.5.
 #[track_caller]
 fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
     let of = |dim: &usize| {
