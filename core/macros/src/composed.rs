@@ -34,11 +34,11 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
-    let (chained, formulas) = (chain::table(table, &side, &[]), formulas(table, &side));
+    let (chained, in_rows) = (chain::table(table, &side, &[]), in_rows(table, &side));
     let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
         #plain
-        #formulas
+        #in_rows
         #(#heading)*
         impl crate::Tensor { #methods }
         #chained
@@ -86,25 +86,25 @@ pub(crate) fn call(
     let tensors = kinds(row).enumerate();
     let tensors = tensors.map(|(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own)));
     let inputs = inputs(tensors, plain);
-    let module = if row.code.is_some() { quote!(formulas) } else { quote!(kernels) };
+    let module = if row.code.is_some() { quote!(rows) } else { quote!(kernels) };
     quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs))
 }
 
 /// The functions of the rows that have their code, in a module beside `kernels`.
-pub(crate) fn formulas(table: &Table, side: &Side) -> TokenStream {
+pub(crate) fn in_rows(table: &Table, side: &Side) -> TokenStream {
     let coded = table.rows.iter().filter_map(|row| Some((row, row.code.as_ref()?)));
     // Functions over other numbers of dims share the code of the first.
     let first = |row: &Row| row.others.iter().all(|(_, name)| *name != row.name);
     let functions: Vec<TokenStream> =
-        coded.filter(|(row, _)| first(row)).map(|(row, code)| formula(row, code, side)).collect();
+        coded.filter(|(row, _)| first(row)).map(|(row, code)| code_of(row, code, side)).collect();
     if functions.is_empty() {
         return TokenStream::new();
     }
-    quote!(mod formulas { use super::*; #(#functions)* })
+    quote!(mod rows { use super::*; #(#functions)* })
 }
 
 /// The function of a row for its code.
-fn formula(row: &Row, code: &TokenStream, side: &Side) -> TokenStream {
+fn code_of(row: &Row, code: &TokenStream, side: &Side) -> TokenStream {
     let (core, tensor, returned) = (&side.core, &side.tensor, side.returned(row));
     let tensors = kinds(row).map(|(kind, name)| match kind {
         TensorKind::Optional => quote!(#name: ::std::option::Option<&#tensor>),

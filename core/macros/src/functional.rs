@@ -4,7 +4,7 @@
 
 use crate::autocast::with_casts;
 use crate::by_name::entry;
-use crate::composed::{arguments, call, formulas, how, kinds, passed, prepared};
+use crate::composed::{arguments, call, how, in_rows, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
@@ -37,10 +37,10 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
         layers.extend(layer::of_row(row, &side));
     }
-    let (plain, functions, formulas) = (functions.module(), &functions.methods, formulas(table, &side));
+    let (plain, functions, in_rows) = (functions.module(), &functions.methods, in_rows(table, &side));
     quote! {
         #plain
-        #formulas
+        #in_rows
         #functions
         /// The layers of this table.
         pub(crate) mod layers {

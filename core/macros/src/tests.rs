@@ -305,7 +305,7 @@ fn code_that_does_not_end_or_is_in_a_table_of_kernels() {
     refused("/// doc\nexp (x) names \"keeps\" => x.exp();", "exp", &["only composed ops and functions"]);
     let table = "products;\n/// doc\ninner (x, other) names \"contracts\" => x.dot(other);";
     let code = expand_composed(tokens(table)).unwrap_or_default().code.to_string();
-    assert!(code.contains("mod formulas") && code.contains("formulas :: inner"), "{code}");
+    assert!(code.contains("mod rows") && code.contains("rows :: inner"), "{code}");
 }
 
 /// The code generated from rows.
