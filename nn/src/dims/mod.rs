@@ -213,11 +213,14 @@ pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
 /// `y`, whose dims are in this order of the dims of a tensor, with its dims in the order of that tensor.
 #[track_caller]
 pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
+    if order.is_sorted() {
+        return Ok(y);
+    }
     let mut inverse = order.to_vec();
     for (at, dim) in order.iter().enumerate() {
         inverse[*dim] = at;
     }
-    permuted(y, &inverse)
+    y.permute(inverse)
 }
 
 /// A tensor without names, which gets these.
