@@ -270,14 +270,28 @@ pub fn with_casts<T>(
     op: &'static str,
     class: Option<Class>,
     inputs: &[Input<'_>],
-    then: &dyn Fn(&Casts) -> Result<T>,
+    then: &dyn OnCasts<T>,
 ) -> Result<T> {
     let caller = Location::caller(); // a closure does not get it
     let _called = called_here();
     let casts = Casts::of(op, class, inputs)?;
-    match then(&casts) {
+    match then.run(&casts) {
         Ok(made) => Ok(made),
         Err(error) => Err(casts.explain(error).at(caller)),
+    }
+}
+
+/// The computation of an op on cast inputs, a closure. It is a trait of its own because an object of `Fn` has
+/// two more functions, which would be compiled for each op.
+#[doc(hidden)]
+pub trait OnCasts<T> {
+    fn run(&self, casts: &Casts) -> Result<T>;
+}
+
+impl<T, F: Fn(&Casts) -> Result<T>> OnCasts<T> for F {
+    #[inline]
+    fn run(&self, casts: &Casts) -> Result<T> {
+        self(casts)
     }
 }
 
@@ -289,7 +303,7 @@ pub(crate) fn with_inputs<T>(
     inputs: &[Input<'_>],
     then: &dyn Fn(&[Input<'_>]) -> Result<T>,
 ) -> Result<T> {
-    with_casts(op, class, inputs, &|casts| {
+    with_casts(op, class, inputs, &|casts: &Casts| {
         let mut lists = Vec::with_capacity(inputs.len());
         for at in 0..inputs.len() {
             lists.push(casts.list(at));

@@ -116,6 +116,13 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The items of an array as a list.
+#[doc(hidden)]
+#[inline(never)]
+pub fn listed<T, const N: usize>(items: [T; N]) -> Vec<T> {
+    Vec::from(items)
+}
+
 /// The value of an input that is one tensor.
 pub(crate) fn one<'a>(inputs: &[Input<'a>], at: usize) -> &'a NamedTensor {
     match inputs[at] {

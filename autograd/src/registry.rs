@@ -56,7 +56,7 @@ pub enum Caller {
     Handle(fn(&Tensor, Handle<'_>) -> Result<Tensor>),
     Operand(fn(&Tensor, TensorOrNumber<'_>) -> Result<Tensor>),
     /// An elementwise op of two tensors.
-    Record(&'static ByElement),
+    ByElement(&'static ByElement),
     Read(fn(&Call<'_>) -> Result<Tensor>),
     Several(fn(&Call<'_>) -> Result<Vec<Tensor>>),
 }
@@ -69,7 +69,7 @@ pub enum InPlace {
     Two(for<'x> fn(&'x mut Tensor, &Tensor) -> Result<&'x mut Tensor>),
     Handle(for<'x> fn(&'x mut Tensor, Handle<'_>) -> Result<&'x mut Tensor>),
     Operand(for<'x> fn(&'x mut Tensor, TensorOrNumber<'_>) -> Result<&'x mut Tensor>),
-    Record(&'static ByElement),
+    ByElement(&'static ByElement),
     Read(for<'x> fn(&'x mut Tensor, &Call<'_>) -> Result<&'x mut Tensor>),
 }
 

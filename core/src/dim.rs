@@ -208,21 +208,10 @@ pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
     }
 }
 
-/// The dims of a tensor of `ndim` that are not among these.
-pub(crate) fn others(ndim: usize, dims: &[usize]) -> Positions {
-    let mut others = Positions::new();
-    for dim in 0..ndim {
-        if !dims.contains(&dim) {
-            others.push(dim);
-        }
-    }
-    others
-}
-
 /// The positions of dims, without duplicates.
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
-    let Some(list) = &dims.list else { return Ok(others(x.ndim(), &[])) };
+    let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };
     let mut positions = Positions::new();
     for dim in list {
         let at = position(dim, op, x)?;
@@ -233,7 +222,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
         positions.push(at);
     }
     if dims.except {
-        positions = others(x.ndim(), &positions);
+        positions = (0..x.ndim()).filter(|dim| !positions.contains(dim)).collect();
     }
     Ok(positions)
 }

@@ -48,11 +48,57 @@ impl<A: Any + Clone + Send + Sync> Save for A {
     }
 }
 
-/// The kernel of an op with one output. It adds outputs that only formulas see to the list.
-pub(crate) type One<'a> = &'a dyn Fn(&[Input<'_>], &mut Vec<NamedTensor>) -> Result<NamedTensor>;
+/// The kernel of an op with one output, a closure.
+///
+/// It is a trait of its own because an object of `Fn` has two more functions, which would be compiled for each
+/// op. The same is true of the other kernels here.
+pub(crate) trait OneOutput {
+    /// Computes the output, and adds outputs that only formulas see to the list.
+    fn run(&self, inputs: &[Input<'_>], hidden: &mut Vec<NamedTensor>) -> Result<NamedTensor>;
+}
+
+impl<F: Fn(&[Input<'_>], &mut Vec<NamedTensor>) -> Result<NamedTensor>> OneOutput for F {
+    #[inline]
+    fn run(&self, inputs: &[Input<'_>], hidden: &mut Vec<NamedTensor>) -> Result<NamedTensor> {
+        self(inputs, hidden)
+    }
+}
 
 /// The kernel of an op with several outputs.
-pub(crate) type Many<'a> = &'a dyn Fn(&[Input<'_>]) -> Result<Vec<NamedTensor>>;
+pub(crate) trait ManyOutputs {
+    fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<NamedTensor>>;
+}
+
+impl<F: Fn(&[Input<'_>]) -> Result<Vec<NamedTensor>>> ManyOutputs for F {
+    #[inline]
+    fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<NamedTensor>> {
+        self(inputs)
+    }
+}
+
+/// The recorded form of an in-place op.
+pub(crate) trait RecordedForm {
+    fn run(&self, x: &Tensor) -> Result<Tensor>;
+}
+
+impl<F: Fn(&Tensor) -> Result<Tensor>> RecordedForm for F {
+    #[inline]
+    fn run(&self, x: &Tensor) -> Result<Tensor> {
+        self(x)
+    }
+}
+
+/// The kernel of an in-place op.
+pub(crate) trait InPlaceKernel {
+    fn run(&self, x: &mut NamedTensor) -> Result<()>;
+}
+
+impl<F: Fn(&mut NamedTensor) -> Result<()>> InPlaceKernel for F {
+    #[inline]
+    fn run(&self, x: &mut NamedTensor) -> Result<()> {
+        self(x)
+    }
+}
 
 impl Recipe {
     /// Whether the inputs are cast first.
@@ -110,7 +156,7 @@ fn saved(inputs: &[Input<'_>], args: Option<&dyn Save>) -> Option<Args> {
 pub(crate) fn compute(
     recipe: &'static Recipe,
     inputs: &[Input<'_>],
-    kernel: One<'_>,
+    kernel: &dyn OneOutput,
     args: Option<&dyn Save>,
 ) -> Result<Tensor> {
     if recipe.casts() {
@@ -120,7 +166,7 @@ pub(crate) fn compute(
     }
     recipe.start(inputs)?;
     let (caller, mut hidden) = (Location::caller(), Vec::new());
-    match kernel(inputs, &mut hidden) {
+    match kernel.run(inputs, &mut hidden) {
         Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
         Ok(value) => Ok(recipe.finish(inputs, value, &hidden, args)),
         Err(error) => Err(error.at(caller)), // a closure does not get it
@@ -133,7 +179,7 @@ pub(crate) fn compute(
 pub(crate) fn compute_all(
     recipe: &'static Recipe,
     inputs: &[Input<'_>],
-    kernel: Many<'_>,
+    kernel: &dyn ManyOutputs,
     returned: Option<usize>,
     args: Option<&dyn Save>,
 ) -> Result<Vec<Tensor>> {
@@ -144,7 +190,7 @@ pub(crate) fn compute_all(
     }
     recipe.start(inputs)?;
     let caller = Location::caller();
-    let mut values = kernel(inputs).map_err(|error| error.at(caller))?;
+    let mut values = kernel.run(inputs).map_err(|error| error.at(caller))?;
     let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
     let Formulas::Joint(formulas) = recipe.formulas else {
         if is_looking() {
@@ -155,26 +201,26 @@ pub(crate) fn compute_all(
     Ok(record_jointly(recipe.op, inputs, values, &hidden, saved(inputs, args), formulas))
 }
 
-/// The in-place form of an op. An op that is followed is recorded by `made`; otherwise `run` writes to the
-/// value. A form that may change sizes, such as a transposition, replaces the tensor.
+/// The in-place form of an op. An op that is followed is recorded by `made`; otherwise the kernel writes
+/// to the value. A form that may change sizes, such as a transposition, replaces the tensor.
 #[track_caller]
 pub(crate) fn in_place<'w>(
     op: &'static str,
     written: &'w mut Tensor,
     is_followed: bool,
     may_change_sizes: bool,
-    made: &dyn Fn(&Tensor) -> Result<Tensor>,
-    run: &dyn Fn(&mut NamedTensor) -> Result<()>,
+    made: &dyn RecordedForm,
+    kernel: &dyn InPlaceKernel,
 ) -> Result<&'w mut Tensor> {
     let caller = Location::caller(); // closures do not get it
     if !is_followed {
-        let done = run(written.in_buffer()).map_err(|error| error.at(caller));
+        let done = kernel.run(written.in_buffer()).map_err(|error| error.at(caller));
         return written.written(done);
     }
     let made = {
         // The op casts nothing, because it keeps the dtype of what it writes to.
         let (_off, _called) = (Off::enter(), called_here());
-        made(written).map_err(|error| error.at(caller))
+        made.run(written).map_err(|error| error.at(caller))
     };
     match may_change_sizes {
         true => written.become_made(op, made),
@@ -182,7 +228,7 @@ pub(crate) fn in_place<'w>(
     }
 }
 
-/// An elementwise op of one or two tensors.
+/// An elementwise op of a tensor, or of a tensor and an operand: its recipe and its kernel.
 pub struct ByElement {
     pub(crate) recipe: Recipe,
     /// The name of the in-place form; empty if there is none.

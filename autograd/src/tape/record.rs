@@ -54,8 +54,14 @@ impl Saved<'_> {
 
     /// The saved arguments.
     pub(crate) fn args<A: 'static>(&self) -> &A {
-        let args = self.args.and_then(|args| args.downcast_ref());
-        args.expect("the macro that saves the arguments gives the type")
+        match self.any().downcast_ref() {
+            Some(args) => args,
+            None => unreachable!("the macro that saves the arguments gives the type"),
+        }
+    }
+
+    fn any(&self) -> &dyn Any {
+        &**self.args.expect("the macro saves the arguments that formulas see")
     }
 }
 

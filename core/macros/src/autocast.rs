@@ -27,7 +27,7 @@ pub(crate) fn with_casts<'a>(
         const CLASS: ::std::option::Option<#autograd::autocast::Class> = #autograd::autocast::class_of(#op);
         const HAS_CLASS: bool = CLASS.is_some();
         if HAS_CLASS && #autograd::autocast::is_on() {
-            return #autograd::autocast::with_casts(#op, CLASS, #inputs, &|casts| {
+            return #autograd::autocast::with_casts(#op, CLASS, #inputs, &|casts: &#autograd::autocast::Casts| {
                 #(#casts)*
                 #(let #args = ::std::clone::Clone::clone(&#args);)*
                 #then

@@ -3,7 +3,7 @@
 use crate::derivative::How;
 use crate::given::{Parameter, Side};
 use crate::row::{Form, Row, TensorKind};
-use crate::tape::{is_record, record_path};
+use crate::tape::{has_static, static_path};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -47,22 +47,22 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
             quote!(Formulas(&[#(#each),*]))
         }
     };
-    let is_record = is_record(row, how) && row.tensors.len() == 2;
+    let is_static = has_static(row, how) && row.tensors.len() == 2;
     let kinds = row.args.iter().map(|arg| {
         let (ty, is_required) = (side.ty(&arg.ty), side.default(arg).is_none());
         quote!(#registry::Kind::of::<#ty>(#is_required))
     });
-    let call = match is_record {
+    let call = match is_static {
         true => {
-            let record = record_path(row);
-            quote!(#registry::Caller::Record(&#record))
+            let op = static_path(row);
+            quote!(#registry::Caller::ByElement(&#op))
         }
         false => by_name(row, side, false),
     };
     let in_place = match row.in_place.is_some() || row.is_in_place_only() {
-        true if is_record => {
-            let record = record_path(row);
-            quote!(::std::option::Option::Some(#registry::InPlace::Record(&#record)))
+        true if is_static => {
+            let op = static_path(row);
+            quote!(::std::option::Option::Some(#registry::InPlace::ByElement(&#op)))
         }
         true => {
             let call = by_name(row, side, true);
@@ -194,13 +194,13 @@ fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> Toke
             match &row.outputs.form {
                 Form::One | Form::Truth | Form::List => called,
                 form => {
-                    let names = &row.outputs.names;
+                    let (names, plain) = (&row.outputs.names, &side.plain);
                     let listed = match form {
                         Form::Tuple => quote!({
                             let (#(#names),*) = made;
-                            ::std::vec![#(#names),*]
+                            #plain::listed([#(#names),*])
                         }),
-                        _ => quote!(::std::vec![#(made.#names),*]),
+                        _ => quote!(#plain::listed([#(made.#names),*])),
                     };
                     quote!(let made = #called?; ::std::result::Result::Ok(#listed))
                 }

@@ -3,19 +3,18 @@
 
 use crate::given::{Parameter, Side};
 use crate::row::{Row, Table};
-use crate::tape::record_path;
+use crate::tape::static_path;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// A trait with the methods of a table, implemented for `Result<Tensor>` and `&Parameter`.
-pub(crate) fn table(table: &Table, side: &Side, records: &[&Row]) -> TokenStream {
+pub(crate) fn table(table: &Table, side: &Side, statics: &[&Row]) -> TokenStream {
     let methods = table.rows.iter().filter(|row| side.is_method(row) && !row.is_in_place_only());
-    let methods = methods.map(|row| {
-        match records.iter().any(|record| record.name == row.name) && row.args.is_empty() {
-            true => method_of_record(row, side),
+    let methods =
+        methods.map(|row| match statics.iter().any(|other| other.name == row.name) && row.args.is_empty() {
+            true => method_of_static(row, side),
             false => methods_of(row, side),
-        }
-    });
+        });
     quote! {
         /// The ops of this table as methods of the result of another op and of a parameter.
         #[doc(hidden)]
@@ -56,10 +55,10 @@ fn methods_of(row: &Row, side: &Side) -> TokenStream {
     }
 }
 
-/// The method of an elementwise op with a record. It is compiled for each type of operand in each crate, so it
+/// The method of an elementwise op that is a static. It is compiled for each type of operand in each crate, so it
 /// only passes what it gets on.
-fn method_of_record(row: &Row, side: &Side) -> TokenStream {
-    let (name, record) = (&row.name, record_path(row));
+fn method_of_static(row: &Row, side: &Side) -> TokenStream {
+    let (name, op) = (&row.name, static_path(row));
     let parameters = side.parameters(row);
     let (function, passed) = match &parameters[..] {
         [operand] => (quote!(binary_of), Some(&operand.passed)),
@@ -70,7 +69,7 @@ fn method_of_record(row: &Row, side: &Side) -> TokenStream {
         #[inline]
         #[track_caller]
         fn #name(self, #(#parameters),*) -> ::namegrad_core::Result<crate::Tensor> {
-            crate::tape::#function(&#record, crate::chain::Made::made(self), #passed)
+            crate::tape::#function(&#op, crate::chain::Made::made(self), #passed)
         }
     }
 }

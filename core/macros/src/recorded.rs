@@ -186,7 +186,7 @@ impl Recorded<'_> {
                     #seen
                     #given
                     let found: [::std::option::Option<crate::Tensor>; #length] = #value;
-                    Ok(::std::vec::Vec::from(found))
+                    Ok(crate::plain::listed(found))
                 }
                 joint_formula
             },

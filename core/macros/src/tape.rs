@@ -1,5 +1,5 @@
 //! The back end for the tape: methods of `Tensor`, each of which computes the value in core and records its
-//! derivative. `recorded` makes the recipe of the record, and `by_name` the entries of the registry.
+//! derivative. `recorded` makes the recipe of an op, and `by_name` the entries of the registry.
 
 use crate::autocast::with_casts;
 use crate::by_name::entry;
@@ -20,18 +20,18 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     let (errors, found) = derivatives.check(&table.name, &table.rows);
     let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);
-    let (mut recorded, mut records) = (TokenStream::new(), TokenStream::new());
-    let (mut methods, mut by_record) = (Forms::default(), Vec::new());
+    let (mut recorded, mut statics) = (TokenStream::new(), TokenStream::new());
+    let (mut methods, mut with_static) = (Forms::default(), Vec::new());
     let mut entries = TokenStream::new();
     for (at, row) in table.rows.iter().enumerate() {
         let found = found.iter().find(|(known, _)| known.name == row.name);
         let how = found.map_or(&How::Refused, |(_, how)| how);
         let recipe = recipe(row, how, derivatives, &side);
-        match is_record(row, how) {
+        match has_static(row, how) {
             true => {
-                by_record.push(row);
-                records.extend(record(row, name, &recipe));
-                methods.extend(method_of_record(row, how, &side));
+                with_static.push(row);
+                statics.extend(static_of(row, name, &recipe));
+                methods.extend(method_of_static(row, how, &side));
             }
             false => {
                 recorded.extend(function(row, how, &recipe, &side, &run));
@@ -41,13 +41,13 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
         let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
         entries.extend(entry(row, how, &side, &info));
     }
-    let chained = chain::table(table, &side, &by_record);
+    let chained = chain::table(table, &side, &with_static);
     let (plain, methods) = (methods.module(), &methods.methods);
-    if !records.is_empty() {
+    if !statics.is_empty() {
         recorded.extend(quote! {
-            /// Elementwise ops, which are run from these records.
+            /// The elementwise ops, as the functions of the tape run them.
             #[allow(unused_variables)] // a formula need not use `cx`
-            pub(crate) mod by_element { use super::*; #records }
+            pub(crate) mod by_element { use super::*; #statics }
         });
     }
     let code = quote! {
@@ -62,9 +62,9 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     (code, errors)
 }
 
-/// Whether an op is elementwise, of one tensor, or of a tensor and an operand. Then it is run from a record, a
-/// static in the module `by_element`, and has no function of its own.
-pub(crate) fn is_record(row: &Row, how: &How) -> bool {
+/// Whether an op is elementwise, of one tensor, or of a tensor and an operand. Then it is a
+/// static in the module `by_element`, which one function runs, and has no function of its own.
+pub(crate) fn has_static(row: &Row, how: &How) -> bool {
     let plain = |tensor: &Tensor| tensor.kind == TensorKind::Plain && !tensor.exact;
     row.by_element()
         && row.tensors.iter().all(plain)
@@ -72,14 +72,14 @@ pub(crate) fn is_record(row: &Row, how: &How) -> bool {
         && !matches!(how, How::By(..))
 }
 
-/// The path of the record of an elementwise op.
-pub(crate) fn record_path(row: &Row) -> TokenStream {
+/// The path of the static of an elementwise op.
+pub(crate) fn static_path(row: &Row) -> TokenStream {
     let name = kernel_name(&row.name);
     quote!(by_element::#name)
 }
 
-/// The record of an elementwise op.
-fn record(row: &Row, table: &Ident, recipe: &TokenStream) -> TokenStream {
+/// The static of an elementwise op.
+fn static_of(row: &Row, table: &Ident, recipe: &TokenStream) -> TokenStream {
     let kernel = kernel_name(&row.name);
     let in_place = row.in_place.as_ref().map_or_else(String::new, Ident::to_string);
     quote! {
@@ -135,11 +135,11 @@ fn function(row: &Row, how: &How, recipe: &TokenStream, side: &Side, run: &Token
                             quote!(::std::option::Option::Some(#returned)),
                             quote!({
                                 let (#(#outputs),*) = #kernel(#(#passed),*)?;
-                                Ok(::std::vec![#(#outputs),*])
+                                Ok(crate::plain::listed([#(#outputs),*]))
                             }),
                         ),
                     };
-                    let made = quote!(crate::tape::compute_all(&RECIPE, #given, &|#given| #kernel, #returned, #args));
+                    let made = quote!(crate::tape::compute_all(&RECIPE, #given, &|#given: &[crate::plain::Input<'_>]| #kernel, #returned, #args));
                     match is_list {
                         true => made,
                         false => {
@@ -177,12 +177,16 @@ fn compute_one(row: &Row, kernel: &TokenStream, passed: &[TokenStream]) -> Token
     let [inputs, args, more] = ["inputs", "args", "more"].map(local);
     let (call, hidden) = (quote!(#kernel(#(#passed),*)), &row.outputs.kept);
     let kernel = match hidden.is_empty() {
-        true => quote!(|#inputs, _| #call),
-        false => quote!(|#inputs, #more| {
-            let (result, #(#hidden),*) = #call?;
-            #more.extend([#(#hidden),*]);
-            Ok(result)
-        }),
+        true => {
+            quote!(|#inputs: &[crate::plain::Input<'_>], _: &mut ::std::vec::Vec<::namegrad_core::NamedTensor>| #call)
+        }
+        false => {
+            quote!(|#inputs: &[crate::plain::Input<'_>], #more: &mut ::std::vec::Vec<::namegrad_core::NamedTensor>| {
+                let (result, #(#hidden),*) = #call?;
+                #more.extend([#(#hidden),*]);
+                Ok(result)
+            })
+        }
     };
     quote!(crate::tape::compute(&RECIPE, #inputs, &#kernel, #args))
 }
@@ -317,9 +321,9 @@ pub(crate) fn refusals<'a>(
         .collect()
 }
 
-/// The methods of an elementwise op with a record.
-fn method_of_record(row: &Row, how: &How, side: &Side) -> Forms {
-    let (name, record, returned) = (&row.name, record_path(row), side.returned(row));
+/// The methods of an elementwise op that is a static.
+fn method_of_static(row: &Row, how: &How, side: &Side) -> Forms {
+    let (name, op, returned) = (&row.name, static_path(row), side.returned(row));
     let scalars = row.args.iter().map(|arg| {
         let name = &arg.name;
         quote!(::namegrad_core::Scalar::from(#name))
@@ -342,11 +346,11 @@ fn method_of_record(row: &Row, how: &How, side: &Side) -> Forms {
                 true => (side.prepare(row, true), quote!(unary_), quote!(#written)),
                 false => (side.prepare(row, false), quote!(unary), quote!(#x)),
             };
-            MethodBody::Own(quote! { #prepare crate::tape::#run(&#record, #x, #scalars, #args) })
+            MethodBody::Own(quote! { #prepare crate::tape::#run(&#op, #x, #scalars, #args) })
         }
         _ => {
             let run = if in_place { quote!(binary_) } else { quote!(binary) };
-            MethodBody::Called { function: quote!(crate::tape::#run), first: quote!(&#record,) }
+            MethodBody::Called { function: quote!(crate::tape::#run), first: quote!(&#op,) }
         }
     };
     let mut made = forms(row, side, &row.doc(side), &returned, &body(false), name);
@@ -401,8 +405,8 @@ fn method(row: &Row, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
             #written,
             is_followed,
             #may_change_sizes,
-            &|#own| #recorded::#name(#own #(, #others)*),
-            &|#buffer| #run::#name_(#buffer #(, #plain)*),
+            &|#own: &crate::Tensor| #recorded::#name(#own #(, #others)*),
+            &|#buffer: &mut ::namegrad_core::NamedTensor| #run::#name_(#buffer #(, #plain)*),
         )
     };
     made.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name_));

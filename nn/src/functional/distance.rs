@@ -1,6 +1,6 @@
 //! Similarities and distances of vectors.
 
-use crate::functional::wrong_dtype;
+use crate::dims::images::fail;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::options::VectorNormOptions;
@@ -55,7 +55,7 @@ functional! { distance;
         for x in [x1, x2] {
             if x.dtype() == DType::Bool {
                 let message = "not implemented for bool; it takes the integers and floats";
-                return Err(wrong_dtype(op, message, ("x", DType::F32), &[x]));
+                return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::F32)?"));
             }
         }
         let [x1, x2] = broadcast(x1, x2)?;
