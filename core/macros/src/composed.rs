@@ -6,9 +6,10 @@ use crate::by_name::entry;
 use crate::chain;
 use crate::derivative::How;
 use crate::given::{Side, inputs, written};
+use crate::options::options_struct;
 use crate::row::{Form, Ranked, Row, Table, TensorKind};
 use crate::tape::refusals;
-use crate::values::{Forms, MethodBody, forms, in_place_doc, info, options_struct};
+use crate::values::{Forms, MethodBody, forms, in_place_doc, info};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 

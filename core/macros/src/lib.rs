@@ -4,8 +4,9 @@
 //! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
 //! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
 //! tape. `row` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
-//! kernel, `values` and `tape` generate the code, `recorded` the records on the tape, `by_name` the entries
-//! of the registry, and `chain` the methods of results.
+//! kernel, `values` and `tape` generate the code, `elements` the loops, `options` the option structs,
+//! `recorded` the recipes of ops on the tape, `by_name` the entries of the registry, and `chain` the methods
+//! of results.
 
 #![forbid(unsafe_code)]
 
@@ -15,9 +16,11 @@ mod chain;
 mod composed;
 mod derivative;
 mod docs;
+mod elements;
 mod functional;
 mod given;
 mod layer;
+mod options;
 mod recorded;
 mod row;
 mod setters;
@@ -221,7 +224,7 @@ fn expand_tape(input: TokenStream) -> Result<Expansion> {
 fn expand_kernels(input: TokenStream) -> Result<Expansion> {
     let mut table: Table = syn::parse2(quote!(kernels; #input))?;
     table.keep(|row| if row.by_element() { Ok(()) } else { Err("expected a formula, `{ float: .. }`") });
-    Ok(Expansion { code: values::kernels(&table.rows), errors: table.errors })
+    Ok(Expansion { code: elements::kernels(&table.rows), errors: table.errors })
 }
 
 fn expand_composed(input: TokenStream) -> Result<Expansion> {
