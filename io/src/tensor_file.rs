@@ -61,6 +61,9 @@ pub struct TensorFile {
     pub metadata: BTreeMap<String, String>,
 }
 
+/// The tensors by name and the metadata by key, both sorted.
+type Entries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
+
 impl TensorFile {
     /// The file with these tensors and this metadata.
     #[doc(hidden)]
@@ -70,7 +73,7 @@ impl TensorFile {
 
     /// A copy of the tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
-    pub fn entries(&self) -> (Vec<(String, NamedTensor)>, Vec<(String, String)>) {
+    pub fn entries(&self) -> Entries {
         self.clone().into_entries()
     }
 
@@ -83,7 +86,7 @@ impl TensorFile {
 
     /// The tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
-    pub fn into_entries(self) -> (Vec<(String, NamedTensor)>, Vec<(String, String)>) {
+    pub fn into_entries(self) -> Entries {
         (self.tensors.into_iter().collect(), self.metadata.into_iter().collect())
     }
 

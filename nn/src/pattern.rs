@@ -103,12 +103,7 @@ impl Pattern {
     /// The error of a pattern that matches none of these paths.
     #[cold]
     #[track_caller]
-    pub fn unmatched<'p>(
-        &self,
-        op: &'static str,
-        what: &str,
-        paths: &mut dyn Iterator<Item = &'p str>,
-    ) -> Error {
+    pub fn unmatched(&self, op: &'static str, what: &str, paths: &mut dyn Iterator<Item = &str>) -> Error {
         let (text, paths) = (&self.text, paths.collect::<Vec<&str>>());
         let near = by_distance(text, &paths);
         let message = match near.is_empty() {
@@ -146,7 +141,7 @@ impl PatternPart {
 }
 
 /// Up to five of the paths, those most like `wanted` first, which is a path or a pattern.
-pub fn nearest<'p>(wanted: &str, paths: &mut dyn Iterator<Item = &'p str>) -> Vec<String> {
+pub fn nearest(wanted: &str, paths: &mut dyn Iterator<Item = &str>) -> Vec<String> {
     listed(&by_distance(wanted, &paths.collect::<Vec<&str>>()))
 }
 

@@ -145,7 +145,7 @@ impl LayerNorm {
         let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
         let [weight, bias] = self.affine.tensors("LayerNorm", &self.path)?;
         let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
-        let options = LayerNormOptions { weight, bias, eps: self.eps, ..LayerNormOptions::new() };
+        let options = LayerNormOptions { weight, bias, eps: self.eps };
         x.layer_norm_with(dims, options).map_err(|error| within(error, "LayerNorm", &self.path))
     }
 
