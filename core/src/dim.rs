@@ -208,10 +208,32 @@ pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
     }
 }
 
+/// The dims of a tensor of `ndim` that are not among these.
+pub(crate) fn others(ndim: usize, dims: &[usize]) -> Positions {
+    let mut others = Positions::new();
+    for dim in 0..ndim {
+        if !dims.contains(&dim) {
+            others.push(dim);
+        }
+    }
+    others
+}
+
+/// Sorts dims, which are few. Those of which none is before the other keep their order.
+pub(crate) fn sort_dims(dims: &mut [usize], is_before: &dyn Fn(usize, usize) -> bool) {
+    for end in 1..dims.len() {
+        let mut at = end;
+        while at > 0 && is_before(dims[at], dims[at - 1]) {
+            dims.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+}
+
 /// The positions of dims, without duplicates.
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
-    let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };
+    let Some(list) = &dims.list else { return Ok(others(x.ndim(), &[])) };
     let mut positions = Positions::new();
     for dim in list {
         let at = position(dim, op, x)?;
@@ -222,7 +244,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
         positions.push(at);
     }
     if dims.except {
-        positions = (0..x.ndim()).filter(|dim| !positions.contains(dim)).collect();
+        positions = others(x.ndim(), &positions);
     }
     Ok(positions)
 }

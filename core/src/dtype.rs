@@ -422,8 +422,15 @@ macro_rules! dispatch {
     ($dtype:expr, wide $T:ident => $body:expr) => {
         $crate::dtype::dispatch!(@ $dtype, $T, $body, I64 i64, F32 f32, F64 f64; _ => unreachable!("not a wide dtype"))
     };
+    ($dtype:expr, product $T:ident => $body:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body,
+            I64 i64, BF16 half::bf16, F32 f32, F64 f64; _ => unreachable!("cast to a dtype with products"))
+    };
     ($dtype:expr, width $U:ident => $body:expr) => {
-        match $dtype.itemsize() {
+        $crate::dtype::dispatch!(size $dtype.itemsize(), $U => $body)
+    };
+    (size $size:expr, $U:ident => $body:expr) => {
+        match $size {
             1 => { type $U = u8; $body }
             2 => { type $U = u16; $body }
             4 => { type $U = u32; $body }

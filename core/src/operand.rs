@@ -96,6 +96,13 @@ impl<'a> From<&'a NamedTensor> for Cow<'a, NamedTensor> {
     }
 }
 
+impl Operand for Scalar {
+    #[inline]
+    fn either(&self) -> TensorOrNumber<'_> {
+        TensorOrNumber::Number(*self)
+    }
+}
+
 impl<T: Operand> Operand for &T {
     #[inline]
     fn either(&self) -> TensorOrNumber<'_> {
@@ -103,7 +110,7 @@ impl<T: Operand> Operand for &T {
     }
 }
 
-crate::for_types!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar => Number {
+crate::for_types!(bool, u8, i8, i16, i32, i64, f32, f64, usize => Number {
     impl Operand for Number {
         #[inline]
         fn either(&self) -> TensorOrNumber<'_> {

@@ -163,6 +163,24 @@ impl NamedTensor {
         self.layout.sizes()
     }
 
+    /// The sizes of these dims.
+    pub(crate) fn sizes_of(&self, dims: &[usize]) -> Sizes {
+        let mut sizes = Sizes::new();
+        for dim in dims {
+            sizes.push(self.sizes()[*dim]);
+        }
+        sizes
+    }
+
+    /// The strides of these dims.
+    pub(crate) fn strides_of(&self, dims: &[usize]) -> Strides {
+        let mut strides = Strides::new();
+        for dim in dims {
+            strides.push(self.strides()[*dim]);
+        }
+        strides
+    }
+
     /// The size of `dim`; 1 for a 0-d tensor, which counts as having one dim.
     #[inline]
     pub(crate) fn length_of(&self, dim: usize) -> usize {

@@ -282,8 +282,8 @@ impl Argument for Pads {
                     return Err(Error::about(of, ErrorKind::Value, op, message));
                 }
                 let mut all = Vec::with_capacity(pairs.len());
-                for at in 0..pairs.len() {
-                    all.push((ndim - 1 - at, pairs[at]));
+                for (at, pads) in pairs.iter().enumerate() {
+                    all.push((ndim - 1 - at, *pads));
                 }
                 Ok(all)
             }

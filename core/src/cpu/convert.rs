@@ -13,10 +13,10 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 #[derive(Clone, Copy)]
 pub(crate) struct Convert {
     first: Run,
-    /// The size of an element of the source.
-    itemsize: usize,
-    /// The second step of a cast through `i64` or `f64`, and the size of an element of the result.
-    second: Option<(Run, usize)>,
+    /// The second step of a cast through `i64` or `f64`.
+    second: Option<Run>,
+    /// The sizes of an element of the source and of the result.
+    itemsizes: [usize; 2],
 }
 
 /// A loop over `n` elements of `src` that are `stride` elements apart, which are written contiguously to `dst`.
@@ -43,16 +43,12 @@ pub(crate) fn converter(from: DType, to: DType) -> Convert {
         (_, F64) if from.is_floating_point() => Some(to_wide(from)),
         _ => None,
     };
-    let itemsize = from.itemsize();
+    let itemsizes = [from.itemsize(), to.itemsize()];
     match direct {
-        Some(first) => Convert { first, itemsize, second: None },
+        Some(first) => Convert { first, second: None, itemsizes },
         None => {
             let wide = if from.is_floating_point() { F64 } else { I64 };
-            Convert {
-                first: to_wide(from),
-                itemsize,
-                second: Some((converter(wide, to).first, to.itemsize())),
-            }
+            Convert { first: to_wide(from), second: Some(converter(wide, to).first), itemsizes }
         }
     }
 }
@@ -84,22 +80,31 @@ impl Convert {
         // SAFETY: the same contract.
         unsafe {
             match self.second {
+                _ if stride == 0 && n > 1 => self.repeat(n, src, dst),
                 None => (self.first)(n, src, stride, dst),
                 Some(second) => self.in_two_steps(second, n, src, stride, dst),
             }
         }
     }
 
+    /// [`run`](Self::run) of one element, which is cast once. Gradients of sums are one number, expanded.
+    #[inline(never)]
+    unsafe fn repeat(self, n: usize, src: *const u8, dst: *mut u8) {
+        // SAFETY: the same contract. The first element is written before it is read.
+        unsafe {
+            self.run(1, src, 1, dst);
+            match self.itemsizes[1] {
+                1 => fill_with_first::<u8>(n, dst),
+                2 => fill_with_first::<u16>(n, dst),
+                4 => fill_with_first::<u32>(n, dst),
+                _ => fill_with_first::<u64>(n, dst),
+            }
+        }
+    }
+
     /// [`run`](Self::run) through wide numbers in the cache.
     #[inline(never)]
-    unsafe fn in_two_steps(
-        self,
-        (second, out_itemsize): (Run, usize),
-        n: usize,
-        src: *const u8,
-        stride: isize,
-        dst: *mut u8,
-    ) {
+    unsafe fn in_two_steps(self, second: Run, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
         const WIDE: usize = 512;
         let mut wide = [MaybeUninit::<u64>::uninit(); WIDE];
         let wide = wide.as_mut_ptr().cast::<u8>();
@@ -110,13 +115,28 @@ impl Convert {
             unsafe {
                 (self.first)(
                     count,
-                    src.offset(done as isize * stride * self.itemsize as isize),
+                    src.offset(done as isize * stride * self.itemsizes[0] as isize),
                     stride,
                     wide,
                 );
-                second(count, wide, 1, dst.add(done * out_itemsize));
+                second(count, wide, 1, dst.add(done * self.itemsizes[1]));
             }
             done += count;
+        }
+    }
+}
+
+/// Writes the first of `n` elements of the width of `U` to the others.
+///
+/// # Safety
+/// There is room for them, and the first is written.
+unsafe fn fill_with_first<U: Copy>(n: usize, dst: *mut u8) {
+    let dst = dst.cast::<U>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let first = *dst;
+        for i in 1..n {
+            *dst.add(i) = first;
         }
     }
 }
@@ -125,20 +145,11 @@ unsafe fn copy<U: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
     let (src, dst) = (src.cast::<U>(), dst.cast::<U>());
     // SAFETY: the caller's contract.
     unsafe {
-        match stride {
-            1 => dst.copy_from_nonoverlapping(src, n),
-            // Gradients of sums are one number, expanded.
-            0 if n > 0 => {
-                let value = *src;
-                for i in 0..n {
-                    *dst.add(i) = value;
-                }
-            }
-            _ => {
-                for i in 0..n {
-                    *dst.add(i) = *src.offset(i as isize * stride);
-                }
-            }
+        if stride == 1 {
+            return dst.copy_from_nonoverlapping(src, n);
+        }
+        for i in 0..n {
+            *dst.add(i) = *src.offset(i as isize * stride);
         }
     }
 }
@@ -256,7 +267,7 @@ mod tests {
             for to in DType::ALL {
                 dispatch!(from, S => dispatch!(to, T => {
                     let src: Vec<S> = values.iter().flat_map(|v| [S::from_scalar(Scalar::Float(*v)); 2]).collect();
-                    for stride in [1isize, 2] {
+                    for stride in [1isize, 2, 0] {
                         let n = values.len();
                         let mut dst = vec![T::default(); n];
                         // SAFETY: `src` has 2n elements, `dst` n.

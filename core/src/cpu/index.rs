@@ -217,9 +217,10 @@ fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     y: &mut [S],
 ) {
     let count = positions.len();
-    // Several slabs are not cut. Of a single one, each thread takes some columns of all rows, so the order of
-    // the terms of a sum is always the same.
-    let width = if outer > 1 { inner } else { (TASK / count).max(COLUMNS).min(inner) };
+    // Several slabs are not cut. Of a single one, each thread takes some columns of all rows. The terms of a
+    // sum have the same order either way.
+    let is_cut = outer == 1 && count * inner > 2 * TASK && rayon::current_num_threads() > 1;
+    let width = if is_cut { (TASK / count).max(COLUMNS).min(inner) } else { inner };
     let (blocks, grain) = (inner.div_ceil(width), (TASK / (count * width)).max(1));
     let y = Parts::new(y);
     parallel(outer * blocks, grain, |tasks| {

@@ -63,7 +63,10 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
 pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
     let tasks = y.len().div_ceil(len);
     if tasks < 2 {
-        return y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
+        if tasks == 1 {
+            f(0, y);
+        }
+        return;
     }
     let parts = Parts::new(y);
     // SAFETY: parts with different numbers do not overlap, and each number is used once.

@@ -150,15 +150,18 @@ impl<T: Real> Vectorized for Tile<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [[f64; PAIR]; GROUP]) {
         let (mut x, mut y) = ([simd.numbers(self.x[0]); GROUP], [simd.numbers(self.y[0]); PAIR]);
-        for i in 1..GROUP {
-            x[i] = simd.numbers(self.x[i]);
+        for (x, own) in x.iter_mut().zip(&self.x).skip(1) {
+            *x = simd.numbers(own);
         }
-        for j in 1..PAIR {
-            y[j] = simd.numbers(self.y[j]);
+        for (y, own) in y.iter_mut().zip(&self.y).skip(1) {
+            *y = simd.numbers(own);
         }
         add_products(x, y, sums);
     }
 }
+
+/// Numbers in groups of as many as there are accumulators.
+type Lanes<'a, T> = &'a [[T; LANES]];
 
 /// Adds the product of each `x` with each `y`.
 #[inline(always)]
@@ -166,7 +169,7 @@ fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PA
     let (n, mut start) = (y[0].len(), 0);
     while start < n {
         let end = (start + PART).min(n);
-        let (mut x_whole, mut y_whole): ([&[[T; LANES]]; GROUP], [&[[T; LANES]]; PAIR]) =
+        let (mut x_whole, mut y_whole): ([Lanes<'_, T>; GROUP], [Lanes<'_, T>; PAIR]) =
             ([&[]; GROUP], [&[]; PAIR]);
         for i in 0..GROUP {
             x_whole[i] = x[i][start..end].as_chunks().0;
@@ -221,7 +224,7 @@ impl<T: Real> Vectorized for Combination<'_, T> {
         let to = simd.numbers_mut(to);
         let (groups, rest) = self.terms.as_chunks::<GROUP>();
         for terms in groups {
-            let mut numbers = [(0.0, &*simd.numbers(self.y)); GROUP];
+            let mut numbers = [(0.0, simd.numbers(self.y)); GROUP];
             for j in 0..GROUP {
                 numbers[j] = (terms[j].0, simd.numbers(&terms[j].1[start..end]));
             }
@@ -254,12 +257,10 @@ fn add<T: Real, const N: usize>(terms: [(f64, &[T]); N], to: &mut [T]) {
     for j in 0..N {
         x[j] = (T::from_f64(terms[j].0), &terms[j].1[..n]);
     }
-    for i in 0..n {
-        let mut sum = to[i];
-        for j in 0..N {
-            sum = x[j].0.mul_add(x[j].1[i], sum);
+    for (i, to) in to.iter_mut().enumerate() {
+        for (factor, x) in &x {
+            *to = factor.mul_add(x[i], *to);
         }
-        to[i] = sum;
     }
 }
 

@@ -187,11 +187,23 @@ impl Names {
         (0..ndim).map(|dim| self.get(dim))
     }
 
+    /// The names of all `ndim` dims, as a list.
+    pub(crate) fn to_vec(&self, ndim: usize) -> Vec<Option<Name>> {
+        let mut names = Vec::with_capacity(ndim);
+        for dim in 0..ndim {
+            names.push(self.get(dim));
+        }
+        names
+    }
+
     /// The names as PyTorch prints them: `['N', None]`.
     pub fn list(&self, ndim: usize) -> String {
-        let texts: Vec<String> =
-            self.iter(ndim).map(|name| name.map_or("None".into(), |name| format!("'{name}'"))).collect();
-        format!("[{}]", texts.join(", "))
+        let mut list = String::from("[");
+        for dim in 0..ndim {
+            list += if dim > 0 { ", " } else { "" };
+            list += &self.get(dim).map_or("None".into(), |name| format!("'{name}'"));
+        }
+        list + "]"
     }
 
     /// The names as PyTorch's `names` attribute prints them: `('N', None)`.

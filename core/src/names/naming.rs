@@ -246,11 +246,8 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
 /// [`ErrorKind::DuplicateName`].
 #[track_caller]
 pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
-    let ndim = x.sizes.len();
-    let names = (0..start)
-        .map(|dim| x.names.get(dim))
-        .chain([name])
-        .chain((end + 1..ndim).map(|dim| x.names.get(dim)));
+    let mut names = x.names.to_vec(x.sizes.len());
+    names.splice(start..(end + 1).min(names.len()), [name]);
     Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
 }
 
@@ -260,17 +257,18 @@ pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::DuplicateName`].
 #[track_caller]
 pub(crate) fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
-    let ndim = x.sizes.len();
     if x.names.is_named() && names.iter().all(Option::is_none) {
         let message = "input is a named tensor but no names were given for unflattened sizes";
         return Err(Error::new(ErrorKind::UnnamedNotAllowed, "unflatten", message)
             .with_operands([x.shape()])
             .with_repair("give each size with a name, as in [(\"A\", 2), (\"B\", -1)]"));
     }
-    let before = (0..dim).map(|dim| x.names.get(dim));
-    let after = (dim + 1..ndim).map(|dim| x.names.get(dim));
-    Names::new("unflatten", before.chain(names.iter().copied()).chain(after))
-        .map_err(|error| error.with_operands([x.shape()]))
+    let mut all = x.names.to_vec(x.sizes.len());
+    let after = all.split_off((dim + 1).min(all.len()));
+    all.truncate(dim);
+    all.extend_from_slice(names);
+    all.extend_from_slice(&after);
+    Names::new("unflatten", all).map_err(|error| error.with_operands([x.shape()]))
 }
 
 #[cfg(test)]

@@ -57,8 +57,11 @@ impl NamedTensor {
         let lacks = |x: &NamedTensor, dim: usize, of: &NamedTensor| {
             of.name(dim).is_none_or(|name| x.names().position(name).is_none())
         };
-        let own: Vec<usize> = (0..self.ndim()).filter(|dim| lacks(other, *dim, self)).collect();
-        let [own] = own[..] else { return None };
+        let is_own = |dim: &usize| lacks(other, *dim, self);
+        let own = (0..self.ndim()).find(is_own)?;
+        if (own + 1..self.ndim()).any(|dim| is_own(&dim)) {
+            return None;
+        }
         let like = |dim: &usize| lacks(self, *dim, other) && other.sizes()[*dim] == self.sizes()[own];
         let there = (0..other.ndim()).find(like)?;
         let (from, to) = (self.name(own)?, other.name(there)?);

@@ -182,8 +182,8 @@ fn numbers_fit(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Resul
 #[track_caller]
 fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
     // A mask does not count.
-    let values: SmallVec<[&NamedTensor; 3]> =
-        inputs.iter().copied().filter(|x| x.dtype() != DType::Bool).collect();
+    let mut values: SmallVec<[&NamedTensor; 3]> = SmallVec::from_slice(inputs);
+    values.retain(|x| x.dtype() != DType::Bool);
     if values.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use crate::cpu::matmul::has_fast_bf16;
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::{Name, Names};
+use crate::names::Names;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::panic::Location;
@@ -247,16 +247,6 @@ fn compute(dtype: DType) -> DType {
     }
 }
 
-/// Runs `body` with `T` as the type of a dtype that [`compute`] returns.
-macro_rules! each_type {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::BF16 => { type $T = half::bf16; $body }
-            dtype => dispatch!(dtype, float $T => $body, else { type $T = i64; $body }),
-        }
-    };
-}
-
 /// The sizes as those of three dims: the missing ones come first and have one element.
 fn block(numbers: &[usize], missing: usize) -> [usize; 3] {
     std::array::from_fn(|dim| match (dim + numbers.len()).checked_sub(3) {
@@ -318,7 +308,10 @@ fn geometry(
 
 /// `[N, channels, spatial..]`, or without the batch.
 fn sizes_of(batch: Option<usize>, channels: usize, spatial: &[usize]) -> Sizes {
-    batch.into_iter().chain([channels]).chain(spatial.iter().copied()).collect()
+    let mut sizes = Sizes::from_slice(batch.as_slice());
+    sizes.push(channels);
+    sizes.extend_from_slice(spatial);
+    sizes
 }
 
 pub(crate) mod kernels {
@@ -349,14 +342,14 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
         let geometry = geometry(batch.unwrap_or(1), [channels, features], groups, &spatial, kernel, &along);
-        let mut names: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
+        let mut names = x.names().to_vec(x.ndim());
         names[x.ndim() - dims - 1] = weight.name(0);
         let names = Names::new(OP, names).map_err(|error| error.with_inputs(&inputs))?;
         let wide = compute(dtype);
         let out = Unwritten::of(OP, &sizes_of(batch, features, &along.output), names, wide)?;
         let (x, weight) = (dense(x, wide)?, dense(weight, wide)?);
         let bias = bias.map(|bias| dense(bias, wide)).transpose()?;
-        let y = each_type!(wide, T => {
+        let y = dispatch!(wide, product T => {
             let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
             let (x, weight) = (x.as_slice::<T>()?, weight.as_slice::<T>()?);
             out.write(|y| conv::output(x, weight, bias, y, &geometry))
@@ -428,7 +421,7 @@ pub(crate) mod kernels {
         let wide = compute(dtype);
         let out = Unwritten::of(OP, &sizes_of(batch, channels, &sizes), Names::none(), wide)?;
         let (x, weight) = (dense(x, wide)?, dense(weight, wide)?);
-        let y = each_type!(wide, T => {
+        let y = dispatch!(wide, product T => {
             let (x, weight) = (x.as_slice::<T>()?, weight.as_slice::<T>()?);
             out.write(|y| conv::input(x, weight, y, &geometry))
         });
@@ -475,7 +468,7 @@ pub(crate) mod kernels {
         let shape: Sizes = own.into_iter().chain(sizes).collect();
         let out = Unwritten::of(OP, &shape, Names::none(), wide)?;
         let (x, g) = (dense(x, wide)?, dense(g, wide)?);
-        let dw = each_type!(wide, T => {
+        let dw = dispatch!(wide, product T => {
             let (x, g) = (x.as_slice::<T>()?, g.as_slice::<T>()?);
             out.write(|dw| conv::weight(x, g, dw, &geometry))
         });

@@ -4,7 +4,7 @@
 use super::shape::kernels::{reshaped, written};
 use crate::Argument;
 use crate::args::IntoShape;
-use crate::dim::{Dim, Dims, called, in_rust};
+use crate::dim::{Dim, Dims, called, in_rust, others};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
 use crate::names::{Name, Names, naming};
@@ -67,9 +67,8 @@ impl NamedTensor {
             dims.iter().map(|dim| in_rust(self, *dim)).collect::<Vec<_>>().join(", ")
         };
         let first = dims.iter().copied().min().unwrap_or(0);
-        let mut order: Vec<usize> = (0..self.ndim()).filter(|dim| *dim < first).collect();
-        order.extend(dims);
-        order.extend((first..self.ndim()).filter(|dim| !dims.contains(dim)));
+        let mut order = others(self.ndim(), dims);
+        order.insert_from_slice(first, dims);
         match order.iter().all(|dim| self.name(*dim).is_some()) {
             true => format!("x.align_to([{}])?.flatten([{}], {name})?", list(&order), list(dims)),
             false => {

@@ -7,7 +7,7 @@ use crate::cpu::resample::ResizedDim;
 use crate::cpu::resample::{Taps, apply};
 use crate::cpu::room::{Room, vec_of, write_in_turn};
 use crate::cpu::sample::{self, Points};
-use crate::dim::Positions;
+use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
@@ -112,11 +112,9 @@ fn resized(
     let out = Unwritten::new(op, Shape { sizes: sizes.clone(), names: x.names().clone() }, wide)?;
     let dense = x.cast(wide)?.contiguous()?;
     // The dims that become the most smaller first, so that the least is left for the others.
-    let mut order: Vec<usize> = (0..dims.len()).collect();
-    order.sort_by(|a, b| {
-        let ratio = |k: usize| sizes[dims[k]] as f64 / x.sizes()[dims[k]].max(1) as f64;
-        ratio(*a).total_cmp(&ratio(*b))
-    });
+    let mut order = others(dims.len(), &[]);
+    let ratio = |k: usize| sizes[dims[k]] as f64 / x.sizes()[dims[k]].max(1) as f64;
+    sort_dims(&mut order, &|a, b| ratio(a) < ratio(b));
     let y = dispatch!(wide, float T => {
         let x = dense.as_slice::<T>()?;
         let mut now = dense.sizes().to_vec();

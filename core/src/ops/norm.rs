@@ -1,9 +1,10 @@
 //! Normalization over dims, with a weight and a bias.
 
 use crate::cpu::norm;
-use crate::dim::Positions;
+use crate::dim::{Positions, others};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Sizes;
 use crate::names::{Names, is_strict};
 use crate::ops::shape::kernels::reorder;
 use crate::ops::standardize::{self, Groups};
@@ -180,7 +181,7 @@ pub(crate) mod kernels {
         dims: &Positions,
     ) -> Result<()> {
         let inputs = [x, parameter];
-        let wanted: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+        let wanted = x.sizes_of(dims);
         if parameter.sizes() != &wanted[..] {
             let message = format!("expected a {which} of sizes {wanted:?}, got {:?}", parameter.sizes());
             return Err(Error::about(&inputs, ErrorKind::Shape, op, message));
@@ -223,8 +224,8 @@ pub(crate) mod kernels {
     impl Rows {
         #[track_caller]
         fn new(x: &NamedTensor, dims: &[usize]) -> Result<Rows> {
-            let order: Positions =
-                (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
+            let mut order = others(x.ndim(), dims);
+            order.extend_from_slice(dims);
             let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
             let count = x.numel().checked_div(n).unwrap_or(0);
             let dense = reorder(&x.unnamed(), &order).to(x.dtype().compute())?.contiguous()?;
@@ -256,9 +257,10 @@ pub(crate) mod kernels {
         const OP: &str = "layer_norm_backward";
         let (rows, g) = (Rows::new(x, dims)?, Rows::new(g, dims)?);
         let dtype = rows.x.dtype();
-        let sizes = || dims.iter().map(|dim| x.sizes()[*dim]).collect();
-        let zeros =
-            || NamedTensor::filled(OP, Shape { sizes: sizes(), names: Names::none() }, dtype, 0.into());
+        let zeros = || {
+            let shape = Shape { sizes: x.sizes_of(dims), names: Names::none() };
+            NamedTensor::filled(OP, shape, dtype, 0.into())
+        };
         let (mut of_weight, mut of_bias) = (zeros()?, zeros()?);
         let weight = match weight {
             Some(weight) => Some(weight.to(dtype)?.contiguous()?),
@@ -268,7 +270,7 @@ pub(crate) mod kernels {
         let mean = match mean {
             Some(mean) => mean.clone(),
             None => {
-                let sizes = [rows.count].into_iter().collect();
+                let sizes = Sizes::from_slice(&[rows.count]);
                 NamedTensor::filled(OP, Shape { sizes, names: Names::none() }, dtype, 0.into())?
             }
         };

@@ -4,7 +4,7 @@
 //! Every reduction is arranged as `[outer, n, inner]`, of which the middle is reduced by `crate::cpu::fold`.
 
 use crate::args::Over;
-use crate::dim::Positions;
+use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{DType, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
@@ -13,7 +13,6 @@ use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::borrow::Cow;
-use std::cmp::Reverse;
 
 ops! { reduce;
     //! # Reductions over dims
@@ -114,10 +113,10 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
     let n = product(dims);
     // If its dims are ordered by stride, a transposed tensor is dense too.
-    let mut order: Positions = (0..ndim).collect();
+    let mut order = others(ndim, &[]);
     let mut dense = Cow::Borrowed(x);
     if !x.is_contiguous() {
-        order.sort_by_key(|dim| Reverse(x.strides()[*dim]));
+        sort_dims(&mut order, &|a, b| x.strides()[a] > x.strides()[b]);
         dense = Cow::Owned(super::shape::kernels::reorder(x, &order));
     }
     let first = order.iter().position(reduced).unwrap_or(ndim);
@@ -172,7 +171,7 @@ pub(crate) mod kernels {
             return None;
         }
         let mut dims = Positions::from_slice(dims);
-        dims.sort_unstable();
+        sort_dims(&mut dims, &|a, b| a < b);
         let run = dims.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
         let (others, last) = dims.split_at(dims.len().saturating_sub(run));
         let kept = |dims: &[usize]| Over::new(dims.iter().copied(), true);

@@ -44,7 +44,7 @@ pub(crate) mod kernels {
     use super::NamedTensor;
     use crate::args::{OpenDim, OpenShape};
     use crate::dim::{Positions, resolve_index};
-    use crate::dim::{called, in_rust};
+    use crate::dim::{called, in_rust, others};
     use crate::error::{Error, ErrorKind, Result};
     use crate::layout::{Sizes, Strides, contiguous_strides};
     use crate::names::{Name, Names, rules};
@@ -55,16 +55,11 @@ pub(crate) mod kernels {
 
     /// The dims of `x` in the order `dims`.
     pub(crate) fn reorder(x: &NamedTensor, dims: &[usize]) -> NamedTensor {
-        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
-        for dim in dims {
-            sizes.push(x.sizes()[*dim]);
-            strides.push(x.strides()[*dim]);
-        }
-        x.view_as(sizes, strides, x.offset(), rules::permute(x.names(), dims))
+        x.view_as(x.sizes_of(dims), x.strides_of(dims), x.offset(), rules::permute(x.names(), dims))
     }
 
     pub(crate) fn transpose(x: &NamedTensor, dim0: usize, dim1: usize) -> Result<NamedTensor> {
-        let mut dims: Positions = (0..x.ndim()).collect();
+        let mut dims = others(x.ndim(), &[]);
         if x.ndim() > 0 {
             dims.swap(dim0, dim1);
         }
@@ -116,26 +111,27 @@ pub(crate) mod kernels {
             let message = format!("cannot move {from} dims to {to} places: each dim needs one");
             return Err(Error::about(&[x], ErrorKind::DimRange, "movedim", message));
         }
-        let mut rest = (0..x.ndim()).filter(|dim| !source.contains(dim));
+        // The dims that are not moved, from the last on.
+        let mut rest = others(x.ndim(), &source);
+        rest.reverse();
         let mut dims = Positions::new();
         for place in 0..x.ndim() {
             let moved = destination.iter().position(|to| *to == place).map(|k| source[k]);
-            dims.extend(moved.or_else(|| rest.next()));
+            dims.extend_from_slice(moved.or_else(|| rest.pop()).as_slice());
         }
         Ok(reorder(x, &dims))
     }
 
     pub(crate) fn squeeze(x: &NamedTensor, dims: Positions) -> Result<NamedTensor> {
-        let removed: Positions = dims.into_iter().filter(|dim| x.sizes()[*dim] == 1).collect();
+        let mut removed = dims;
+        removed.retain(|dim| x.sizes()[*dim] == 1);
         Ok(without(x, &removed))
     }
 
     /// `x` without these dims; only the first position of each is kept.
     pub(crate) fn without(x: &NamedTensor, removed: &[usize]) -> NamedTensor {
-        let kept = || (0..x.ndim()).filter(|dim| !removed.contains(dim));
-        let sizes = kept().map(|dim| x.sizes()[dim]).collect();
-        let strides = kept().map(|dim| x.strides()[dim]).collect();
-        x.view_as(sizes, strides, x.offset(), rules::remove(x.input(), removed))
+        let kept = others(x.ndim(), removed);
+        x.view_as(x.sizes_of(&kept), x.strides_of(&kept), x.offset(), rules::remove(x.input(), removed))
     }
 
     #[track_caller]
@@ -143,7 +139,7 @@ pub(crate) mod kernels {
         let at =
             resolve_index("unsqueeze", at, x.ndim() + 1).map_err(|error| error.with_operands([x.shape()]))?;
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
-        let mut names: Vec<_> = x.names().iter(x.ndim()).collect();
+        let mut names = x.names().to_vec(x.ndim());
         sizes.insert(at, 1);
         strides.insert(at, 1);
         names.insert(at, name);

@@ -24,7 +24,7 @@ ops! { slice;
 
 pub(crate) mod kernels {
     use super::NamedTensor;
-    use crate::dim::{called, in_rust};
+    use crate::dim::{called, in_rust, others};
     use crate::error::{Error, ErrorKind, Result};
     use crate::layout::{Sizes, Strides};
     use crate::names::{Name, Names};
@@ -141,11 +141,16 @@ pub(crate) mod kernels {
         let step = x.strides()[dim0] + x.strides()[dim1];
         let skip =
             if length == 0 { 0 } else { row as isize * x.strides()[dim0] + col as isize * x.strides()[dim1] };
-        let rest = || (0..x.ndim()).filter(|dim| ![dim0, dim1].contains(dim));
-        let sizes = rest().map(|dim| x.sizes()[dim]).chain([length]).collect();
-        let strides = rest().map(|dim| x.strides()[dim]).chain([step]).collect();
-        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))
-            .map_err(|error| error.with_inputs(&[x]))?;
+        let rest = others(x.ndim(), &[dim0, dim1]);
+        let (mut sizes, mut strides) = (x.sizes_of(&rest), x.strides_of(&rest));
+        sizes.push(length);
+        strides.push(step);
+        let mut names = Vec::new();
+        for dim in &rest {
+            names.push(x.name(*dim));
+        }
+        names.push(name);
+        let names = Names::new("diagonal", names).map_err(|error| error.with_inputs(&[x]))?;
         Ok(x.view_as(sizes, strides, (x.offset() as isize + skip) as usize, names))
     }
 

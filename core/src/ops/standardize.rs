@@ -2,7 +2,7 @@
 //! statistics between the loops of `crate::cpu::standardize`.
 
 use crate::cpu::standardize::{Layout, Map, Terms, sums};
-use crate::dim::Positions;
+use crate::dim::{Positions, sort_dims};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
@@ -54,7 +54,7 @@ impl Plan {
         order.push(dim);
         order.extend_from_slice(&summed);
         if by_channel {
-            order.sort_unstable();
+            sort_dims(&mut order, &|a, b| a < b);
         }
         let place = order.iter().position(|own| *own == dim).unwrap_or_default();
         let product = |dims: &[usize]| dims.iter().map(|dim| sizes[*dim]).product::<usize>();
@@ -87,7 +87,7 @@ impl Plan {
     fn statistic(&self, x: &NamedTensor, numbers: &[f64], dtype: DType) -> Result<NamedTensor> {
         let value = numbers_as(numbers, &self.sizes(x, &self.kept, self.groups), dtype)?;
         let mut sorted = self.kept.clone();
-        sorted.sort_unstable();
+        sort_dims(&mut sorted, &|a, b| a < b);
         let mut names = Vec::new();
         for dim in &sorted {
             names.push(x.name(*dim));
@@ -99,7 +99,7 @@ impl Plan {
     #[track_caller]
     fn numbers(&self, statistic: &NamedTensor) -> Result<Vec<f64>> {
         let mut sorted = self.kept.clone();
-        sorted.sort_unstable();
+        sort_dims(&mut sorted, &|a, b| a < b);
         let order = places(&sorted, &self.kept);
         reorder(&statistic.unnamed(), &order).to(DType::F64)?.to_vec()
     }

@@ -76,11 +76,18 @@ impl Serialize for Elements<'_> {
 
 /// The elements of a dense tensor as plain numbers.
 fn numbers(x: &NamedTensor) -> Result<Vec<Scalar>> {
+    let mut numbers = Vec::with_capacity(x.numel());
     if x.dtype() == DType::Bool {
-        return Ok(x.as_slice::<bool>()?.iter().map(|value| Scalar::Bool(*value)).collect());
+        for value in x.as_slice::<bool>()? {
+            numbers.push(Scalar::Bool(*value));
+        }
+        return Ok(numbers);
     }
     let x = x.to(x.dtype().wide())?;
-    Ok(dispatch!(x.dtype(), wide T => x.as_slice::<T>()?.iter().map(|value| value.to_scalar()).collect()))
+    dispatch!(x.dtype(), wide T => for value in x.as_slice::<T>()? {
+        numbers.push(value.to_scalar());
+    });
+    Ok(numbers)
 }
 
 /// An element in a list. Half types and `f32` are written as `f64`, which represents them exactly.

@@ -1,9 +1,10 @@
 //! A product of a weight with the windows of a tensor, whose columns are the places of the result.
 
 use super::windows::{Run, Windows, runs};
-use super::{Elements, Factor, To, by_width, volume};
+use super::{Elements, Factor, To, volume};
 use crate::cpu::matmul::{Buffer, Kind, Matrix, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::parallel;
+use crate::dtype::dispatch;
 use std::cell::Cell;
 
 thread_local! {
@@ -111,9 +112,9 @@ impl Gathered<'_> {
         // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements. The sums
         // are read only if they were filled with the bias.
         unsafe {
-            by_width!(size, W => source.pack::<W>(from, count, windows.cast(), width));
+            dispatch!(size size, W => source.pack::<W>(from, count, windows.cast(), width));
             if let Some(bias) = &self.bias {
-                by_width!(acc_size, W => {
+                dispatch!(size acc_size, W => {
                     let bias = bias.as_ptr().cast::<W>().add(group * self.rows);
                     for row in 0..self.rows {
                         let sums = sums.cast::<W>().add(row * width);

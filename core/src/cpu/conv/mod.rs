@@ -16,6 +16,7 @@ mod windows;
 use super::matmul::{Kind, MatmulElement, Matrix, gemm_batched, rows_collide};
 use super::room::{Room, written};
 use super::threads::each;
+use crate::dtype::dispatch;
 use gathered::Gathered;
 
 /// The sizes of a convolution. The output at place `t` is the sum over taps `k` of the weight at `k` times
@@ -121,27 +122,6 @@ impl To {
         self.0
     }
 }
-
-/// Runs `body` with `W` bound to the integer of as many bytes as an element has.
-macro_rules! by_width {
-    ($size:expr, $W:ident => $body:expr) => {
-        match $size {
-            2 => {
-                type $W = u16;
-                $body
-            }
-            4 => {
-                type $W = u32;
-                $body
-            }
-            _ => {
-                type $W = u64;
-                $body
-            }
-        }
-    };
-}
-use by_width;
 
 /// The matrices of a weight, one for each group, whose rows are `row_stride` elements apart.
 struct Factor<'a> {
@@ -338,7 +318,7 @@ fn transposed<'a>(
     let mut copied = vec![0_u64; (groups * channels * row_stride * kind.size).div_ceil(8)];
     // SAFETY: a filter has `channels` times all taps of this width, and there is a row for each channel of
     // each group.
-    by_width!(kind.size, W => unsafe {
+    dispatch!(size kind.size, W => unsafe {
         let (from, to) = (weight.by_width::<W>().as_ptr(), copied.as_mut_ptr().cast::<W>());
         for row in 0..groups * channels {
             let (group, channel) = (row / channels, row % channels);
@@ -375,7 +355,7 @@ unsafe fn pointwise(
     };
     if let Some(bias) = bias {
         // SAFETY: each channel of each image has its places and a bias of this width.
-        by_width!(kind.size, W => each(batch * groups * rows, &|channel| unsafe {
+        dispatch!(size kind.size, W => each(batch * groups * rows, &|channel| unsafe {
             let bias = bias.by_width::<W>()[channel % (groups * rows)];
             std::slice::from_raw_parts_mut(y.ptr().cast::<W>().add(channel * places), places).fill(bias);
         }));

@@ -2,9 +2,10 @@
 
 use super::gathered::BLOCKS;
 use super::windows::Windows;
-use super::{Elements, Geometry, To, by_width, volume};
+use super::{Elements, Geometry, To, volume};
 use crate::cpu::matmul::{Kind, Matrix, add_sums, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::{each, each_part};
+use crate::dtype::dispatch;
 
 /// The places of a block.
 const PLACES: usize = 512;
@@ -121,7 +122,7 @@ fn add_image(
                         Matrix::rows(windows.source.0.as_ptr().cast_mut().add(first * size), volume, size)
                     }
                     false => {
-                        by_width!(size, W => windows.pack::<W>(from, count, block.cast(), ROW));
+                        dispatch!(size size, W => windows.pack::<W>(from, count, block.cast(), ROW));
                         Matrix::rows(block, ROW, size)
                     }
                 };

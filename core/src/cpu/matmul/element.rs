@@ -53,62 +53,52 @@ fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
     a.mul_add(x, y)
 }
 
-/// Implements both traits for floats. The row `f32;` becomes
-///
-/// ```ignore
-/// impl Operand for f32 {
-///     type Acc = f32;
-///     const IS_ACC: bool = true;
-///     ...
-/// }
-///
-/// impl Accumulator for f32 {
-///     const ZERO: f32 = 0.0;
-///     ...
-/// }
-/// ```
-macro_rules! float {
-    ($($T:ident;)*) => {$(
-        impl Operand for $T {
-            type Acc = $T;
-            const IS_ACC: bool = true;
-            #[inline(always)]
-            fn widen(self) -> $T {
-                self
-            }
-            #[inline(always)]
-            fn narrow(acc: $T) -> $T {
-                acc
-            }
-        }
-        impl Accumulator for $T {
-            const ZERO: $T = 0.0;
-            const ONE: $T = 1.0;
-            const ONE_BITS: u64 = <$T>::to_bits(1.0) as u64;
-            #[inline(always)]
-            fn bits(self) -> u64 {
-                // A negative zero is 0, too.
-                (self + 0.0).to_bits().into()
-            }
-            #[inline(always)]
-            fn of_bits(bits: u64) -> $T {
-                $T::from_bits(bits as _)
-            }
-            #[inline(always)]
-            fn mul_add(self, x: $T, y: $T) -> $T {
-                mul_add(self, x, y)
-            }
-            #[inline(always)]
-            fn add(self, x: $T) -> $T {
-                self + x
-            }
-        }
-    )*};
+/// The bytes of a number, the lowest first, as an integer.
+const fn word(bytes: &[u8]) -> u64 {
+    let (mut word, mut at) = (0, 0);
+    while at < bytes.len() {
+        word |= (bytes[at] as u64) << (8 * at);
+        at += 1;
+    }
+    word
 }
-float! {
-    f32;
-    f64;
-}
+
+crate::for_types!(f32, f64 => T {
+    impl Operand for T {
+        type Acc = T;
+        const IS_ACC: bool = true;
+        #[inline(always)]
+        fn widen(self) -> T {
+            self
+        }
+        #[inline(always)]
+        fn narrow(acc: T) -> T {
+            acc
+        }
+    }
+    impl Accumulator for T {
+        const ZERO: T = 0.0;
+        const ONE: T = 1.0;
+        const ONE_BITS: u64 = word(&T::to_le_bytes(1.0));
+        #[inline(always)]
+        fn bits(self) -> u64 {
+            // A negative zero is 0, too.
+            word(&(self + 0.0).to_le_bytes())
+        }
+        #[inline(always)]
+        fn of_bits(bits: u64) -> T {
+            T::from_bits(bits as _)
+        }
+        #[inline(always)]
+        fn mul_add(self, x: T, y: T) -> T {
+            mul_add(self, x, y)
+        }
+        #[inline(always)]
+        fn add(self, x: T) -> T {
+            self + x
+        }
+    }
+});
 
 /// Sums wrap.
 impl Operand for i64 {

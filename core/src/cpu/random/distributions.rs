@@ -22,43 +22,57 @@ trait Formula<R: Real>: Copy + Sync {
     fn pair(self, a: R::Word, b: R::Word) -> (R, R);
 }
 
-/// Distributions that need one word for each sample. A row has the parameters and the sample from a word `w`.
-/// `Exponential { mean } (w) => sample` becomes
-///
-/// ```ignore
-/// #[derive(Clone, Copy)]
-/// struct Exponential<R> { mean: R }
-///
-/// impl<R: Real> Formula<R> for Exponential<R> {
-///     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
-///         let Self { mean } = self;
-///         let sample = |w: R::Word| sample;
-///         (sample(a), sample(b))
-///     }
-/// }
-/// ```
-macro_rules! formulas {
-    ($($name:ident { $($parameter:ident),* } ($w:ident) => $sample:expr;)*) => {
-        $(
-            #[derive(Clone, Copy)]
-            struct $name<R> { $($parameter: R),* }
-
-            impl<R: Real> Formula<R> for $name<R> {
-                #[inline(always)]
-                fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
-                    let Self { $($parameter),* } = self;
-                    let sample = |$w: R::Word| $sample;
-                    (sample(a), sample(b))
-                }
-            }
-        )*
-    };
+/// A distribution that needs one word for each sample.
+trait Single<R: Real>: Copy + Sync {
+    fn sample(self, word: R::Word) -> R;
 }
 
-formulas! {
-    Exponential { mean } (w) => -R::open_fraction(w).ln() * mean;
-    Cauchy { median, sigma } (w) => R::tan_half_turn(w) * sigma + median;
-    Geometric { mean } (w) => (-R::open_fraction(w).ln() * mean).ceil().max(R::of(1.0));
+/// Samples of a [`Single`] distribution.
+#[derive(Clone, Copy)]
+struct Each<D>(D);
+
+impl<R: Real, D: Single<R>> Formula<R> for Each<D> {
+    #[inline(always)]
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+        (self.0.sample(a), self.0.sample(b))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Exponential<R> {
+    mean: R,
+}
+
+impl<R: Real> Single<R> for Exponential<R> {
+    #[inline(always)]
+    fn sample(self, word: R::Word) -> R {
+        -R::open_fraction(word).ln() * self.mean
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Cauchy<R> {
+    median: R,
+    sigma: R,
+}
+
+impl<R: Real> Single<R> for Cauchy<R> {
+    #[inline(always)]
+    fn sample(self, word: R::Word) -> R {
+        R::tan_half_turn(word) * self.sigma + self.median
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Geometric<R> {
+    mean: R,
+}
+
+impl<R: Real> Single<R> for Geometric<R> {
+    #[inline(always)]
+    fn sample(self, word: R::Word) -> R {
+        (-R::open_fraction(word).ln() * self.mean).ceil().max(R::of(1.0))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -218,12 +232,12 @@ pub(crate) fn fill_log_normal<R: Real>(out: &mut [R], mean: f64, std: f64, gener
 
 /// Exponential with density `rate · exp(-rate · x)`; never zero, as in PyTorch.
 pub(crate) fn fill_exponential<R: Real>(out: &mut [R], rate: f64, generator: &mut Generator) {
-    fill_real(out, Exponential { mean: R::of(1.0 / rate) }, generator);
+    fill_real(out, Each(Exponential { mean: R::of(1.0 / rate) }), generator);
 }
 
 /// Cauchy with density `σ / (π (σ² + (x - median)²))`.
 pub(crate) fn fill_cauchy<R: Real>(out: &mut [R], median: f64, sigma: f64, generator: &mut Generator) {
-    fill_real(out, Cauchy { median: R::of(median), sigma: R::of(sigma) }, generator);
+    fill_real(out, Each(Cauchy { median: R::of(median), sigma: R::of(sigma) }), generator);
 }
 
 /// The number of trials with probability `p` up to the first success: `k ≥ 1` with probability
@@ -233,7 +247,7 @@ pub(crate) fn fill_cauchy<R: Real>(out: &mut [R], median: f64, sigma: f64, gener
 /// digits than `f32` has.
 pub(crate) fn fill_geometric(out: &mut [f64], p: f64, generator: &mut Generator) {
     let rate = if p < 1.0 { -ln_1p(-p) } else { f64::INFINITY };
-    fill_real(out, Geometric { mean: 1.0 / rate }, generator);
+    fill_real(out, Each(Geometric { mean: 1.0 / rate }), generator);
 }
 
 /// `ln(1 + x)` for `x > -1`, accurate even if the sum would lose digits of `x`.
@@ -399,8 +413,8 @@ pub(super) mod tests {
         check(Samples::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
         check(Samples::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
         check(Samples::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
-        check(Samples::<f32, _>(Exponential { mean: 0.5 }, PhantomData));
-        check(Samples::<f64, _>(Cauchy { median: 0.5, sigma: 3.0 }, PhantomData));
-        check(Samples::<f64, _>(Geometric { mean: 3.5 }, PhantomData));
+        check(Samples::<f32, _>(Each(Exponential { mean: 0.5 }), PhantomData));
+        check(Samples::<f64, _>(Each(Cauchy { median: 0.5, sigma: 3.0 }), PhantomData));
+        check(Samples::<f64, _>(Each(Geometric { mean: 3.5 }), PhantomData));
     }
 }
