@@ -153,12 +153,7 @@ impl<'j> Fields<'j> {
     /// Same as [`text`](Self::text).
     #[track_caller]
     pub fn numbers(self, name: &str) -> Result<Vec<f64>> {
-        let mut numbers = Vec::new();
-        for json in self.list(name)? {
-            let Some(number) = json.as_f64() else { return Err(self.wrong(name, "f64", Some(json))) };
-            numbers.push(number);
-        }
-        Ok(numbers)
+        self.each(name, "f64", Json::as_f64)
     }
 
     /// A count, unless it is missing or null.
@@ -208,12 +203,7 @@ impl<'j> Fields<'j> {
     /// Same as [`text`](Self::text).
     #[track_caller]
     pub fn sizes(self, name: &str) -> Result<Vec<usize>> {
-        let mut sizes = Vec::new();
-        for json in self.list(name)? {
-            let Some(size) = json.as_u64() else { return Err(self.wrong(name, "usize", Some(json))) };
-            sizes.push(size as usize);
-        }
-        Ok(sizes)
+        self.each(name, "usize", |json| json.as_u64().map(|size| size as usize))
     }
 
     /// The texts of a list, or `None` for those that are null.
@@ -222,14 +212,20 @@ impl<'j> Fields<'j> {
     /// Same as [`text`](Self::text).
     #[track_caller]
     pub fn texts(self, name: &str) -> Result<Vec<Option<&'j str>>> {
-        let mut texts = Vec::new();
+        self.each(name, "a string", |json| if json.is_null() { Some(None) } else { json.as_str().map(Some) })
+    }
+
+    /// The values that `read` makes of the elements of a list.
+    #[track_caller]
+    fn each<T>(self, name: &str, expected: &str, read: fn(&'j Json) -> Option<T>) -> Result<Vec<T>> {
+        let mut values = Vec::new();
         for json in self.list(name)? {
-            if !json.is_string() && !json.is_null() {
-                return Err(self.wrong(name, "a string", Some(json)));
+            match read(json) {
+                Some(value) => values.push(value),
+                None => return Err(self.wrong(name, expected, Some(json))),
             }
-            texts.push(json.as_str());
         }
-        Ok(texts)
+        Ok(values)
     }
 }
 

@@ -2,11 +2,10 @@
 //! value.
 
 use crate::norm::{norm_of, norm_of_norms};
-use crate::sums::{WIDTH, total};
-use crate::update::{sweep_alone, update_alone};
+use crate::update::update_alone;
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Sweep, Update};
+use namegrad_core::cpu::update::Update;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -338,37 +337,22 @@ fn scale(parameters: &[Parameter], factors: &[f64]) -> Result<()> {
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| scaled(gradient, factor).map(drop))?;
+            parameter.update_grad(|gradient| update_alone(gradient, &Scale(factor)))?;
         }
     }
     Ok(())
 }
 
-/// Multiplies a gradient in its buffer. Returns whether the result is finite.
-pub(crate) fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
-    let [sum] = sweep_alone(gradient, &Scale(factor))?;
-    Ok(!sum.is_nan())
-}
-
-/// `x *= factor`, and a sum that is NaN if an `x` is then NaN or infinite.
+/// `x *= factor`.
 struct Scale(f64);
 
-impl Sweep<0, 1> for Scale {
+impl Update<0> for Scale {
     #[inline(always)]
-    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
-        let (factor, mut lanes) = (T::from_f64(self.0), [T::ZERO; WIDTH]);
-        let (whole, rest) = x.as_chunks_mut::<WIDTH>();
-        for x in whole {
-            for i in 0..WIDTH {
-                x[i] *= factor;
-                lanes[i] += x[i] * T::ZERO;
-            }
-        }
-        for x in rest {
+    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
+        let factor = T::from_f64(self.0);
+        for x in x {
             *x *= factor;
-            lanes[0] += *x * T::ZERO;
         }
-        [total(&lanes)]
     }
 }
 

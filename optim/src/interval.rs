@@ -1,6 +1,7 @@
 //! [`Interval`], the range of an option: `0.0..`, `0.0..1.0`, `1..`.
 
-use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use namegrad_core::for_types;
+use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A range of numbers. NaN is in none, and infinity in none that has no end.
 pub trait Interval: Send + Sync {
@@ -68,57 +69,25 @@ impl Interval for NonZero {
     }
 }
 
-impl Interval for RangeFull {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Unbounded; 2]
+for_types!(
+    Range<f64>, RangeFrom<f64>, RangeInclusive<f64>, RangeToInclusive<f64>, RangeFull, (Bound<f64>, Bound<f64>)
+    => Floats {
+        impl Interval for Floats {
+            fn bounds(&self) -> [Bound<f64>; 2] {
+                let (low, high): (Bound<&f64>, Bound<&f64>) = (self.start_bound(), self.end_bound());
+                [low.cloned(), high.cloned()]
+            }
+        }
     }
-}
+);
 
-impl Interval for Range<f64> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Included(self.start), Bound::Excluded(self.end)]
+for_types!(RangeFrom<i32>, RangeTo<i32> => Integers {
+    impl Interval for Integers {
+        fn bounds(&self) -> [Bound<f64>; 2] {
+            [self.start_bound().map(|low| f64::from(*low)), self.end_bound().map(|high| f64::from(*high))]
+        }
+        fn is_of_integers(&self) -> bool {
+            true
+        }
     }
-}
-
-impl Interval for RangeFrom<f64> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Included(self.start), Bound::Unbounded]
-    }
-}
-
-impl Interval for RangeInclusive<f64> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Included(*self.start()), Bound::Included(*self.end())]
-    }
-}
-
-impl Interval for RangeToInclusive<f64> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Unbounded, Bound::Included(self.end)]
-    }
-}
-
-/// A range whose ends are not in it, such as `(Bound::Excluded(0.0), Bound::Excluded(1.0))`.
-impl Interval for (Bound<f64>, Bound<f64>) {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [self.0, self.1]
-    }
-}
-
-impl Interval for RangeFrom<i32> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Included(self.start.into()), Bound::Unbounded]
-    }
-    fn is_of_integers(&self) -> bool {
-        true
-    }
-}
-
-impl Interval for RangeTo<i32> {
-    fn bounds(&self) -> [Bound<f64>; 2] {
-        [Bound::Unbounded, Bound::Excluded(self.end.into())]
-    }
-    fn is_of_integers(&self) -> bool {
-        true
-    }
-}
+});

@@ -135,8 +135,8 @@ impl Row {
     }
 }
 
-/// Makes an optimizer or a schedule from a table of its options and its formula. A row of an optimizer has the doc, the name, the
-/// type and the default of a hyperparameter, and the range of its numbers if they have one:
+/// Makes an optimizer or a schedule from a table of its options and its formula. A row has the doc, the name,
+/// the type and the default of an option, and the range of its numbers if they have one:
 ///
 /// ```ignore
 /// options! {
@@ -180,7 +180,7 @@ impl Row {
 /// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
 /// numbers of all groups or of each; those in `private { .. }` have no setter.
 macro_rules! options {
-    // `impl Rows` of a table. Schedules have it too.
+    // `impl Rows` of a table.
     (@rows $Options:ident, $expression:expr, $(
         $row:ident = $default:tt, [$($range:expr)?], $words:expr, $is_argument:literal;
     )*) => {

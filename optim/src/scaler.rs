@@ -5,11 +5,14 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
-use crate::clip::scaled;
 use crate::rows::options;
 use crate::schedule::table::check;
+use crate::sums::{WIDTH, total};
+use crate::update::sweep_alone;
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Sweep;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::panic::Location;
@@ -395,4 +398,32 @@ impl GradScaler {
 #[track_caller]
 fn wrong_order(op: &'static str, message: &str) -> Error {
     Error::new(ErrorKind::Autograd, op, message)
+}
+
+/// Multiplies a gradient in its buffer. Returns whether the result is finite.
+fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
+    let [sum] = sweep_alone(gradient, &Unscale(factor))?;
+    Ok(!sum.is_nan())
+}
+
+/// `x *= factor`, and a sum that is NaN if an `x` is then NaN or infinite.
+struct Unscale(f64);
+
+impl Sweep<0, 1> for Unscale {
+    #[inline(always)]
+    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+        let (factor, mut lanes) = (T::from_f64(self.0), [T::ZERO; WIDTH]);
+        let (whole, rest) = x.as_chunks_mut::<WIDTH>();
+        for x in whole {
+            for i in 0..WIDTH {
+                x[i] *= factor;
+                lanes[i] += x[i] * T::ZERO;
+            }
+        }
+        for x in rest {
+            *x *= factor;
+            lanes[0] += *x * T::ZERO;
+        }
+        [total(&lanes)]
+    }
 }

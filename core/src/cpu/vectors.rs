@@ -224,14 +224,14 @@ impl<T: Real> Vectorized for Combination<'_, T> {
         let to = simd.numbers_mut(to);
         let (groups, rest) = self.terms.as_chunks::<GROUP>();
         for terms in groups {
-            let mut numbers = [(0.0, simd.numbers(self.y)); GROUP];
+            let (mut factors, mut x) = ([0.0; GROUP], [simd.numbers(self.y); GROUP]);
             for j in 0..GROUP {
-                numbers[j] = (terms[j].0, simd.numbers(&terms[j].1[start..end]));
+                (factors[j], x[j]) = (terms[j].0, simd.numbers(&terms[j].1[start..end]));
             }
-            add(numbers, to);
+            add(factors, x, to);
         }
         for (factor, x) in rest {
-            add([(*factor, simd.numbers(&x[start..end]))], to);
+            add([*factor], [simd.numbers(&x[start..end])], to);
         }
         measure(to, simd.numbers(self.y), product, most);
     }
@@ -251,15 +251,17 @@ fn measure<T: Real>(to: &[T], y: &[T], product: &mut f64, most: &mut f64) {
 
 /// `to += Σ factor x`.
 #[inline(always)]
-fn add<T: Real, const N: usize>(terms: [(f64, &[T]); N], to: &mut [T]) {
-    let n = to.len();
-    let mut x = [(T::ZERO, terms[0].1); N];
+fn add<T: Real, const N: usize>(factors: [f64; N], mut x: [&[T]; N], to: &mut [T]) {
+    // The compiler sees that no index is out of range, so that the loop becomes vectors.
+    let (n, mut rounded) = (to.len(), [T::ZERO; N]);
     for j in 0..N {
-        x[j] = (T::from_f64(terms[j].0), &terms[j].1[..n]);
+        rounded[j] = T::from_f64(factors[j]);
+        x[j] = &x[j][..n];
     }
-    for (i, to) in to.iter_mut().enumerate() {
-        for (factor, x) in &x {
-            *to = factor.mul_add(x[i], *to);
+    for i in 0..n {
+        let mut sum = to[i];
+        for j in 0..N {
+            sum = rounded[j].mul_add(x[j][i], sum);
         }
     }
 }

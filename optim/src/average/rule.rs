@@ -1,6 +1,9 @@
 //! [`Rule`], the formula of an average.
 
 use super::state::Averaged;
+use crate::formula::{Elementwise, Formula};
+use crate::update::update_tensors;
+use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 
 type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
@@ -88,8 +91,10 @@ impl Averaged {
             }
             self.value = average.to(dtype)?.with_names(names);
         } else if dtype.is_floating_point() {
-            // In the form of PyTorch's `lerp`, which is exact at both ends.
-            self.value.lerp_(&value.to(dtype)?, weight)?;
+            let is_far = weight.abs() >= 0.5;
+            let numbers = if is_far { [1.0, weight - 1.0] } else { [0.0, weight] };
+            let value = value.to(dtype)?.contiguous()?;
+            update_tensors(&Elementwise::new(LerpFormula, numbers), &mut self.value, &value, [])?;
         } else {
             self.value = self.of_integers(rule, &value, weight)?.to(dtype)?.with_names(names);
         }
@@ -105,5 +110,17 @@ impl Averaged {
             Rule::Equal => value.sub(&own)?.div(self.count as f64 + 1.0)?.add(&own),
             _ => value.sub(&own)?.mul(weight)?.add(&own),
         }
+    }
+}
+
+/// `x + w (g - x)`, or `g + (w - 1) (g - x)` for a large `w`: the form of PyTorch's `lerp`, which is exact at
+/// both ends.
+struct LerpFormula;
+
+impl Formula<2, 0> for LerpFormula {
+    #[inline(always)]
+    fn apply<T: Real>([is_far, part]: [T; 2], x: T, g: T, []: [T; 0]) -> (T, [T; 0]) {
+        let start = if is_far == T::ZERO { x } else { g };
+        (start + part * (g - x), [])
     }
 }

@@ -313,41 +313,13 @@ impl<S: Schedule> Schedule for Warmup<S> {
 
 type Factor = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
-/// A function for all groups, or one for each.
+/// A schedule of your own functions, one for all groups or one for each: [`Lambda`] or, if the rate is
+/// multiplied by the function again in each step, [`Multiplicative`].
 #[derive(Clone)]
-enum Factors {
-    All(Factor),
-    Each(Vec<Factor>),
-}
-
-impl Factors {
-    fn each(factors: impl IntoIterator<Item = Box<dyn Fn(f64) -> f64 + Send + Sync>>) -> Factors {
-        Factors::Each(factors.into_iter().map(Arc::from).collect())
-    }
-
-    /// The factor of a group. It is NaN if the group has no function.
-    fn at(&self, step: f64, group: usize) -> f64 {
-        match self {
-            Factors::All(factor) => factor(step),
-            Factors::Each(factors) => factors.get(group).map_or(f64::NAN, |factor| factor(step)),
-        }
-    }
-
-    /// A function for each group or the word "all".
-    fn settings(&self) -> serde_json::Value {
-        let functions = match self {
-            Factors::All(_) => "all".into(),
-            Factors::Each(factors) => factors.len().into(),
-        };
-        object(vec![("functions", functions)])
-    }
-
-    fn check(&self, op: &'static str, groups: usize) -> Result<()> {
-        let Factors::Each(factors) = self else { return Ok(()) };
-        let message = || format!("expected {groups} functions, but got {}", factors.len());
-        let repair = "give one function for all groups, or one for each";
-        require(factors.len() == groups, op, message, repair)
-    }
+pub struct OfFunctions<const IN_EACH_STEP: bool> {
+    factors: Vec<Factor>,
+    /// Whether there is a function for each group.
+    is_each: bool,
 }
 
 /// Multiplies the rate by your own function of the step: `torch.optim.lr_scheduler.LambdaLR`.
@@ -369,42 +341,7 @@ impl Factors {
 /// assert_eq!([0, 1].map(|group| for_each.lr(2.0, 0.5, group)), [0.5, 0.25]);
 /// ```
 #[doc(alias = "LambdaLR")]
-#[derive(Clone)]
-pub struct Lambda {
-    factors: Factors,
-}
-
-impl Lambda {
-    /// A schedule with the same function for all groups.
-    pub fn new(factor: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Lambda {
-        Lambda { factors: Factors::All(Arc::new(factor)) }
-    }
-
-    /// A schedule with a function for each group.
-    pub fn each(factors: impl IntoIterator<Item = Box<dyn Fn(f64) -> f64 + Send + Sync>>) -> Lambda {
-        Lambda { factors: Factors::each(factors) }
-    }
-}
-
-impl fmt::Debug for Lambda {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lambda {}", self.settings())
-    }
-}
-
-impl Schedule for Lambda {
-    fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
-        base * self.factors.at(step, group)
-    }
-
-    fn settings(&self) -> serde_json::Value {
-        self.factors.settings()
-    }
-
-    fn check(&self, groups: usize) -> Result<()> {
-        self.factors.check(self.name(), groups)
-    }
-}
+pub type Lambda = OfFunctions<false>;
 
 /// Multiplies the rate by your own function of the step in each step:
 /// `torch.optim.lr_scheduler.MultiplicativeLR`.
@@ -422,51 +359,65 @@ impl Schedule for Lambda {
 /// assert_eq!([0.0, 1.0, 2.0, 3.0].map(|step| schedule.lr(step, 0.1, 0)), [0.1, 0.05, 0.025, 0.025]);
 /// ```
 #[doc(alias = "MultiplicativeLR")]
-#[derive(Clone)]
-pub struct Multiplicative {
-    factors: Factors,
-}
+pub type Multiplicative = OfFunctions<true>;
 
-impl Multiplicative {
+impl<const IN_EACH_STEP: bool> OfFunctions<IN_EACH_STEP> {
     /// A schedule with the same function for all groups.
-    pub fn new(factor: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Multiplicative {
-        Multiplicative { factors: Factors::All(Arc::new(factor)) }
+    pub fn new(factor: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Self {
+        OfFunctions { factors: vec![Arc::new(factor)], is_each: false }
     }
 
     /// A schedule with a function for each group.
-    pub fn each(factors: impl IntoIterator<Item = Box<dyn Fn(f64) -> f64 + Send + Sync>>) -> Multiplicative {
-        Multiplicative { factors: Factors::each(factors) }
+    pub fn each(factors: impl IntoIterator<Item = Box<dyn Fn(f64) -> f64 + Send + Sync>>) -> Self {
+        OfFunctions { factors: factors.into_iter().map(Arc::from).collect(), is_each: true }
+    }
+
+    /// The factor of a group. It is NaN if the group has no function.
+    fn at(&self, step: f64, group: usize) -> f64 {
+        let factor = self.factors.get(if self.is_each { group } else { 0 });
+        factor.map_or(f64::NAN, |factor| factor(step))
     }
 }
 
-impl fmt::Debug for Multiplicative {
+impl<const IN_EACH_STEP: bool> fmt::Debug for OfFunctions<IN_EACH_STEP> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Multiplicative {}", self.settings())
+        write!(f, "{} {}", self.name(), self.settings())
     }
 }
 
-impl Schedule for Multiplicative {
+impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
     fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
-        replay(self, step, base, group)
+        if IN_EACH_STEP { replay(self, step, base, group) } else { base * self.at(step, group) }
+    }
+
+    fn name(&self) -> &'static str {
+        if IN_EACH_STEP { "Multiplicative" } else { "Lambda" }
     }
 
     fn settings(&self) -> serde_json::Value {
-        self.factors.settings()
+        let functions = if self.is_each { self.factors.len().into() } else { "all".into() };
+        object(vec![("functions", functions)])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        self.factors.check(self.name(), groups)
+        let message = || format!("expected {groups} functions, but got {}", self.factors.len());
+        let repair = "give one function for all groups, or one for each";
+        require(!self.is_each || self.factors.len() == groups, self.name(), message, repair)
     }
 
     fn is_function_of_step(&self) -> bool {
-        false
+        !IN_EACH_STEP
     }
 
-    fn next(&self, step: f64, last: f64, _base: f64, group: usize) -> f64 {
-        if step == 0.0 { last } else { last * self.factors.at(step, group) }
+    fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
+        match (IN_EACH_STEP, step) {
+            (false, _) => self.lr(step, base, group),
+            (true, 0.0) => last,
+            (true, _) => last * self.at(step, group),
+        }
     }
 
-    fn follow(&self, last: f64, _base: f64, group: usize) -> f64 {
-        last * self.factors.at(0.0, group)
+    fn follow(&self, last: f64, base: f64, group: usize) -> f64 {
+        if IN_EACH_STEP { last * self.at(0.0, group) } else { self.lr(0.0, base, group) }
     }
 }

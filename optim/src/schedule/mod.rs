@@ -60,7 +60,7 @@ mod scheduler;
 mod state;
 pub(crate) mod table;
 
-pub use combined::{Chained, Lambda, Multiplicative, Sequence, Warmup};
+pub use combined::{Chained, Lambda, Multiplicative, OfFunctions, Sequence, Warmup};
 pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode, SwaLr};
 pub use factors::{
     Constant, Cosine, CosineRestarts, Exponential, LinearRamp, MultiStep, Polynomial, StepDecay,
