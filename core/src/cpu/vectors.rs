@@ -263,6 +263,7 @@ fn add<T: Real, const N: usize>(factors: [f64; N], mut x: [&[T]; N], to: &mut [T
         for j in 0..N {
             sum = rounded[j].mul_add(x[j][i], sum);
         }
+        to[i] = sum;
     }
 }
 
