@@ -350,8 +350,8 @@ fn names_of(picks: &[(usize, Tensor)], ndim: usize) -> Result<Vec<Option<Name>>>
     let mut names = vec![None; ndim];
     for (_, places) in picks {
         let from = ndim - places.ndim();
-        for dim in from..ndim {
-            let (name, own) = (&mut names[dim], places.name(dim - from));
+        for (dim, name) in names[from..].iter_mut().enumerate() {
+            let own = places.name(dim);
             match (*name, own) {
                 (Some(one), Some(other)) if one != other => {
                     let message = format!("index tensors call the same dim '{one}' and '{other}'");

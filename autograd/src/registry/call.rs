@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
         let mut named: Vec<(&'a str, &'a Given<'a>)> = Vec::with_capacity(args.len());
         for (name, value) in args {
             let name = own_name(name, &known);
-            if !known.contains(&name) && !is_self(name) && !(name == "keepdim" && reduces(info)) {
+            if !(known.contains(&name) || is_self(name) || name == "keepdim" && reduces(info)) {
                 if reduces(info) {
                     known.push("keepdim");
                 }

@@ -55,8 +55,8 @@ fn methods_of(row: &Row, side: &Side) -> TokenStream {
     }
 }
 
-/// The method of an elementwise op that is a static. It is compiled for each type of operand in each crate, so it
-/// only passes what it gets on.
+/// The method of an elementwise op that is a static. It is compiled for each type of operand in each crate, so
+/// it only passes what it gets on.
 fn method_of_static(row: &Row, side: &Side) -> TokenStream {
     let (name, op) = (&row.name, static_path(row));
     let parameters = side.parameters(row);
