@@ -324,7 +324,7 @@ impl AveragedModel {
         for (entry, place) in pairs {
             let value = entry.average.value.to(place.value.dtype())?;
             match &place.target {
-                Target::Parameter(parameter) => parameter.set(&Tensor::constant(value))?,
+                Target::Parameter(parameter) => parameter.set(Tensor::constant(value))?,
                 Target::Buffer(buffer) => buffer.set(value)?,
             }
         }
