@@ -81,19 +81,23 @@ impl Tensor {
 
     #[track_caller]
     fn aligned(&self, op: &'static str, value: NamedTensor) -> Tensor {
-        // The dim of the input for each dim of the result, in which unnamed dims keep their order.
-        let mut unnamed = (0..self.ndim()).filter(|dim| self.name(*dim).is_none());
-        let sources: Vec<Option<usize>> = (0..value.ndim())
-            .map(|dim| value.name(dim).map_or_else(|| unnamed.next(), |name| self.names().position(name)))
-            .collect();
+        let (from, to) = (self.names().clone(), value.names().clone());
         crate::observe::starting(); // a view takes no time
         Op::new(op, value)
             .input(self, move |g, cx| {
-                // First remove the dims of size one that alignment added, then restore the order.
-                let added: Vec<usize> = (0..sources.len()).filter(|dim| sources[*dim].is_none()).collect();
-                let mut back = vec![0; cx.sizes().len()];
-                for (dim, source) in sources.iter().flatten().enumerate() {
-                    back[*source] = dim;
+                // First remove the dims of size one that alignment added, then restore the order. Unnamed dims
+                // have kept theirs.
+                let ndim = cx.sizes().len();
+                let mut unnamed = (0..ndim).filter(|dim| from.get(*dim).is_none());
+                let (mut added, mut back, mut kept) = (Vec::new(), vec![0; ndim], 0);
+                for dim in 0..g.ndim() {
+                    match to.get(dim).map_or_else(|| unnamed.next(), |name| from.position(name)) {
+                        None => added.push(dim),
+                        Some(source) => {
+                            back[source] = kept;
+                            kept += 1;
+                        }
+                    }
                 }
                 g.rename(None).squeeze(added).permute(back)
             })
