@@ -7,6 +7,7 @@
 //! An x86-64 without AVX2 is rare, so its copies are as small as possible: they call long functions instead of
 //! containing them ([`Real::call`]), and a loop may be another one there ([`Simd::IS_RARE`]).
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::math::Real;
@@ -57,9 +58,11 @@ pub(crate) trait Vectorized: Sized {
 /// Runs a loop with the widest vectors of this CPU.
 #[inline]
 pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
+    // Nothing that is dropped, since the code for that would be in each copy of this function.
+    let (job, out) = (ManuallyDrop::new(job), ManuallyDrop::new(out));
     let copy = V::COPIES[isa_number()];
     // SAFETY: this CPU has the instructions that `isa` found.
-    unsafe { copy(job, out) }
+    unsafe { copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
 }
 
 /// The copies of a loop, in the order of [`Isa`].
