@@ -18,8 +18,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `UnnamedNotAllowed` if a dim is unnamed and there is no `"..."`, `NameNotFound` if a dim is not mentioned, `DuplicateName`, `InvalidName`,
-    /// `Ellipsis`.
+    /// `UnnamedNotAllowed` if a dim is unnamed and there is no `"..."`, `NameNotFound` if a dim is not
+    /// mentioned, `DuplicateName`, `InvalidName`, `Ellipsis`.
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<Tensor> {
         let value = self.value().align_to(names)?;

@@ -45,8 +45,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Shape`, `NameNotFound`, `DimRange`, `InvalidName`, `DuplicateName`, `UnnamedNotAllowed` if the tensor has
-    /// names and none of the new dims has one.
+    /// `Shape`, `NameNotFound`, `DimRange`, `InvalidName`, `DuplicateName`, `UnnamedNotAllowed` if the tensor
+    /// has names and none of the new dims has one.
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<Tensor> {
         starting();

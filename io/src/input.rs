@@ -1,4 +1,4 @@
-//! [`Input`]: the file or bytes that are read, with the name and op for error messages.
+//! [`SourceFile`]: the file or bytes that are read, with the name and op for error messages.
 
 use crate::io_error;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -18,24 +18,24 @@ pub(crate) fn read_up_to(most: u64, from: &mut dyn Read, bytes: &mut Vec<u8>) ->
 
 /// A file or bytes that are read.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct SourceFile {
     pub(crate) op: &'static str,
     pub(crate) name: String,
     /// The length in bytes. Lengths in the file are compared with it before they are used.
     pub(crate) length: u64,
 }
 
-impl Input {
-    pub(crate) fn file(op: &'static str, path: &Path) -> Result<(Input, BufReader<File>)> {
+impl SourceFile {
+    pub(crate) fn file(op: &'static str, path: &Path) -> Result<(SourceFile, BufReader<File>)> {
         let failed = |error: io::Error| io_error(op, path, &error);
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
-        let input = Input { op, name: path.display().to_string(), length };
+        let input = SourceFile { op, name: path.display().to_string(), length };
         Ok((input, BufReader::with_capacity(1 << 16, file)))
     }
 
-    pub(crate) fn bytes(op: &'static str, bytes: &[u8]) -> Input {
-        Input { op, name: "bytes".into(), length: bytes.len() as u64 }
+    pub(crate) fn bytes(op: &'static str, bytes: &[u8]) -> SourceFile {
+        SourceFile { op, name: "bytes".into(), length: bytes.len() as u64 }
     }
 
     #[cold]

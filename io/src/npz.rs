@@ -4,7 +4,7 @@
 //! NumPy, `numpy.savez` and `numpy.load`.
 
 use crate::TensorFile;
-use crate::input::{Input, read_up_to};
+use crate::input::{SourceFile, read_up_to};
 use crate::npy;
 use crate::zip::{Archive, Writer};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -49,7 +49,7 @@ pub(crate) fn write(arrays: &[Array<'_>], out: &mut dyn Write) -> io::Result<()>
     zip.finish()
 }
 
-pub(crate) fn read(input: &Input, archive: &mut Archive<'_>) -> Result<TensorFile> {
+pub(crate) fn read(input: &SourceFile, archive: &mut Archive<'_>) -> Result<TensorFile> {
     let mut file = TensorFile::default();
     for entry in archive.entries().to_vec() {
         let Some(name) = entry.name.strip_suffix(SUFFIX) else {

@@ -1,7 +1,7 @@
 //! [`OpenFile`]: a safetensors file whose tensors are read one by one.
 
 use crate::TensorFile;
-use crate::input::Input;
+use crate::input::SourceFile;
 use crate::safetensors::{self, Contents, Stored};
 use memmap2::Mmap;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
@@ -38,7 +38,7 @@ use std::sync::{Mutex, PoisonError};
 /// ```
 #[derive(Debug)]
 pub struct OpenFile {
-    input: Input,
+    input: SourceFile,
     metadata: BTreeMap<String, String>,
     tensors: Vec<Stored>,
     /// The position of each tensor in the list, by name.
@@ -96,12 +96,12 @@ impl OpenFile {
     }
 
     fn new(path: &Path, elements: impl FnOnce(File) -> io::Result<Backing>) -> Result<OpenFile> {
-        let (input, mut file): (Input, BufReader<File>) = Input::file("open", path)?;
+        let (input, mut file): (SourceFile, BufReader<File>) = SourceFile::file("open", path)?;
         let Contents { metadata, tensors } = safetensors::contents(&input, &mut file)?;
         let mut names = BTreeMap::new();
         names.extend(tensors.iter().enumerate().map(|(at, stored)| (stored.name.clone(), at)));
         let elements = elements(file.into_inner()).map_err(|error| input.failed(&error))?;
-        Ok(OpenFile { input: Input { op: "tensor", ..input }, metadata, tensors, names, elements })
+        Ok(OpenFile { input: SourceFile { op: "tensor", ..input }, metadata, tensors, names, elements })
     }
 
     /// The names of the tensors, sorted.

@@ -8,7 +8,7 @@
 //! Hugging Face, *Safetensors*, section "Format".
 
 use crate::TensorFile;
-use crate::input::Input;
+use crate::input::SourceFile;
 use crate::to_json::quoted;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use serde_json::Value;
@@ -103,13 +103,13 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Reads the tensor from its elements.
-    pub(crate) fn read(&self, input: &Input, from: &mut dyn Read) -> Result<NamedTensor> {
+    pub(crate) fn read(&self, input: &SourceFile, from: &mut dyn Read) -> Result<NamedTensor> {
         NamedTensor::read_bytes(input.op, self.shape.clone(), self.dtype, from, &|error| input.failed(&error))
     }
 }
 
 /// Reads a file.
-pub(crate) fn read(input: &Input, from: &mut dyn Read) -> Result<TensorFile> {
+pub(crate) fn read(input: &SourceFile, from: &mut dyn Read) -> Result<TensorFile> {
     let Contents { metadata, tensors } = contents(input, from)?;
     let mut file = TensorFile { metadata, ..TensorFile::default() };
     for stored in tensors {
@@ -120,7 +120,7 @@ pub(crate) fn read(input: &Input, from: &mut dyn Read) -> Result<TensorFile> {
 }
 
 /// Reads the header. Every length in the file is compared with the length of the file before it is used.
-pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
+pub(crate) fn contents(input: &SourceFile, from: &mut dyn Read) -> Result<Contents> {
     let mut length = [0; LENGTH];
     if input.length < LENGTH as u64 {
         return Err(input.malformed(format!("{} bytes are no safetensors file", input.length)));
@@ -228,7 +228,7 @@ fn texts(object: &Value) -> Option<BTreeMap<String, String>> {
 }
 
 /// The tensor of an entry of a header, as yet without names. The elements of the first tensor begin at `start`.
-fn stored(input: &Input, name: &str, entry: &Value, start: u64) -> Result<Stored> {
+fn stored(input: &SourceFile, name: &str, entry: &Value, start: u64) -> Result<Stored> {
     let malformed = |what: String| input.malformed(format!("tensor '{name}' {what}"));
     let no_entry = || input.malformed(format!("not a safetensors header: '{name}' is {entry}"));
     let dtype = entry["dtype"].as_str().ok_or_else(no_entry)?;
@@ -262,7 +262,7 @@ fn numbers(list: &Value) -> Option<Vec<usize>> {
 }
 
 /// Moves the names of dims from the metadata to the tensors.
-fn take_names(input: &Input, contents: &mut Contents) -> Result<()> {
+fn take_names(input: &SourceFile, contents: &mut Contents) -> Result<()> {
     for Stored { name, shape, .. } in &mut contents.tensors {
         if let Some(list) = contents.metadata.remove(&format!("{NAMES}{name}")) {
             shape.names = names(input, name, &list, shape.sizes.len())?;
@@ -277,7 +277,7 @@ fn take_names(input: &Input, contents: &mut Contents) -> Result<()> {
 }
 
 /// The names of the dims of a tensor, from their list in the metadata.
-fn names(input: &Input, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
+fn names(input: &SourceFile, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
     let misfit = |what: &dyn fmt::Display| {
         input.malformed(format!("the names {list} of tensor '{tensor}' do not fit: {what}"))
     };

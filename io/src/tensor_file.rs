@@ -1,6 +1,6 @@
 //! [`TensorFile`]: the content of a file with any number of tensors.
 
-use crate::input::{Input, ReadSeek, read_up_to};
+use crate::input::{ReadSeek, SourceFile, read_up_to};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
 use flate2::Crc;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -140,7 +140,7 @@ impl TensorFile {
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<TensorFile> {
         let caller = Location::caller();
-        Input::file("load", path.as_ref())
+        SourceFile::file("load", path.as_ref())
             .and_then(|(input, mut file)| read(&input, &mut file))
             .map_err(|error| error.at(caller))
     }
@@ -201,7 +201,7 @@ impl TensorFile {
     #[track_caller]
     pub fn from_bytes(bytes: &[u8]) -> Result<TensorFile> {
         let caller = Location::caller();
-        let input = Input::bytes("from_bytes", bytes);
+        let input = SourceFile::bytes("from_bytes", bytes);
         read(&input, &mut Cursor::new(bytes)).map_err(|error| error.at(caller))
     }
 }
@@ -229,7 +229,7 @@ impl Write for Checksum {
 }
 
 /// Reads a file of any format.
-fn read(input: &Input, from: &mut dyn ReadSeek) -> Result<TensorFile> {
+fn read(input: &SourceFile, from: &mut dyn ReadSeek) -> Result<TensorFile> {
     let failed = |error: std::io::Error| input.failed(&error);
     let mut start = Vec::new();
     read_up_to(8, from, &mut start).map_err(failed)?;

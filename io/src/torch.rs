@@ -7,7 +7,7 @@
 //! PyTorch, `torch/serialization.py` and `torch/_utils.py`.
 
 use crate::TensorFile;
-use crate::input::Input;
+use crate::input::SourceFile;
 use crate::pickle::{self, Container, PickleValue, StorageRef, StridedView, Unpickled};
 use crate::zip::{Archive, ZipEntry};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
@@ -24,7 +24,7 @@ const ENDLESS: &str = "it has the same dicts over and over, or a dict inside of 
 pub(crate) const LEGACY: [u8; 8] = [0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46];
 
 #[cold]
-pub(crate) fn legacy(input: &Input) -> Error {
+pub(crate) fn legacy(input: &SourceFile) -> Error {
     let message = "a file of torch.save before PyTorch 1.6, which is not read";
     input.malformed(message).with_repair("torch.save(torch.load(path, weights_only=True), path) # in Python")
 }
@@ -35,7 +35,7 @@ pub(crate) fn folder<'a>(archive: &'a Archive<'_>) -> Option<&'a str> {
     archive.entries().iter().filter_map(folder).find(|folder| folder.is_empty() || folder.ends_with('/'))
 }
 
-pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Result<TensorFile> {
+pub(crate) fn read(input: &SourceFile, archive: &mut Archive<'_>, folder: &str) -> Result<TensorFile> {
     if archive.entry(&format!("{folder}constants.pkl")).is_some() {
         let message = "a TorchScript program, which is not read";
         return Err(input
@@ -69,7 +69,7 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Re
 }
 
 /// An entry that is not compressed: what it says of its size is bounded by the file.
-fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<ZipEntry> {
+fn stored(input: &SourceFile, archive: &Archive<'_>, name: &str) -> Result<ZipEntry> {
     let entry = archive.entry(name).ok_or_else(|| input.malformed(format!("it has no '{name}'")))?;
     if !entry.is_stored() {
         return Err(input.malformed(format!("'{name}' is compressed, which torch.save never does")));
@@ -77,14 +77,14 @@ fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<ZipEntry> 
     Ok(entry.clone())
 }
 
-fn content(input: &Input, archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>> {
+fn content(input: &SourceFile, archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>> {
     let entry = stored(input, archive, name)?;
     archive.open(&entry).and_then(|content| content.into_vec()).map_err(|error| input.failed(&error))
 }
 
 /// The storages that are read, each once.
 struct Storages<'a, 'b> {
-    input: &'a Input,
+    input: &'a SourceFile,
     archive: &'a mut Archive<'b>,
     folder: &'a str,
     loaded: BTreeMap<String, NamedTensor>,
@@ -150,7 +150,7 @@ fn unnamed(sizes: &[usize]) -> Shape {
     Shape { sizes: sizes.into(), names: Names::none() }
 }
 
-fn empty(input: &Input, view: &StridedView, dtype: DType) -> Result<NamedTensor> {
+fn empty(input: &SourceFile, view: &StridedView, dtype: DType) -> Result<NamedTensor> {
     NamedTensor::read_bytes(input.op, unnamed(&view.sizes), dtype, &mut std::io::empty(), &|error| {
         input.failed(&error)
     })

@@ -67,15 +67,15 @@ pub trait Field {
 
 impl<M: ModuleFields + ?Sized> Field for M {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Module(&Description(self)));
+        visitor.entry(Entry::Module(&ModuleDescription(self)));
         self.fields(visitor);
     }
 }
 
 /// The description of a module, which is created when it is printed.
-struct Description<'m, M: ?Sized>(&'m M);
+struct ModuleDescription<'m, M: ?Sized>(&'m M);
 
-impl<M: ModuleFields + ?Sized> fmt::Display for Description<'_, M> {
+impl<M: ModuleFields + ?Sized> fmt::Display for ModuleDescription<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.describe())
     }

@@ -31,7 +31,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Summary {
-    rows: Vec<Row>,
+    rows: Vec<SummaryRow>,
     layers: Vec<LayerSummary>,
     /// Whether a run was measured.
     ran: bool,
@@ -70,7 +70,7 @@ pub struct LayerSummary {
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct SummaryRow {
     path: String,
     what: Text,
     count: Option<usize>,
@@ -129,7 +129,7 @@ impl Summary {
                 summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
                 own.push(Vec::new());
                 of_trace.push(None);
-                summary.rows.push(Row { path: path.to_string(), what, count: None, note: "" });
+                summary.rows.push(SummaryRow { path: path.to_string(), what, count: None, note: "" });
             }
             Entry::Path(known) => {
                 let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
@@ -159,10 +159,10 @@ impl Summary {
                     (true, false) => "frozen",
                     (true, true) => "",
                 };
-                summary.rows.push(Row::value(path, value.value(), Some(count), note));
+                summary.rows.push(SummaryRow::value(path, value.value(), Some(count), note));
             }
             Entry::Buffer(buffer) => {
-                summary.rows.push(Row::value(path, &buffer.value(), None, "buffer"));
+                summary.rows.push(SummaryRow::value(path, &buffer.value(), None, "buffer"));
             }
             _ => {}
         });
@@ -208,7 +208,7 @@ impl Summary {
     }
 
     /// The text of a row, without its path and its count.
-    fn text(&self, row: &Row) -> String {
+    fn text(&self, row: &SummaryRow) -> String {
         match &row.what {
             Text::Value(text) => text.clone(),
             Text::Layer(at) => {
@@ -231,9 +231,9 @@ impl LayerSummary {
     }
 }
 
-impl Row {
-    fn value(path: &str, value: &NamedTensor, count: Option<usize>, note: &'static str) -> Row {
-        Row { path: path.to_string(), what: Text::Value(format!("{value:?}")), count, note }
+impl SummaryRow {
+    fn value(path: &str, value: &NamedTensor, count: Option<usize>, note: &'static str) -> SummaryRow {
+        SummaryRow { path: path.to_string(), what: Text::Value(format!("{value:?}")), count, note }
     }
 }
 

@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// around all layers is 0.
 #[derive(Default)]
 pub(crate) struct Trace {
-    pub(crate) layers: HashMap<usize, Work>,
+    pub(crate) layers: HashMap<usize, LayerWork>,
     running: Vec<usize>,
     last: Option<Shape>,
 }
 
 /// The work of a layer.
 #[derive(Clone, Default)]
-pub(crate) struct Work {
+pub(crate) struct LayerWork {
     /// The multiply-adds, with those of the layers inside.
     pub(crate) multiply_adds: usize,
     pub(crate) calls: usize,

@@ -115,21 +115,21 @@ options! {
                     rows.iter_mut().for_each(|row| *row /= f64::max(mean, floor));
                 }
             }
-            let v = Product { row_means: &row_means, col_means: &col_means, rows, cols, floor_sq: floor * floor };
+            let v = OuterAverage { row_means: &row_means, col_means: &col_means, rows, cols, floor_sq: floor * floor };
             let [steps, params] = sweep_tensors(&Measured(&v), param, grad, [])?.map(|squares| {
                 squares.sqrt() / (param.numel() as f64).sqrt() // the root of the mean square
             });
             let alpha = f64::max(self.eps.1, params) * f64::min(self.lr, 1.0 / (t as f64).sqrt());
             let size = alpha / f64::max(1.0, steps / self.d);
             let numbers = [1.0 - self.lr * self.weight_decay, size * sign_of(self.maximize)];
-            sweep_tensors(&Along { v: &v, numbers }, param, grad, []).map(drop)
+            sweep_tensors(&AlongDirection { v: &v, numbers }, param, grad, []).map(drop)
         }
     }
 }
 
 /// The average of the square of a matrix: the product of a number of its row and one of its column. A vector
 /// is one row.
-struct Product<'a> {
+struct OuterAverage<'a> {
     row_means: &'a [f64],
     col_means: &'a [f64],
     rows: usize,
@@ -138,7 +138,7 @@ struct Product<'a> {
     floor_sq: f64,
 }
 
-impl Product<'_> {
+impl OuterAverage<'_> {
     /// The next elements from position `at` that are in one row, at most `length`: their number, the number
     /// of their row and those of their columns.
     #[inline(always)]
@@ -150,7 +150,7 @@ impl Product<'_> {
 }
 
 /// The sums of the squares of `u` and of the parameter.
-struct Measured<'a>(&'a Product<'a>);
+struct Measured<'a>(&'a OuterAverage<'a>);
 
 impl Measured<'_> {
     /// A part of a row. Element `i` is added to the lanes `i`.
@@ -185,12 +185,12 @@ impl Sweep<0, 2> for Measured<'_> {
 }
 
 /// A step along `u`: `param = shrink · param - size · u`.
-struct Along<'a> {
-    v: &'a Product<'a>,
+struct AlongDirection<'a> {
+    v: &'a OuterAverage<'a>,
     numbers: [f64; 2],
 }
 
-impl Sweep<0, 0> for Along<'_> {
+impl Sweep<0, 0> for AlongDirection<'_> {
     #[inline(always)]
     fn run<T: Real>(&self, start: usize, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) -> [f64; 0] {
         let ([shrink, size], mut done) = (rounded(&self.numbers), 0);

@@ -78,7 +78,7 @@ options! {
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
             let [average_scale, root_scale, eps, weight_decay] = along;
             let numbers = [average_scale, root_scale, eps, weight_decay, lr * ratio];
-            update_tensors(&Elementwise::new(AlongFormula, numbers), param, grad, [exp_avg, exp_avg_sq])
+            update_tensors(&Elementwise::new(LambStep, numbers), param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }
@@ -139,9 +139,9 @@ impl Sweep<2, 2> for Averages {
 }
 
 /// A step along `u`.
-struct AlongFormula;
+struct LambStep;
 
-impl Formula<5, 2> for AlongFormula {
+impl Formula<5, 2> for LambStep {
     #[inline(always)]
     fn apply<T: Real>(numbers: [T; 5], p: T, _: T, averages: [T; 2]) -> (T, [T; 2]) {
         let [average_scale, root_scale, eps, weight_decay, size] = numbers;

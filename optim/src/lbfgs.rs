@@ -1,7 +1,7 @@
 //! L-BFGS, which steps along an estimate of Newton's direction, and the line search that it uses.
 
 use crate::engine::OptimizerStep;
-use crate::line_search::{Point, Search};
+use crate::line_search::{LinePoint, Search};
 use crate::method::ParameterStep;
 use crate::rows::options;
 use crate::setting::Choice;
@@ -113,7 +113,7 @@ options! {
             let Some(options) = step.groups().first().cloned() else { return Ok(()) };
             let first = step.loss()?;
             let before = values(step)?;
-            let mut run = Run { step, options };
+            let mut run = StepRun { step, options };
             let result = run.iterate(&first);
             if result.is_err() {
                 run.set(&before)?;
@@ -199,7 +199,7 @@ fn values(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>
 ///
 /// # Source
 /// Chen, Wang, Zhou, *Large-scale L-BFGS using MapReduce* (2014).
-struct History {
+struct LbfgsHistory {
     /// The last direction.
     d: NamedTensor,
     /// The length of the last step, in units of `d`.
@@ -222,9 +222,9 @@ struct Pair {
     products: Vec<f64>,
 }
 
-impl History {
+impl LbfgsHistory {
     /// The history in checked tensors, if there is one.
-    fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<History>> {
+    fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<LbfgsHistory>> {
         if shared.is_empty() {
             return Ok(None);
         }
@@ -241,7 +241,7 @@ impl History {
         if known.iter().any(|product| !product.is_finite()) {
             known.clear();
         }
-        let mut history = History { d, t, before, pairs: Vec::with_capacity(count), scale };
+        let mut history = LbfgsHistory { d, t, before, pairs: Vec::with_capacity(count), scale };
         for (i, inverse) in inverses.into_iter().enumerate() {
             let [y, s] = [vector(&format!("{}.{i}", PAIRS[0]))?, vector(&format!("{}.{i}", PAIRS[1]))?];
             let products = match known.is_empty() {
@@ -314,7 +314,7 @@ impl History {
 
     /// `-H grad`, by the recursion of two loops for the factors of all vectors. `of_grad` is what
     /// [`learn`](Self::learn) returned.
-    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<Direction> {
+    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<SearchDirection> {
         let (pairs, scale) = (&self.pairs, self.scale);
         let yy = |i: usize, j: usize| pairs[i.max(j)].products[2 * i.min(j)];
         // The `s` is of the earlier pair.
@@ -337,20 +337,20 @@ impl History {
         for ((pair, alpha), factor) in pairs.iter().zip(alphas).zip(factors) {
             terms.extend([(-scale * alpha, &pair.y), (factor, &pair.s)]);
         }
-        Direction::of(grad.mul(-scale)?, &terms, grad)
+        SearchDirection::of(grad.mul(-scale)?, &terms, grad)
     }
 }
 
 /// A direction, its product with the gradient, and its largest magnitude.
-struct Direction {
+struct SearchDirection {
     d: NamedTensor,
     slope: f64,
     largest: f64,
 }
 
-impl Direction {
+impl SearchDirection {
     /// `d` and the sum of vectors, each times its factor.
-    fn of(mut d: NamedTensor, terms: &[(f64, &NamedTensor)], grad: &NamedTensor) -> Result<Direction> {
+    fn of(mut d: NamedTensor, terms: &[(f64, &NamedTensor)], grad: &NamedTensor) -> Result<SearchDirection> {
         fn add<T: Real + Element>(
             terms: &[(f64, &NamedTensor)],
             grad: &NamedTensor,
@@ -366,7 +366,7 @@ impl Direction {
             DType::F64 => add::<f64>(terms, grad, &mut d)?,
             _ => add::<f32>(terms, grad, &mut d)?,
         };
-        Ok(Direction { d, slope, largest })
+        Ok(SearchDirection { d, slope, largest })
     }
 }
 
@@ -390,12 +390,12 @@ fn slices<'a, T: Element>(tensors: &[&'a NamedTensor]) -> Result<Vec<&'a [T]>> {
 }
 
 /// A step.
-struct Run<'r, 'a> {
+struct StepRun<'r, 'a> {
     step: &'r mut OptimizerStep<'a, LbfgsOptions>,
     options: LbfgsOptions,
 }
 
-impl Run<'_, '_> {
+impl StepRun<'_, '_> {
     fn iterate(&mut self, first: &Tensor) -> Result<()> {
         let LbfgsOptions { lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size, .. } =
             self.options;
@@ -408,7 +408,7 @@ impl Run<'_, '_> {
         if steepest <= tolerance_grad || !is_good(loss, steepest) {
             return Ok(());
         }
-        let mut history = History::load(self.step.shared(), grad.dtype())?;
+        let mut history = LbfgsHistory::load(self.step.shared(), grad.dtype())?;
         if history.as_ref().is_some_and(|history| history.d.sizes() != grad.sizes()) {
             let message = "the sizes of parameters have changed since the last step";
             return Err(Error::new(ErrorKind::Shape, "Lbfgs", message)
@@ -419,7 +419,7 @@ impl Run<'_, '_> {
             let (t, pairs, scale, direction) = match history.take() {
                 None => {
                     let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
-                    (t, Vec::new(), 1.0, Direction::of(grad.neg()?, &[], &grad)?)
+                    (t, Vec::new(), 1.0, SearchDirection::of(grad.neg()?, &[], &grad)?)
                 }
                 Some(mut earlier) => {
                     let of_grad = earlier.learn(&grad, history_size)?;
@@ -427,8 +427,8 @@ impl Run<'_, '_> {
                     (lr, earlier.pairs, earlier.scale, direction)
                 }
             };
-            let Direction { d, slope, largest: reach } = direction;
-            let mut now = History { d, t, before: grad.clone(), pairs, scale };
+            let SearchDirection { d, slope, largest: reach } = direction;
+            let mut now = LbfgsHistory { d, t, before: grad.clone(), pairs, scale };
             let before = loss;
             if slope > -tolerance_change {
                 history = Some(now);
@@ -437,7 +437,7 @@ impl Run<'_, '_> {
             let x = values(self.step)?;
             if self.options.line_search_fn.is_some() {
                 let search = Search {
-                    start: Point { t: 0.0, loss, grad, slope },
+                    start: LinePoint { t: 0.0, loss, grad, slope },
                     largest: reach,
                     tolerance_change,
                     max_evaluations: max_eval.saturating_sub(evaluations),
@@ -446,7 +446,7 @@ impl Run<'_, '_> {
                     self.set_along(&x, t, &now.d)?;
                     let (loss, grad) = self.evaluate()?;
                     let slope = dot(&grad, &now.d)?;
-                    Ok(Point { t, loss, grad, slope })
+                    Ok(LinePoint { t, loss, grad, slope })
                 })?;
                 evaluations += count;
                 now.t = found.t;

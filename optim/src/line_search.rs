@@ -8,7 +8,7 @@ use namegrad_core::{NamedTensor, Result};
 
 /// A point on the line.
 #[derive(Clone)]
-pub(crate) struct Point {
+pub(crate) struct LinePoint {
     /// The distance from the start, in units of the direction.
     pub(crate) t: f64,
     pub(crate) loss: f64,
@@ -24,7 +24,7 @@ const CURVATURE: f64 = 0.9;
 
 /// A search from a start.
 pub(crate) struct Search {
-    pub(crate) start: Point,
+    pub(crate) start: LinePoint,
     /// The largest magnitude in the direction.
     pub(crate) largest: f64,
     /// The search ends when no parameter would change by more.
@@ -33,11 +33,11 @@ pub(crate) struct Search {
 }
 
 /// Computes a point.
-type Evaluate<'e> = &'e mut dyn FnMut(f64) -> Result<Point>;
+type Evaluate<'e> = &'e mut dyn FnMut(f64) -> Result<LinePoint>;
 
 impl Search {
     /// A point, and the number of evaluations. `t` is tried first.
-    pub(crate) fn run(&self, t: f64, evaluate: Evaluate<'_>) -> Result<(Point, usize)> {
+    pub(crate) fn run(&self, t: f64, evaluate: Evaluate<'_>) -> Result<(LinePoint, usize)> {
         let (mut before, mut now) = (self.start.clone(), evaluate(t)?);
         // Further evaluations.
         let mut further = 0;
@@ -64,10 +64,10 @@ impl Search {
     /// Narrows a range around a good point.
     fn zoom(
         &self,
-        mut ends: [Point; 2],
+        mut ends: [LinePoint; 2],
         mut further: usize,
         evaluate: Evaluate<'_>,
-    ) -> Result<(Point, usize)> {
+    ) -> Result<(LinePoint, usize)> {
         let mut low = lower(&ends);
         // Whether the last point was close to an end.
         let mut close = false;
@@ -108,18 +108,18 @@ impl Search {
     }
 
     /// Whether the loss has not fallen enough.
-    fn is_high(&self, point: &Point) -> bool {
+    fn is_high(&self, point: &LinePoint) -> bool {
         point.loss > self.start.loss + DECREASE * point.t * self.start.slope
     }
 
     /// Whether the slope is small.
-    fn is_flat(&self, point: &Point) -> bool {
+    fn is_flat(&self, point: &LinePoint) -> bool {
         point.slope.abs() <= -CURVATURE * self.start.slope
     }
 }
 
 /// The number of the end with the lower loss.
-fn lower(ends: &[Point; 2]) -> usize {
+fn lower(ends: &[LinePoint; 2]) -> usize {
     usize::from(ends[0].loss > ends[1].loss || ends[0].loss.is_nan() || ends[1].loss.is_nan())
 }
 
@@ -127,7 +127,7 @@ fn lower(ends: &[Point; 2]) -> usize {
 ///
 /// # Source
 /// Nocedal, Wright, equation 3.59.
-fn minimum(a: &Point, b: &Point, (low, high): (f64, f64)) -> f64 {
+fn minimum(a: &LinePoint, b: &LinePoint, (low, high): (f64, f64)) -> f64 {
     let (a, b) = if a.t <= b.t { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.t - b.t);
     let square = d1 * d1 - a.slope * b.slope;

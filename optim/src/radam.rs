@@ -70,7 +70,7 @@ options! {
             let size = lr / correction(betas.0, t);
             let Some(r) = self.rectification(t) else {
                 let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size];
-                return step.apply(PlainFormula, numbers);
+                return step.apply(RAdamPlain, numbers);
             };
             let size = size * r * correction(betas.1, t).sqrt();
             // Adam's step with another size. The root has no scale.
@@ -92,9 +92,9 @@ impl RAdamOptions {
 }
 
 /// A step along the average.
-struct PlainFormula;
+struct RAdamPlain;
 
-impl Formula<8, 2> for PlainFormula {
+impl Formula<8, 2> for RAdamPlain {
     #[inline(always)]
     fn apply<T: Real>(
         [shrink, sign, decay, keep, take, keep_sq, take_sq, size]: [T; 8],

@@ -7,23 +7,23 @@ use std::panic::Location;
 #[cfg(feature = "tensorboard")]
 #[track_caller]
 pub(crate) fn encode(op: &'static str, x: &NamedTensor) -> Result<crate::log::Image> {
-    let Pixels { width, height, channels, bytes } = Pixels::of(op, x)?;
+    let ChannelBytes { width, height, channels, bytes } = ChannelBytes::of(op, x)?;
     let png = png(op, width, height, channels, &bytes)?;
     Ok(crate::log::Image { width, height, png })
 }
 
 /// Bytes of channels, pixel by pixel and row by row.
-pub(crate) struct Pixels {
+pub(crate) struct ChannelBytes {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) channels: usize,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Pixels {
+impl ChannelBytes {
     /// The pixels of a tensor `[C, H, W]` or `[H, W]`, in any order of the dims.
     #[track_caller]
-    pub(crate) fn of(op: &'static str, x: &NamedTensor) -> Result<Pixels> {
+    pub(crate) fn of(op: &'static str, x: &NamedTensor) -> Result<ChannelBytes> {
         let has_channels = x.names().iter(x.ndim()).any(|name| name.is_some_and(|name| name.as_str() == "C"));
         let order = if has_channels { &["H", "W", "C"][..] } else { &["H", "W"] };
         if x.ndim() != order.len() {
@@ -52,12 +52,12 @@ impl Pixels {
                 .map(|value| (value * 255.0).round() as u8)
                 .collect(),
         };
-        Ok(Pixels { width, height, channels, bytes })
+        Ok(ChannelBytes { width, height, channels, bytes })
     }
 }
 
 #[cfg(feature = "pictures")]
-impl Pixels {
+impl ChannelBytes {
     /// Red, green and blue of each pixel, on white if it is transparent.
     pub(crate) fn colors(&self) -> Vec<[u8; 3]> {
         let on_white = |color: [u8; 3], alpha: u8| {

@@ -27,9 +27,13 @@ derivatives! { conv; |g, cx|
 }
 
 /// The arguments of a convolution: stride, padding, dilation and groups.
-type Slide = (Extents, Padding, Extents, usize);
+type StridesAndGroups = (Extents, Padding, Extents, usize);
 
-fn of_output(x: &Tensor, weight: &Tensor, (stride, padding, dilation, groups): Slide) -> Result<Tensor> {
+fn of_output(
+    x: &Tensor,
+    weight: &Tensor,
+    (stride, padding, dilation, groups): StridesAndGroups,
+) -> Result<Tensor> {
     let options = ConvolutionOptions { bias: None, stride, padding, dilation, groups };
     x.rename(None).convolution_with(&weight.rename(None)?, options)
 }
@@ -38,7 +42,7 @@ fn of_input(
     g: &Tensor,
     weight: &Tensor,
     sizes: &[usize],
-    (stride, padding, dilation, groups): Slide,
+    (stride, padding, dilation, groups): StridesAndGroups,
 ) -> Result<Tensor> {
     let options = ConvolutionInputOptions { stride, padding, dilation, groups };
     g.convolution_input_with(weight, &sizes[sizes.len() + 2 - weight.ndim()..], options)
@@ -48,7 +52,7 @@ fn of_weight(
     x: &Tensor,
     g: &Tensor,
     sizes: &[usize],
-    (stride, padding, dilation, groups): Slide,
+    (stride, padding, dilation, groups): StridesAndGroups,
 ) -> Result<Tensor> {
     let options = ConvolutionWeightOptions { stride, padding, dilation, groups };
     x.convolution_weight_with(g, &sizes[2..], options)

@@ -58,15 +58,15 @@ fn rms_norm_gradients(
 
 /// The groups of elements that share their mean and variance in [`Tensor::standardize`].
 #[derive(Clone, Copy)]
-struct Groups<'a> {
+struct StatisticGroups<'a> {
     dim: usize,
     over: &'a Positions,
     groups: usize,
     eps: f64,
 }
 
-fn groups_of(dim: usize, over: &Positions, groups: usize, eps: f64) -> Groups<'_> {
-    Groups { dim, over, groups, eps }
+fn groups_of(dim: usize, over: &Positions, groups: usize, eps: f64) -> StatisticGroups<'_> {
+    StatisticGroups { dim, over, groups, eps }
 }
 
 /// The backward pass as a kernel.
@@ -75,7 +75,7 @@ fn fused<'a>(
     x: &'a Tensor,
     weight: Option<&'a Tensor>,
     moments: [&'a Tensor; 2],
-    Groups { dim, over, groups, eps }: Groups<'a>,
+    StatisticGroups { dim, over, groups, eps }: StatisticGroups<'a>,
 ) -> Backward<'a> {
     let ([g, g_mean, g_var], [mean, var]) = (g, moments);
     Backward {
@@ -96,7 +96,7 @@ fn standardize_gradients(
     x: &Tensor,
     weight: Option<&Tensor>,
     [mean, var]: [&Tensor; 2],
-    Groups { dim, over, groups, eps }: Groups<'_>,
+    StatisticGroups { dim, over, groups, eps }: StatisticGroups<'_>,
     wants: [bool; 3],
 ) -> Result<[Option<Tensor>; 3]> {
     let dtype = x.dtype().compute();

@@ -23,11 +23,11 @@ derivatives! { recurrent; |g, cx|
     }
 }
 
-type Inputs<'a> = [Option<&'a Tensor>; 8];
+type LayerInputs<'a> = [Option<&'a Tensor>; 8];
 
 fn fused(
     gs: [&Tensor; 3],
-    inputs: Inputs<'_>,
+    inputs: LayerInputs<'_>,
     lengths: Option<&Tensor>,
     kept: [&Tensor; 3],
     cell: Cell,
@@ -65,7 +65,7 @@ fn values([a, b, c]: [&Tensor; 3]) -> [&NamedTensor; 3] {
 /// `f32`.
 fn gradients(
     gs: [&Tensor; 3],
-    inputs: Inputs<'_>,
+    inputs: LayerInputs<'_>,
     lengths: Option<&Tensor>,
     cell: Cell,
     reverse: bool,

@@ -2,7 +2,7 @@
 
 use crate::derivative::How;
 use crate::given::{Parameter, Side};
-use crate::row::{Form, Row, TensorKind};
+use crate::row::{Form, OpRow, TensorKind};
 use crate::tape::{has_static, static_path};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -25,7 +25,7 @@ fn renamed(formula: &str, names: &[(String, String)]) -> String {
 }
 
 /// The entry of the registry.
-pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
+pub(crate) fn entry(row: &OpRow, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
     let registry = &side.registry;
     let gradients = match how {
         How::Constant => quote!(Constant),
@@ -82,7 +82,7 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
 }
 
 /// The function behind the methods of a row, as a call by name reaches it.
-fn reached(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+fn reached(row: &OpRow, side: &Side, in_place: bool) -> TokenStream {
     let name = match (&row.in_place, in_place) {
         (Some(name_), true) => name_,
         _ => &row.name,
@@ -101,13 +101,13 @@ fn reached(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     }
 }
 
-fn has_options(row: &Row, in_place: bool) -> bool {
+fn has_options(row: &OpRow, in_place: bool) -> bool {
     row.has_options() && !(in_place && row.casts_alone())
 }
 
 /// How a call by name runs the op. Functions of one or two tensors are called as they are; for the others,
 /// a function reads the arguments.
-fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+fn by_name(row: &OpRow, side: &Side, in_place: bool) -> TokenStream {
     let (registry, reached) = (&side.registry, reached(row, side, in_place));
     let one = matches!(row.outputs.form, Form::One | Form::Truth);
     if row.args.is_empty() && (in_place || one && !row.is_in_place_only()) {
@@ -131,7 +131,7 @@ fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
 }
 
 /// The function that passes the arguments of a call by name on, after they were checked.
-fn reader(row: &Row, side: &Side, in_place: bool, reached: &TokenStream) -> TokenStream {
+fn reader(row: &OpRow, side: &Side, in_place: bool, reached: &TokenStream) -> TokenStream {
     let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
     let mut taken = TokenStream::new();
     for (at, tensor) in row.tensors.iter().enumerate().skip(usize::from(in_place)) {

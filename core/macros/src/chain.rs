@@ -2,13 +2,13 @@
 //! parameters.
 
 use crate::given::{Parameter, Side};
-use crate::row::{Row, Table};
+use crate::row::{OpRow, OpTable};
 use crate::tape::static_path;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// A trait with the methods of a table, implemented for `Result<Tensor>` and `&Parameter`.
-pub(crate) fn table(table: &Table, side: &Side, statics: &[&Row]) -> TokenStream {
+pub(crate) fn table(table: &OpTable, side: &Side, statics: &[&OpRow]) -> TokenStream {
     let methods = table.rows.iter().filter(|row| side.is_method(row) && !row.is_in_place_only());
     let methods =
         methods.map(|row| match statics.iter().any(|other| other.name == row.name) && row.args.is_empty() {
@@ -24,7 +24,7 @@ pub(crate) fn table(table: &Table, side: &Side, statics: &[&Row]) -> TokenStream
     }
 }
 
-fn methods_of(row: &Row, side: &Side) -> TokenStream {
+fn methods_of(row: &OpRow, side: &Side) -> TokenStream {
     let (name, returned) = (&row.name, side.returned(row));
     let parameters = side.parameters(row);
     let passed: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
@@ -57,7 +57,7 @@ fn methods_of(row: &Row, side: &Side) -> TokenStream {
 
 /// The method of an elementwise op that is a static. It is compiled for each type of operand in each crate, so
 /// it only passes what it gets on.
-fn method_of_static(row: &Row, side: &Side) -> TokenStream {
+fn method_of_static(row: &OpRow, side: &Side) -> TokenStream {
     let (name, op) = (&row.name, static_path(row));
     let parameters = side.parameters(row);
     let (function, passed) = match &parameters[..] {

@@ -7,14 +7,14 @@ use crate::chain;
 use crate::derivative::How;
 use crate::given::{Side, inputs, written};
 use crate::options::options_struct;
-use crate::row::{Form, Ranked, Row, Table, TensorKind};
+use crate::row::{Form, OpRow, OpTable, Ranked, TensorKind};
 use crate::tape::refusals;
 use crate::values::{Forms, MethodBody, forms, in_place_doc, info};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 
 /// Checks that a row of a composed op has nothing that it must not have.
-pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
+pub(crate) fn check(row: &OpRow) -> Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() {
         true => Err("a composed op has no kernel and keeps nothing: its function calls other ops"),
         false => Ok(()),
@@ -22,7 +22,7 @@ pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
 }
 
 /// The code for a table of composed ops.
-pub(crate) fn table(table: &Table) -> TokenStream {
+pub(crate) fn table(table: &OpTable) -> TokenStream {
     let (side, heading) = (Side::composed(), &table.heading);
     let mut methods = Forms::default();
     let mut options = TokenStream::new();
@@ -53,24 +53,24 @@ pub(crate) fn table(table: &Table) -> TokenStream {
 }
 
 /// The arguments of the function of a row: its tensors, then its other arguments.
-pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
+pub(crate) fn passed(row: &OpRow) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
 /// The arguments of the function that are not tensors.
-pub(crate) fn arguments(row: &Row) -> Vec<&Ident> {
+pub(crate) fn arguments(row: &OpRow) -> Vec<&Ident> {
     row.kernel_args().map(|arg| &arg.name).collect()
 }
 
 /// The tensors of a row, with their kinds.
-pub(crate) fn kinds(row: &Row) -> impl Iterator<Item = (TensorKind, &Ident)> {
+pub(crate) fn kinds(row: &OpRow) -> impl Iterator<Item = (TensorKind, &Ident)> {
     row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
 }
 
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
 /// of. `first` is the variable of its first tensor.
 pub(crate) fn call(
-    row: &Row,
+    row: &OpRow,
     side: &Side,
     called: &Ident,
     given: TokenStream,
@@ -92,10 +92,10 @@ pub(crate) fn call(
 }
 
 /// The functions of the rows that have their code, in a module beside `kernels`.
-pub(crate) fn in_rows(table: &Table, side: &Side) -> TokenStream {
+pub(crate) fn in_rows(table: &OpTable, side: &Side) -> TokenStream {
     let coded = table.rows.iter().filter_map(|row| Some((row, row.code.as_ref()?)));
     // Functions over other numbers of dims share the code of the first.
-    let first = |row: &Row| row.others.iter().all(|(_, name)| *name != row.name);
+    let first = |row: &OpRow| row.others.iter().all(|(_, name)| *name != row.name);
     let functions: Vec<TokenStream> =
         coded.filter(|(row, _)| first(row)).map(|(row, code)| code_of(row, code, side)).collect();
     if functions.is_empty() {
@@ -105,7 +105,7 @@ pub(crate) fn in_rows(table: &Table, side: &Side) -> TokenStream {
 }
 
 /// The function of a row for its code.
-fn code_of(row: &Row, code: &TokenStream, side: &Side) -> TokenStream {
+fn code_of(row: &OpRow, code: &TokenStream, side: &Side) -> TokenStream {
     let (core, tensor, returned) = (&side.core, &side.tensor, side.returned(row));
     let tensors = kinds(row).map(|(kind, name)| match kind {
         TensorKind::Optional => quote!(#name: ::std::option::Option<&#tensor>),
@@ -152,7 +152,7 @@ fn mentions(code: &TokenStream, word: &Ident) -> bool {
 /// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.
 /// The function of an op that has only an in-place form checks this itself, because its other tensors may be
 /// used only for their sizes.
-pub(crate) fn prepared(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+pub(crate) fn prepared(row: &OpRow, side: &Side, in_place: bool) -> TokenStream {
     let prepare = side.prepare(row, in_place);
     if !matches!(how(row), How::Refused) || row.is_in_place_only() {
         return prepare;
@@ -163,7 +163,7 @@ pub(crate) fn prepared(row: &Row, side: &Side, in_place: bool) -> TokenStream {
 }
 
 /// How gradients flow: as the row says, or through the ops that it calls.
-pub(crate) fn how(row: &Row) -> How {
+pub(crate) fn how(row: &OpRow) -> How {
     match &row.gradient {
         Some(said) if said == "refused" => How::Refused,
         Some(_) => How::Constant,
@@ -173,7 +173,7 @@ pub(crate) fn how(row: &Row) -> How {
 }
 
 /// The method of a row, and its in-place form. In both forms, a function that takes `mut x` writes to it.
-fn method(row: &Row, side: &Side) -> Forms {
+fn method(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
     let (doc, written) = (row.doc(side), written());

@@ -13,7 +13,7 @@
 //! Every tensor except a mask has a gradient or is marked `refused`, which means that the op is an error if
 //! the tensor requires a gradient. An index, which never requires a gradient, is marked `refused` too.
 
-use crate::row::{Form, Row, TensorKind, expect, here, no_comma, no_keyword};
+use crate::row::{Form, OpRow, TensorKind, expect, here, no_comma, no_keyword};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
@@ -280,10 +280,10 @@ impl Derivatives {
     pub(crate) fn check<'a>(
         &'a self,
         table: &Ident,
-        rows: &'a [Row],
-    ) -> (Vec<Error>, Vec<(&'a Row, &'a How)>) {
+        rows: &'a [OpRow],
+    ) -> (Vec<Error>, Vec<(&'a OpRow, &'a How)>) {
         let mut errors = Vec::new();
-        let mut found: Vec<(&Row, &How)> = Vec::new();
+        let mut found: Vec<(&OpRow, &How)> = Vec::new();
         for entry in &self.entries {
             for op in &entry.ops {
                 let Some(row) = rows.iter().find(|row| row.name == *op) else {
@@ -313,7 +313,7 @@ impl Derivatives {
                 found.push((row, if errors.len() == before { &entry.how } else { &How::Refused }));
             }
         }
-        let missing = |row: &&Row| {
+        let missing = |row: &&OpRow| {
             !found.iter().any(|(known, _)| known.name == row.name) && !self.lost.contains(&row.name)
         };
         for row in rows.iter().filter(missing) {
@@ -342,7 +342,7 @@ impl Derivatives {
 }
 
 impl Signature {
-    fn check(&self, op: &Ident, row: &Row, errors: &mut Vec<Error>) {
+    fn check(&self, op: &Ident, row: &OpRow, errors: &mut Vec<Error>) {
         let counts = [
             ("tensor", self.tensors.len(), row.tensors.len()),
             ("output", self.outputs.len(), row.outputs.count()),
@@ -377,7 +377,7 @@ impl Signature {
 /// Checks that every tensor has exactly one gradient, or none if it cannot have one.
 fn check_inputs(
     op: &Ident,
-    row: &Row,
+    row: &OpRow,
     signature: &Signature,
     gradients: &[Gradient],
     errors: &mut Vec<Error>,
@@ -416,7 +416,7 @@ fn check_inputs(
 /// Checks that the formulas use exactly the values that are saved for them.
 fn check_formulas(
     op: &Ident,
-    row: &Row,
+    row: &OpRow,
     signature: &Signature,
     gradients: &[Gradient],
     g: &Ident,

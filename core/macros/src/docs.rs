@@ -1,11 +1,11 @@
 //! The docs of the generated code.
 
 use crate::given::Side;
-use crate::row::{Row, TensorKind};
+use crate::row::{OpRow, TensorKind};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-impl Row {
+impl OpRow {
     /// The complete doc of the row, for a method in the crate of this side.
     pub(crate) fn doc(&self, side: &Side) -> TokenStream {
         let mut lines = self.doc_lines();

@@ -1,12 +1,12 @@
 //! The kernels of elementwise rows: a static for each, whose loops contain the formulas of the row.
 
 use crate::given::Side;
-use crate::row::{Body, Form, Row, Tensor, TensorKind};
+use crate::row::{Body, Form, OpRow, Tensor, TensorKind};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 /// Elementwise kernels that are not ops: a static for each, and a function of tensors that calls it.
-pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
+pub(crate) fn kernels(rows: &[OpRow]) -> TokenStream {
     let elements = rows.iter().filter_map(|row| Some(element(row, row.body.as_ref()?))).collect();
     let elements = module_of_elements(elements);
     let functions = rows.iter().map(|row| {
@@ -51,7 +51,7 @@ pub(crate) fn kernel_name(op: &Ident) -> Ident {
 }
 
 /// The tensors in the order in which an elementwise kernel gets them: a mask is never first.
-pub(crate) fn kernel_order(row: &Row) -> Vec<&Tensor> {
+pub(crate) fn kernel_order(row: &OpRow) -> Vec<&Tensor> {
     let mut tensors: Vec<&Tensor> = row.tensors.iter().collect();
     if row.by_element() && tensors.first().is_some_and(|first| first.kind == TensorKind::Mask) {
         tensors.swap(0, 1);
@@ -60,7 +60,7 @@ pub(crate) fn kernel_order(row: &Row) -> Vec<&Tensor> {
 }
 
 /// The kernel of an elementwise row, whose loops contain the formulas.
-pub(crate) fn element(row: &Row, body: &Body) -> TokenStream {
+pub(crate) fn element(row: &OpRow, body: &Body) -> TokenStream {
     let (name, text) = (kernel_name(&row.name), row.name.to_string());
     let truth = row.outputs.form == Form::Truth;
     let mask = kernel_order(row).iter().position(|tensor| tensor.kind == TensorKind::Mask);
@@ -100,7 +100,7 @@ pub(crate) fn element(row: &Row, body: &Body) -> TokenStream {
 
 /// The loops of one class of dtypes. The formula is wrapped in a type, so that it is compiled inside the
 /// loop.
-fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenStream {
+fn loops(row: &OpRow, class: &Ident, formula: &TokenStream, truth: bool) -> TokenStream {
     let (n, a) = (row.tensors.len(), row.args.len());
     let hole = |tensor: &&Tensor| {
         let name = &tensor.name;
@@ -120,7 +120,7 @@ fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenS
         "float" => {
             let out = if truth { quote!(bool) } else { quote!(T) };
             let code = quote! {
-                impl cpu::FloatOp<#n, #a> for Row {
+                impl cpu::FloatOp<#n, #a> for OpRow {
                     const MASK: usize = #at;
                     type Out<T: Real> = #out;
                     #[inline(always)]
@@ -129,12 +129,12 @@ fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenS
                 }
             };
             let how = row.loops.clone().unwrap_or_else(|| format_ident!("wide"));
-            (code, quote!(cpu::#how::<#n, #a, Row>(kernel.to_bool)))
+            (code, quote!(cpu::#how::<#n, #a, OpRow>(kernel.to_bool)))
         }
         "int" => {
             let out = if truth { quote!(bool) } else { quote!(i64) };
             let code = quote! {
-                impl cpu::IntOp<#n, #a> for Row {
+                impl cpu::IntOp<#n, #a> for OpRow {
                     const MASK: usize = #at;
                     type Out = #out;
                     #[inline(always)]
@@ -142,31 +142,31 @@ fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenS
                     fn f(#pattern: [i64; #n], #mask: bool, [#(#args),*]: [i64; #a]) -> #out #formula
                 }
             };
-            (code, quote!(cpu::integers::<#n, #a, Row>(kernel.to_bool)))
+            (code, quote!(cpu::integers::<#n, #a, OpRow>(kernel.to_bool)))
         }
         "any" => {
             let code = quote! {
-                impl cpu::AnyOp<#n> for Row {
+                impl cpu::AnyOp<#n> for OpRow {
                     const MASK: usize = #at;
                     #[inline(always)]
                     fn f<T: Copy>(#pattern: [T; #n], #mask: bool) -> T #formula
                 }
             };
-            (code, quote!(cpu::moving::<#n, Row>()))
+            (code, quote!(cpu::moving::<#n, OpRow>()))
         }
         _ => {
             let code = quote! {
-                impl cpu::BoolOp<#n> for Row {
+                impl cpu::BoolOp<#n> for OpRow {
                     const MASK: usize = #at;
                     #[inline(always)]
                     fn f(#pattern: [bool; #n], #mask: bool) -> bool #formula
                 }
             };
-            (code, quote!(cpu::booleans::<#n, Row>()))
+            (code, quote!(cpu::booleans::<#n, OpRow>()))
         }
     };
     quote! {{
-        struct Row;
+        struct OpRow;
         #row_type
         #make
     }}

@@ -9,7 +9,7 @@ use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
 use crate::options::options_struct;
-use crate::row::{Row, Table, here, parse_layers};
+use crate::row::{OpRow, OpTable, here, parse_layers};
 use crate::values::{Forms, MethodBody, forms, info};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -17,7 +17,7 @@ use syn::parse::ParseStream;
 use syn::{Error, Result, Token};
 
 /// Checks that a row of a function has nothing that it must not have.
-pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
+pub(crate) fn check(row: &OpRow) -> std::result::Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
         true => Err("a function has no kernel, keeps nothing and writes to nothing"),
         false => layer::check(row),
@@ -25,7 +25,7 @@ pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
 }
 
 /// The code for a table of functions.
-pub(crate) fn table(table: &Table) -> TokenStream {
+pub(crate) fn table(table: &OpTable) -> TokenStream {
     let side = Side::functions();
     let mut functions = Forms::default();
     let [mut options, mut entries, mut layers] = std::array::from_fn(|_| TokenStream::new());
@@ -58,7 +58,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     }
 }
 
-fn function(row: &Row, side: &Side) -> Forms {
+fn function(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
@@ -72,7 +72,7 @@ fn function(row: &Row, side: &Side) -> Forms {
 }
 
 /// Functions for ops of a table that are methods, `relu layer Relu, elu`, and their layers.
-pub(crate) fn functions(mut table: Table, ops: ParseStream<'_>) -> Result<TokenStream> {
+pub(crate) fn functions(mut table: OpTable, ops: ParseStream<'_>) -> Result<TokenStream> {
     let side = Side { local_types: false, ..Side::functions() };
     let (mut functions, mut layers) = (TokenStream::new(), TokenStream::new());
     while !ops.is_empty() {
@@ -101,7 +101,7 @@ pub(crate) fn functions(mut table: Table, ops: ParseStream<'_>) -> Result<TokenS
 }
 
 /// The function `op` for the method of a row.
-fn of_method(row: &Row, op: &Ident, side: &Side) -> TokenStream {
+fn of_method(row: &OpRow, op: &Ident, side: &Side) -> TokenStream {
     let parameters = side.parameters(row);
     let given: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
     let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();

@@ -2,7 +2,7 @@
 //! kernels. This is the same for plain values and for tensors on the tape, except for what a [`Side`]
 //! describes.
 
-use crate::row::{Arg, Form, PLAIN_TYPES, Row, TYPES, Tensor, TensorKind, Type};
+use crate::row::{Arg, Form, OpRow, PLAIN_TYPES, TYPES, Tensor, TensorKind, Type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
@@ -164,13 +164,13 @@ impl Side {
     }
 
     /// Whether the op is a method of its first tensor.
-    pub(crate) fn is_method(&self, row: &Row) -> bool {
+    pub(crate) fn is_method(&self, row: &OpRow) -> bool {
         self.methods && row.is_method()
     }
 
     /// Whether a `Parameter` can be passed for the tensor, which is not possible for the receiver of a
     /// method.
-    fn takes_parameter(&self, row: &Row, tensor: &Tensor) -> bool {
+    fn takes_parameter(&self, row: &OpRow, tensor: &Tensor) -> bool {
         let first = row.tensors.first().is_some_and(|first| first.name == tensor.name);
         let plain = matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask);
         !self.as_tensor.is_empty() && plain && !first && !row.takes_number(tensor)
@@ -212,7 +212,7 @@ impl Side {
     }
 
     /// The parameters of a method after `self`, without options.
-    pub(crate) fn parameters(&self, row: &Row) -> Vec<Parameter> {
+    pub(crate) fn parameters(&self, row: &OpRow) -> Vec<Parameter> {
         let tensors = row.tensors.iter().skip(usize::from(self.is_method(row)));
         let tensors = tensors.filter_map(|tensor| self.parameter_for_tensor(row, tensor));
         let arg = |arg: &Arg| self.parameter_for_arg(arg);
@@ -221,7 +221,7 @@ impl Side {
         leading.into_iter().map(arg).chain(tensors).chain(others.into_iter().map(arg)).collect()
     }
 
-    fn parameter_for_tensor(&self, row: &Row, tensor: &Tensor) -> Option<Parameter> {
+    fn parameter_for_tensor(&self, row: &OpRow, tensor: &Tensor) -> Option<Parameter> {
         let (core, name, ty, plain) = (&self.core, &tensor.name, &self.tensor, &self.plain);
         Some(match tensor.kind {
             TensorKind::Optional => return None,
@@ -288,7 +288,7 @@ impl Side {
 
     /// Statements that turn what the plain function of a method gets into what kernels get: operands become
     /// tensors, options are taken out of their struct, and arguments are looked up.
-    pub(crate) fn prepare(&self, row: &Row, in_place: bool) -> TokenStream {
+    pub(crate) fn prepare(&self, row: &OpRow, in_place: bool) -> TokenStream {
         let core = &self.core;
         let op = row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name).to_string();
         let mut code = TokenStream::new();
@@ -361,7 +361,7 @@ impl Side {
 
     /// The statement after an op that takes a `Cast`: it casts the result to the requested dtype, because the
     /// op may compute in another one, such as `i64` for sums of integers.
-    pub(crate) fn cast_result(&self, row: &Row) -> TokenStream {
+    pub(crate) fn cast_result(&self, row: &OpRow) -> TokenStream {
         let result = &row.outputs.names[0];
         let cast = row.args.iter().filter(|arg| arg.ty.is("Cast")).map(|arg| {
             let name = &arg.name;
@@ -371,7 +371,7 @@ impl Side {
     }
 
     /// The tensors in which an argument is looked up, as plain values.
-    fn looked_up_in(&self, row: &Row, arg: &Arg) -> TokenStream {
+    fn looked_up_in(&self, row: &OpRow, arg: &Arg) -> TokenStream {
         let value = &self.value;
         let one = |tensor: &Tensor| {
             let name = &tensor.name;
@@ -406,7 +406,7 @@ impl Side {
     }
 
     /// The arguments of kernels, in the order of the row: tensors, then other arguments.
-    pub(crate) fn passed(&self, row: &Row) -> Vec<TokenStream> {
+    pub(crate) fn passed(&self, row: &OpRow) -> Vec<TokenStream> {
         let (value, ty) = (&self.value, &self.tensor);
         let tensors = row.tensors.iter().map(|tensor| {
             let name = &tensor.name;
@@ -425,7 +425,7 @@ impl Side {
     }
 
     /// The type that a method returns, without the `Result`.
-    pub(crate) fn returned(&self, row: &Row) -> TokenStream {
+    pub(crate) fn returned(&self, row: &OpRow) -> TokenStream {
         let (core, tensor) = (&self.core, &self.tensor);
         match &row.outputs.form {
             Form::One | Form::Truth => quote!(#tensor),
@@ -439,7 +439,7 @@ impl Side {
     }
 
     /// The return value of a method, from its outputs, which are in variables with their names.
-    pub(crate) fn assembled(&self, row: &Row) -> TokenStream {
+    pub(crate) fn assembled(&self, row: &OpRow) -> TokenStream {
         let (core, names) = (&self.core, &row.outputs.names);
         match &row.outputs.form {
             Form::One | Form::Truth | Form::List => {
@@ -452,19 +452,19 @@ impl Side {
     }
 
     /// The path of the option struct.
-    pub(crate) fn options_path(&self, row: &Row) -> TokenStream {
+    pub(crate) fn options_path(&self, row: &OpRow) -> TokenStream {
         let (core, name) = (&self.core, row.options_name());
         if self.local_types { quote!(#name) } else { quote!(#core::options::#name) }
     }
 
     /// The type of the option struct as a parameter of a method.
-    pub(crate) fn options_type(&self, row: &Row) -> TokenStream {
+    pub(crate) fn options_type(&self, row: &OpRow) -> TokenStream {
         let (path, tensor) = (self.options_path(row), &self.tensor);
         if row.options().0.is_empty() { path } else { quote!(#path<'_, #tensor>) }
     }
 }
 
-impl Row {
+impl OpRow {
     /// Whether it is a method of a tensor; otherwise it is an associated function that takes a list, an
     /// operand or no tensor.
     pub(crate) fn is_method(&self) -> bool {

@@ -3,7 +3,7 @@
 //! option has a setter, an optional tensor is a buffer, and `training` is the mode of the layer.
 
 use crate::given::Side;
-use crate::row::{Arg, Form, Layer, Row, Setting, Tensor, TensorKind};
+use crate::row::{Arg, Form, Layer, OpRow, Setting, Tensor, TensorKind};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -11,7 +11,7 @@ use quote::{format_ident, quote};
 const FALLIBLE: [&str; 3] = ["Shape", "Indices", "NewNames"];
 
 /// Checks that a layer can call the function of a row.
-pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
+pub(crate) fn check(row: &OpRow) -> Result<(), &'static str> {
     let list = row.tensors.iter().any(|tensor| matches!(tensor.kind, TensorKind::List | TensorKind::Written));
     let fallible = row.args.iter().any(|arg| FALLIBLE.iter().any(|ty| arg.ty.is(ty)));
     match !row.layers.is_empty() && (list || fallible || row.outputs.form != Form::One) {
@@ -21,18 +21,18 @@ pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
 }
 
 /// Checks that a row has no layer, which only functions have.
-pub(crate) fn none(row: &Row) -> Result<(), &'static str> {
+pub(crate) fn none(row: &OpRow) -> Result<(), &'static str> {
     if row.layers.is_empty() { Ok(()) } else { Err("only functions of namegrad-nn have layers") }
 }
 
 /// The layers of a row.
-pub(crate) fn of_row(row: &Row, side: &Side) -> TokenStream {
-    row.layers.iter().map(|layer| Parts::new(row, layer, side).code()).collect()
+pub(crate) fn of_row(row: &OpRow, side: &Side) -> TokenStream {
+    row.layers.iter().map(|layer| LayerArguments::new(row, layer, side).code()).collect()
 }
 
 /// The arguments of a layer by what becomes of them.
-struct Parts<'r> {
-    row: &'r Row,
+struct LayerArguments<'r> {
+    row: &'r OpRow,
     side: &'r Side,
     name: &'r Ident,
     /// The tensors that `forward` takes.
@@ -46,12 +46,12 @@ struct Parts<'r> {
     has_mode: bool,
 }
 
-impl<'r> Parts<'r> {
-    fn new(row: &'r Row, layer: &'r Layer, side: &'r Side) -> Parts<'r> {
+impl<'r> LayerArguments<'r> {
+    fn new(row: &'r OpRow, layer: &'r Layer, side: &'r Side) -> LayerArguments<'r> {
         let (weights, inputs): (Vec<&Tensor>, Vec<&Tensor>) =
             row.tensors.iter().partition(|tensor| tensor.kind == TensorKind::Optional);
         let names = |tensors: Vec<&'r Tensor>| tensors.into_iter().map(|tensor| &tensor.name).collect();
-        let mut parts = Parts {
+        let mut parts = LayerArguments {
             row,
             side,
             name: &layer.name,

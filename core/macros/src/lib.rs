@@ -32,7 +32,7 @@ mod values;
 use derivative::Derivatives;
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
-use row::Table;
+use row::OpTable;
 use std::path::Path;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Error, Ident, Result, Token, braced};
@@ -155,7 +155,7 @@ fn or_error(result: Result<impl Into<Expansion>>) -> proc_macro::TokenStream {
 }
 
 fn expand_ops(input: TokenStream) -> Result<Expansion> {
-    let mut table: Table = syn::parse2(input.clone())?;
+    let mut table: OpTable = syn::parse2(input.clone())?;
     table.keep(|row| {
         let no_method = row.tensors.first().is_some_and(|first| first.kind == row::TensorKind::Operand);
         if row.gradient.is_some() || row.is_in_place_only() || no_method {
@@ -213,7 +213,7 @@ impl Parse for Both {
 
 fn expand_tape(input: TokenStream) -> Result<Expansion> {
     let Both(rows, rest) = syn::parse2(input)?;
-    let table: Table = syn::parse2(resolved_here(rows))?;
+    let table: OpTable = syn::parse2(resolved_here(rows))?;
     let mut derivatives: Derivatives = syn::parse2(rest)?;
     let mut errors = std::mem::take(&mut derivatives.errors);
     let (code, more) = tape::table(&table, &derivatives);
@@ -222,20 +222,20 @@ fn expand_tape(input: TokenStream) -> Result<Expansion> {
 }
 
 fn expand_kernels(input: TokenStream) -> Result<Expansion> {
-    let mut table: Table = syn::parse2(quote!(kernels; #input))?;
+    let mut table: OpTable = syn::parse2(quote!(kernels; #input))?;
     table.keep(|row| if row.by_element() { Ok(()) } else { Err("expected a formula, `{ float: .. }`") });
     Ok(Expansion { code: elements::kernels(&table.rows), errors: table.errors })
 }
 
 fn expand_composed(input: TokenStream) -> Result<Expansion> {
-    let mut table: Table = syn::parse2(input)?;
+    let mut table: OpTable = syn::parse2(input)?;
     table.keep(composed::check);
     table.keep(layer::none);
     Ok(Expansion { code: composed::table(&table), errors: table.errors })
 }
 
 fn expand_functional(input: TokenStream) -> Result<Expansion> {
-    let mut table: Table = syn::parse2(input)?;
+    let mut table: OpTable = syn::parse2(input)?;
     table.keep(functional::check);
     Ok(Expansion { code: functional::table(&table), errors: table.errors })
 }
@@ -269,7 +269,7 @@ fn expand_functions(input: TokenStream) -> Result<TokenStream> {
 
 fn expand_functions_of(input: TokenStream) -> Result<TokenStream> {
     let Both(rows, ops) = syn::parse2(input)?;
-    let table: Table = syn::parse2(resolved_here(rows))?;
+    let table: OpTable = syn::parse2(resolved_here(rows))?;
     (|ops: ParseStream<'_>| functional::functions(table, ops)).parse2(ops)
 }
 

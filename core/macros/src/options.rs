@@ -1,12 +1,12 @@
 //! Option structs: a field and a setter for each argument with a default, and for each optional tensor.
 
 use crate::given::Side;
-use crate::row::Row;
+use crate::row::OpRow;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// The option struct of an op.
-pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
+pub(crate) fn options_struct(row: &OpRow, side: &Side) -> TokenStream {
     let struct_name = row.options_name();
     let (tensors, args) = row.options();
     let path = if side.methods { side.tensor.to_string().replace(' ', "") } else { "super".into() };
@@ -82,7 +82,7 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
 }
 
 /// `: beta 1.0, threshold 20.0`.
-fn defaults_text(row: &Row) -> String {
+fn defaults_text(row: &OpRow) -> String {
     let (tensors, args) = row.options();
     let tensors = tensors.iter().map(|tensor| format!("no `{}`", tensor.name));
     let args = args.iter().map(|arg| match &arg.default {

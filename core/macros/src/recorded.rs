@@ -2,7 +2,7 @@
 
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
-use crate::row::{Form, Row, TensorKind};
+use crate::row::{Form, OpRow, TensorKind};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -23,7 +23,7 @@ use quote::{format_ident, quote};
 ///
 /// with a function in place of the closure. If there are several outputs, or one formula is for several
 /// inputs, the formulas are joint.
-pub(crate) fn recipe(row: &Row, how: &How, derivatives: &Derivatives, side: &Side) -> TokenStream {
+pub(crate) fn recipe(row: &OpRow, how: &How, derivatives: &Derivatives, side: &Side) -> TokenStream {
     let op = row.name.to_string();
     let is_truth = row.outputs.form == Form::Truth;
     let (formulas, served) = match how {
@@ -72,7 +72,7 @@ pub(crate) fn saved_args<'a>(signature: &'a Signature, gradients: &[Gradient]) -
 
 /// An op that is recorded.
 struct Recorded<'a> {
-    row: &'a Row,
+    row: &'a OpRow,
     signature: &'a Signature,
     derivatives: &'a Derivatives,
     side: &'a Side,

@@ -59,7 +59,7 @@ use syn::{Attribute, Error, LitStr, Result};
 
 /// An op.
 #[derive(Clone)]
-pub(crate) struct Row {
+pub(crate) struct OpRow {
     /// The lines of the doc comment, as attributes.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
@@ -178,10 +178,10 @@ pub(crate) struct Body {
     pub(crate) entries: Vec<(Ident, TokenStream)>,
 }
 
-impl Row {
+impl OpRow {
     /// Checks the conditions for generating methods from the row.
     fn check_form(&self) -> Result<()> {
-        let Row { name, tensors, args, outputs, in_place, .. } = self;
+        let OpRow { name, tensors, args, outputs, in_place, .. } = self;
         let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
         let mut seen: Vec<&Ident> = Vec::new();
         for each in tensors.iter().map(|tensor| &tensor.name).chain(args.iter().map(|arg| &arg.name)) {
@@ -250,7 +250,7 @@ impl Row {
 
     /// Checks the other rules for rows.
     fn check(&self) -> Result<()> {
-        let Row { name, body, rule, classes, .. } = self;
+        let OpRow { name, body, rule, classes, .. } = self;
         let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
         if rule.is_none() && body.is_none() {
             let message = "expected `names \"..\"`, the rule of the names of its result, before the `;`";
@@ -372,7 +372,7 @@ impl Ranked {
     }
 }
 
-impl Row {
+impl OpRow {
     /// The kernel and the number of dims of a row that several functions share.
     pub(crate) fn ranked(&self) -> Option<Ranked> {
         if self.others.is_empty() { None } else { Ranked::of(&self.name) }
@@ -433,17 +433,17 @@ impl Body {
 }
 
 /// A table: its name, its rows, and the errors in it.
-pub(crate) struct Table {
+pub(crate) struct OpTable {
     pub(crate) name: Ident,
     /// The `//!` lines before the rows: the heading of the methods in their documentation.
     pub(crate) heading: Vec<Attribute>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<OpRow>,
     pub(crate) errors: Vec<Error>,
 }
 
-impl Table {
+impl OpTable {
     /// Removes the rows that do not pass a check, with an error at the name of each.
-    pub(crate) fn keep(&mut self, check: impl Fn(&Row) -> std::result::Result<(), &'static str>) {
+    pub(crate) fn keep(&mut self, check: impl Fn(&OpRow) -> std::result::Result<(), &'static str>) {
         let errors = &mut self.errors;
         self.rows.retain(|row| {
             let failed = check(row).map_err(|message| row.error(row.name.span(), message)).err();

@@ -8,7 +8,7 @@ use crate::derivative::{Derivatives, How, Signature};
 use crate::elements::kernel_name;
 use crate::given::{Side, inputs, local, written};
 use crate::recorded::{recipe, saved_args};
-use crate::row::{Form, Row, Table, Tensor, TensorKind};
+use crate::row::{Form, OpRow, OpTable, Tensor, TensorKind};
 use crate::values::{Forms, MethodBody, forms, in_place_doc};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -16,7 +16,7 @@ use syn::Index;
 
 /// The code for a table and its derivatives, and the errors in them. An op whose derivative has an error
 /// still gets its methods, so that nothing else fails.
-pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
+pub(crate) fn table(table: &OpTable, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
     let side = Side::tape();
     let (errors, found) = derivatives.check(&table.name, &table.rows);
     let (name, heading) = (&table.name, &table.heading);
@@ -65,7 +65,7 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
 
 /// Whether an op is elementwise, of one tensor, or of a tensor and an operand. Then it is a
 /// static in the module `by_element`, which one function runs, and has no function of its own.
-pub(crate) fn has_static(row: &Row, how: &How) -> bool {
+pub(crate) fn has_static(row: &OpRow, how: &How) -> bool {
     let plain = |tensor: &Tensor| tensor.kind == TensorKind::Plain && !tensor.exact;
     row.by_element()
         && row.tensors.iter().all(plain)
@@ -74,13 +74,13 @@ pub(crate) fn has_static(row: &Row, how: &How) -> bool {
 }
 
 /// The path of the static of an elementwise op.
-pub(crate) fn static_path(row: &Row) -> TokenStream {
+pub(crate) fn static_path(row: &OpRow) -> TokenStream {
     let name = kernel_name(&row.name);
     quote!(by_element::#name)
 }
 
 /// The static of an elementwise op.
-fn static_of(row: &Row, table: &Ident, recipe: &TokenStream) -> TokenStream {
+fn static_of(row: &OpRow, table: &Ident, recipe: &TokenStream) -> TokenStream {
     let kernel = kernel_name(&row.name);
     let in_place = row.in_place.as_ref().map_or_else(String::new, Ident::to_string);
     quote! {
@@ -93,7 +93,7 @@ fn static_of(row: &Row, table: &Ident, recipe: &TokenStream) -> TokenStream {
 }
 
 /// The function that computes an op and records it, with arguments that are already looked up.
-fn function(row: &Row, how: &How, recipe: &TokenStream, side: &Side, run: &TokenStream) -> TokenStream {
+fn function(row: &OpRow, how: &How, recipe: &TokenStream, side: &Side, run: &TokenStream) -> TokenStream {
     let (name, text) = (&row.name, row.name.to_string());
     let [saved, args, given] = ["saved", "args", "inputs"].map(local);
     let renamed = Renamed::new(row, how);
@@ -174,7 +174,7 @@ fn function(row: &Row, how: &How, recipe: &TokenStream, side: &Side, run: &Token
 }
 
 /// The call for an op with one output. Outputs that only formulas see go to a list.
-fn compute_one(row: &Row, kernel: &TokenStream, passed: &[TokenStream]) -> TokenStream {
+fn compute_one(row: &OpRow, kernel: &TokenStream, passed: &[TokenStream]) -> TokenStream {
     let [inputs, args, more] = ["inputs", "args", "more"].map(local);
     let (call, hidden) = (quote!(#kernel(#(#passed),*)), &row.outputs.kept);
     let kernel = match hidden.is_empty() {
@@ -193,7 +193,7 @@ fn compute_one(row: &Row, kernel: &TokenStream, passed: &[TokenStream]) -> Token
 }
 
 /// The casts of an op whose function records it.
-fn casts(row: &Row, renamed: &Renamed, op: &str) -> TokenStream {
+fn casts(row: &OpRow, renamed: &Renamed, op: &str) -> TokenStream {
     let name = &row.name;
     let (tensors, args) = (&renamed.tensors, &renamed.args);
     let refs: Vec<&Ident> = args.iter().collect();
@@ -202,7 +202,7 @@ fn casts(row: &Row, renamed: &Renamed, op: &str) -> TokenStream {
 }
 
 /// Anomaly mode and observers look at the values of an op.
-fn look(row: &Row, inputs: &TokenStream, op: &str, values: &[Ident]) -> TokenStream {
+fn look(row: &OpRow, inputs: &TokenStream, op: &str, values: &[Ident]) -> TokenStream {
     let outputs = match row.outputs.form {
         Form::List => {
             let value = &values[0];
@@ -214,7 +214,7 @@ fn look(row: &Row, inputs: &TokenStream, op: &str, values: &[Ident]) -> TokenStr
 }
 
 /// The return value of the method, from tensors in variables with these names.
-pub(crate) fn result(row: &Row, outputs: &[&Ident]) -> TokenStream {
+pub(crate) fn result(row: &OpRow, outputs: &[&Ident]) -> TokenStream {
     match &row.outputs.form {
         Form::One | Form::Truth | Form::List => {
             let y = outputs[0];
@@ -235,7 +235,7 @@ struct Renamed {
 }
 
 impl Renamed {
-    fn new(row: &Row, how: &How) -> Renamed {
+    fn new(row: &OpRow, how: &How) -> Renamed {
         let signature = match how {
             How::Formulas(signature, _) | How::By(signature, _) => Some(signature),
             _ => None,
@@ -252,7 +252,7 @@ impl Renamed {
         }
     }
 
-    fn parameters(&self, row: &Row, side: &Side) -> Vec<TokenStream> {
+    fn parameters(&self, row: &OpRow, side: &Side) -> Vec<TokenStream> {
         let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
             TensorKind::Optional => quote!(#name: ::std::option::Option<&crate::Tensor>),
             TensorKind::List => quote!(#name: &[&crate::Tensor]),
@@ -267,7 +267,7 @@ impl Renamed {
 
     /// The arguments of the op in core for a function that records it: plain values, and copies of arguments
     /// that the function needs.
-    fn passed(&self, row: &Row, signature: &Signature) -> Vec<TokenStream> {
+    fn passed(&self, row: &OpRow, signature: &Signature) -> Vec<TokenStream> {
         let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
             TensorKind::Optional => quote!(#name.map(crate::Tensor::value)),
             TensorKind::List => quote!(&crate::Tensor::values_of(#name)),
@@ -282,7 +282,7 @@ impl Renamed {
 
     /// The arguments of the op in core for a closure that gets `inputs`. Those that formulas have `seen` are in
     /// a tuple.
-    fn given(&self, row: &Row, seen: &[&Ident]) -> Vec<TokenStream> {
+    fn given(&self, row: &OpRow, seen: &[&Ident]) -> Vec<TokenStream> {
         let [saved, inputs] = ["saved", "inputs"].map(local);
         let tensors = row.tensors.iter().enumerate().map(|(at, tensor)| match tensor.kind {
             TensorKind::Optional => quote!(crate::plain::optional(#inputs, #at)),
@@ -323,7 +323,7 @@ pub(crate) fn refusals<'a>(
 }
 
 /// The methods of an elementwise op that is a static.
-fn method_of_static(row: &Row, how: &How, side: &Side) -> Forms {
+fn method_of_static(row: &OpRow, how: &How, side: &Side) -> Forms {
     let (name, op, returned) = (&row.name, static_path(row), side.returned(row));
     let scalars = row.args.iter().map(|arg| {
         let name = &arg.name;
@@ -362,7 +362,7 @@ fn method_of_static(row: &Row, how: &How, side: &Side) -> Forms {
 }
 
 /// The methods of a row.
-fn method(row: &Row, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
+fn method(row: &OpRow, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
     let (name, recorded) = (&row.name, quote!(crate::rules::#table));
     let (prepare, returned) = (side.prepare(row, false), side.returned(row));
     let tensors = row.tensors.iter().map(|tensor| &tensor.name);

@@ -3,7 +3,7 @@
 mod forms;
 
 use crate::derivative::Derivatives;
-use crate::row::Table;
+use crate::row::OpTable;
 use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, of_file, setters, values};
 use proc_macro2::{Ident, Span, TokenStream};
 
@@ -41,7 +41,7 @@ fn refused(row: &str, at: &str, words: &[&str]) {
 /// call of the macro.
 #[track_caller]
 fn refused_derivative(rows: &str, derivatives: &str, at: &str, words: &[&str]) {
-    let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
+    let table: OpTable = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
     let text = format!("|g, cx|\n{derivatives}");
     let error = match syn::parse2::<Derivatives>(tokens(&text)) {
         Err(error) => error,
@@ -310,7 +310,7 @@ fn code_that_does_not_end_or_is_in_a_table_of_kernels() {
 
 /// The code generated from rows.
 fn made(rows: &str) -> String {
-    let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
+    let table: OpTable = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
     values::table(&table).to_string()
 }
 
@@ -444,7 +444,7 @@ fn an_input_without_a_gradient() {
     let words = ["`prelu`: the gradient of `weight` is missing", "`weight: [..] ..`", "`weight: refused`"];
     refused_derivative(PRELU, "prelu(x, weight) -> y { x: [] g.clone() }", "prelu", &words);
     let refused = "|g, cx| prelu(x, weight) -> y { x: [] g.clone(), weight: refused }";
-    let table: Table = syn::parse2(tokens(&format!("unary;\n{PRELU}"))).expect("rows");
+    let table: OpTable = syn::parse2(tokens(&format!("unary;\n{PRELU}"))).expect("rows");
     let parsed: Derivatives = syn::parse2(tokens(refused)).expect("derivatives");
     let (code, errors) = crate::tape::table(&table, &parsed);
     assert!(errors.is_empty() && parsed.errors.is_empty());

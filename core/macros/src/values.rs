@@ -3,12 +3,12 @@
 use crate::elements::{element, kernel_name, kernel_order, module_of_elements};
 use crate::given::{Parameter, Side, written};
 use crate::options::options_struct;
-use crate::row::{Form, Row, Table, TensorKind};
+use crate::row::{Form, OpRow, OpTable, TensorKind};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 /// The code for a table in core, without the macro that passes it to other crates.
-pub(crate) fn table(table: &Table) -> TokenStream {
+pub(crate) fn table(table: &OpTable) -> TokenStream {
     let side = Side::values();
     let mut elements = TokenStream::new();
     let mut run = TokenStream::new();
@@ -44,7 +44,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
 }
 
 /// The parameters of a kernel, in the order of the row.
-fn kernel_parameters(row: &Row, side: &Side) -> Vec<TokenStream> {
+fn kernel_parameters(row: &OpRow, side: &Side) -> Vec<TokenStream> {
     let tensors = row.tensors.iter().map(|tensor| {
         let name = &tensor.name;
         match tensor.kind {
@@ -61,7 +61,7 @@ fn kernel_parameters(row: &Row, side: &Side) -> Vec<TokenStream> {
 }
 
 /// The op and its in-place form, with arguments that are already looked up.
-fn functions(row: &Row, side: &Side) -> TokenStream {
+fn functions(row: &OpRow, side: &Side) -> TokenStream {
     let (name, kernel, parameters) = (&row.name, kernel_name(&row.name), kernel_parameters(row, side));
     let names: Vec<&Ident> =
         row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect();
@@ -120,7 +120,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
 }
 
 /// The methods of a row.
-fn method(row: &Row, side: &Side) -> Forms {
+fn method(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, call, returned) = (side.prepare(row, false), side.passed(row), side.returned(row));
     let outputs = row.outputs.all().collect::<Vec<_>>();
@@ -146,7 +146,7 @@ fn method(row: &Row, side: &Side) -> Forms {
 }
 
 /// The doc of an in-place form.
-pub(crate) fn in_place_doc(row: &Row, side: &Side) -> TokenStream {
+pub(crate) fn in_place_doc(row: &OpRow, side: &Side) -> TokenStream {
     let first = format!(" [`{0}`](Self::{0}) in place.", row.name);
     let more = row.errors(side);
     let last = match side.is_core() {
@@ -213,7 +213,7 @@ pub(crate) enum MethodBody {
 /// }
 /// ```
 pub(crate) fn forms(
-    row: &Row,
+    row: &OpRow,
     side: &Side,
     doc: &TokenStream,
     returned: &TokenStream,
@@ -325,7 +325,7 @@ pub(crate) fn forms(
 }
 
 /// The data about an op.
-pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
+pub(crate) fn info(row: &OpRow, table: &str, side: &Side) -> TokenStream {
     let core = &side.core;
     let (name, rule, doc) = (format!("{}{}", side.prefix, row.name), row.rule_text(), row.doc_lines());
     let doc: Vec<&str> = doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
@@ -386,7 +386,7 @@ pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
 }
 
 /// The classes of dtypes that a row takes.
-fn dtypes(row: &Row) -> Vec<Ident> {
+fn dtypes(row: &OpRow) -> Vec<Ident> {
     let has = |class: &str| match &row.body {
         Some(body) => body.entry(class).is_some() || body.entry("any").is_some(),
         None => {

@@ -82,8 +82,9 @@ impl NamedTensor {
     /// can be -1 and is then inferred. If the tensor has names, so must at least one of the new dims.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`],
-    /// [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    /// [`ErrorKind::Shape`], [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::OutOfMemory`],
+    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`],
+    /// [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;

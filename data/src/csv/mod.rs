@@ -15,7 +15,7 @@ use crate::input::Input;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use lines::{Blank, LineReader};
 use namegrad_core::{Error, ErrorKind, Result};
-use schema::{Kind, Missing, Schema};
+use schema::{ColumnKind, Missing, Schema};
 use std::borrow::Cow;
 use std::panic::Location;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub struct Csv {
     delimiter: u8,
     missing: Vec<String>,
     drop_missing: bool,
-    kinds: Vec<(Column, Kind)>,
+    kinds: Vec<(Column, ColumnKind)>,
     fills: Vec<(Column, Fill)>,
     fill_numbers: Option<Fill>,
 }
@@ -142,7 +142,7 @@ impl Csv {
 
     /// Columns whose fields are categories, which are numbered in alphabetical order.
     pub fn categories<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
-        self.kinds.extend(columns.into_iter().map(|column| (column.into(), Kind::Categories(None))));
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), ColumnKind::Categories(None))));
         self
     }
 
@@ -153,13 +153,13 @@ impl Csv {
         categories: impl IntoIterator<Item = S>,
     ) -> Csv {
         let categories = categories.into_iter().map(Into::into).collect();
-        self.kinds.push((column.into(), Kind::Categories(Some(categories))));
+        self.kinds.push((column.into(), ColumnKind::Categories(Some(categories))));
         self
     }
 
     /// Columns that are not read.
     pub fn skip<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
-        self.kinds.extend(columns.into_iter().map(|column| (column.into(), Kind::Skipped)));
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), ColumnKind::Skipped)));
         self
     }
 

@@ -1,6 +1,6 @@
 //! [`Row`]: a row of a table that is read row by row.
 
-use super::schema::{Column, Kind, Schema, line_of};
+use super::schema::{Column, ColumnKind, Schema, line_of};
 use super::{Csv, RowReader};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
@@ -41,7 +41,7 @@ impl Row {
     /// categories, [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not one of them.
     pub fn category(&self, column: impl Into<Column>) -> Result<i64> {
         let column = self.schema.find(&column.into())?;
-        let Kind::Categories(Some(given)) = &self.schema.kinds[column] else {
+        let ColumnKind::Categories(Some(given)) = &self.schema.kinds[column] else {
             return Err(Csv::refused(format!("{} has no categories", self.schema.called(column)))
                 .with_repair("Csv::new(path).categories_of(column, [..])"));
         };

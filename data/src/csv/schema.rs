@@ -78,7 +78,7 @@ impl From<&str> for Fill {
 
 /// The type of the fields of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Numbers,
     /// Categories, which are given or found.
     Categories(Option<Vec<String>>),
@@ -110,7 +110,7 @@ impl Missing {
 #[derive(Debug)]
 pub(super) struct Schema {
     pub(super) names: Option<Vec<String>>,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<ColumnKind>,
     fills: Vec<Option<Fill>>,
     csv: Csv,
 }
@@ -131,12 +131,12 @@ impl Schema {
                 }
             }
         }
-        let kinds = vec![Kind::Numbers; first.len()];
+        let kinds = vec![ColumnKind::Numbers; first.len()];
         let fills = vec![None; first.len()];
         let mut schema = Schema { names, kinds, fills, csv: csv.clone() };
         for (column, kind) in &csv.kinds {
             let column = schema.find(column)?;
-            if let Kind::Categories(Some(given)) = kind
+            if let ColumnKind::Categories(Some(given)) = kind
                 && let Some(twice) = given.iter().enumerate().find(|(at, name)| given[..*at].contains(name))
             {
                 let message = format!("{}: the category {:?} is given twice", schema.called(column), twice.1);
@@ -149,8 +149,9 @@ impl Schema {
             schema.fill(column, fill)?;
         }
         if let Some(fill) = &csv.fill_numbers {
-            let is_open =
-                |column: &usize| schema.kinds[*column] == Kind::Numbers && schema.fills[*column].is_none();
+            let is_open = |column: &usize| {
+                schema.kinds[*column] == ColumnKind::Numbers && schema.fills[*column].is_none()
+            };
             for column in (0..schema.kinds.len()).filter(is_open).collect::<Vec<_>>() {
                 schema.fill(column, fill)?;
             }
@@ -162,10 +163,10 @@ impl Schema {
     fn fill(&mut self, column: usize, fill: &Fill) -> Result<()> {
         let kind = &self.kinds[column];
         let fits = match fill {
-            Fill::Number(number) => *kind == Kind::Numbers && !(*number as f32).is_infinite(),
-            Fill::Mean => *kind == Kind::Numbers,
+            Fill::Number(number) => *kind == ColumnKind::Numbers && !(*number as f32).is_infinite(),
+            Fill::Mean => *kind == ColumnKind::Numbers,
             Fill::Category(category) => match kind {
-                Kind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
+                ColumnKind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
                 _ => false,
             },
         };
@@ -238,7 +239,8 @@ impl Schema {
 
     /// The columns of a row in which a value is missing that is not filled.
     pub(super) fn missing_in(&self, record: &StringRecord) -> impl Iterator<Item = usize> {
-        let is_open = |column: usize| self.kinds[column] != Kind::Skipped && self.fills[column].is_none();
+        let is_open =
+            |column: usize| self.kinds[column] != ColumnKind::Skipped && self.fills[column].is_none();
         let fields = record.iter().enumerate();
         let missing = fields.filter(move |(column, field)| is_open(*column) && self.is_missing(field));
         missing.map(|(column, _)| column)
@@ -308,7 +310,7 @@ impl Schema {
     /// The error of a value that is missing in a row of a stream, where the mean is not known.
     #[cold]
     fn missing_here(&self, record: &StringRecord, column: usize) -> Error {
-        let example = if self.kinds[column] == Kind::Numbers { "f64::NAN" } else { "\"unknown\"" };
+        let example = if self.kinds[column] == ColumnKind::Numbers { "f64::NAN" } else { "\"unknown\"" };
         let repair = format!(".fill({}, {example}) or .drop_missing(true)", self.in_rust(column));
         self.missing(&[(column, Missing { line: line_of(record), count: 1 })]).with_repair(repair)
     }
@@ -335,7 +337,7 @@ impl Schema {
                 format!("values are missing in {}", list.join(", "))
             }
         };
-        let is_number = |(column, _): &&(usize, Missing)| self.kinds[*column] == Kind::Numbers;
+        let is_number = |(column, _): &&(usize, Missing)| self.kinds[*column] == ColumnKind::Numbers;
         let (numbers, categories): (Vec<_>, Vec<_>) = columns.iter().partition(is_number);
         let mut repairs = match numbers[..] {
             [] => vec![],
@@ -370,7 +372,9 @@ impl Schema {
         for column in 0..self.kinds.len() {
             let what = match (&self.kinds[column], &self.fills[column]) {
                 (_, Some(Fill::Mean)) => "its mean is not known before the whole table is read",
-                (Kind::Categories(None), _) => "its categories are not known before the whole table is read",
+                (ColumnKind::Categories(None), _) => {
+                    "its categories are not known before the whole table is read"
+                }
                 _ => continue,
             };
             let repair = format!(".categories_of({}, [..]), or fill with a number", self.in_rust(column));

@@ -1,7 +1,7 @@
 //! [`Table`]: the columns of a table in memory.
 
 use super::Csv;
-use super::schema::{Column, Kind, Schema};
+use super::schema::{Column, ColumnKind, Schema};
 use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
@@ -42,10 +42,10 @@ impl Values {
 
 impl Table {
     pub(super) fn new(schema: Arc<Schema>) -> Table {
-        let column = |kind: &Kind| match kind {
-            Kind::Numbers => Values::Numbers(Vec::new()),
-            Kind::Skipped => Values::Skipped,
-            Kind::Categories(given) => {
+        let column = |kind: &ColumnKind| match kind {
+            ColumnKind::Numbers => Values::Numbers(Vec::new()),
+            ColumnKind::Skipped => Values::Skipped,
+            ColumnKind::Categories(given) => {
                 let names = given.clone().unwrap_or_default();
                 let known = names.iter().cloned().zip(0..).collect();
                 Values::Categories { ids: Vec::new(), names, known }
@@ -66,7 +66,7 @@ impl Table {
                         ids.push(*id);
                         continue;
                     }
-                    if let Kind::Categories(Some(given)) = &self.schema.kinds[column] {
+                    if let ColumnKind::Categories(Some(given)) = &self.schema.kinds[column] {
                         return Err(self.schema.no_category(record, column, given));
                     }
                     ids.push(names.len() as i64);
@@ -85,7 +85,7 @@ impl Table {
             return Err(self.schema.no_rows());
         }
         for (column, values) in self.columns.iter_mut().enumerate() {
-            let found = self.schema.kinds[column] == Kind::Categories(None);
+            let found = self.schema.kinds[column] == ColumnKind::Categories(None);
             let filled = match values {
                 Values::Numbers(numbers) if self.schema.fills_mean(column) => fill_mean(numbers),
                 Values::Categories { ids, names, .. } if found => {

@@ -39,7 +39,7 @@ impl<B> fmt::Debug for LoaderBuilder<B> {
 
 /// The settings that are the same for all epochs.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct LoaderSettings {
     pub(super) batch_size: usize,
     pub(super) drop_last: bool,
     pub(super) workers: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Settings {
     pub(super) pads: Arc<[(Name, Scalar)]>,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for LoaderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("batch_size", &self.batch_size)
@@ -217,7 +217,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
             None => Arc::new(Sequential),
         };
         let pads = self.pads.iter().map(|(dim, value)| Ok((Name::new(dim)?, *value)));
-        let settings = Settings {
+        let settings = LoaderSettings {
             batch_size: self.batch_size,
             drop_last: self.drop_last,
             workers: self.workers,

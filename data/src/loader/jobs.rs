@@ -1,6 +1,6 @@
 //! The batches of an epoch as jobs, which are made in order and run in any thread.
 
-use super::builder::Settings;
+use super::builder::LoaderSettings;
 use crate::Dataset;
 use crate::collate::{Collate, Collation};
 use crate::random::derived;
@@ -23,7 +23,7 @@ pub struct EpochRun {
     pub(super) seed: u64,
     pub(super) epoch: u64,
     pub(super) first_batch: u64,
-    pub(super) settings: Settings,
+    pub(super) settings: LoaderSettings,
     /// The line of the loop.
     pub(super) caller: &'static Location<'static>,
 }
@@ -32,7 +32,7 @@ pub struct EpochRun {
 #[derive(Clone, Copy)]
 enum Stage {
     /// The sampler, or the opening of a stream.
-    Order,
+    EpochOrder,
     /// Reading the sample at a position of a stream.
     Read(u64),
     /// Making the sample at a position of the epoch.
@@ -46,7 +46,7 @@ enum Stage {
 impl Stage {
     fn seed(self, epoch: u64) -> u64 {
         let (kind, number) = match self {
-            Stage::Order => (0, 0),
+            Stage::EpochOrder => (0, 0),
             Stage::Read(position) => (1, position),
             Stage::Sample(position) => (2, position),
             Stage::Batch(number) => (3, number),
@@ -205,17 +205,17 @@ struct Indexed<D: Dataset, B> {
     whole: Option<BatchGetter<D, B>>,
     /// The order that was used last. The checksum in a state, the check of a state and the epoch itself need
     /// the same one, and a permutation of many samples takes long.
-    last: Arc<Mutex<Option<Arc<Order>>>>,
+    last: Arc<Mutex<Option<Arc<EpochOrder>>>>,
 }
 
 /// The indices of an epoch.
-struct Order {
+struct EpochOrder {
     epoch: Epoch,
     indices: Vec<usize>,
     checksum: OnceLock<u64>,
 }
 
-impl Order {
+impl EpochOrder {
     fn checksum(&self) -> u64 {
         // FNV-1a over the indices.
         let step = |sum: u64, index: &usize| (sum ^ *index as u64).wrapping_mul(0x0000_0100_0000_01b3);
@@ -239,29 +239,29 @@ impl<D: Dataset, B> Indexed<D, B> {
         Epoch::new(self.data.len(), run.settings.batch_size, run.seed, run.epoch)
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Arc<Order>>> {
+    fn last(&self) -> MutexGuard<'_, Option<Arc<EpochOrder>>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The order of an epoch, if it is the one that was used last.
-    fn known(&self, epoch: &Epoch) -> Option<Arc<Order>> {
+    fn known(&self, epoch: &Epoch) -> Option<Arc<EpochOrder>> {
         self.last().clone().filter(|last| last.epoch == *epoch)
     }
 
     /// The indices of an epoch.
-    fn order(&self, run: &EpochRun) -> Result<Arc<Order>> {
+    fn order(&self, run: &EpochRun) -> Result<Arc<EpochOrder>> {
         let epoch = self.epoch(run);
         if let Some(known) = self.known(&epoch) {
             return Ok(known);
         }
         let indices =
-            run.guarded(Stage::Order, || "the sampler".into(), || run.settings.sampler.indices(&epoch))?;
+            run.guarded(Stage::EpochOrder, || "the sampler".into(), || run.settings.sampler.indices(&epoch))?;
         let samples = epoch.samples;
         if let Some(index) = indices.iter().find(|index| **index >= samples) {
             let message = format!("the sampler gave index {index}, but the data set has {samples} samples");
             return Err(Error::new(ErrorKind::Index, "Loader", message).at(run.caller));
         }
-        let order = Arc::new(Order { epoch, indices, checksum: OnceLock::new() });
+        let order = Arc::new(EpochOrder { epoch, indices, checksum: OnceLock::new() });
         *self.last() = Some(order.clone());
         Ok(order)
     }
@@ -312,7 +312,7 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
         let count = || run.settings.sampler.count(&epoch);
         let samples = match self.known(&epoch) {
             Some(order) => order.indices.len(),
-            None => run.guarded(Stage::Order, || "the sampler".into(), count)?,
+            None => run.guarded(Stage::EpochOrder, || "the sampler".into(), count)?,
         };
         Ok(Some(self.batches_of(run, samples)))
     }
@@ -324,7 +324,7 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
 
 impl<D: Dataset, B> Indexed<D, B> {
     fn batches_of(&self, run: &EpochRun, samples: usize) -> usize {
-        let Settings { batch_size, drop_last, .. } = run.settings;
+        let LoaderSettings { batch_size, drop_last, .. } = run.settings;
         if drop_last { samples / batch_size } else { samples.div_ceil(batch_size) }
     }
 }
@@ -357,7 +357,7 @@ struct Streamed<T, B> {
 impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
     fn start(&self, run: EpochRun) -> Result<JobList<B>> {
         let thunks =
-            run.guarded(Stage::Order, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
+            run.guarded(Stage::EpochOrder, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
         let mut reading =
             Reading { thunks, run: Arc::new(run), make: self.make.clone(), position: 0, ended: false };
         let skipped = reading.run.first_batch.saturating_mul(reading.run.settings.batch_size as u64);

@@ -14,7 +14,7 @@ pub use jobs::Source;
 pub use state::{LoaderPosition, LoaderState};
 
 use crate::collate::{Collate, Collation};
-use builder::Settings;
+use builder::LoaderSettings;
 use jobs::{EpochRun, Jobs};
 use namegrad_core::{Error, ErrorKind, Result};
 use state::Position;
@@ -54,7 +54,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 pub struct Loader<B> {
     jobs: Arc<dyn Jobs<B>>,
-    settings: Settings,
+    settings: LoaderSettings,
     position: Mutex<Position>,
 }
 
@@ -269,7 +269,7 @@ impl<B: Send + 'static> Loader<B> {
         let (seed, epoch, batches) = self.position().state();
         let order =
             self.jobs.fingerprint(&self.run(seed, epoch, 0, caller)).map_err(|error| error.at(caller))?;
-        let Settings { batch_size, drop_last, .. } = self.settings;
+        let LoaderSettings { batch_size, drop_last, .. } = self.settings;
         Ok(LoaderState { epoch, batches, seed, samples: self.jobs.samples(), batch_size, drop_last, order })
     }
 
@@ -284,7 +284,7 @@ impl<B: Send + 'static> Loader<B> {
     pub fn load_state_dict(&self, state: &LoaderState) -> Result<()> {
         let caller = Location::caller();
         let run = self.run(state.seed, state.epoch, 0, caller);
-        let Settings { batch_size, drop_last, .. } = self.settings;
+        let LoaderSettings { batch_size, drop_last, .. } = self.settings;
         let own =
             LoaderState { samples: self.jobs.samples(), batch_size, drop_last, order: None, ..state.clone() };
         let check = || -> Result<()> {

@@ -21,7 +21,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The order of dims in which the ops work, `[batch, channels, spatial..]`, and the way back.
-pub(crate) struct Layout {
+pub(crate) struct ImageDims {
     order: Order,
     /// The sizes of the batch dims.
     batch: Vec<usize>,
@@ -58,7 +58,7 @@ fn shapes(inputs: &[&Tensor]) -> Vec<Shape> {
     shapes
 }
 
-impl Layout {
+impl ImageDims {
     /// Finds the dims in `x`: those whose names it has by name, the others by position, as the last dims that
     /// are left. If no dim is found by name, there can be one batch dim, as in PyTorch.
     ///
@@ -72,7 +72,7 @@ impl Layout {
         x: &Tensor,
         weight: Option<&Tensor>,
         wanted: Wanted<'_>,
-    ) -> Result<Layout> {
+    ) -> Result<ImageDims> {
         let both = [x, weight.unwrap_or(x)];
         let inputs = &both[..1 + usize::from(weight.is_some())];
         let (dims, names) = (wanted.spatial.len(), [&[wanted.channel], wanted.spatial].concat());
@@ -101,7 +101,7 @@ impl Layout {
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
         let order = [&batch[..], &taken].concat();
-        Ok(Layout { order: Order { order, names }, batch: sizes_of(x, &batch) })
+        Ok(ImageDims { order: Order { order, names }, batch: sizes_of(x, &batch) })
     }
 
     /// The position of the channels.

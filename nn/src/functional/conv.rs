@@ -1,9 +1,9 @@
 //! Convolution and transposed convolution over one, two or three dims.
 //!
-//! All functions work alike: [`Layout`] finds the dims, by name or by position, and `Tensor::convolution` and
-//! its gradient `Tensor::convolution_input` do the work.
+//! All functions work alike: [`ImageDims`] finds the dims, by name or by position, and `Tensor::convolution`
+//! and its gradient `Tensor::convolution_input` do the work.
 
-use crate::dims::images::{Layout, Wanted, about, fail};
+use crate::dims::images::{ImageDims, Wanted, about, fail};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
@@ -141,7 +141,7 @@ functional! { conv;
         groups: usize = 1, dilation: Extents = 1
     ) on floats integers names "keeps input names, but the channel dim has the second name of the weight" => {
         let layout = layout(op, rank, x, weight, [0, 1])?;
-        let slide = Slide { stride, padding, output_padding, dilation, groups };
+        let slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
         let y = transposed_images(op, layout.apply(x)?, [x, weight], rank, bias, slide)
             .map_err(|error| about(error, op, &[x, weight]))?;
         layout.restore(y)
@@ -157,7 +157,7 @@ fn layout(
     x: &Tensor,
     weight: &Tensor,
     [own, made]: [usize; 2],
-) -> Result<Layout> {
+) -> Result<ImageDims> {
     if weight.ndim() != dims + 2 {
         let message = format_args!(
             "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
@@ -169,14 +169,14 @@ fn layout(
     let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
-    Layout::find(op, x, Some(weight), wanted)
+    ImageDims::find(op, x, Some(weight), wanted)
 }
 
 /// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what
 /// `F::conv2d` and the layer `Conv2d` call when they have found the dims.
 #[track_caller]
 pub(crate) fn convolved(
-    layout: &Layout,
+    layout: &ImageDims,
     images: Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
@@ -190,7 +190,7 @@ pub(crate) fn convolved(
 
 /// The arguments of a transposed convolution.
 #[derive(Clone, Copy)]
-pub(crate) struct Slide {
+pub(crate) struct TransposedArguments {
     pub(crate) stride: Extents,
     pub(crate) padding: Extents,
     pub(crate) output_padding: Extents,
@@ -207,7 +207,7 @@ pub(crate) fn transposed_images(
     inputs: [&Tensor; 2],
     dims: usize,
     bias: Option<&Tensor>,
-    slide: Slide,
+    slide: TransposedArguments,
 ) -> Result<Tensor> {
     let weight = inputs[1];
     let first = images.ndim() - dims;

@@ -60,7 +60,7 @@ functional! { embedding;
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false
     ) on integers names "the dims of the index, followed by the last dim of the weight" => {
-        let table = Table::new(op, x, weight, padding_idx)?;
+        let table = BagCall::new(op, x, weight, padding_idx)?;
         let (index, _) = table.indices(x)?;
         let names = table.names(x, x.ndim())?;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
@@ -84,7 +84,7 @@ functional! { embedding;
     /// The errors of [`embedding`].
     embedding_renorm (x, weight; max_norm: f64 or 1.0, norm_type: f64 = 2.0)
         on integers names "keeps the names of the weight" constant => {
-        let (index, _) = Table::new(op, x, weight, None)?.indices(x)?;
+        let (index, _) = BagCall::new(op, x, weight, None)?.indices(x)?;
         Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
     }
     /// The sums, means or maxima of bags of rows of the weight.
@@ -128,7 +128,7 @@ functional! { embedding;
         scale_grad_by_freq: bool = false,
         include_last_offset: bool = false
     ) on integers names "the dims of the bags, followed by the last dim of the weight" => {
-        let table = Table::new(op, x, weight, padding_idx)?;
+        let table = BagCall::new(op, x, weight, padding_idx)?;
         let starts = starts(op, x, offsets, include_last_offset)?;
         if let Some(factors) = per_sample_weights {
             check_factors(op, x, factors, mode, weight.dtype())?;
@@ -175,20 +175,20 @@ functional! { embedding;
 }
 
 /// A checked call.
-struct Table<'a> {
+struct BagCall<'a> {
     op: &'static str,
     weight: &'a Tensor,
     padding: Option<usize>,
 }
 
-impl Table<'_> {
+impl BagCall<'_> {
     #[track_caller]
     fn new<'a>(
         op: &'static str,
         x: &Tensor,
         weight: &'a Tensor,
         padding_idx: Option<isize>,
-    ) -> Result<Table<'a>> {
+    ) -> Result<BagCall<'a>> {
         let inputs = [x, weight];
         check_integers(op, ("indices", "x"), x, &inputs)?;
         if weight.ndim() != 2 {
@@ -209,7 +209,7 @@ impl Table<'_> {
                 return Err(fail(op, ErrorKind::Value, message, &inputs));
             }
         };
-        Ok(Table { op, weight, padding })
+        Ok(BagCall { op, weight, padding })
     }
 
     /// The indices as a vector and as numbers, checked.

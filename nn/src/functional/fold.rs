@@ -38,7 +38,7 @@ functional! { fold;
                 return Err(fail(op, ErrorKind::Shape, message, &[x]));
             }
         };
-        let grid = Grid::new(op, x, image, [kernel_size, dilation, padding, stride])?;
+        let grid = WindowGrid::new(op, x, image, [kernel_size, dilation, padding, stride])?;
         let planes = batch.unwrap_or(1) * channels;
         let [height, width] = grid.padded;
         let padded = grid.pad(x.rename(None).reshape([planes, image[0], image[1]])?)?;
@@ -77,7 +77,7 @@ functional! { fold;
             let message = "`output_size` must be two numbers, got none".to_string();
             return Err(fail(op, ErrorKind::Value, message, &[x]));
         };
-        let grid = Grid::new(op, x, [height, width], [kernel_size, dilation, padding, stride])?;
+        let grid = WindowGrid::new(op, x, [height, width], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
@@ -116,7 +116,7 @@ fn named(y: Tensor, x: &Tensor, batch: Option<usize>) -> Result<Tensor> {
 }
 
 /// The positions of windows on an image.
-struct Grid {
+struct WindowGrid {
     kernel: [usize; 2],
     dilation: [usize; 2],
     padding: [usize; 2],
@@ -127,9 +127,9 @@ struct Grid {
     count: [usize; 2],
 }
 
-impl Grid {
+impl WindowGrid {
     #[track_caller]
-    fn new(op: &'static str, x: &Tensor, image: [usize; 2], extents: [Extents; 4]) -> Result<Grid> {
+    fn new(op: &'static str, x: &Tensor, image: [usize; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
         let names = ["kernel_size", "dilation", "padding", "stride"];
         let mut all = [[0; 2]; 4];
         for (at, name) in names.into_iter().enumerate() {
@@ -158,7 +158,7 @@ impl Grid {
             let message = format_args!("out of memory: an image of sizes {padded:?}");
             return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
         }
-        Ok(Grid { kernel, dilation, padding, stride, padded, count })
+        Ok(WindowGrid { kernel, dilation, padding, stride, padded, count })
     }
 
     fn taps(&self) -> usize {

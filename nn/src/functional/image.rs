@@ -10,7 +10,7 @@ pub(crate) use padding::{repeated, with_constant};
 use super::pool::SlidingDims;
 use crate::dims::images::{about, fail};
 use crate::dims::with_names;
-use grid::{Places, positions};
+use grid::{GridDims, positions};
 use namegrad_autograd::chain::*;
 use namegrad_core::ErrorKind;
 use namegrad_core::args::{Factors, Immediate, Interpolation, Outside, Pads, Sampling, SizesByDim};
@@ -201,7 +201,7 @@ functional! { image;
             SampleMode::Bicubic => Interpolation::Cubic,
         };
         let sampling = Sampling::new(mode).outside(padding_mode).align_corners(align_corners);
-        let places = Places::find(op, x, grid, dims)?;
+        let places = GridDims::find(op, x, grid, dims)?;
         let [images, positions] = places.apply(x, grid)?;
         let y = images.sample_at(&positions, sampling).map_err(|error| about(error, op, &[x, grid]))?;
         places.restore(y, x)

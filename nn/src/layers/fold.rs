@@ -9,7 +9,7 @@ use namegrad_core::args::{Argument, Extents, NewName};
 /// The positions of windows on an image.
 #[derive(Clone, Copy, Debug, Setters)]
 #[setters(of(UnfoldBuilder, FoldBuilder), at = windows, fallible)]
-struct Windows {
+struct WindowSettings {
     #[setters(skip)]
     kernel: [Named; 2],
     /// The distance between the elements of a window; the default is 1.
@@ -24,15 +24,15 @@ struct Windows {
     stride: Extents,
 }
 
-impl Windows {
+impl WindowSettings {
     #[track_caller]
-    fn new(layer: &'static str, kernel: [impl NewDim; 2]) -> Result<Windows> {
+    fn new(layer: &'static str, kernel: [impl NewDim; 2]) -> Result<WindowSettings> {
         let dims = all_named(layer, kernel.map(NewDim::into_new_dim))?;
         if dims.iter().any(|(_, size)| *size == 0) {
             let message = "a window must have at least one element along each dim, got 0";
             return Err(Error::new(ErrorKind::Value, layer, message));
         }
-        Ok(Windows { kernel: dims, dilation: 1.into(), padding: 0.into(), stride: 1.into() })
+        Ok(WindowSettings { kernel: dims, dilation: 1.into(), padding: 0.into(), stride: 1.into() })
     }
 
     fn sizes(&self) -> [usize; 2] {
@@ -87,7 +87,7 @@ pub struct Unfold {
     #[module(skip)]
     channels: Dim,
     #[module(skip)]
-    windows: Windows,
+    windows: WindowSettings,
     #[module(skip)]
     name: Option<Name>,
     path: ModulePath,
@@ -121,7 +121,7 @@ pub struct Fold {
     #[module(skip)]
     output: [Named; 2],
     #[module(skip)]
-    windows: Windows,
+    windows: WindowSettings,
     #[module(skip)]
     columns: Dim,
     path: ModulePath,
@@ -135,7 +135,7 @@ pub struct UnfoldBuilder {
     channels: Dim,
     /// The windows, or the error in one of the dims.
     #[setters(skip)]
-    windows: Result<Windows>,
+    windows: Result<WindowSettings>,
     /// The name of the dim of the windows; by default it has none.
     #[setters(into)]
     name: NewName,
@@ -166,7 +166,7 @@ impl Unfold {
     /// A builder, to change the defaults of [`new`](Self::new).
     #[track_caller]
     pub fn builder(channels: impl Into<Dim>, kernel: [impl NewDim; 2]) -> UnfoldBuilder {
-        let windows = Windows::new("Unfold", kernel);
+        let windows = WindowSettings::new("Unfold", kernel);
         UnfoldBuilder { channels: channels.into(), windows, name: NewName::None }
     }
 
@@ -183,7 +183,7 @@ impl Unfold {
 
     #[track_caller]
     fn unfolded(&self, x: &Tensor) -> Result<Tensor> {
-        let Windows { dilation, padding, stride, kernel } = self.windows;
+        let WindowSettings { dilation, padding, stride, kernel } = self.windows;
         let dims = sliding_dims("Unfold", x, &[kernel[0].0, kernel[1].0])?;
         let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
         let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
@@ -214,7 +214,7 @@ pub struct FoldBuilder {
     channels: Dim,
     output: Result<[Named; 2]>,
     /// The windows, or the error in one of the dims.
-    windows: Result<Windows>,
+    windows: Result<WindowSettings>,
     columns: Dim,
 }
 
@@ -254,7 +254,7 @@ impl Fold {
         output: [impl NewDim; 2],
         kernel: [impl NewDim; 2],
     ) -> FoldBuilder {
-        let windows = Windows::new("Fold", kernel);
+        let windows = WindowSettings::new("Fold", kernel);
         let output = all_named("Fold", output.map(NewDim::into_new_dim));
         FoldBuilder { channels: channels.into(), output, windows, columns: Dim::Index(-1) }
     }
@@ -272,7 +272,7 @@ impl Fold {
 
     #[track_caller]
     fn folded(&self, x: &Tensor) -> Result<Tensor> {
-        let Windows { dilation, padding, stride, .. } = self.windows;
+        let WindowSettings { dilation, padding, stride, .. } = self.windows;
         let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
         let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
         let (matrices, others) = flattened(x, &[channel, columns])?;

@@ -55,7 +55,7 @@ type One<L, I> = dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync;
 /// A hook for input and output.
 type Both<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
 /// A hook for the gradients of the input, if it has one, and of the output.
-type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+type GradientHook<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
 /// A hook for the gradients of all tensors of input and output.
 type OfAll<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
@@ -65,21 +65,21 @@ type Grads = [Option<Tensor>];
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
 /// Hooks of one kind with their numbers, in order of registration.
-type List<H> = Vec<(u64, Arc<H>)>;
+type HookList<H> = Vec<(u64, Arc<H>)>;
 
 struct LayerHooks<L, I, O> {
     next: u64,
-    forward_pre: List<One<L, I>>,
-    forward: List<Both<L, I, O>>,
-    backward_pre: List<One<L, Tensor>>,
-    backward: List<Gradients<L>>,
-    of_all: List<OfAll<L>>,
+    forward_pre: HookList<One<L, I>>,
+    forward: HookList<Both<L, I, O>>,
+    backward_pre: HookList<One<L, Tensor>>,
+    backward: HookList<GradientHook<L>>,
+    of_all: HookList<OfAll<L>>,
     /// The replacement of the tensors of input and output; `None` until there is a hook for all gradients.
     replaced: Option<(Replaced<I>, Replaced<O>)>,
 }
 
 /// The hooks without their numbers. They run without the lock, so a hook can register or remove others.
-fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
+fn copied<H: ?Sized>(list: &HookList<H>) -> Vec<Arc<H>> {
     list.iter().map(|(_, hook)| hook.clone()).collect()
 }
 
@@ -148,7 +148,7 @@ where
 
     fn register<H: ?Sized + 'static>(
         &self,
-        list: fn(&mut LayerHooks<L, I, O>) -> &mut List<H>,
+        list: fn(&mut LayerHooks<L, I, O>) -> &mut HookList<H>,
         hook: Arc<H>,
     ) -> HookHandle {
         let mut hooks = self.hooks();
@@ -306,7 +306,7 @@ impl<L: Layer + 'static> Hooked<L> {
         &self,
         hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<Gradients<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
+        self.register::<GradientHook<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
     }
 }
 
@@ -337,7 +337,7 @@ fn place_of_its_own(x: &Tensor) -> Tensor {
 struct Passing<L> {
     layer: Arc<L>,
     before: Vec<Arc<One<L, Tensor>>>,
-    after: Vec<Arc<Gradients<L>>>,
+    after: Vec<Arc<GradientHook<L>>>,
     /// The gradient of the output until the gradient of the input is known, for each thread that runs a
     /// backward pass.
     of_output: Mutex<HashMap<ThreadId, Tensor>>,

@@ -31,11 +31,11 @@ use super::*;
 #[module(crate = crate, layer)]
 pub struct Lambda {
     #[module(skip)]
-    f: Arc<Closure>,
+    f: Arc<LambdaFn>,
     path: ModulePath,
 }
 
-type Closure = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
+type LambdaFn = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 impl Lambda {
     /// A layer that calls `f`.

@@ -311,13 +311,13 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-type Factor = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
+type FactorFn = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
 /// A schedule of your own functions, one for all groups or one for each: [`Lambda`] or, if the rate is
 /// multiplied by the function again in each step, [`Multiplicative`].
 #[derive(Clone)]
 pub struct OfFunctions<const IN_EACH_STEP: bool> {
-    factors: Vec<Factor>,
+    factors: Vec<FactorFn>,
     /// Whether there is a function for each group.
     is_each: bool,
 }

@@ -3,7 +3,7 @@
 use super::Rgb;
 use super::axis::{Axes, Axis};
 use super::canvas::files;
-use crate::image::Pixels;
+use crate::image::ChannelBytes;
 use crate::log::{Histogram, History};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 
@@ -247,7 +247,7 @@ impl Chart {
     #[doc(alias = "imshow")]
     #[track_caller]
     pub fn image(mut self, image: impl AsRef<NamedTensor>, x: [f64; 2], y: [f64; 2]) -> Result<Chart> {
-        let pixels = Pixels::of("image", image.as_ref())?;
+        let pixels = ChannelBytes::of("image", image.as_ref())?;
         self.background = Some(Background { width: pixels.width, colors: pixels.colors(), x, y });
         Ok(self)
     }

@@ -3,7 +3,7 @@
 use super::Rgb;
 use super::canvas::{Area, Drawable, Drawn, files};
 use super::draw::rgb;
-use crate::image::Pixels;
+use crate::image::ChannelBytes;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, NamedTensor, Result};
@@ -54,15 +54,18 @@ impl Images {
         let is_batch =
             |dim: &usize| images.name(*dim).is_some_and(|name| !["C", "H", "W"].contains(&name.as_str()));
         let row = match (0..images.ndim()).find(is_batch) {
-            None => vec![Pixels::of("row", images)?],
+            None => vec![ChannelBytes::of("row", images)?],
             Some(dim) => {
-                let each = |at: usize| Pixels::of("row", &images.select(dim, at as isize)?);
-                let row: Result<Vec<Pixels>> = (0..images.sizes()[dim]).map(each).collect();
+                let each = |at: usize| ChannelBytes::of("row", &images.select(dim, at as isize)?);
+                let row: Result<Vec<ChannelBytes>> = (0..images.sizes()[dim]).map(each).collect();
                 row.map_err(|error: Error| error.with_operands([images.shape()]).at(caller))?
             }
         };
-        let picture =
-            |pixels: Pixels| Picture { width: pixels.width, height: pixels.height, colors: pixels.colors() };
+        let picture = |pixels: ChannelBytes| Picture {
+            width: pixels.width,
+            height: pixels.height,
+            colors: pixels.colors(),
+        };
         self.rows.push(row.into_iter().map(picture).collect());
         Ok(self)
     }

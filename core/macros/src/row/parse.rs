@@ -1,7 +1,7 @@
 //! The parser of tables. Its errors are at the token that is wrong, and an error in one row does not affect
 //! the others.
 
-use super::{Arg, Body, Form, Layer, Outputs, Ranked, Row, Setting, Table, Tensor, TensorKind, Type};
+use super::{Arg, Body, Form, Layer, OpRow, OpTable, Outputs, Ranked, Setting, Tensor, TensorKind, Type};
 use crate::derivative::nearest;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -18,7 +18,7 @@ const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
 
 /// Parses a row, and returns whether it was read to its end. If there is an error after the parentheses, the
 /// row has what was understood, so that its methods exist; the error goes to `errors`.
-pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Result<(Row, bool)> {
+pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Result<(OpRow, bool)> {
     let docs = input.call(Attribute::parse_outer)?;
     no_keyword(input)?;
     let name: Ident = expect(input, "expected the row of an op, as `exp exp_ (x) { float: x.exp() }`")?;
@@ -47,7 +47,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
     if inside.parse::<Option<Token![;]>>()?.is_some() {
         args.extend(parse_args(&inside, &name, &tensors, errors)?);
     }
-    let mut row = Row {
+    let mut row = OpRow {
         docs,
         name,
         others,
@@ -78,7 +78,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
 }
 
 /// Parses the part of a row after its parentheses.
-fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
+fn parse_result(input: ParseStream<'_>, row: &mut OpRow) -> Result<()> {
     let name = row.name.clone();
     row.outputs = parse_outputs(input, &name)?;
     if row.outputs.is_unnamed() && row.tensors.iter().any(|tensor| tensor.name == "y") {
@@ -457,7 +457,7 @@ fn parse_classes(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
 }
 
 /// Parses the layers of a function. They name arguments that it has.
-pub(crate) fn parse_layers(input: ParseStream<'_>, row: &Row) -> Result<Vec<Layer>> {
+pub(crate) fn parse_layers(input: ParseStream<'_>, row: &OpRow) -> Result<Vec<Layer>> {
     let mut layers = Vec::new();
     while word(input, "layer") {
         let message = format!("`{}`: expected the name of the layer, as `layer Softplus`", row.name);
@@ -481,7 +481,7 @@ pub(crate) fn parse_layers(input: ParseStream<'_>, row: &Row) -> Result<Vec<Laye
     Ok(layers)
 }
 
-fn parse_setting(input: ParseStream<'_>, row: &Row, layer: &Ident) -> Result<(Ident, Setting)> {
+fn parse_setting(input: ParseStream<'_>, row: &OpRow, layer: &Ident) -> Result<(Ident, Setting)> {
     let name: Ident = expect(input, format!("layer `{layer}`: expected an argument of `{}`", row.name))?;
     let Some(arg) = row.args.iter().find(|arg| arg.name == name) else {
         let near = nearest(&name.to_string(), row.args.iter().map(|arg| arg.name.to_string()));
@@ -560,20 +560,20 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
     Ok(Body { entries })
 }
 
-impl Parse for Table {
-    fn parse(input: ParseStream<'_>) -> Result<Table> {
+impl Parse for OpTable {
+    fn parse(input: ParseStream<'_>) -> Result<OpTable> {
         let name = expect(input, "expected the name of the table, which is that of its file, and `;`")?;
         input.parse::<Token![;]>()?;
         let mut heading = input.call(Attribute::parse_inner)?;
         heading.iter_mut().for_each(|line| line.style = AttrStyle::Outer);
         let (rows, errors) = parse_rows(input);
-        Ok(Table { name, heading, rows, errors })
+        Ok(OpTable { name, heading, rows, errors })
     }
 }
 
 /// Parses rows up to the end, with distinct names. An error in one row does not affect the others.
-pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<Row>, Vec<Error>) {
-    let (mut rows, mut errors) = (Vec::<Row>::new(), Vec::new());
+pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<OpRow>, Vec<Error>) {
+    let (mut rows, mut errors) = (Vec::<OpRow>::new(), Vec::new());
     while !input.is_empty() {
         let ahead = input.fork();
         let parsed = parse_row(&ahead, &mut errors);
@@ -585,10 +585,10 @@ pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<Row>, Vec<Error>) {
         }
         match parsed {
             Ok((row, _)) => {
-                let others: Vec<Row> = row
+                let others: Vec<OpRow> = row
                     .others
                     .iter()
-                    .map(|(docs, name)| Row { docs: docs.clone(), name: name.clone(), ..row.clone() })
+                    .map(|(docs, name)| OpRow { docs: docs.clone(), name: name.clone(), ..row.clone() })
                     .collect();
                 for row in [row].into_iter().chain(others) {
                     match rows.iter().any(|known| known.name == row.name) {

@@ -2,19 +2,19 @@
 
 use crate::derivative::How;
 use crate::row::parse::parse_row;
-use crate::row::{Row, TensorKind};
+use crate::row::{OpRow, TensorKind};
 use crate::{expand_functional, expand_ops};
 use syn::parse::{Parse, ParseStream};
 use syn::{Result, parse_str};
 
-fn row(text: &str) -> Row {
+fn row(text: &str) -> OpRow {
     let parsed = parse_str(&format!("/// Doc.\n{text}"));
     let Whole(row) = parsed.unwrap_or_else(|error| panic!("{text}: {error}"));
     row
 }
 
 /// A row without errors.
-struct Whole(Row);
+struct Whole(OpRow);
 
 impl Parse for Whole {
     fn parse(input: ParseStream<'_>) -> Result<Whole> {

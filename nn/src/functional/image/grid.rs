@@ -34,7 +34,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
 }
 
 /// The order of the dims of images and of a grid in the op. Dims of both that are alike have the same place.
-pub(super) struct Places {
+pub(super) struct GridDims {
     /// The batch dims, the channels, and the dims that positions are in; and the names of the result.
     images: Order,
     /// The batch dims, the dims of positions, and that of the coordinates.
@@ -45,7 +45,7 @@ pub(super) struct Places {
     channels: usize,
 }
 
-impl Places {
+impl GridDims {
     /// Finds the dims: by name, or by position where either has no name. A batch dim that the grid lacks is one
     /// of the channels.
     #[track_caller]
@@ -54,7 +54,7 @@ impl Places {
         x: &Tensor,
         grid: &Tensor,
         dims: Option<Positions>,
-    ) -> Result<Places> {
+    ) -> Result<GridDims> {
         let inputs = [x, grid];
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
@@ -119,7 +119,7 @@ impl Places {
         let names = Names::new(op, names).map_err(|error| about(error, op, &inputs))?;
         let images = Order { order: [&batch[..], &left, &spatial].concat(), names };
         let grid = [&of_batch[..], &made, &[last]].concat();
-        Ok(Places { images, grid, batch: batch.len(), channels: left.len() })
+        Ok(GridDims { images, grid, batch: batch.len(), channels: left.len() })
     }
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.

@@ -99,19 +99,19 @@ impl MultiheadAttentionBuilder {
             batch_first: self.batch_first,
             causal: self.causal,
         };
-        let layer = Made { config, dtype: self.dtype };
+        let layer = NewParameters { config, dtype: self.dtype };
         let caller = Location::caller(); // not that of a closure
         layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER).at(caller))
     }
 }
 
 /// The settings from which the parameters of a new layer are made.
-struct Made {
+struct NewParameters {
     config: AttentionConfig,
     dtype: DType,
 }
 
-impl Made {
+impl NewParameters {
     #[track_caller]
     fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
         let config = self.config;

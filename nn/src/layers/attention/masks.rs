@@ -4,7 +4,7 @@ use super::*;
 use crate::dims::permuted;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
-pub(super) struct Scores<'a> {
+pub(super) struct MaskedScores<'a> {
     pub(super) of: Finder<'a>,
     pub(super) names: Vec<Option<Name>>,
     pub(super) sizes: Vec<usize>,
@@ -13,7 +13,7 @@ pub(super) struct Scores<'a> {
     pub(super) dtype: DType,
 }
 
-impl Scores<'_> {
+impl MaskedScores<'_> {
     /// The mask of scores as numbers to be added to them, without names and with as many dims.
     #[track_caller]
     pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {

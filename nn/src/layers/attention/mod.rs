@@ -9,7 +9,7 @@ use super::*;
 use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
-use masks::{Scores, apart};
+use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_core::{Names, keep};
 use parameters::unnamed;
@@ -361,7 +361,7 @@ impl MultiheadAttention {
         let text = || config.text();
         let mut sizes = q.sizes().to_vec();
         sizes[q.ndim() - 1] = keys;
-        let scores = Scores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
+        let scores = MaskedScores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
         // Not in closures, which would have the line of this file in the errors.
         let mut mask = match options.attn_mask {
             Some(mask) => Some(scores.mask(mask)?),

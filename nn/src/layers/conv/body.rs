@@ -2,8 +2,8 @@
 
 use super::padding::padded;
 use super::*;
-use crate::dims::images::{Layout, Wanted};
-use crate::functional::conv::{Slide, convolved, transposed_images};
+use crate::dims::images::{ImageDims, Wanted};
+use crate::functional::conv::{TransposedArguments, convolved, transposed_images};
 use std::panic::Location;
 
 /// The settings of a layer.
@@ -133,7 +133,7 @@ impl Body {
         }
         let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
         let output_padding = self.settings.output_padding;
-        let mut slide = Slide { stride, padding, output_padding, dilation, groups };
+        let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
         let fail = |error: Error| within(error, layer, &self.path);
         if let Some(sizes) = sizes {
             let lengths = &images.sizes()[images.ndim() - kernel.len()..];
@@ -145,12 +145,12 @@ impl Body {
 
     /// Where the dims of `x` are, which is checked.
     #[track_caller]
-    fn layout(&self, x: &Tensor, dtype: DType) -> Result<Layout> {
+    fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
         let ConvSettings { layer, input, output, .. } = self.settings;
         let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
         let layout =
-            Layout::find(layer, x, None, wanted).map_err(|error| within(error, layer, &self.path))?;
+            ImageDims::find(layer, x, None, wanted).map_err(|error| within(error, layer, &self.path))?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
         finder.check_size(x, layout.channel(), input.1)?;
         finder.check_dtype("the input", x, dtype)?;
@@ -172,7 +172,7 @@ fn lacking(
     lengths: &[usize],
     kernel: &[Named],
     sizes: Extents,
-    slide: Slide,
+    slide: TransposedArguments,
 ) -> Result<Extents> {
     let dims = lengths.len();
     let caller = Location::caller();

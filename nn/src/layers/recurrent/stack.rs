@@ -191,7 +191,7 @@ pub(super) struct Layers {
 }
 
 /// The result of a layer.
-pub(super) struct Results {
+pub(super) struct StackResults {
     pub(super) output: Tensor,
     pub(super) hn: Tensor,
     pub(super) cn: Tensor,
@@ -284,7 +284,7 @@ impl Stack {
         [h0, c0]: [Option<&Tensor>; 2],
         lengths: Option<&Tensor>,
         time: Option<usize>,
-    ) -> Result<Results> {
+    ) -> Result<StackResults> {
         let running = self.path.running();
         let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
         let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
@@ -312,7 +312,7 @@ impl Stack {
         let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
         let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
         running.gives(&output);
-        Ok(Results { output, hn, cn })
+        Ok(StackResults { output, hn, cn })
     }
 
     /// The results for sequences of different lengths, with the output first.
@@ -328,7 +328,7 @@ impl Stack {
             return Err(Error::new(ErrorKind::Value, self.settings.layer, message));
         }
         let (padded, lengths, time) = x.padded(0.0, None)?;
-        let Results { output, hn, cn } = self.forward(&padded, states, Some(&lengths), Some(time))?;
+        let StackResults { output, hn, cn } = self.forward(&padded, states, Some(&lengths), Some(time))?;
         Ok((x.repacked(&output)?, hn, cn))
     }
 
