@@ -1,6 +1,6 @@
 //! Activations: elementwise ops and ops along a dim.
 
-use crate::dims::images::fail;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::Immediate;
@@ -99,8 +99,7 @@ functional! { activation;
         x.value().check_float(op)?;
         if x.dtype() != weight.dtype() {
             let message = format_args!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
-            let error = fail(op, ErrorKind::DType, message, &[x, weight]);
-            return Err(error.with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
+            return Err(wrong_dtype(op, message, ("weight", x.dtype()), &[x, weight]));
         }
         let dim = match weight.names().get(0) {
             Some(name) => x.names().position(name),

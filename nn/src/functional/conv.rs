@@ -4,6 +4,7 @@
 //! and its gradient `Tensor::convolution_input` do the work.
 
 use crate::dims::images::{ImageDims, Wanted, about, fail};
+use crate::functional::wrong_dtype;
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
@@ -270,8 +271,7 @@ pub(crate) fn transposed_images(
         }
         if !autocast::fits(bias.dtype(), y.dtype()) {
             let message = format_args!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
-            let error = fail(op, ErrorKind::DType, message, &inputs);
-            return Err(error.with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
+            return Err(wrong_dtype(op, message, ("bias", y.dtype()), &inputs));
         }
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;

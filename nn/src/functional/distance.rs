@@ -1,6 +1,6 @@
 //! Similarities and distances of vectors.
 
-use crate::dims::images::fail;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::options::VectorNormOptions;
@@ -55,7 +55,7 @@ functional! { distance;
         for x in [x1, x2] {
             if x.dtype() == DType::Bool {
                 let message = "not implemented for bool; it takes the integers and floats";
-                return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::F32)?"));
+                return Err(wrong_dtype(op, message, ("x", DType::F32), &[x]));
             }
         }
         let [x1, x2] = broadcast(x1, x2)?;

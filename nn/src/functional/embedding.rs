@@ -2,6 +2,7 @@
 
 use crate::dims::images::{about, fail};
 use crate::dims::with_names;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Op, Tensor, starting};
 use namegrad_core::args::Immediate;
@@ -197,8 +198,7 @@ impl BagCall<'_> {
         }
         if !weight.dtype().is_floating_point() {
             let message = format_args!("expected a weight of floats, got {}", weight.dtype());
-            let error = fail(op, ErrorKind::DType, message, &inputs);
-            return Err(error.with_repair("weight.to(DType::F32)?"));
+            return Err(wrong_dtype(op, message, ("weight", DType::F32), &inputs));
         }
         let rows = weight.sizes()[0] as isize;
         let padding = match padding_idx {
@@ -333,7 +333,7 @@ fn check_integers(
         return Ok(());
     }
     let message = format_args!("expected {what} of an integer dtype, got {}", x.dtype());
-    Err(fail(op, ErrorKind::DType, message, inputs).with_repair(format!("{name}.to(DType::I64)?")))
+    Err(wrong_dtype(op, message, (name, DType::I64), inputs))
 }
 
 /// Checks the factors of the indices.

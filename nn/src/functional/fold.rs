@@ -2,6 +2,7 @@
 
 use super::image::with_constant;
 use crate::dims::images::fail;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::args::Extents;
@@ -69,7 +70,7 @@ functional! { fold;
     ) on floats integers names "keeps the name of the batch" => {
         if x.dtype() == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(fail(op, ErrorKind::DType, message, &[x]).with_repair("x.to(DType::U8)?"));
+            return Err(wrong_dtype(op, message, ("x", DType::U8), &[x]));
         }
         let image =
             output_size.over(op, "output_size", 2)?;

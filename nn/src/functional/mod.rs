@@ -1,7 +1,7 @@
 //! Layers without state, as functions: PyTorch's `torch.nn.functional`.
 //!
-//! Each file has a table of rows, in the grammar of all ops, and the functions that the rows call in the
-//! module `kernels` below it. The options of a function are a struct in [`options`].
+//! Each file has a table of rows, in the grammar of all ops. A row has the code of its function, and what
+//! several rows share is below them. The options of a function are a struct in [`options`].
 
 mod activation;
 mod attention;
@@ -16,6 +16,22 @@ mod loss;
 mod norm;
 pub(crate) mod pool;
 mod shuffle;
+
+use crate::dims::images::fail;
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, Error, ErrorKind};
+
+/// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
+#[cold]
+#[track_caller]
+fn wrong_dtype(
+    op: &'static str,
+    message: impl std::fmt::Display,
+    (name, dtype): (&str, DType),
+    inputs: &[&Tensor],
+) -> Error {
+    fail(op, ErrorKind::DType, message, inputs).with_repair(format!("{name}.to(DType::{dtype:?})?"))
+}
 
 // Each table is a file, some in the folder `loss`. A new one is added to the four lists below.
 pub use self::loss::{ClassDim, Reduction};

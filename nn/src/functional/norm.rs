@@ -2,11 +2,12 @@
 
 use crate::dims::images::fail;
 use crate::dims::with_names;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::args::Positions;
 use namegrad_core::options::{StandardizeOptions, VectorNormOptions};
-use namegrad_core::{Dims, Error, ErrorKind, Result, keep};
+use namegrad_core::{DType, Dims, Error, ErrorKind, Result, keep};
 use namegrad_macros::{functional, functions};
 use std::borrow::Cow;
 
@@ -252,8 +253,7 @@ impl Norm<'_> {
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", statistic.dtype());
-                let error = fail(self.op, ErrorKind::DType, message, &[x]);
-                return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
+                return Err(wrong_dtype(self.op, message, (which, DType::F32), &[x]));
             }
             if *statistic.sizes() != [channels] {
                 let message =
@@ -327,8 +327,7 @@ impl Norm<'_> {
             }
             if !parameter.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
-                let error = fail(self.op, ErrorKind::DType, message, &inputs);
-                return Err(error.with_repair(format!("{which}.to(DType::F32)?")));
+                return Err(wrong_dtype(self.op, message, (which, DType::F32), &inputs));
             }
             if let (Some(own), Some(name)) = (parameter.name(0), name)
                 && own != name

@@ -3,6 +3,7 @@
 use super::{ClassDim, Reduction, check_names, check_order, names_without, position, squeezed};
 use crate::dims::images::{about, fail};
 use crate::dims::with_names;
+use crate::functional::wrong_dtype;
 use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::names::is_strict;
@@ -118,8 +119,7 @@ functional! { classes;
     ) on floats names "removes dimensions" layer NllLoss => {
         if !log_probabilities.dtype().is_floating_point() {
             let message = format_args!("log probabilities are floating-point, not {}", log_probabilities.dtype());
-            return Err(fail(op, ErrorKind::DType, message, &[log_probabilities])
-                .with_repair("log_probabilities.to(DType::F32)?"));
+            return Err(wrong_dtype(op, message, ("log_probabilities", DType::F32), &[log_probabilities]));
         }
         let classes = Classes::new(op, log_probabilities, weight, class_dim)?;
         let targets = Targets::new(op, log_probabilities, target, &classes, ignore_index)?;
@@ -145,8 +145,7 @@ fn of_logits(
     }
     if !logits.dtype().is_floating_point() {
         let message = format_args!("logits are floating-point, not {}", logits.dtype());
-        let error = fail(op, ErrorKind::DType, message, &[logits, target]);
-        return Err(error.with_repair("logits.to(DType::F32)?"));
+        return Err(wrong_dtype(op, message, ("logits", DType::F32), &[logits, target]));
     }
     let classes = Classes::new(op, logits, weight, dim)?;
     if target.dtype().is_floating_point() {
@@ -210,8 +209,7 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
     for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
         if other.dtype() != x.dtype() {
             let message = format_args!("x is {}, and {name} is {}", x.dtype(), other.dtype());
-            let error = fail(op, ErrorKind::DType, message, &inputs);
-            return Err(error.with_repair(format!("{name}.to(DType::{:?})?", x.dtype())));
+            return Err(wrong_dtype(op, message, (name, x.dtype()), &inputs));
         }
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
@@ -333,7 +331,7 @@ fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Cl
         logits.sizes()
     );
     match sizes == want {
-        true => fail(op, ErrorKind::DType, message, &[logits, target]).with_repair("target.to(DType::I64)?"),
+        true => wrong_dtype(op, message, ("target", DType::I64), &[logits, target]),
         false => fail(op, ErrorKind::Shape, message, &[logits, target]),
     }
 }
@@ -372,7 +370,7 @@ pub(super) fn check_indices(op: &'static str, x: &Tensor, target: &Tensor) -> Re
         return Ok(());
     }
     let message = format_args!("expected class indices of an integer dtype, got {}", target.dtype());
-    Err(fail(op, ErrorKind::DType, message, &[x, target]).with_repair("target.to(DType::I64)?"))
+    Err(wrong_dtype(op, message, ("target", DType::I64), &[x, target]))
 }
 
 /// Checked class indices.

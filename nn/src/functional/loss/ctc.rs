@@ -3,6 +3,7 @@
 use super::{Reduction, check_floats};
 use crate::dims::images::fail;
 use crate::dims::{others, sizes_of};
+use crate::functional::wrong_dtype;
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, is_grad_enabled};
 use namegrad_core::names::Name;
@@ -265,7 +266,7 @@ impl Batch {
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
     if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
         let message = format_args!("{name} must be integers, not {}", x.dtype());
-        return Err(fail(OP, ErrorKind::DType, message, &[x]).with_repair(format!("{name}.to(DType::I64)?")));
+        return Err(wrong_dtype(OP, message, (name, DType::I64), &[x]));
     }
     x.to(DType::I64).to_vec()
 }
