@@ -27,9 +27,9 @@ pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R 
 }
 
 /// The values before a call of [`substituted`], which come back when this is dropped.
-struct Restore(Vec<(usize, Option<Tensor>)>);
+struct RestoreValues(Vec<(usize, Option<Tensor>)>);
 
-impl Drop for Restore {
+impl Drop for RestoreValues {
     fn drop(&mut self) {
         let mut now = Vec::with_capacity(self.0.len());
         SUBSTITUTES.with_borrow_mut(|all| {
@@ -45,7 +45,7 @@ impl Drop for Restore {
     }
 }
 
-fn substitute_all(values: Vec<(usize, Tensor)>) -> Restore {
+fn substitute_all(values: Vec<(usize, Tensor)>) -> RestoreValues {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let mut before = Vec::with_capacity(values.len());
     SUBSTITUTES.with_borrow_mut(|all| {
@@ -53,7 +53,7 @@ fn substitute_all(values: Vec<(usize, Tensor)>) -> Restore {
             before.push((place, all.insert(place, value)));
         }
     });
-    Restore(before)
+    RestoreValues(before)
 }
 
 /// The value in place of that of a place, if there is one.
@@ -83,14 +83,14 @@ struct Copies {
 /// Runs `f`, in which clones of shared places are independent copies. Two clones of the same place are the
 /// same copy. Also returns what could not be copied.
 pub fn copying<R>(f: impl FnOnce() -> R) -> (R, Vec<String>) {
-    struct Restore(bool, Option<Copies>);
-    impl Drop for Restore {
+    struct RestoreValues(bool, Option<Copies>);
+    impl Drop for RestoreValues {
         fn drop(&mut self) {
             COPYING.set(self.0);
             drop(COPIES.replace(self.1.take().unwrap_or_default()));
         }
     }
-    let _restore = Restore(COPYING.replace(true), Some(COPIES.take()));
+    let _restore = RestoreValues(COPYING.replace(true), Some(COPIES.take()));
     let result = f();
     let failed = COPIES.with_borrow_mut(|copies| std::mem::take(&mut copies.failed));
     (result, failed)
@@ -125,13 +125,13 @@ fn keep(place: usize, copy: Rc<dyn Any>) {
 
 /// Runs `f`, in which a clone of a copy is the same copy.
 fn plainly<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
-    impl Drop for Restore {
+    struct RestoreValues(bool);
+    impl Drop for RestoreValues {
         fn drop(&mut self) {
             COPYING.set(self.0);
         }
     }
-    let _restore = Restore(COPYING.replace(false));
+    let _restore = RestoreValues(COPYING.replace(false));
     f()
 }
 

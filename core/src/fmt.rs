@@ -60,7 +60,7 @@ pub fn set_printoptions(options: PrintOptions) {
 
 /// An element to print; floats of all dtypes are exact in `f64`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Element {
+pub(crate) enum PrintedElement {
     Float(f64),
     Int(i64),
     Bool(bool),
@@ -74,7 +74,7 @@ pub(crate) enum Element {
 pub(crate) fn write_tensor(
     f: &mut fmt::Formatter<'_>,
     sizes: &[usize],
-    get: &dyn Fn(&[usize]) -> Element,
+    get: &dyn Fn(&[usize]) -> PrintedElement,
     suffixes: &[&str],
 ) -> fmt::Result {
     f.write_str(&tensor_text(sizes, get, suffixes, &printoptions()))
@@ -84,7 +84,7 @@ const PREFIX: &str = "tensor(";
 
 fn tensor_text(
     sizes: &[usize],
-    get: &dyn Fn(&[usize]) -> Element,
+    get: &dyn Fn(&[usize]) -> PrintedElement,
     suffixes: &[&str],
     options: &PrintOptions,
 ) -> String {
@@ -140,7 +140,7 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(sizes: &'a [usize], get: &dyn Fn(&[usize]) -> Element, options: &'a PrintOptions) -> Self {
+    fn new(sizes: &'a [usize], get: &dyn Fn(&[usize]) -> PrintedElement, options: &'a PrintOptions) -> Self {
         let numel = sizes.iter().fold(1, |n: usize, &size| n.saturating_mul(size));
         let summarize = numel > options.threshold;
         let mut printer = Self { sizes, options, summarize, cells: Vec::new().into_iter(), width: 0 };
@@ -165,8 +165,8 @@ impl<'a> Printer<'a> {
     fn collect(
         &self,
         index: &mut Vec<usize>,
-        get: &dyn Fn(&[usize]) -> Element,
-        elements: &mut Vec<Element>,
+        get: &dyn Fn(&[usize]) -> PrintedElement,
+        elements: &mut Vec<PrintedElement>,
     ) {
         if index.len() == self.sizes.len() {
             return elements.push(get(index));
@@ -254,7 +254,7 @@ struct Format {
 impl Format {
     /// Scientific notation is for numbers that are large, small, or more than three orders of magnitude
     /// apart. Zeros and non-finite numbers are ignored, even for the width.
-    fn new(elements: &[Element], options: &PrintOptions) -> Self {
+    fn new(elements: &[PrintedElement], options: &PrintOptions) -> Self {
         let counts = |x: f64| x.is_finite() && x != 0.0;
         let floats = || elements.iter().filter_map(|element| element.as_float()).filter(|&x| counts(x));
         let largest = floats().fold(0.0, |largest, x| x.abs().max(largest));
@@ -269,25 +269,25 @@ impl Format {
             scientific: any && options.sci_mode.unwrap_or(called_for),
             width: 1,
         };
-        let sets_width = |element: &&Element| element.as_float().is_none_or(counts);
+        let sets_width = |element: &&PrintedElement| element.as_float().is_none_or(counts);
         format.width = elements.iter().filter(sets_width).map(|&x| format.text(x).len()).max().unwrap_or(1);
         format
     }
 
-    fn cell(&self, element: Element) -> String {
+    fn cell(&self, element: PrintedElement) -> String {
         format!("{:>width$}", self.text(element), width = self.width)
     }
 
-    fn text(&self, element: Element) -> String {
+    fn text(&self, element: PrintedElement) -> String {
         match element {
-            Element::Int(x) => x.to_string(),
-            Element::Bool(true) => "True".into(),
-            Element::Bool(false) => "False".into(),
-            Element::Float(x) if x.is_nan() => "nan".into(),
-            Element::Float(x) if x.is_infinite() => x.to_string(),
-            Element::Float(x) if self.scientific => self.scientific_text(x),
-            Element::Float(x) if self.whole => format!("{x:.0}."),
-            Element::Float(x) => format!("{x:.precision$}", precision = self.precision),
+            PrintedElement::Int(x) => x.to_string(),
+            PrintedElement::Bool(true) => "True".into(),
+            PrintedElement::Bool(false) => "False".into(),
+            PrintedElement::Float(x) if x.is_nan() => "nan".into(),
+            PrintedElement::Float(x) if x.is_infinite() => x.to_string(),
+            PrintedElement::Float(x) if self.scientific => self.scientific_text(x),
+            PrintedElement::Float(x) if self.whole => format!("{x:.0}."),
+            PrintedElement::Float(x) => format!("{x:.precision$}", precision = self.precision),
         }
     }
 
@@ -304,7 +304,7 @@ impl Format {
     }
 }
 
-impl Element {
+impl PrintedElement {
     fn as_float(&self) -> Option<f64> {
         match *self {
             Self::Float(x) => Some(x),
@@ -327,15 +327,15 @@ mod tests {
     fn print(
         options: PrintOptions,
         sizes: &[usize],
-        element: impl Fn(usize) -> Element,
+        element: impl Fn(usize) -> PrintedElement,
         suffixes: &[&str],
     ) -> String {
         let flat = |index: &[usize]| index.iter().zip(sizes).fold(0, |flat, (i, size)| flat * size + i);
         tensor_text(sizes, &|index| element(flat(index)), suffixes, &options)
     }
 
-    fn count(i: usize) -> Element {
-        Element::Int(i as i64)
+    fn count(i: usize) -> PrintedElement {
+        PrintedElement::Int(i as i64)
     }
 
     #[test]
@@ -365,20 +365,23 @@ mod tests {
             (no_powers, &[1e-7, 2.5], "tensor([0.0000, 2.5000])"),
         ];
         for &(options, x, expected) in rows {
-            assert_eq!(print(options, &[x.len()], |i| Element::Float(x[i]), &[]), expected);
+            assert_eq!(print(options, &[x.len()], |i| PrintedElement::Float(x[i]), &[]), expected);
         }
     }
 
     #[test]
     fn integers_and_truth() {
-        assert_eq!(print(DEFAULT, &[3], |i| Element::Int(5 - 7 * i as i64), &[]), "tensor([ 5, -2, -9])");
-        let truth = print(DEFAULT, &[2, 2], |i| Element::Bool(i == 2), &[]);
+        assert_eq!(
+            print(DEFAULT, &[3], |i| PrintedElement::Int(5 - 7 * i as i64), &[]),
+            "tensor([ 5, -2, -9])"
+        );
+        let truth = print(DEFAULT, &[2, 2], |i| PrintedElement::Bool(i == 2), &[]);
         assert_eq!(truth, "tensor([[False, False],\n        [ True, False]])");
     }
 
     #[test]
     fn no_dims_and_no_elements() {
-        let float = |_| Element::Float(3.0);
+        let float = |_| PrintedElement::Float(3.0);
         assert_eq!(print(DEFAULT, &[], float, &[]), "tensor(3.)");
         assert_eq!(print(DEFAULT, &[], count, &["names=()"]), "tensor(0, names=())");
         assert_eq!(print(DEFAULT, &[0, 3], float, &[]), "tensor([], size=(0, 3))");
@@ -422,7 +425,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_last_bracket() {
-        let zeros = print(DEFAULT, &[2, 3], |_| Element::Float(0.0), &["names=('N', 'C')"]);
+        let zeros = print(DEFAULT, &[2, 3], |_| PrintedElement::Float(0.0), &["names=('N', 'C')"]);
         assert_eq!(zeros, "tensor([[0., 0., 0.],\n        [0., 0., 0.]], names=('N', 'C'))");
 
         let expected = [
@@ -431,7 +434,8 @@ mod tests {
             "        [1.5000, 1.6250, 1.7500, 1.8750, 2.0000, 2.1250, 2.2500, 2.3750, 2.5000,",
             "         2.6250, 2.7500, 2.8750]], names=('N', 'C'))",
         ];
-        let eighths = print(DEFAULT, &[2, 12], |i| Element::Float(i as f64 / 8.0), &["names=('N', 'C')"]);
+        let eighths =
+            print(DEFAULT, &[2, 12], |i| PrintedElement::Float(i as f64 / 8.0), &["names=('N', 'C')"]);
         assert_eq!(eighths, expected.join("\n"));
 
         let expected = [
@@ -450,21 +454,21 @@ mod tests {
             "         1.5990e+03]], names=('batch', 'pixels'), grad_fn=<MulBackward0>)",
         ];
         let suffixes = ["names=('batch', 'pixels')", "grad_fn=<MulBackward0>"];
-        let edges = print(DEFAULT, &[8, 200], |i| Element::Float(i as f64), &suffixes);
+        let edges = print(DEFAULT, &[8, 200], |i| PrintedElement::Float(i as f64), &suffixes);
         assert_eq!(edges, expected.join("\n"));
     }
 
     #[test]
     fn suffixes_go_to_a_new_line_where_they_do_not_fit() {
         let suffixes = ["names=('a_dim_with_a_long_name',)", "requires_grad=True"];
-        let text = print(DEFAULT, &[3], |i| Element::Float(i as f64 + 1.5), &suffixes);
+        let text = print(DEFAULT, &[3], |i| PrintedElement::Float(i as f64 + 1.5), &suffixes);
         let expected = [
             "tensor([1.5000, 2.5000, 3.5000], names=('a_dim_with_a_long_name',),",
             "       requires_grad=True)",
         ];
         assert_eq!(text, expected.join("\n"));
         // The longest suffix that PyTorch leaves on the line, and one character more.
-        let one = |suffix: &str| print(DEFAULT, &[], |_| Element::Float(1.0), &[suffix]);
+        let one = |suffix: &str| print(DEFAULT, &[], |_| PrintedElement::Float(1.0), &[suffix]);
         let (fits, too_long) = ("x".repeat(67), "x".repeat(68));
         assert_eq!(one(&fits), format!("tensor(1., {fits})"));
         assert_eq!(one(&too_long), format!("tensor(1.,\n       {too_long})"));
@@ -486,7 +490,7 @@ mod tests {
         set_printoptions(DEFAULT);
         assert_eq!((text.contains("..."), options), (false, all_of_1001));
         let many_digits = PrintOptions { precision: usize::MAX, ..DEFAULT };
-        assert!(print(many_digits, &[], |_| Element::Float(5e-324), &[]).ends_with("00e-324)"));
+        assert!(print(many_digits, &[], |_| PrintedElement::Float(5e-324), &[]).ends_with("00e-324)"));
         assert_eq!(print(PrintOptions::full(), &[5000], count, &[]).matches(',').count(), 4999);
         assert!(print(PrintOptions::short(), &[5000], count, &[]).contains("[   0,    1,  ..., 4998, 4999]"));
     }

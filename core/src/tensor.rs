@@ -7,7 +7,7 @@ use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dty
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::layout::{Sizes, Strides};
-use crate::names::rules::Input;
+use crate::names::rules::NamedInput;
 use crate::names::{Name, Names, apart};
 use crate::shape::Shape;
 use std::borrow::Cow;
@@ -278,8 +278,8 @@ impl NamedTensor {
 
     /// The tensor as the name rules see it.
     #[inline]
-    pub(crate) fn input(&self) -> Input<'_> {
-        Input { names: &self.names, sizes: self.sizes() }
+    pub(crate) fn input(&self) -> NamedInput<'_> {
+        NamedInput { names: &self.names, sizes: self.sizes() }
     }
 
     /// Whether the elements are in row-major order without gaps.
@@ -573,7 +573,7 @@ fn lies_within(room: usize, sizes: &[usize], strides: &[isize], offset: usize) -
 impl NamedTensor {
     /// Prints the tensor as PyTorch does, followed by `more`, such as `grad_fn=<mul>`.
     pub fn write(&self, f: &mut std::fmt::Formatter<'_>, more: &[&str]) -> std::fmt::Result {
-        use crate::fmt::{Element as Shown, write_tensor};
+        use crate::fmt::{PrintedElement as Shown, write_tensor};
         let get = |index: &[usize]| match self.at(index) {
             Scalar::Float(value) => Shown::Float(value),
             Scalar::Int(value) => Shown::Int(value),

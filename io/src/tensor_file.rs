@@ -62,7 +62,7 @@ pub struct TensorFile {
 }
 
 /// The tensors by name and the metadata by key, both sorted.
-type Entries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
+type FileEntries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
 
 impl TensorFile {
     /// The file with these tensors and this metadata.
@@ -73,7 +73,7 @@ impl TensorFile {
 
     /// A copy of the tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
-    pub fn entries(&self) -> Entries {
+    pub fn entries(&self) -> FileEntries {
         self.clone().into_entries()
     }
 
@@ -86,7 +86,7 @@ impl TensorFile {
 
     /// The tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
-    pub fn into_entries(self) -> Entries {
+    pub fn into_entries(self) -> FileEntries {
         (self.tensors.into_iter().collect(), self.metadata.into_iter().collect())
     }
 

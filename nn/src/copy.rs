@@ -3,7 +3,7 @@
 
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
-use crate::module::{Fields, Ids, ModuleFields, walk};
+use crate::module::{FieldList, Ids, ModuleFields, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) fn deep_copy<M: ModuleFields + Clone>(module: &M) -> Result<M> {
 
 /// An error if the copy shares something with the original.
 #[track_caller]
-fn check(own: Fields<'_>, copy: Fields<'_>, failed: Vec<String>) -> Result<()> {
+fn check(own: FieldList<'_>, copy: FieldList<'_>, failed: Vec<String>) -> Result<()> {
     let (mut ids, mut shared) = (Ids::default(), Vec::new());
     each_place(own, &mut |_, id| {
         ids.first(id, 0);
@@ -39,7 +39,7 @@ fn check(own: Fields<'_>, copy: Fields<'_>, failed: Vec<String>) -> Result<()> {
 }
 
 /// Calls `f` with the path and the id of every parameter and buffer, computed parameters included.
-fn each_place(fields: Fields<'_>, f: &mut dyn FnMut(&str, usize)) {
+fn each_place(fields: FieldList<'_>, f: &mut dyn FnMut(&str, usize)) {
     walk(fields, &mut |path, entry| match entry {
         Entry::Parameter(parameter) | Entry::Computed(parameter) => f(path, parameter.id()),
         Entry::Buffer(buffer) => f(path, buffer.id()),

@@ -375,50 +375,50 @@ pub trait ModuleFields: fmt::Display {
 }
 
 /// A function that shows the fields of a module to a visitor.
-pub(crate) type Fields<'m> = &'m dyn Fn(&mut Visitor<'_>);
+pub(crate) type FieldList<'m> = &'m dyn Fn(&mut Visitor<'_>);
 
 /// Calls `f` for everything in a module.
-pub(crate) fn walk(fields: Fields<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
+pub(crate) fn walk(fields: FieldList<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
     fields(&mut Visitor::new(f));
 }
 
 /// A parameter or a buffer of a module.
-pub(crate) enum Place {
+pub(crate) enum EntryPlace {
     Parameter(Parameter),
     Buffer(Buffer),
 }
 
-impl Place {
+impl EntryPlace {
     pub(crate) fn value(&self) -> NamedTensor {
         match self {
-            Place::Parameter(parameter) => parameter.tensor().into_value(),
-            Place::Buffer(buffer) => buffer.value(),
+            EntryPlace::Parameter(parameter) => parameter.tensor().into_value(),
+            EntryPlace::Buffer(buffer) => buffer.value(),
         }
     }
 
     pub(crate) fn id(&self) -> usize {
         match self {
-            Place::Parameter(parameter) => parameter.id(),
-            Place::Buffer(buffer) => buffer.id(),
+            EntryPlace::Parameter(parameter) => parameter.id(),
+            EntryPlace::Buffer(buffer) => buffer.id(),
         }
     }
 
     #[track_caller]
     pub(crate) fn set(&self, value: NamedTensor) -> Result<()> {
         match self {
-            Place::Parameter(parameter) => parameter.set(&value),
-            Place::Buffer(buffer) => buffer.set(&value),
+            EntryPlace::Parameter(parameter) => parameter.set(&value),
+            EntryPlace::Buffer(buffer) => buffer.set(&value),
         }
     }
 }
 
 /// The parameters and buffers with their paths, in the order of the fields.
-pub(crate) fn places(fields: Fields<'_>) -> Vec<(String, Place)> {
+pub(crate) fn places(fields: FieldList<'_>) -> Vec<(String, EntryPlace)> {
     let mut found = Vec::new();
     walk(fields, &mut |path, entry| {
         let place = match entry {
-            Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
-            Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
+            Entry::Parameter(parameter) => EntryPlace::Parameter(parameter.clone()),
+            Entry::Buffer(buffer) => EntryPlace::Buffer(buffer.clone()),
             _ => return,
         };
         found.push((path.to_string(), place));
@@ -441,17 +441,17 @@ impl Ids {
     }
 }
 
-fn named_parameters(fields: Fields<'_>) -> Vec<(String, Parameter)> {
+fn named_parameters(fields: FieldList<'_>) -> Vec<(String, Parameter)> {
     let mut found = Vec::new();
     for (path, place) in places(fields) {
-        if let Place::Parameter(parameter) = place {
+        if let EntryPlace::Parameter(parameter) = place {
             found.push((path, parameter));
         }
     }
     found
 }
 
-fn parameters(fields: Fields<'_>) -> Vec<Parameter> {
+fn parameters(fields: FieldList<'_>) -> Vec<Parameter> {
     let (mut found, mut seen) = (Vec::new(), Ids::default());
     for (at, (_, parameter)) in named_parameters(fields).into_iter().enumerate() {
         if seen.first(parameter.id(), at) == at {
@@ -461,17 +461,17 @@ fn parameters(fields: Fields<'_>) -> Vec<Parameter> {
     found
 }
 
-fn named_buffers(fields: Fields<'_>) -> Vec<(String, Buffer)> {
+fn named_buffers(fields: FieldList<'_>) -> Vec<(String, Buffer)> {
     let mut found = Vec::new();
     for (path, place) in places(fields) {
-        if let Place::Buffer(buffer) = place {
+        if let EntryPlace::Buffer(buffer) = place {
             found.push((path, buffer));
         }
     }
     found
 }
 
-fn set_training(fields: Fields<'_>, training: bool) {
+fn set_training(fields: FieldList<'_>, training: bool) {
     walk(fields, &mut |_, entry| {
         if let Entry::Training(flag) = entry {
             flag.set(training);
@@ -480,7 +480,7 @@ fn set_training(fields: Fields<'_>, training: bool) {
 }
 
 #[track_caller]
-fn matching(op: &'static str, fields: Fields<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
+fn matching(op: &'static str, fields: FieldList<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
     let (all, pattern) = (named_parameters(fields), Pattern::new(pattern));
     let mut found = Vec::new();
     for (path, parameter) in &all {
@@ -495,7 +495,7 @@ fn matching(op: &'static str, fields: Fields<'_>, pattern: &str) -> Result<Vec<(
 }
 
 #[track_caller]
-fn set_frozen(op: &'static str, fields: Fields<'_>, pattern: &str, frozen: bool) -> Result<Vec<String>> {
+fn set_frozen(op: &'static str, fields: FieldList<'_>, pattern: &str, frozen: bool) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for (path, parameter) in matching(op, fields, pattern)? {
         parameter.set_requires_grad(!frozen)?;
@@ -505,7 +505,7 @@ fn set_frozen(op: &'static str, fields: Fields<'_>, pattern: &str, frozen: bool)
 }
 
 #[track_caller]
-fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
+fn cast(fields: FieldList<'_>, dtype: DType) -> Result<()> {
     if !dtype.is_floating_point() {
         let message =
             format!("the parameters of a module are floating-point; they cannot be cast to {dtype}");

@@ -1,7 +1,7 @@
 //! The printed tree of the layers of a model.
 
 use crate::field::Entry;
-use crate::module::{Fields, Ids, Place, places, walk};
+use crate::module::{EntryPlace, FieldList, Ids, places, walk};
 use crate::trace::{Trace, traced};
 use crate::training::ModulePath;
 use namegrad_core::{NamedTensor, Result, Shape};
@@ -85,7 +85,7 @@ enum Text {
 }
 
 impl Summary {
-    pub(crate) fn of(title: String, fields: Fields<'_>) -> Summary {
+    pub(crate) fn of(title: String, fields: FieldList<'_>) -> Summary {
         Summary::new(title, fields, None)
     }
 
@@ -93,12 +93,12 @@ impl Summary {
     #[track_caller]
     pub(crate) fn of_run(
         title: String,
-        fields: Fields<'_>,
+        fields: FieldList<'_>,
         run: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Summary> {
         let mut before = Vec::new();
         for (_, place) in places(fields) {
-            if let Place::Buffer(buffer) = place {
+            if let EntryPlace::Buffer(buffer) = place {
                 before.push((buffer.value(), buffer));
             }
         }
@@ -110,7 +110,7 @@ impl Summary {
         Ok(Summary::new(title, fields, Some(&trace)))
     }
 
-    fn new(title: String, fields: Fields<'_>, trace: Option<&Trace>) -> Summary {
+    fn new(title: String, fields: FieldList<'_>, trace: Option<&Trace>) -> Summary {
         let mut summary = Summary {
             rows: Vec::new(),
             layers: vec![LayerSummary::new(String::new(), title)],

@@ -48,7 +48,7 @@ pub(crate) fn update<B, R>(
     if statistics.is_empty() {
         return Ok(());
     }
-    let mut before = Restore::new(model, &statistics);
+    let mut before = RestoreMomentum::new(model, &statistics);
     for (start, buffer) in &statistics {
         let value = buffer.value();
         let fresh = NamedTensor::zeros(value.sizes())?.to(value.dtype())?;
@@ -92,15 +92,15 @@ fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
 
 /// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
 /// also after an error or a panic.
-struct Restore<'m> {
+struct RestoreMomentum<'m> {
     model: &'m dyn Module,
     /// In the order of [`Module::entries`].
     modes: Vec<bool>,
     values: Vec<(Buffer, NamedTensor)>,
 }
 
-impl<'m> Restore<'m> {
-    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> Restore<'m> {
+impl<'m> RestoreMomentum<'m> {
+    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> RestoreMomentum<'m> {
         let (mut modes, mut values) = (Vec::new(), Vec::new());
         model.entries(&mut |_, entry| {
             if let Entry::Training(training) = entry {
@@ -110,11 +110,11 @@ impl<'m> Restore<'m> {
         for (_, buffer) in statistics {
             values.push((buffer.clone(), buffer.value()));
         }
-        Restore { model, modes, values }
+        RestoreMomentum { model, modes, values }
     }
 }
 
-impl Drop for Restore<'_> {
+impl Drop for RestoreMomentum<'_> {
     fn drop(&mut self) {
         let mut modes = self.modes.iter();
         self.model.entries(&mut |_, entry| {

@@ -13,11 +13,11 @@ pub struct Builder<M> {
     parameters: Vec<Listed>,
     groups: Vec<Chosen>,
     /// One for each group.
-    changes: Vec<Change<M>>,
+    changes: Vec<GroupChange<M>>,
 }
 
 /// Changes the common hyperparameters to those of a group.
-type Change<M> = Box<dyn FnOnce(&mut M)>;
+type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.

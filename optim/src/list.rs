@@ -58,36 +58,36 @@ pub static SCHEDULES: [AnySchedule; 16] = [
 pub struct AnySchedule {
     /// Its name in PyTorch, if that has it.
     pub torch: &'static str,
-    make: Make,
+    make: MakeSchedule,
 }
 
 /// Makes a schedule with examples of its arguments.
 #[derive(Clone, Copy, Debug)]
-enum Make {
+enum MakeSchedule {
     Table(fn() -> Box<dyn TableSchedule>),
     Combinator(fn() -> Box<dyn Schedule>),
 }
 
 const fn table(torch: &'static str, make: fn() -> Box<dyn TableSchedule>) -> AnySchedule {
-    AnySchedule { torch, make: Make::Table(make) }
+    AnySchedule { torch, make: MakeSchedule::Table(make) }
 }
 
 const fn combinator(torch: &'static str, make: fn() -> Box<dyn Schedule>) -> AnySchedule {
-    AnySchedule { torch, make: Make::Combinator(make) }
+    AnySchedule { torch, make: MakeSchedule::Combinator(make) }
 }
 
 impl AnySchedule {
     /// One with examples of its arguments.
     pub fn make(&self) -> Box<dyn Schedule> {
         match self.make {
-            Make::Table(make) => make(),
-            Make::Combinator(make) => make(),
+            MakeSchedule::Table(make) => make(),
+            MakeSchedule::Combinator(make) => make(),
         }
     }
 
     /// The same, unless it has no table of options.
     pub fn table(&self) -> Option<Box<dyn TableSchedule>> {
-        if let Make::Table(make) = self.make { Some(make()) } else { None }
+        if let MakeSchedule::Table(make) = self.make { Some(make()) } else { None }
     }
 }
 

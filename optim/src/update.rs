@@ -45,7 +45,7 @@ pub(crate) fn run(
     step: &dyn Loops,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    slots: Slots<'_, '_>,
+    slots: StateSlots<'_, '_>,
     sums: &mut [f64],
 ) -> Result<()> {
     check_sizes(param, grad)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(
 }
 
 /// The slots of a parameter.
-type Slots<'a, 's> = &'a mut dyn ExactSizeIterator<Item = &'s mut NamedTensor>;
+type StateSlots<'a, 's> = &'a mut dyn ExactSizeIterator<Item = &'s mut NamedTensor>;
 
 #[track_caller]
 fn check_sizes(param: &NamedTensor, other: &NamedTensor) -> Result<()> {
@@ -73,7 +73,7 @@ fn run_as<T: Real + Element>(
     step: &dyn Loop<T>,
     param: &mut NamedTensor,
     grad: &NamedTensor,
-    slots: Slots<'_, '_>,
+    slots: StateSlots<'_, '_>,
     sums: &mut [f64],
 ) -> Result<()> {
     // Most steps have few slots and allocate nothing.

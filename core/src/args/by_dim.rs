@@ -202,10 +202,10 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
 /// assert_ne!(all[0], all[1]);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pads(Given);
+pub struct Pads(GivenSizes);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Given {
+enum GivenSizes {
     /// From the last dim.
     Flat(Vec<isize>),
     Pairs(Vec<Dim>, Vec<[isize; 2]>),
@@ -213,12 +213,12 @@ enum Given {
 
 impl<I: Whole, const N: usize> From<[I; N]> for Pads {
     fn from(numbers: [I; N]) -> Pads {
-        Pads(Given::Flat(numbers.map(position).to_vec()))
+        Pads(GivenSizes::Flat(numbers.map(position).to_vec()))
     }
 }
 impl<I: Whole> From<&[I]> for Pads {
     fn from(numbers: &[I]) -> Pads {
-        Pads(Given::Flat(numbers.iter().copied().map(position).collect()))
+        Pads(GivenSizes::Flat(numbers.iter().copied().map(position).collect()))
     }
 }
 impl<I: Whole> From<Vec<I>> for Pads {
@@ -235,7 +235,7 @@ impl<D: Into<Dim>, I: Whole> From<Vec<(D, (I, I))>> for Pads {
     fn from(pairs: Vec<(D, (I, I))>) -> Pads {
         let sides = |(before, after): (I, I)| [position(before), position(after)];
         let (dims, pads) = pairs.into_iter().map(|(dim, pads)| (dim.into(), sides(pads))).unzip();
-        Pads(Given::Pairs(dims, pads))
+        Pads(GivenSizes::Pairs(dims, pads))
     }
 }
 impl<D: Into<Dim>, I: Whole, const N: usize> From<[(D, I); N]> for Pads {
@@ -247,8 +247,8 @@ impl<D: Into<Dim>, I: Whole, const N: usize> From<[(D, I); N]> for Pads {
 impl fmt::Debug for Pads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Given::Flat(numbers) => write!(f, "{numbers:?}"),
-            Given::Pairs(dims, pads) => {
+            GivenSizes::Flat(numbers) => write!(f, "{numbers:?}"),
+            GivenSizes::Pairs(dims, pads) => {
                 let pairs = dims.iter().zip(pads).map(|(dim, [before, after])| (dim, (*before, *after)));
                 write_pairs(f, pairs)
             }
@@ -263,7 +263,7 @@ impl Argument for Pads {
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved> {
         match self.0 {
-            Given::Pairs(dims, pads) => {
+            GivenSizes::Pairs(dims, pads) => {
                 let dims = Dims::from(dims).look_up(op, of)?;
                 let mut all = Vec::with_capacity(dims.len());
                 for at in 0..dims.len() {
@@ -271,7 +271,7 @@ impl Argument for Pads {
                 }
                 Ok(all)
             }
-            Given::Flat(numbers) => {
+            GivenSizes::Flat(numbers) => {
                 let ndim = of.first().map_or(0, |x| x.ndim());
                 let (pairs, rest) = numbers.as_chunks::<2>();
                 if !rest.is_empty() || pairs.len() > ndim {

@@ -1,7 +1,7 @@
 //! The windows of a pooling.
 
 use super::{Extents, SPATIAL, Value};
-use crate::cpu::pool::{Line, Sliding};
+use crate::cpu::pool::{Sliding, WindowPositions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use std::panic::Location;
@@ -110,7 +110,7 @@ impl Windows {
     /// [`ErrorKind::Shape`] if `x` has fewer dims or no window fits, [`ErrorKind::Value`] for a number that
     /// makes no sense.
     #[track_caller]
-    pub(crate) fn lines(&self, op: &'static str, x: &NamedTensor) -> Result<Vec<Line>> {
+    pub(crate) fn lines(&self, op: &'static str, x: &NamedTensor) -> Result<Vec<WindowPositions>> {
         let dims = self.dims();
         match x.ndim().checked_sub(dims) {
             Some(first) => self.lines_of(op, x, &x.sizes()[first..]),
@@ -123,7 +123,12 @@ impl Windows {
 
     /// [`lines`](Self::lines) for dims of these lengths.
     #[track_caller]
-    pub(crate) fn lines_of(&self, op: &'static str, x: &NamedTensor, lengths: &[usize]) -> Result<Vec<Line>> {
+    pub(crate) fn lines_of(
+        &self,
+        op: &'static str,
+        x: &NamedTensor,
+        lengths: &[usize],
+    ) -> Result<Vec<WindowPositions>> {
         let (dims, caller) = (self.dims(), Location::caller());
         let fail = |kind, message: String| Error::about(&[x], kind, op, message).at(caller);
         if !(1..=SPATIAL).contains(&dims) {
@@ -140,7 +145,8 @@ impl Windows {
             if lengths.contains(&0) && !sizes.contains(&0) {
                 return Err(fail(ErrorKind::Shape, "the windows of a dim without elements are empty".into()));
             }
-            let line = |(length, count): (&usize, usize)| Line { length: *length, count, sliding: None };
+            let line =
+                |(length, count): (&usize, usize)| WindowPositions { length: *length, count, sliding: None };
             return Ok(lengths.iter().zip(sizes).map(line).collect());
         }
         let stride = if self.stride.is_none() { sizes.clone() } else { numbers("stride", self.stride)? };
@@ -177,7 +183,7 @@ impl Windows {
             let padding_counts = self.count_include_pad;
             let sliding =
                 Sliding { size, stride: step, padding: pad, dilation: dilation[dim], padding_counts };
-            all.push(Line { length, count, sliding: Some(sliding) });
+            all.push(WindowPositions { length, count, sliding: Some(sliding) });
         }
         Ok(all)
     }

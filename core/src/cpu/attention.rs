@@ -14,7 +14,7 @@ use super::matmul::{Mat, MatmulElement, gemm_serial};
 use super::room::{Room, fill, written};
 use super::row::{self, LANES, largest, sum_lanes};
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, each};
+use super::threads::{DisjointParts, each};
 use crate::cpu::random::{Generator, fill_bernoulli};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     pub(crate) unsafe fn forward<'a>(&self, [y, lse]: [&'a mut Room<T>; 2]) -> [&'a mut [T]; 2] {
         assert_eq!((y.len(), lse.len()), (self.heads * self.queries * self.depth, self.heads * self.queries));
         let y = fill(y, T::ZERO);
-        let (y_parts, lse_parts) = (Parts::new(y), Parts::new(lse));
+        let (y_parts, lse_parts) = (DisjointParts::new(y), DisjointParts::new(lse));
         let blocks = self.queries.div_ceil(ROWS);
         each(self.heads * blocks, &|task| {
             let (head, start) = (task / blocks, task % blocks * ROWS);
@@ -200,7 +200,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     pub(crate) unsafe fn backward(&self, g: &[T], y: &[T], lse: &[T], out: AttentionGradients<'_, T>) {
         let pass = BlockPass { of: self, g, lse, along: self.along(g, y), of_mask: out.mask.is_some() };
         let key_heads = self.heads / self.group;
-        let parts = [out.q, out.k, out.v, out.mask.unwrap_or_default()].map(Parts::new);
+        let parts = [out.q, out.k, out.v, out.mask.unwrap_or_default()].map(DisjointParts::new);
         // With few heads, all threads have work only if keys and queries are divided as well. Then all scores
         // are computed twice. The sums have the same order.
         if key_heads >= rayon::current_num_threads() || self.queries.max(self.keys) <= COLS {
@@ -292,7 +292,12 @@ impl<T: Real + MatmulElement<Acc = T>> BlockPass<'_, T> {
     ///
     /// # Safety
     /// The matrices are valid; no other thread writes to the rows of this block in `parts`.
-    unsafe fn add(&self, block: &KeyBlock, parts: &[Parts<'_, T>; 4], [of_queries, of_keys]: [bool; 2]) {
+    unsafe fn add(
+        &self,
+        block: &KeyBlock,
+        parts: &[DisjointParts<'_, T>; 4],
+        [of_queries, of_keys]: [bool; 2],
+    ) {
         let (p, KeyBlock { head, i, j }) = (self.of, block);
         let (m, n) = (i.len(), j.len());
         let mut scratch = AttentionScratch::new(m * n, p.dropout.is_some());

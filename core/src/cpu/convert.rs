@@ -1,6 +1,6 @@
 //! Casts between dtypes.
 
-use super::matmul::Operand;
+use super::matmul::MatmulNumber;
 use super::room::{self, Room};
 use super::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::{DType, Element, dispatch};
@@ -12,9 +12,9 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 /// The cast of a run of elements from one dtype to another.
 #[derive(Clone, Copy)]
 pub(crate) struct Convert {
-    first: Run,
+    first: ConvertLoop,
     /// The second step of a cast through `i64` or `f64`.
-    second: Option<Run>,
+    second: Option<ConvertLoop>,
     /// The sizes of an element of the source and of the result.
     itemsizes: [usize; 2],
 }
@@ -23,13 +23,13 @@ pub(crate) struct Convert {
 ///
 /// # Safety
 /// The elements exist, `dst` has room for `n`, and the two do not overlap.
-type Run = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
+type ConvertLoop = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
 
 /// The cast from one dtype to another. Frequent ones have a loop of their own; others go through `i64` or
 /// `f64`, which have all numbers of a source, and from which a cast is that of the number itself.
 pub(crate) fn converter(from: DType, to: DType) -> Convert {
     use DType::*;
-    let direct: Option<Run> = match (from, to) {
+    let direct: Option<ConvertLoop> = match (from, to) {
         _ if from == to => Some(dispatch!(from, width U => copy::<U>)),
         (F16, F32) => Some(half_to_f32::<f16>),
         (BF16, F32) => Some(half_to_f32::<bf16>),
@@ -54,7 +54,7 @@ pub(crate) fn converter(from: DType, to: DType) -> Convert {
 }
 
 /// The cast to `f64` or, from an integer or `bool`, to `i64`.
-fn to_wide(from: DType) -> Run {
+fn to_wide(from: DType) -> ConvertLoop {
     match from {
         DType::F16 => run::<f16, f64>,
         DType::BF16 => run::<bf16, f64>,
@@ -104,7 +104,7 @@ impl Convert {
 
     /// [`run`](Self::run) through wide numbers in the cache.
     #[inline(never)]
-    unsafe fn in_two_steps(self, second: Run, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    unsafe fn in_two_steps(self, second: ConvertLoop, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
         const WIDE: usize = 512;
         let mut wide = [MaybeUninit::<u64>::uninit(); WIDE];
         let wide = wide.as_mut_ptr().cast::<u8>();
@@ -216,7 +216,7 @@ impl Vectorized for Widened<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, to: &mut Room<f32>) {
         for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(Operand::widen(*from));
+            to.write(MatmulNumber::widen(*from));
         }
     }
 }
@@ -230,7 +230,7 @@ impl Vectorized for Narrowed<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S, to: &mut Room<bf16>) {
         for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(Operand::narrow(*from));
+            to.write(MatmulNumber::narrow(*from));
         }
     }
 }

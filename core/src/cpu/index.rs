@@ -4,7 +4,7 @@
 //! on every position being in range.
 
 use super::room::{self, Room};
-use super::threads::{Parts, each_part, parallel, write_parts};
+use super::threads::{DisjointParts, each_part, parallel, write_parts};
 use crate::dtype::{Element, Scalar};
 
 /// The elements that a thread moves at a time.
@@ -117,7 +117,7 @@ fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
 
 /// The positions in `y` of the elements of `x`.
 #[derive(Clone, Copy)]
-pub(crate) enum Positions<'a> {
+pub(crate) enum TargetPositions<'a> {
     /// `x[o, j, i]` goes to `y[o, positions[o, j, i], i]`.
     OfElements(&'a [i64]),
     /// `x[o, j, i]` goes to `y[o, positions[j], i]`.
@@ -128,19 +128,24 @@ pub(crate) enum Positions<'a> {
 pub(crate) fn replace<T: Copy + Send + Sync>(
     x: &[T],
     sizes: [usize; 3],
-    positions: Positions<'_>,
+    positions: TargetPositions<'_>,
     y: &mut [T],
 ) {
     scatter_by(|_, b| b, x, sizes, positions, y);
 }
 
 /// Adds each element of `x` to the element of `y` at its position, in the order of `j`.
-pub(crate) fn add<T: Element>(x: &[T], sizes: [usize; 3], positions: Positions<'_>, y: &mut [T]) {
+pub(crate) fn add<T: Element>(x: &[T], sizes: [usize; 3], positions: TargetPositions<'_>, y: &mut [T]) {
     scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y);
 }
 
 /// [`add`] of narrow floats. If there are many terms, sums are taken in `f64`.
-pub(crate) fn add_floats<T: Element>(x: &[T], sizes: [usize; 3], positions: Positions<'_>, y: &mut [T]) {
+pub(crate) fn add_floats<T: Element>(
+    x: &[T],
+    sizes: [usize; 3],
+    positions: TargetPositions<'_>,
+    y: &mut [T],
+) {
     if x.len() / MANY < y.len() {
         return add(x, sizes, positions, y);
     }
@@ -160,7 +165,7 @@ pub(crate) fn combine<T: Element>(
     how: Combine,
     x: &[T],
     sizes: [usize; 3],
-    positions: Positions<'_>,
+    positions: TargetPositions<'_>,
     y: &mut [T],
 ) {
     scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y);
@@ -170,19 +175,19 @@ fn scatter_by<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     sizes: [usize; 3],
-    positions: Positions<'_>,
+    positions: TargetPositions<'_>,
     y: &mut [S],
 ) {
     if x.is_empty() || y.is_empty() {
         return;
     }
     match positions {
-        Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
+        TargetPositions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
         // Rows of one element.
-        Positions::OfRows(positions) if sizes[0] * sizes[2] == 1 => {
+        TargetPositions::OfRows(positions) if sizes[0] * sizes[2] == 1 => {
             scatter_elements(join, x, sizes, positions, y);
         }
-        Positions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
+        TargetPositions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
     }
 }
 
@@ -222,7 +227,7 @@ fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
     let is_cut = outer == 1 && count * inner > 2 * TASK && rayon::current_num_threads() > 1;
     let width = if is_cut { (TASK / count).max(COLUMNS).min(inner) } else { inner };
     let (blocks, grain) = (inner.div_ceil(width), (TASK / (count * width)).max(1));
-    let y = Parts::new(y);
+    let y = DisjointParts::new(y);
     parallel(outer * blocks, grain, |tasks| {
         // Columns that are adjacent are taken together.
         let (slabs, columns) = match blocks {
@@ -295,11 +300,11 @@ mod tests {
                 want[(o * n + positions[j] as usize) * inner + i] += x;
             }
             let mut rows = vec![1; want.len()];
-            add(&x, [outer, n, inner], Positions::OfRows(&positions), &mut rows);
+            add(&x, [outer, n, inner], TargetPositions::OfRows(&positions), &mut rows);
             assert_eq!(rows, want);
             let spread: Vec<i64> = (0..x.len()).map(|k| positions[k / inner % count]).collect();
             let mut scattered = vec![1; want.len()];
-            add(&x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
+            add(&x, [outer, n, inner], TargetPositions::OfElements(&spread), &mut scattered);
             assert_eq!(scattered, want);
             let selected = room::vec_of(x.len(), |y| select(&want, [outer, n, inner], &positions, y));
             let gathered = room::vec_of(x.len(), |y| gather(&want, [outer, n, inner], &spread, y));

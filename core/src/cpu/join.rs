@@ -3,15 +3,15 @@
 use super::room::{Room, copy, written};
 
 /// Rows of `row` elements that are written from left to right.
-pub(crate) struct Rows<'a, T> {
+pub(crate) struct JoinedRows<'a, T> {
     y: &'a mut Room<T>,
     row: usize,
     start: usize,
 }
 
-impl<'a, T: Copy> Rows<'a, T> {
-    pub(crate) fn new(y: &'a mut Room<T>, row: usize) -> Rows<'a, T> {
-        Rows { y, row, start: 0 }
+impl<'a, T: Copy> JoinedRows<'a, T> {
+    pub(crate) fn new(y: &'a mut Room<T>, row: usize) -> JoinedRows<'a, T> {
+        JoinedRows { y, row, start: 0 }
     }
 
     /// Copies `part`, dense rows of `width` elements, to the rows from where the last part ends on.

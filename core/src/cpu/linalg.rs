@@ -2,14 +2,14 @@
 //! are not empty.
 
 use super::math::Real;
-use super::threads::{Parts, each_part, parallel};
+use super::threads::{DisjointParts, each_part, parallel};
 use std::ops::Range;
 
 /// [`qr`] of each matrix.
 pub(crate) fn each_qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
     let k = m.min(n);
     let count = a.len() / (m * n);
-    let (a, q, r) = (Parts::new(a), Parts::new(q), Parts::new(r));
+    let (a, q, r) = (DisjointParts::new(a), DisjointParts::new(q), DisjointParts::new(r));
     parallel(count, 1, |range| {
         for at in range {
             let of = |size: usize| at * size..(at + 1) * size;

@@ -5,7 +5,7 @@ use super::math::Real;
 use super::room::{Room, copy, fill, written};
 use super::row::{sum, sum_products};
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
@@ -18,7 +18,7 @@ fn rows_of_task(n: usize) -> usize {
 
 /// A normalization of rows of `n` elements.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows<'a, T> {
+pub(crate) struct NormRows<'a, T> {
     /// The length of a row.
     pub(crate) n: usize,
     /// Whether the mean of a row is taken out first; otherwise the variance is the mean square.
@@ -35,13 +35,13 @@ pub(crate) struct Rows<'a, T> {
 /// `rstd = 1 / √(variance + eps)`.
 pub(crate) fn layer_norm<'a, T: Real>(
     x: &[T],
-    norm: Rows<'_, T>,
+    norm: NormRows<'_, T>,
     [y, mean, rstd]: [&'a mut Room<T>; 3],
 ) -> [&'a mut [T]; 3] {
     let n = norm.n;
     let count = mean.len();
     assert!(x.len() == count * n && y.len() == x.len() && rstd.len() == count, "{count} rows of {n}");
-    let parts = (Parts::new(y), Parts::new(mean), Parts::new(rstd));
+    let parts = (DisjointParts::new(y), DisjointParts::new(mean), DisjointParts::new(rstd));
     parallel(if n == 0 { 0 } else { count }, rows_of_task(n), |range| {
         let elements = range.start * n..range.end * n;
         // SAFETY: ranges of different threads do not overlap.
@@ -59,7 +59,7 @@ pub(crate) fn layer_norm<'a, T: Real>(
 
 struct Forward<'a, T> {
     x: &'a [T],
-    norm: Rows<'a, T>,
+    norm: NormRows<'a, T>,
 }
 
 impl<T: Real> Vectorized for Forward<'_, T> {
@@ -67,17 +67,17 @@ impl<T: Real> Vectorized for Forward<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
-        let Rows { n, centered, weight, bias, eps } = self.norm;
+        let NormRows { n, centered, weight, bias, eps } = self.norm;
         let weight = weight.map(|weight| simd.numbers(weight));
         let bias = bias.map(|bias| simd.numbers(bias));
-        let norm = Rows { n, centered, weight, bias, eps };
+        let norm = NormRows { n, centered, weight, bias, eps };
         forward(simd.numbers(self.x), norm, [simd.room(y), simd.room(mean), simd.room(rstd)]);
     }
 }
 
 #[inline(always)]
-fn forward<T: Real>(x: &[T], norm: Rows<'_, T>, [y, mean, rstd]: [&mut Room<T>; 3]) {
-    let Rows { n, centered, weight, bias, eps } = norm;
+fn forward<T: Real>(x: &[T], norm: NormRows<'_, T>, [y, mean, rstd]: [&mut Room<T>; 3]) {
+    let NormRows { n, centered, weight, bias, eps } = norm;
     // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
     // deviations.
     let count = T::from_f64(n as f64);
@@ -117,7 +117,7 @@ fn forward<T: Real>(x: &[T], norm: Rows<'_, T>, [y, mean, rstd]: [&mut Room<T>; 
 
 /// The inputs of the backward pass of [`layer_norm`].
 #[derive(Clone, Copy)]
-pub(crate) struct Backward<'a, T> {
+pub(crate) struct NormBackward<'a, T> {
     /// The gradient of the result.
     pub(crate) g: &'a [T],
     /// The input.
@@ -134,16 +134,16 @@ pub(crate) struct Backward<'a, T> {
     pub(crate) weight: Option<&'a [T]>,
 }
 
-impl<'a, T: Real> Backward<'a, T> {
+impl<'a, T: Real> NormBackward<'a, T> {
     /// `dx = rstd (gw - mean(gw) - x̂ mean(gw x̂))`, with `gw` the gradient times the weight and `x̂` the
     /// normalized input. The first mean is left out if the mean was not taken out.
     pub(crate) fn input(self, dx: &mut Room<T>) -> &mut [T] {
         assert_eq!(dx.len(), self.mean.len() * self.n);
-        let parts = Parts::new(dx);
+        let parts = DisjointParts::new(dx);
         parallel(if self.n == 0 { 0 } else { self.mean.len() }, rows_of_task(self.n), |range| {
             // SAFETY: ranges of different threads do not overlap.
             let dx = unsafe { parts.part(range.start * self.n..range.end * self.n) };
-            vectorize(Input(self.rows(range.start, range.end)), dx);
+            vectorize(InputGradients(self.rows(range.start, range.end)), dx);
         });
         // SAFETY: the loop writes all rows of a range, and the ranges make up all rows.
         unsafe { written(dx) }
@@ -154,7 +154,7 @@ impl<'a, T: Real> Backward<'a, T> {
         let rows = rows_of_task(self.n);
         let tasks = self.mean.len().div_ceil(rows);
         let mut sums = vec![T::ZERO; 2 * tasks * self.n];
-        let parts = Parts::new(&mut sums);
+        let parts = DisjointParts::new(&mut sums);
         parallel(tasks, 1, |range| {
             for task in range {
                 // SAFETY: each task has its own part.
@@ -172,17 +172,17 @@ impl<'a, T: Real> Backward<'a, T> {
 
     /// The same numbers, for a set of instructions.
     #[inline(always)]
-    fn numbers<S: Simd>(self, simd: S) -> Backward<'a, S::Number<T>> {
+    fn numbers<S: Simd>(self, simd: S) -> NormBackward<'a, S::Number<T>> {
         let (g, x, mean, rstd) =
             (simd.numbers(self.g), simd.numbers(self.x), simd.numbers(self.mean), simd.numbers(self.rstd));
         let weight = self.weight.map(|weight| simd.numbers(weight));
-        Backward { g, x, n: self.n, centered: self.centered, mean, rstd, weight }
+        NormBackward { g, x, n: self.n, centered: self.centered, mean, rstd, weight }
     }
 
     /// Only these rows.
     fn rows(self, from: usize, to: usize) -> Self {
         let elements = from * self.n..to * self.n;
-        Backward {
+        NormBackward {
             g: &self.g[elements.clone()],
             x: &self.x[elements],
             mean: &self.mean[from..to],
@@ -192,9 +192,9 @@ impl<'a, T: Real> Backward<'a, T> {
     }
 }
 
-struct Input<'a, T>(Backward<'a, T>);
+struct InputGradients<'a, T>(NormBackward<'a, T>);
 
-impl<T: Real> Vectorized for Input<'_, T> {
+impl<T: Real> Vectorized for InputGradients<'_, T> {
     type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
@@ -204,8 +204,8 @@ impl<T: Real> Vectorized for Input<'_, T> {
 }
 
 #[inline(always)]
-fn input_gradient<T: Real>(backward: Backward<'_, T>, dx: &mut Room<T>) {
-    let Backward { g, x, n, centered, mean, rstd, weight } = backward;
+fn input_gradient<T: Real>(backward: NormBackward<'_, T>, dx: &mut Room<T>) {
+    let NormBackward { g, x, n, centered, mean, rstd, weight } = backward;
     let count = T::from_f64(n as f64);
     for row in 0..mean.len() {
         let (g, x) = (&g[row * n..][..n], &x[row * n..][..n]);
@@ -230,7 +230,7 @@ fn input_gradient<T: Real>(backward: Backward<'_, T>, dx: &mut Room<T>) {
     }
 }
 
-struct Parameters<'a, T>(Backward<'a, T>);
+struct Parameters<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for Parameters<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
@@ -242,8 +242,8 @@ impl<T: Real> Vectorized for Parameters<'_, T> {
 }
 
 #[inline(always)]
-fn parameter_gradients<T: Real>(backward: Backward<'_, T>, weight: &mut [T], bias: &mut [T]) {
-    let Backward { g, x, n, mean, rstd, .. } = backward;
+fn parameter_gradients<T: Real>(backward: NormBackward<'_, T>, weight: &mut [T], bias: &mut [T]) {
+    let NormBackward { g, x, n, mean, rstd, .. } = backward;
     let (weight, bias) = (&mut weight[..n], &mut bias[..n]);
     for row in 0..mean.len() {
         let (g, x, mean, rstd) = (&g[row * n..][..n], &x[row * n..][..n], mean[row], rstd[row]);

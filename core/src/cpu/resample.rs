@@ -2,7 +2,7 @@
 
 use super::math::Real;
 use super::room::{Room, written};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 
 /// The interpolation between elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,7 +227,7 @@ pub(crate) fn apply<'y, T: Real>(
 ) -> &'y mut [T] {
     let (inputs, outputs) = (taps.inputs, taps.outputs());
     assert!(x.len() == outer * inputs * inner && y.len() == outer * outputs * inner);
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     // A row is `inner` elements of the result, or without an inner dim all its outputs.
     let (rows, row) = if inner == 1 { (outer, outputs) } else { (outer * outputs, inner) };
     parallel(if row == 0 { 0 } else { rows }, TASK / row.max(1) + 1, |range| {

@@ -4,7 +4,7 @@ use super::SPATIAL;
 use super::math::Real;
 use super::resample::{Interpolation, cubic};
 use super::room::{Room, fill, write_each, written};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 
 /// The elements outside of an image that is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(crate) struct Points<T> {
 const NOWHERE: usize = usize::MAX;
 
 /// The elements around a position along one dim.
-struct Around<T> {
+struct Neighbors<T> {
     count: usize,
     index: [usize; 4],
     weight: [T; 4],
@@ -96,7 +96,7 @@ impl<T: Real> Points<T> {
         let count = grid.len() / dims.max(1);
         let mut index = vec![NOWHERE; count * each];
         let mut weight = vec![T::ZERO; count * each];
-        let parts = (Parts::new(&mut index), Parts::new(&mut weight));
+        let parts = (DisjointParts::new(&mut index), DisjointParts::new(&mut weight));
         parallel(count, TASK / (16 * each) + 1, |range| {
             for at in range {
                 let place = at * each..(at + 1) * each;
@@ -161,7 +161,7 @@ fn around_all<T: Real>(
 
 /// The elements around a coordinate along a dim with `n` elements, and the derivatives of their weights by
 /// the coordinate, of this order.
-fn around<T: Real>(coordinate: T, n: usize, how: Sampling, order: u8) -> Around<T> {
+fn around<T: Real>(coordinate: T, n: usize, how: Sampling, order: u8) -> Neighbors<T> {
     let number = |n: usize| T::from_f64(n as f64);
     let (place, slope) = match how.align_corners {
         true => (
@@ -179,7 +179,7 @@ fn around<T: Real>(coordinate: T, n: usize, how: Sampling, order: u8) -> Around<
             clipped(place, slope, n)
         }
     };
-    let mut around = Around { count: 1, index: [NOWHERE; 4], weight: [T::ZERO; 4] };
+    let mut around = Neighbors { count: 1, index: [NOWHERE; 4], weight: [T::ZERO; 4] };
     let inside = |at: i64| usize::try_from(at).ok().filter(|at| *at < n).unwrap_or(NOWHERE);
     let floor = place.floor();
     let (first, share) = (floor.to_f64() as i64, place - floor);
@@ -260,7 +260,7 @@ pub(crate) fn gather<'y, T: Real>(
 ) -> &'y mut [T] {
     let (count, len) = (points.count(), x.len() / planes.max(1));
     assert!(y.len() == planes * count && x.len() == planes * len);
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     parallel(planes * count, TASK / points.each + 1, |range| {
         // SAFETY: elements do not overlap, and each is run by one thread.
         let mut y = unsafe { parts.part(range.clone()) };
@@ -286,7 +286,7 @@ pub(crate) fn scatter<'x, T: Real>(
 ) -> &'x mut [T] {
     let (count, len) = (points.count(), dx.len() / planes.max(1));
     assert!(g.len() == planes * count && dx.len() == planes * len);
-    let parts = Parts::new(dx);
+    let parts = DisjointParts::new(dx);
     parallel(if len == 0 { 0 } else { planes }, TASK / (len + count * points.each).max(1) + 1, |range| {
         for plane in range {
             // SAFETY: planes do not overlap, and each is run by one thread.
@@ -317,7 +317,7 @@ pub(crate) fn slopes<'d, T: Real>(
     let (count, len) = (dgrid.len() / dims.max(1), x.len() / planes.max(1));
     assert!(g.len() == planes * count && x.len() == planes * len);
     assert!(slopes.iter().all(|points| points.count() == count));
-    let parts = Parts::new(dgrid);
+    let parts = DisjointParts::new(dgrid);
     let work = slopes.first().map_or(1, |points| points.each) * dims * planes;
     parallel(count, TASK / work.max(1) + 1, |range| {
         // SAFETY: positions do not overlap, and each is run by one thread.

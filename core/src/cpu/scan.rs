@@ -2,7 +2,7 @@
 
 use super::math::Real;
 use super::room::{Room, check_is, write_each, written};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 use crate::dtype::Element;
 use std::mem::MaybeUninit;
 
@@ -21,7 +21,7 @@ pub(crate) fn each_lane<'a, T: Element>(
     scan: Scan<T>,
 ) -> &'a mut [T] {
     assert!(x.len() == y.len() && y.len() == outer * n * inner, "lanes of {n} elements");
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     parallel(if n == 0 { 0 } else { outer * inner }, TASK / n.max(1) + 1, |lanes| {
         if inner == 1 {
             for lane in lanes {

@@ -66,14 +66,14 @@ pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
 }
 
 /// The copies of a loop, in the order of [`Isa`].
-trait Copies: Vectorized {
+trait LoopCopies: Vectorized {
     const COPIES: [CopyOf<Self>; Isa::COUNT];
 }
 
 /// A loop, compiled for the instructions of an [`Isa`], which the CPU must have.
 type CopyOf<V> = for<'a> unsafe fn(V, <V as Vectorized>::Out<'a>);
 
-impl<V: Vectorized> Copies for V {
+impl<V: Vectorized> LoopCopies for V {
     #[cfg(not(target_arch = "x86_64"))]
     const COPIES: [CopyOf<V>; Isa::COUNT] = [<V as OnBaseline>::compiled];
     #[cfg(target_arch = "x86_64")]

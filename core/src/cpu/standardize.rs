@@ -9,7 +9,7 @@ use super::math::Real;
 use super::room::{Room, written};
 use super::row::{sum, sum_products};
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 
 /// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number
 /// of threads.
@@ -17,7 +17,7 @@ const TASK: usize = 1 << 14;
 
 /// A tensor as runs: `x[outer, channels, inner]`, dense.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct RunLayout {
     pub(crate) channels: usize,
     pub(crate) inner: usize,
 }
@@ -44,11 +44,11 @@ pub(crate) fn sums<T: Real>(
     terms: Terms,
     x: &[T],
     g: &[T],
-    layout: Layout,
+    layout: RunLayout,
     mean: OfRuns<'_, T>,
     by_channel: bool,
 ) -> [Vec<f64>; 2] {
-    let Layout { channels, inner } = layout;
+    let RunLayout { channels, inner } = layout;
     if x.is_empty() {
         return [Vec::new(), Vec::new()];
     }
@@ -56,13 +56,13 @@ pub(crate) fn sums<T: Real>(
     if inner > 1 || !by_channel {
         let mut out = [vec![0.0; runs], vec![0.0; runs]];
         let [first, second] = &mut out;
-        let parts = (Parts::new(first), Parts::new(second));
+        let parts = (DisjointParts::new(first), DisjointParts::new(second));
         parallel(runs, (TASK / inner).max(1), |range| {
             let elements = range.start * inner..range.end * inner;
             // SAFETY: ranges of different threads do not overlap.
             let out = unsafe { (parts.0.part(range.clone()), parts.1.part(range.clone())) };
             let (x, g) = (&x[elements.clone()], &g[elements]);
-            vectorize(Sums { terms, x, g, inner, mean, from: range.start }, out);
+            vectorize(RunSums { terms, x, g, inner, mean, from: range.start }, out);
         });
         return out;
     }
@@ -70,14 +70,14 @@ pub(crate) fn sums<T: Real>(
     let rows = (TASK / channels).max(1);
     let tasks = (runs / channels).div_ceil(rows);
     let mut partial = vec![T::ZERO; tasks * 2 * channels];
-    let parts = Parts::new(&mut partial);
+    let parts = DisjointParts::new(&mut partial);
     parallel(tasks, 1, |range| {
         for task in range {
             let elements = task * rows * channels..((task + 1) * rows * channels).min(x.len());
             // SAFETY: each task has its own part.
             let out = unsafe { parts.part(2 * task * channels..2 * (task + 1) * channels) };
             let (x, g) = (&x[elements.clone()], &g[elements]);
-            vectorize(Columns { terms, x, g, mean }, out.split_at_mut(channels));
+            vectorize(ColumnSums { terms, x, g, mean }, out.split_at_mut(channels));
         }
     });
     let mut out = [vec![0.0; channels], vec![0.0; channels]];
@@ -87,7 +87,7 @@ pub(crate) fn sums<T: Real>(
     out
 }
 
-struct Sums<'a, T> {
+struct RunSums<'a, T> {
     terms: Terms,
     x: &'a [T],
     g: &'a [T],
@@ -96,7 +96,7 @@ struct Sums<'a, T> {
     from: usize,
 }
 
-impl<T: Real> Vectorized for Sums<'_, T> {
+impl<T: Real> Vectorized for RunSums<'_, T> {
     type Out<'a> = (&'a mut [f64], &'a mut [f64]);
 
     #[inline(always)]
@@ -128,14 +128,14 @@ fn sums_of_run<T: Real>(terms: Terms, x: &[T], g: &[T], mean: T) -> (f64, f64) {
 }
 
 /// The same for runs of one element, added up over the rows.
-struct Columns<'a, T> {
+struct ColumnSums<'a, T> {
     terms: Terms,
     x: &'a [T],
     g: &'a [T],
     mean: OfRuns<'a, T>,
 }
 
-impl<T: Real> Vectorized for Columns<'_, T> {
+impl<T: Real> Vectorized for ColumnSums<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
 
     #[inline(always)]
@@ -176,7 +176,7 @@ fn sums_of_columns<T: Real>(terms: Terms, x: &[T], g: &[T], mean: &[T], first: &
 
 /// `y = (x - mean) across + shift`, or with `g` and `along`, `y = g along + (x - mean) across + shift`.
 #[derive(Clone, Copy)]
-pub(crate) struct Map<'a, T> {
+pub(crate) struct AffineMap<'a, T> {
     pub(crate) x: &'a [T],
     pub(crate) g: Option<(&'a [T], OfRuns<'a, T>)>,
     pub(crate) mean: OfRuns<'a, T>,
@@ -184,11 +184,11 @@ pub(crate) struct Map<'a, T> {
     pub(crate) shift: OfRuns<'a, T>,
 }
 
-impl<T: Real> Map<'_, T> {
-    pub(crate) fn write(self, layout: Layout, y: &mut Room<T>) -> &mut [T] {
-        let Layout { channels, inner } = layout;
+impl<T: Real> AffineMap<'_, T> {
+    pub(crate) fn write(self, layout: RunLayout, y: &mut Room<T>) -> &mut [T] {
+        let RunLayout { channels, inner } = layout;
         assert_eq!(y.len(), self.x.len());
-        let parts = Parts::new(y);
+        let parts = DisjointParts::new(y);
         // With one element in a run, a task takes whole rows of channels.
         let unit = if inner == 1 { channels } else { inner };
         let units = self.x.len().checked_div(unit).unwrap_or(0);
@@ -197,7 +197,7 @@ impl<T: Real> Map<'_, T> {
             // SAFETY: ranges of different threads do not overlap.
             let y = unsafe { parts.part(elements.clone()) };
             let from = elements.start.checked_div(inner).unwrap_or(0);
-            let map = Map {
+            let map = AffineMap {
                 x: &self.x[elements.clone()],
                 g: self.g.map(|(g, along)| (&g[elements], along)),
                 ..self
@@ -211,8 +211,8 @@ impl<T: Real> Map<'_, T> {
 
 /// A part of the runs, from number `from`.
 struct Runs<'a, T> {
-    map: Map<'a, T>,
-    layout: Layout,
+    map: AffineMap<'a, T>,
+    layout: RunLayout,
     from: usize,
 }
 
@@ -221,11 +221,11 @@ impl<T: Real> Vectorized for Runs<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let Map { x, g, mean, across, shift } = self.map;
+        let AffineMap { x, g, mean, across, shift } = self.map;
         let (x, mean, across, shift) =
             (simd.numbers(x), simd.numbers(mean), simd.numbers(across), simd.numbers(shift));
         let g = g.map(|(g, along)| (simd.numbers(g), simd.numbers(along)));
-        let map = Map { x, g, mean, across, shift };
+        let map = AffineMap { x, g, mean, across, shift };
         let (inner, y) = (self.layout.inner, simd.room(y));
         if inner == 1 {
             map_rows(map, self.layout.channels, self.from, y);
@@ -237,7 +237,7 @@ impl<T: Real> Vectorized for Runs<'_, T> {
 
 /// The map for runs of one element: rows of channels, each with its own numbers.
 #[inline(always)]
-fn map_rows<T: Real>(map: Map<'_, T>, channels: usize, from: usize, y: &mut Room<T>) {
+fn map_rows<T: Real>(map: AffineMap<'_, T>, channels: usize, from: usize, y: &mut Room<T>) {
     for (row, y) in y.chunks_exact_mut(channels).enumerate() {
         let at = (from + row * channels) % map.mean.len();
         let (mean, across) = (&map.mean[at..][..channels], &map.across[at..][..channels]);
@@ -258,7 +258,7 @@ fn map_rows<T: Real>(map: Map<'_, T>, channels: usize, from: usize, y: &mut Room
 
 /// The map for longer runs.
 #[inline(always)]
-fn map_runs<T: Real>(map: Map<'_, T>, inner: usize, from: usize, y: &mut Room<T>) {
+fn map_runs<T: Real>(map: AffineMap<'_, T>, inner: usize, from: usize, y: &mut Room<T>) {
     for (run, y) in y.chunks_exact_mut(inner).enumerate() {
         let at = (from + run) % map.mean.len();
         let (mean, across, shift) = (map.mean[at], map.across[at], map.shift[at]);

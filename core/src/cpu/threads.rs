@@ -39,7 +39,7 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     // SAFETY: only the lifetime changes. `f` is called only for a task, and the wait below ends after the
     // last task.
     let f = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f) };
-    let work = Arc::new(Work {
+    let work = Arc::new(TaskCounter {
         f,
         tasks,
         next: AtomicUsize::new(0),
@@ -68,7 +68,7 @@ pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mu
         }
         return;
     }
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     // SAFETY: parts with different numbers do not overlap, and each number is used once.
     each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
 }
@@ -87,7 +87,7 @@ pub(crate) fn write_parts<'a, A: Send>(y: &'a mut Room<A>, len: usize, f: &Write
 pub(crate) type WritePart<'f, A> = dyn for<'a> Fn(usize, &'a mut Room<A>) -> &'a mut [A] + Sync + 'f;
 
 /// Tasks that several threads take from a common counter.
-struct Work {
+struct TaskCounter {
     f: &'static (dyn Fn(usize) + Sync),
     tasks: usize,
     next: AtomicUsize,
@@ -96,7 +96,7 @@ struct Work {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-impl Work {
+impl TaskCounter {
     /// Runs tasks until none are left. A helper that wakes up too late finds none and does not touch `f`,
     /// which may no longer exist.
     fn help(&self) {
@@ -125,18 +125,18 @@ impl Work {
 }
 
 /// A slice that threads write in disjoint parts.
-pub(crate) struct Parts<'a, T> {
+pub(crate) struct DisjointParts<'a, T> {
     ptr: *mut T,
     len: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: by its contract, `part` returns parts that do not overlap.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for DisjointParts<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
-    pub(crate) fn new(slice: &'a mut [T]) -> Parts<'a, T> {
-        Parts { ptr: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+impl<'a, T> DisjointParts<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> DisjointParts<'a, T> {
+        DisjointParts { ptr: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
     /// The elements in `range`; a range that is too long ends with the slice.
@@ -162,7 +162,7 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for n in [0, 1, 9, 10, 1000] {
                 let mut seen = vec![0; n];
-                let slots = Parts::new(&mut seen);
+                let slots = DisjointParts::new(&mut seen);
                 // SAFETY: ranges do not overlap.
                 let mark = |range| unsafe { slots.part(range) }.iter_mut().for_each(|count| *count += 1);
                 pool.install(|| parallel(n, 3, mark));

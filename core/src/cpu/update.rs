@@ -7,7 +7,7 @@
 
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, each, parallel};
+use super::threads::{DisjointParts, each, parallel};
 
 /// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
 pub const PARALLEL: usize = 1 << 16;
@@ -205,10 +205,10 @@ pub fn sweep_any<T: Real>(
         return sweep.run(0, x, g, states, sums);
     }
     let mut parts = vec![0.0; n.div_ceil(TASK) * sums.len()];
-    let (x, all_sums) = (Parts::new(x), Parts::new(&mut parts));
+    let (x, all_sums) = (DisjointParts::new(x), DisjointParts::new(&mut parts));
     let mut state_parts = Vec::new();
     for state in states {
-        state_parts.push(Parts::new(state));
+        state_parts.push(DisjointParts::new(state));
     }
     let count = sums.len();
     parallel(n, TASK, |range| {

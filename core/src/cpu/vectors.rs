@@ -55,7 +55,8 @@ fn add_tiles<T: Real>(x: &[&[T]], y: &[&[T]], start: usize, end: usize, sums: &m
     for row in (0..x.len()).step_by(GROUP) {
         for column in (0..y.len()).step_by(PAIR) {
             // A tile at the end is filled up with vectors whose products are not used.
-            let (mut tile, mut found) = (Tile { x: [&[]; GROUP], y: [&[]; PAIR] }, [[0.0; PAIR]; GROUP]);
+            let (mut tile, mut found) =
+                (ProductTile { x: [&[]; GROUP], y: [&[]; PAIR] }, [[0.0; PAIR]; GROUP]);
             for i in 0..GROUP {
                 tile.x[i] = &x[(row + i).min(x.len() - 1)][start..end];
             }
@@ -139,12 +140,12 @@ fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &(dyn Fn(usize, us
 }
 
 /// A few vectors and those that they are multiplied with.
-struct Tile<'a, T> {
+struct ProductTile<'a, T> {
     x: [&'a [T]; GROUP],
     y: [&'a [T]; PAIR],
 }
 
-impl<T: Real> Vectorized for Tile<'_, T> {
+impl<T: Real> Vectorized for ProductTile<'_, T> {
     type Out<'a> = &'a mut [[f64; PAIR]; GROUP];
 
     #[inline(always)]
@@ -161,7 +162,7 @@ impl<T: Real> Vectorized for Tile<'_, T> {
 }
 
 /// Numbers in groups of as many as there are accumulators.
-type Lanes<'a, T> = &'a [[T; LANES]];
+type VectorLanes<'a, T> = &'a [[T; LANES]];
 
 /// Adds the product of each `x` with each `y`.
 #[inline(always)]
@@ -169,7 +170,7 @@ fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PA
     let (n, mut start) = (y[0].len(), 0);
     while start < n {
         let end = (start + PART).min(n);
-        let (mut x_whole, mut y_whole): ([Lanes<'_, T>; GROUP], [Lanes<'_, T>; PAIR]) =
+        let (mut x_whole, mut y_whole): ([VectorLanes<'_, T>; GROUP], [VectorLanes<'_, T>; PAIR]) =
             ([&[]; GROUP], [&[]; PAIR]);
         for i in 0..GROUP {
             x_whole[i] = x[i][start..end].as_chunks().0;

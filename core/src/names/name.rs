@@ -110,10 +110,10 @@ impl Serialize for Name {
 
 /// The names of a tensor's dims, in order. An unnamed tensor stores no names, which costs nothing.
 #[derive(PartialEq, Eq, Default, Hash)]
-pub struct Names(pub(super) List);
+pub struct Names(pub(super) NameSlots);
 
 /// A name for each dim. Up to four names, enough for most tensors, need no allocation.
-pub(super) type List = SmallVec<[Option<Name>; 4]>;
+pub(super) type NameSlots = SmallVec<[Option<Name>; 4]>;
 
 impl Clone for Names {
     #[inline]
@@ -147,7 +147,7 @@ impl Names {
 
     /// [`Names::unchecked`], compiled once, with all of what a list does to grow.
     fn collected(next: &mut dyn FnMut() -> Option<Option<Name>>) -> Names {
-        let mut list = List::new();
+        let mut list = NameSlots::new();
         while let Some(name) = next() {
             list.push(name);
         }
@@ -156,7 +156,7 @@ impl Names {
 
     /// Like [`Names::unchecked`], for an existing list.
     #[inline]
-    pub(super) fn from_list(names: List) -> Names {
+    pub(super) fn from_list(names: NameSlots) -> Names {
         if names.iter().all(Option::is_none) { Names::none() } else { Names(names) }
     }
 

@@ -1,7 +1,7 @@
 //! The rules of the naming API: the names after renaming, refining, aligning, flattening and unflattening,
 //! and how to find a name in a list. Like those in [`rules`](super::rules), these are pure functions.
 
-use super::rules::{Input, argument};
+use super::rules::{NamedInput, argument};
 use super::{Name, NameArg, Names, Renaming, closest};
 use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use std::panic::Location;
 
 /// Names by position; `"..."` means the names that the tensor has there.
 #[track_caller]
-fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
+fn expand_ellipsis(op: &'static str, x: NamedInput<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
     let ndim = x.sizes.len();
     let dots = names.iter().filter(|arg| **arg == NameArg::Ellipsis).count();
     if dots > 1 {
@@ -29,7 +29,7 @@ fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<
 }
 
 #[track_caller]
-fn too_many_ellipses(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Error {
+fn too_many_ellipses(op: &'static str, x: NamedInput<'_>, names: &[NameArg]) -> Error {
     let message = format!(
         "More than one Ellipsis ('...') found in names {}. This function supports up to one Ellipsis.",
         NameArg::list(names)
@@ -56,7 +56,7 @@ pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) 
 /// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
 /// [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Names> {
+pub(crate) fn rename(op: &'static str, x: NamedInput<'_>, renaming: &Renaming) -> Result<Names> {
     match renaming {
         Renaming::Drop => Ok(Names::none()),
         Renaming::To(names) => {
@@ -93,7 +93,7 @@ pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Res
 /// # Errors
 /// [`ErrorKind::NameNotFound`], with the closest existing name.
 #[track_caller]
-pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
+pub(crate) fn position(op: &'static str, x: NamedInput<'_>, name: &str) -> Result<usize> {
     match Name::lookup(name).and_then(|name| x.names.position(name)) {
         Some(dim) => Ok(dim),
         None => Err(not_found(op, x, name)),
@@ -102,7 +102,7 @@ pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usi
 
 /// The error if the tensor has no dim with this name.
 #[track_caller]
-pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
+pub(crate) fn not_found(op: &'static str, x: NamedInput<'_>, name: &str) -> Error {
     let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
     let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.shape()]);
     match closest(name, x.names.iter(x.sizes.len()).flatten().map(Name::as_str)) {
@@ -123,7 +123,7 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
 /// # Errors
 /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
+pub(crate) fn refine(x: NamedInput<'_>, list: &[NameArg]) -> Result<Names> {
     const OP: &str = "refine_names";
     let names = expand_ellipsis(OP, x, list)?;
     let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.shape()]))?;
@@ -173,7 +173,7 @@ pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not in the list,
 /// [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
+pub(crate) fn align_to(x: NamedInput<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     const OP: &str = "align_to";
     let ndim = x.sizes.len();
     let caller = Location::caller();
@@ -245,7 +245,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
 /// # Errors
 /// [`ErrorKind::DuplicateName`].
 #[track_caller]
-pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
+pub(crate) fn flatten(x: NamedInput<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
     let mut names = x.names.to_vec(x.sizes.len());
     names.splice(start..(end + 1).min(names.len()), [name]);
     Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
@@ -256,7 +256,7 @@ pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>
 /// # Errors
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::DuplicateName`].
 #[track_caller]
-pub(crate) fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
+pub(crate) fn unflatten(x: NamedInput<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
     if x.names.is_named() && names.iter().all(Option::is_none) {
         let message = "input is a named tensor but no names were given for unflattened sizes";
         return Err(Error::new(ErrorKind::UnnamedNotAllowed, "unflatten", message)

@@ -11,7 +11,7 @@
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
 
-use super::name::List;
+use super::name::NameSlots;
 use super::{Name, Names, is_strict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
@@ -19,14 +19,14 @@ use std::panic::Location;
 
 /// An input of a rule: names and sizes.
 #[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
+pub(crate) struct NamedInput<'a> {
     /// The names.
     pub(crate) names: &'a Names,
     /// The sizes.
     pub(crate) sizes: &'a [usize],
 }
 
-impl Input<'_> {
+impl NamedInput<'_> {
     pub(super) fn list(&self) -> String {
         self.names.list(self.sizes.len())
     }
@@ -38,11 +38,11 @@ impl Input<'_> {
 }
 
 /// The names of the dims that are not in `removed`.
-pub(crate) fn remove(x: Input<'_>, removed: &[usize]) -> Names {
+pub(crate) fn remove(x: NamedInput<'_>, removed: &[usize]) -> Names {
     if !x.names.is_named() {
         return Names::none();
     }
-    let mut kept = List::new();
+    let mut kept = NameSlots::new();
     for dim in 0..x.sizes.len() {
         if !removed.contains(&dim) {
             kept.push(x.names.get(dim));
@@ -68,7 +68,12 @@ pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
 /// position. Except in strict mode, the error has no repair; `ops::unify` adds it.
 #[inline]
 #[track_caller]
-pub(crate) fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn unify(
+    op: &'static str,
+    doing: &str,
+    left: NamedInput<'_>,
+    right: NamedInput<'_>,
+) -> Result<Names> {
     if !left.names.is_named() && !right.names.is_named() {
         return Ok(Names::none());
     }
@@ -80,11 +85,11 @@ pub(crate) fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input
 }
 
 #[track_caller]
-fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+fn unify_named(op: &'static str, doing: &str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
     let (l, r) = (left.sizes.len(), right.sizes.len());
     let ndim = l.max(r);
     // The name at `from_right` of a list that may be shorter.
-    let at = |x: &Input<'_>, from_right: usize| {
+    let at = |x: &NamedInput<'_>, from_right: usize| {
         x.sizes.len().checked_sub(from_right + 1).and_then(|dim| x.names.get(dim))
     };
     let caller = Location::caller();
@@ -143,7 +148,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
 /// [`ErrorKind::DuplicateName`] if both have the same name; in strict mode [`ErrorKind::NameMismatch`] if the
 /// contracted dims are named differently.
 #[track_caller]
-pub(crate) fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn mm(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
     matmul(op, left, right)
 }
 
@@ -152,7 +157,7 @@ pub(crate) fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<
 /// # Errors
 /// In strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[track_caller]
-pub(crate) fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn mv(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
     matmul(op, left, right)
 }
 
@@ -165,7 +170,7 @@ pub(crate) fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<
 /// a name twice; in strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[inline]
 #[track_caller]
-pub(crate) fn matmul(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn matmul(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
     if !left.names.is_named() && !right.names.is_named() {
         return Ok(Names::none());
     }
@@ -173,7 +178,7 @@ pub(crate) fn matmul(op: &'static str, left: Input<'_>, right: Input<'_>) -> Res
 }
 
 #[track_caller]
-fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
     let (l, r) = (left.sizes.len(), right.sizes.len());
     let batch_dims = |ndim: usize| ndim.saturating_sub(2);
     let (lb, rb) = (batch_dims(l), batch_dims(r));
@@ -194,9 +199,9 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
         }
     }
     let batch = lb.max(rb);
-    let mut names = List::new();
+    let mut names = NameSlots::new();
     for k in (0..batch).rev() {
-        let at = |x: &Input<'_>, batch: usize| (k < batch).then(|| x.names.get(batch - 1 - k)).flatten();
+        let at = |x: &NamedInput<'_>, batch: usize| (k < batch).then(|| x.names.get(batch - 1 - k)).flatten();
         let (a, b) = (at(&left, lb), at(&right, rb));
         if let (Some(a_name), Some(b_name)) = (a, b)
             && a_name != b_name
@@ -218,7 +223,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
         {
             let (named, unnamed) = if a.is_some() { (&left, &right) } else { (&right, &left) };
             if unnamed.names.position(name).is_some() {
-                let index = |x: &Input<'_>| batch_dims(x.sizes.len()) - 1 - k;
+                let index = |x: &NamedInput<'_>| batch_dims(x.sizes.len()) - 1 - k;
                 let message = format!(
                     "Cannot match '{name}' (index {} of {}) with None (index {} of {}) because the latter names already have \
                      '{name}'. Are your tensors misaligned?",
@@ -266,7 +271,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
 /// # Errors
 /// [`ErrorKind::OutNames`].
 #[track_caller]
-pub(crate) fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Names> {
+pub(crate) fn out(op: &'static str, computed: &Names, existing: NamedInput<'_>) -> Result<Names> {
     if !existing.names.is_named() || existing.names == computed {
         return Ok(computed.clone());
     }
@@ -306,8 +311,8 @@ pub(super) mod tests {
         (Names::unchecked(names), vec![2; list.len()])
     }
 
-    pub(crate) fn input(x: &(Names, Vec<usize>)) -> Input<'_> {
-        Input { names: &x.0, sizes: &x.1 }
+    pub(crate) fn input(x: &(Names, Vec<usize>)) -> NamedInput<'_> {
+        NamedInput { names: &x.0, sizes: &x.1 }
     }
 
     fn unified(a: &[&str], b: &[&str]) -> std::result::Result<Names, ErrorKind> {

@@ -373,12 +373,12 @@ pub(crate) mod kernels {
         let turned: Vec<usize> = (0..k - 2).chain([k - 1, k - 2]).collect();
         let sizes: Vec<usize> = turned.iter().map(|dim| key.sizes()[*dim]).collect();
         let of_key = rules::permute(&of_key, &turned);
-        let scores = rules::matmul(OP, query.input(), rules::Input { names: &of_key, sizes: &sizes })?;
+        let scores = rules::matmul(OP, query.input(), rules::NamedInput { names: &of_key, sizes: &sizes })?;
         let sizes = vec![1; query.ndim().max(k)];
         rules::matmul(
             OP,
-            rules::Input { names: &scores, sizes: &sizes },
-            rules::Input { names: &of_value, sizes: &value.sizes()[..v] },
+            rules::NamedInput { names: &scores, sizes: &sizes },
+            rules::NamedInput { names: &of_value, sizes: &value.sizes()[..v] },
         )
     }
 }

@@ -4,7 +4,7 @@
 //! determines the dtype, sizes and names of the result, and `crate::cpu::pointwise` runs the loop over
 //! operands of any strides and dtypes.
 
-use crate::cpu::pointwise::{Job, Loop, MOST, Source, drive, run_direct};
+use crate::cpu::pointwise::{ElementLoop, Job, LoopInput, MOST, drive, run_direct};
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
@@ -24,13 +24,13 @@ pub struct Kernel {
     /// The name of the op.
     pub(crate) name: &'static str,
     /// The loops on `f32` and `f64`.
-    pub(crate) float: Option<[Loop; 2]>,
+    pub(crate) float: Option<[ElementLoop; 2]>,
     /// The loop on `i64`, for all integers.
-    pub(crate) int: Option<Loop>,
+    pub(crate) int: Option<ElementLoop>,
     /// The loop on `bool`.
-    pub(crate) boolean: Option<Loop>,
+    pub(crate) boolean: Option<ElementLoop>,
     /// The loops on elements of 1, 2, 4 and 8 bytes, if the op only moves elements.
-    pub(crate) any: Option<[Loop; 4]>,
+    pub(crate) any: Option<[ElementLoop; 4]>,
     /// Whether the result is `bool` for all inputs.
     pub(crate) to_bool: bool,
     /// The input that is a `bool` mask and does not affect the dtype of the result.
@@ -134,7 +134,7 @@ fn with_first<'a>(x: &'a NamedTensor, others: &[&'a NamedTensor]) -> [&'a NamedT
 
 /// Tensors as the loops see them, in the first places of an array.
 #[inline]
-fn sources<'a>(first: Source<'a>, others: &[&'a NamedTensor]) -> [Source<'a>; MOST] {
+fn sources<'a>(first: LoopInput<'a>, others: &[&'a NamedTensor]) -> [LoopInput<'a>; MOST] {
     let mut sources = [first; MOST];
     for (source, x) in sources[1..].iter_mut().zip(others) {
         *source = self::source(x);
@@ -144,8 +144,8 @@ fn sources<'a>(first: Source<'a>, others: &[&'a NamedTensor]) -> [Source<'a>; MO
 
 /// A tensor as the loops see it.
 #[inline]
-fn source(x: &NamedTensor) -> Source<'_> {
-    Source { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
+fn source(x: &NamedTensor) -> LoopInput<'_> {
+    LoopInput { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
 }
 
 fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
@@ -255,7 +255,7 @@ impl Kernel {
     }
 
     #[inline]
-    fn loop_for(&self, dtype: DType) -> Loop {
+    fn loop_for(&self, dtype: DType) -> ElementLoop {
         let found = match dtype {
             _ if self.any.is_some() => {
                 self.any.map(|loops| loops[dtype.itemsize().trailing_zeros() as usize])
@@ -407,7 +407,7 @@ impl Kernel {
     fn job<'a>(
         &self,
         dtype: DType,
-        inputs: &'a [Source<'a>],
+        inputs: &'a [LoopInput<'a>],
         args: &'a [Scalar],
         sizes: &'a [usize],
         out: DType,
@@ -470,7 +470,7 @@ impl Kernel {
         if x.is_writable() {
             let strides = Strides::from_slice(x.strides());
             let to = x.ptr_mut();
-            let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
+            let own = LoopInput { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
             let sources = sources(own, others);
             let job = self.job(dtype, &sources[..1 + others.len()], &args, &sizes, out_dtype);
             // SAFETY: `x` is dense, has the broadcast sizes, and its buffer is not shared; with `aliased`,
@@ -502,7 +502,8 @@ impl Kernel {
         let mut names = inputs[0].names().clone();
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
-            names = unify(self.name, "broadcast", rules::Input { names: &names, sizes: &sizes }, x.input())?;
+            names =
+                unify(self.name, "broadcast", rules::NamedInput { names: &names, sizes: &sizes }, x.input())?;
             if x.ndim() > sizes.len() {
                 sizes = Sizes::from_slice(x.sizes());
             }

@@ -92,7 +92,7 @@ ops! { conv;
 
 /// The arguments of a convolution.
 #[derive(Clone, Copy)]
-struct Slide {
+struct ConvArguments {
     stride: Extents,
     padding: Padding,
     dilation: Extents,
@@ -100,7 +100,7 @@ struct Slide {
 }
 
 /// The sizes along the dims that a kernel slides along.
-struct Along {
+struct SlidingSizes {
     stride: Vec<usize>,
     /// The zeros before and after.
     padding: Vec<(usize, usize)>,
@@ -109,13 +109,13 @@ struct Along {
 }
 
 /// The sizes of an input and an output, and the positions of their channels.
-struct Parts {
+struct ConvSizes {
     batch: Option<usize>,
     channels: usize,
     spatial: Vec<usize>,
 }
 
-impl Slide {
+impl ConvArguments {
     /// The sizes of the output.
     #[track_caller]
     fn along(
@@ -124,7 +124,7 @@ impl Slide {
         inputs: &[&NamedTensor],
         input: &[usize],
         kernel: &[usize],
-    ) -> Result<Along> {
+    ) -> Result<SlidingSizes> {
         let caller = Location::caller();
         let fail = |kind, message: String| Error::about(inputs, kind, op, message).at(caller);
         let dims = kernel.len();
@@ -180,19 +180,21 @@ impl Slide {
             }
             output.push((length - span(dim)) / stride[dim] + 1);
         }
-        Ok(Along { stride, padding, dilation, output })
+        Ok(SlidingSizes { stride, padding, dilation, output })
     }
 }
 
 /// The sizes of a tensor with channels before `dims` dims, and perhaps a batch dim before the channels.
 #[track_caller]
-fn parts(op: &'static str, inputs: &[&NamedTensor], x: &NamedTensor, dims: usize) -> Result<Parts> {
+fn parts(op: &'static str, inputs: &[&NamedTensor], x: &NamedTensor, dims: usize) -> Result<ConvSizes> {
     let spatial = ["length", "height, width", "depth, height, width"][dims - 1];
     match x.ndim().checked_sub(dims) {
-        Some(1) => Ok(Parts { batch: None, channels: x.sizes()[0], spatial: x.sizes()[1..].to_vec() }),
-        Some(2) => {
-            Ok(Parts { batch: Some(x.sizes()[0]), channels: x.sizes()[1], spatial: x.sizes()[2..].to_vec() })
-        }
+        Some(1) => Ok(ConvSizes { batch: None, channels: x.sizes()[0], spatial: x.sizes()[1..].to_vec() }),
+        Some(2) => Ok(ConvSizes {
+            batch: Some(x.sizes()[0]),
+            channels: x.sizes()[1],
+            spatial: x.sizes()[2..].to_vec(),
+        }),
         _ => {
             let message = format!(
                 "expected an input [N, channels, {spatial}] or [channels, {spatial}] for a kernel over {dims} dims, got {} dims",
@@ -289,7 +291,7 @@ fn geometry(
     groups: usize,
     input: &[usize],
     kernel: &[usize],
-    along: &Along,
+    along: &SlidingSizes,
 ) -> Geometry {
     let before: Vec<usize> = along.padding.iter().map(|(before, _)| *before).collect();
     Geometry {
@@ -330,10 +332,11 @@ pub(crate) mod kernels {
         const OP: &str = "convolution";
         let inputs: Vec<&NamedTensor> = [x, weight].into_iter().chain(bias).collect();
         let dims = dims_of(OP, &inputs, weight)?;
-        let Parts { batch, channels, spatial } = parts(OP, &inputs, x, dims)?;
+        let ConvSizes { batch, channels, spatial } = parts(OP, &inputs, x, dims)?;
         let dtype = common_dtype(OP, &inputs)?;
         let (features, kernel) = (weight.sizes()[0], &weight.sizes()[2..]);
-        let along = Slide { stride, padding, dilation, groups }.along(OP, &inputs, &spatial, kernel)?;
+        let along =
+            ConvArguments { stride, padding, dilation, groups }.along(OP, &inputs, &spatial, kernel)?;
         check_channels(OP, &inputs, channels, [features, weight.sizes()[1]], groups)?;
         if let Some(bias) = bias
             && *bias.sizes() != [features]
@@ -379,7 +382,7 @@ pub(crate) mod kernels {
     fn check_output(
         op: &'static str,
         inputs: &[&NamedTensor],
-        along: &Along,
+        along: &SlidingSizes,
         output: &[usize],
     ) -> Result<()> {
         if along.output == output {
@@ -403,10 +406,10 @@ pub(crate) mod kernels {
         const OP: &str = "convolution_input";
         let inputs = [x, weight];
         let dims = dims_of(OP, &inputs, weight)?;
-        let Parts { batch, channels: features, spatial } = parts(OP, &inputs, x, dims)?;
+        let ConvSizes { batch, channels: features, spatial } = parts(OP, &inputs, x, dims)?;
         let dtype = common_dtype(OP, &inputs)?;
         let (sizes, kernel) = (given(OP, &inputs, sizes, dims)?, &weight.sizes()[2..]);
-        let along = Slide { stride, padding, dilation, groups }.along(OP, &inputs, &sizes, kernel)?;
+        let along = ConvArguments { stride, padding, dilation, groups }.along(OP, &inputs, &sizes, kernel)?;
         let channels = weight.sizes()[1].saturating_mul(groups);
         check_channels(OP, &inputs, channels, [weight.sizes()[0], weight.sizes()[1]], groups)?;
         if features != weight.sizes()[0] {
@@ -449,7 +452,8 @@ pub(crate) mod kernels {
         let (of_x, of_g) = (parts(OP, &inputs, x, dims)?, parts(OP, &inputs, g, dims)?);
         let dtype = common_dtype(OP, &inputs)?;
         let sizes = given(OP, &inputs, sizes, dims)?;
-        let along = Slide { stride, padding, dilation, groups }.along(OP, &inputs, &of_x.spatial, &sizes)?;
+        let along =
+            ConvArguments { stride, padding, dilation, groups }.along(OP, &inputs, &of_x.spatial, &sizes)?;
         if of_x.batch != of_g.batch {
             let message = format!("the inputs have batches of {:?} and {:?}", of_x.batch, of_g.batch);
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));

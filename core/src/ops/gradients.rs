@@ -55,7 +55,7 @@ namegrad_macros::kernels! {
 }
 
 /// The gradient along the middle dim of `[outer, n, inner]`, computed from the result and its gradient.
-type Along<T> = for<'a> fn(&[T], &[T], [usize; 3], &'a mut Room<T>) -> &'a mut [T];
+type MiddleGradient<T> = for<'a> fn(&[T], &[T], [usize; 3], &'a mut Room<T>) -> &'a mut [T];
 
 /// `(g - Σ g y) y` along `dim`.
 ///
@@ -81,8 +81,8 @@ fn along(
     op: &'static str,
     [y, g]: [&NamedTensor; 2],
     dim: usize,
-    narrow: Along<f32>,
-    wide: Along<f64>,
+    narrow: MiddleGradient<f32>,
+    wide: MiddleGradient<f64>,
 ) -> Result<NamedTensor> {
     let dtype = y.dtype();
     let (y, sizes) = split(&*y.widened()?, dim)?;

@@ -139,18 +139,23 @@ fn taps<T: Real>(how: ResizedDim, transposed: bool) -> Taps<T> {
 }
 
 /// The sizes of images and grids: `[N, C, spatial..]`, `[N, positions.., spatial]`.
-struct Grid {
+struct GridSizes {
     batch: usize,
     channels: usize,
     spatial: Vec<usize>,
     positions: Vec<usize>,
 }
 
-impl Grid {
+impl GridSizes {
     /// Checks the tensor and the grid. `sizes` are the spatial ones of the images if `x` is not the images
     /// but what was sampled.
     #[track_caller]
-    fn new(op: &'static str, x: &NamedTensor, grid: &NamedTensor, sizes: Option<Extents>) -> Result<Grid> {
+    fn new(
+        op: &'static str,
+        x: &NamedTensor,
+        grid: &NamedTensor,
+        sizes: Option<Extents>,
+    ) -> Result<GridSizes> {
         let inputs = [x, grid];
         x.check_float(op)?;
         let caller = Location::caller();
@@ -198,7 +203,7 @@ impl Grid {
             let message = format!("an image without elements cannot be sampled, and this one is {spatial:?}");
             return Err(fail(ErrorKind::Shape, message));
         }
-        Ok(Grid { batch: *batch, channels: own[1], spatial, positions: positions.to_vec() })
+        Ok(GridSizes { batch: *batch, channels: own[1], spatial, positions: positions.to_vec() })
     }
 
     fn sizes(&self, last: &[usize]) -> Sizes {
@@ -248,7 +253,7 @@ pub fn sample_at_backward(
     wants: [bool; 2],
 ) -> Result<[Option<NamedTensor>; 2]> {
     const OP: &str = "sample_at_backward";
-    let of = Grid::new(OP, x, grid, None)?;
+    let of = GridSizes::new(OP, x, grid, None)?;
     let of_x = match wants[0] {
         true => Some(kernels::sample_at_input(g, grid, sampling, Extents::from(&of.spatial[..]))?),
         false => None,
@@ -319,7 +324,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn sample_at(x: &NamedTensor, grid: &NamedTensor, sampling: Sampling) -> Result<NamedTensor> {
         const OP: &str = "sample_at";
-        let of = Grid::new(OP, x, grid, None)?;
+        let of = GridSizes::new(OP, x, grid, None)?;
         let wide = x.dtype().compute();
         let (images, dense) = (x.cast(wide)?.contiguous()?, grid.cast(wide)?.contiguous()?);
         let y = dispatch!(wide, float T => {
@@ -336,7 +341,7 @@ pub(crate) mod kernels {
         sizes: Extents,
     ) -> Result<NamedTensor> {
         const OP: &str = "sample_at_input";
-        let of = Grid::new(OP, g, grid, Some(sizes))?;
+        let of = GridSizes::new(OP, g, grid, Some(sizes))?;
         let wide = g.dtype().compute();
         let (dense, coordinates) = (g.cast(wide)?.contiguous()?, grid.cast(wide)?.contiguous()?);
         let dx = dispatch!(wide, float T => {

@@ -1,7 +1,7 @@
 //! Parts of tensors by index. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
 use crate::args::Immediate;
-use crate::cpu::index::{Combine, Positions};
+use crate::cpu::index::{Combine, TargetPositions};
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
@@ -367,7 +367,7 @@ pub(crate) mod kernels {
         #[track_caller]
         fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
             let sizes = around(x.sizes(), self.dim);
-            let positions = Positions::OfElements(self.positions.as_slice()?);
+            let positions = TargetPositions::OfElements(self.positions.as_slice()?);
             combine(how, x, &self.source, sizes, positions)
         }
     }
@@ -379,7 +379,7 @@ pub(crate) mod kernels {
         x: &mut NamedTensor,
         source: &NamedTensor,
         sizes: [usize; 3],
-        positions: Positions<'_>,
+        positions: TargetPositions<'_>,
     ) -> Result<()> {
         let dtype = x.dtype();
         match (how, dtype) {
@@ -465,7 +465,7 @@ pub(crate) mod kernels {
         }
         let source = source.contiguous()?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
-        combine(how, x, &source, sizes, Positions::OfRows(picked))
+        combine(how, x, &source, sizes, TargetPositions::OfRows(picked))
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! Concatenating tensors along a dim, and rolling elements along it.
 
-use crate::cpu::join::Rows;
+use crate::cpu::join::JoinedRows;
 use crate::cpu::room::Room;
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,7 +75,7 @@ pub(crate) mod kernels {
             if skipped(x) {
                 continue;
             }
-            names = unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
+            names = unify(OP, "cat", rules::NamedInput { names: &names, sizes: first.sizes() }, x.input())?;
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
                     "Sizes of tensors must match except in {}. Expected size {} in {} but got size {} for tensor number {number} in the list, \
@@ -118,7 +118,7 @@ pub(crate) mod kernels {
     where
         Opaque<U>: Copy,
     {
-        let mut rows = Rows::new(y, row);
+        let mut rows = JoinedRows::new(y, row);
         for x in parts {
             let dense = x.to(dtype)?.contiguous()?;
             rows.place(dense.opaque::<U>()?, x.sizes()[dim..].iter().product());

@@ -71,7 +71,8 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
         let names = rules::remove(x.input(), removed);
-        let names = unify(OP, "broadcast", rules::Input { names: &names, sizes: &sizes }, target.input())?;
+        let names =
+            unify(OP, "broadcast", rules::NamedInput { names: &names, sizes: &sizes }, target.input())?;
         let indices = indices(target)?;
         if let Some(bad) = stray(indices.as_slice()?, classes, Some(ignore_index as i64)) {
             let message = format!("Target {bad} is out of bounds for {classes} classes.");

@@ -359,7 +359,7 @@ pub(crate) mod kernels {
             return add_product(op, &x, &a, &b, beta, alpha, sizes)?.to(dtype);
         }
         let names = rules::matmul(op, a.input(), b.input())?;
-        let product = rules::Input { names: &names, sizes: &sizes };
+        let product = rules::NamedInput { names: &names, sizes: &sizes };
         let names = unify(op, "broadcast", product, x.input())?;
         let spread = x.expand(&sizes[..]).map_err(|_| {
             let message =

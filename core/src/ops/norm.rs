@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Names, is_strict};
 use crate::ops::shape::kernels::reorder;
-use crate::ops::standardize::{self, Groups};
+use crate::ops::standardize::{self, ChannelGroups};
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
@@ -139,7 +139,7 @@ pub(crate) mod kernels {
         groups: usize,
         eps: f64,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
-        standardize::forward(x, weight, bias, Groups { dim, over: &dims, groups }, eps)
+        standardize::forward(x, weight, bias, ChannelGroups { dim, over: &dims, groups }, eps)
     }
 
     /// A normalization of rows, with the mean and the reciprocal deviation of each row.
@@ -152,7 +152,7 @@ pub(crate) mod kernels {
         centered: bool,
         eps: f64,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
-        let rows = Rows::new(x, dims)?;
+        let rows = NormRows::new(x, dims)?;
         let dtype = rows.x.dtype();
         let moment = || Unwritten::of(op, &[rows.count], Names::none(), dtype);
         let out = [Unwritten::like(op, &rows.x, dtype)?, moment()?, moment()?];
@@ -165,7 +165,7 @@ pub(crate) mod kernels {
             let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
             let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
             let x = rows.x.as_slice::<T>()?;
-            let norm = norm::Rows { n: rows.n, centered, weight, bias, eps };
+            let norm = norm::NormRows { n: rows.n, centered, weight, bias, eps };
             Unwritten::write_all(out, |out| norm::layer_norm(x, norm, out))
         }, else unreachable!("checked to be a float"));
         Ok((rows.back(&y.into_dtype(x.dtype())?).with_names(x.names().clone()), mean, rstd))
@@ -214,22 +214,22 @@ pub(crate) mod kernels {
     }
 
     /// A tensor as rows to normalize, dense and in the dtype that kernels compute in.
-    struct Rows {
+    struct NormRows {
         x: NamedTensor,
         order: Positions,
         count: usize,
         n: usize,
     }
 
-    impl Rows {
+    impl NormRows {
         #[track_caller]
-        fn new(x: &NamedTensor, dims: &[usize]) -> Result<Rows> {
+        fn new(x: &NamedTensor, dims: &[usize]) -> Result<NormRows> {
             let mut order = others(x.ndim(), dims);
             order.extend_from_slice(dims);
             let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
             let count = x.numel().checked_div(n).unwrap_or(0);
             let dense = reorder(&x.unnamed(), &order).to(x.dtype().compute())?.contiguous()?;
-            Ok(Rows { x: dense, order, count, n })
+            Ok(NormRows { x: dense, order, count, n })
         }
 
         /// A tensor with these rows and the original order of dims.
@@ -255,7 +255,7 @@ pub(crate) mod kernels {
         wants: [bool; 3],
     ) -> Result<[Option<NamedTensor>; 3]> {
         const OP: &str = "layer_norm_backward";
-        let (rows, g) = (Rows::new(x, dims)?, Rows::new(g, dims)?);
+        let (rows, g) = (NormRows::new(x, dims)?, NormRows::new(g, dims)?);
         let dtype = rows.x.dtype();
         let zeros = || {
             let shape = Shape { sizes: x.sizes_of(dims), names: Names::none() };
@@ -278,7 +278,7 @@ pub(crate) mod kernels {
             let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
             let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
             let (mean, rstd) = (mean.as_slice()?, rstd.as_slice()?);
-            let pass = norm::Backward { g, x, n: rows.n, centered, mean, rstd, weight };
+            let pass = norm::NormBackward { g, x, n: rows.n, centered, mean, rstd, weight };
             if wants[1] || wants[2] {
                 pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
             }

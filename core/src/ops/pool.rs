@@ -2,7 +2,7 @@
 
 use crate::args::{Extents, SPATIAL, Windows};
 use crate::cpu::pool::{self, Plane, Planes};
-use crate::cpu::pool::{Along, Line};
+use crate::cpu::pool::{DimWindows, WindowPositions};
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
@@ -88,7 +88,7 @@ ops! { pool;
 }
 
 /// The windows of all planes, from those along each dim.
-fn plane(lines: &[Line]) -> [Plane; 1] {
+fn plane(lines: &[WindowPositions]) -> [Plane; 1] {
     [Plane::new(lines.iter().map(|line| line.along()).collect())]
 }
 
@@ -229,7 +229,7 @@ pub mod kernels {
                 // As in PyTorch, the numbers for two dims are in the opposite order.
                 let at = if dims == 2 { 1 - dim } else { dim };
                 let (sample, room) = (samples[plane * dims + at], lengths[dim] - kernel[dim]);
-                Along::at(lengths[dim], kernel[dim], starts(sample, room, sizes[dim]))
+                DimWindows::at(lengths[dim], kernel[dim], starts(sample, room, sizes[dim]))
             };
             (0..count).map(|plane| Plane::new((0..dims).map(|dim| along(plane, dim)).collect())).collect()
         })

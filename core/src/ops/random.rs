@@ -3,7 +3,7 @@
 
 use crate::args::IntoShape;
 use crate::cpu::random::{
-    Real, fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
+    SampleReal, fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
     fill_randint, fill_randperm, fill_trials, fill_uniform, outside_unit,
 };
 use crate::dtype::{DType, default_dtype};
@@ -71,7 +71,7 @@ impl Continuous {
     }
 
     /// Fills `out` with samples, which will be rounded to `dtype`.
-    fn fill<R: Real>(self, out: &mut [R], dtype: DType, generator: &mut Generator) {
+    fn fill<R: SampleReal>(self, out: &mut [R], dtype: DType, generator: &mut Generator) {
         match self {
             Continuous::Uniform { low, high } => fill_uniform(out, low, high, dtype, generator),
             Continuous::Normal { mean, std } => fill_normal(out, mean, std, generator),

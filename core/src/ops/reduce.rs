@@ -140,8 +140,8 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 
 pub(crate) mod kernels {
     use super::*;
-    use crate::cpu::fold::plain::{self, Elements, Plain, fold_plainly};
-    use crate::cpu::fold::{Loops, Max, Min, Sum, SumSquares, fold_middle};
+    use crate::cpu::fold::plain::{self, AnyElements, Plain, fold_plainly};
+    use crate::cpu::fold::{FoldLoops, Max, Min, Sum, SumSquares, fold_middle};
     use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
@@ -150,7 +150,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn fold<T: Element + Real>(
         op: &'static str,
-        fold: &Loops<T>,
+        fold: &FoldLoops<T>,
         arranged: Arranged<'_>,
     ) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
@@ -161,7 +161,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn fold_in<A: Element>(op: &'static str, plain: Plain<A>, arranged: Arranged<'_>) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
-        let elements = dispatch!(x.dtype(), T => Elements::of(x.as_slice::<T>()?));
+        let elements = dispatch!(x.dtype(), T => AnyElements::of(x.as_slice::<T>()?));
         Ok(Unwritten::new(op, shape, A::DTYPE)?.write(|y| fold_plainly(plain, elements, sizes, y)))
     }
 
@@ -220,10 +220,10 @@ pub(crate) mod kernels {
                 Folding::Product => fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype()),
                 _ => dispatch!(x.dtype(), float T => {
                     let loops = match self {
-                        Folding::Total => Loops::<T>::of(Sum),
-                        Folding::Largest => Loops::of(Max),
-                        Folding::Smallest => Loops::of(Min),
-                        _ => Loops::of(SumSquares),
+                        Folding::Total => FoldLoops::<T>::of(Sum),
+                        Folding::Largest => FoldLoops::of(Max),
+                        Folding::Smallest => FoldLoops::of(Min),
+                        _ => FoldLoops::of(SumSquares),
                     };
                     fold(op, &loops, folded)
                 }, else unreachable!("only floats have squares")),

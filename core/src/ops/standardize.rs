@@ -1,7 +1,7 @@
 //! The kernels of [`standardize`](NamedTensor::standardize): checks, layout, and the arithmetic on the
 //! statistics between the loops of `crate::cpu::standardize`.
 
-use crate::cpu::standardize::{Layout, Map, Terms, sums};
+use crate::cpu::standardize::{AffineMap, RunLayout, Terms, sums};
 use crate::dim::{Positions, sort_dims};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,17 +15,17 @@ const OP: &str = "standardize";
 /// The elements that share their statistics: groups of the channels along `dim`, together with the dims
 /// `over`, which may contain `dim`.
 #[derive(Clone, Copy)]
-pub(crate) struct Groups<'a> {
+pub(crate) struct ChannelGroups<'a> {
     pub(crate) dim: usize,
     pub(crate) over: &'a [usize],
     pub(crate) groups: usize,
 }
 
 /// A tensor as the loops see it.
-struct Plan {
+struct RunPlan {
     /// The order of the dims in which the tensor is dense.
     order: Positions,
-    layout: Layout,
+    layout: RunLayout,
     channels_per_group: usize,
     groups: usize,
     /// Whether each channel has one statistic for all `outer`.
@@ -37,9 +37,9 @@ struct Plan {
     n: usize,
 }
 
-impl Plan {
-    fn new(x: &NamedTensor, how: Groups<'_>) -> Plan {
-        let Groups { dim, over, groups } = how;
+impl RunPlan {
+    fn new(x: &NamedTensor, how: ChannelGroups<'_>) -> RunPlan {
+        let ChannelGroups { dim, over, groups } = how;
         let sizes = x.sizes();
         let (mut summed, mut kept) = (Positions::new(), Positions::new());
         for other in 0..x.ndim() {
@@ -63,8 +63,8 @@ impl Plan {
         let n = product(&summed) * channels_per_group;
         let count = product(&kept) * groups;
         kept.push(dim);
-        let layout = Layout { channels, inner: product(&order[place + 1..]) };
-        Plan { order, layout, channels_per_group, groups, by_channel, kept, count, n }
+        let layout = RunLayout { channels, inner: product(&order[place + 1..]) };
+        RunPlan { order, layout, channels_per_group, groups, by_channel, kept, count, n }
     }
 
     #[track_caller]
@@ -187,11 +187,11 @@ pub(crate) fn forward(
     x: &NamedTensor,
     weight: Option<&NamedTensor>,
     bias: Option<&NamedTensor>,
-    how: Groups<'_>,
+    how: ChannelGroups<'_>,
     eps: f64,
 ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
     check(x, weight, bias, how)?;
-    let (plan, dtype) = (Plan::new(x, how), x.dtype().compute());
+    let (plan, dtype) = (RunPlan::new(x, how), x.dtype().compute());
     let dense = plan.dense(x, dtype)?;
     let n = plan.n as f64;
     let mean_of = |totals: &[f64]| -> Vec<f64> {
@@ -228,7 +228,7 @@ pub(crate) fn forward(
     let shift = plan.of_runs(x, dtype, &|_, channel| shift[channel])?;
     let y = Unwritten::like(OP, &dense, dtype)?;
     let y = dispatch!(dtype, float T => {
-        let map = Map {
+        let map = AffineMap {
             x: dense.as_slice::<T>()?,
             g: None,
             mean: centers.as_slice()?,
@@ -246,10 +246,10 @@ fn check(
     x: &NamedTensor,
     weight: Option<&NamedTensor>,
     bias: Option<&NamedTensor>,
-    how: Groups<'_>,
+    how: ChannelGroups<'_>,
 ) -> Result<()> {
     x.check_float(OP)?;
-    let Groups { dim, groups, .. } = how;
+    let ChannelGroups { dim, groups, .. } = how;
     if x.ndim() == 0 {
         let message = "expected a dim of channels, but the input is one number";
         return Err(Error::about(&[x], ErrorKind::Shape, OP, message));
@@ -303,7 +303,7 @@ impl Backward<'_> {
     #[track_caller]
     pub fn gradients(self, wants: [bool; 3]) -> Result<[Option<NamedTensor>; 3]> {
         let Backward { g: [g, g_mean, g_var], x, weight, moments, dim, over, groups, eps } = self;
-        let (plan, dtype) = (Plan::new(x, Groups { dim, over, groups }), x.dtype().compute());
+        let (plan, dtype) = (RunPlan::new(x, ChannelGroups { dim, over, groups }), x.dtype().compute());
         let (dense, g) = (plan.dense(x, dtype)?, plan.dense(g, dtype)?);
         let [mean, var] = [plan.numbers(moments[0])?, plan.numbers(moments[1])?];
         let [g_mean, g_var] = [plan.numbers(g_mean)?, plan.numbers(g_var)?];
@@ -325,7 +325,7 @@ impl Backward<'_> {
                     plan.of_runs(x, dtype, &|group, _| (g_mean[group] - rstd[group] * sums[group]) / n)?;
                 let dx = Unwritten::like(OP, &dense, dtype)?;
                 let dx = dispatch!(dtype, float T => {
-                    let map = Map {
+                    let map = AffineMap {
                         x: dense.as_slice::<T>()?,
                         g: Some((g.as_slice()?, along.as_slice()?)),
                         mean: centers.as_slice()?,

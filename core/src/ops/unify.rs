@@ -14,8 +14,8 @@ use crate::tensor::NamedTensor;
 pub(crate) fn unify(
     op: &'static str,
     doing: &str,
-    left: rules::Input<'_>,
-    right: rules::Input<'_>,
+    left: rules::NamedInput<'_>,
+    right: rules::NamedInput<'_>,
 ) -> Result<Names> {
     rules::unify(op, doing, left, right).map_err(|error| repaired(error, op, doing))
 }

@@ -28,11 +28,11 @@ impl Serialize for NamedTensor {
             dtype: DType,
             sizes: &'a [usize],
             names: Option<Vec<Option<Name>>>,
-            data: Elements<'a>,
+            data: DenseElements<'a>,
         }
         let names = self.has_names().then(|| self.names().iter(self.ndim()).collect());
         let dense = self.contiguous().map_err(S::Error::custom)?;
-        Parts { dtype: self.dtype(), sizes: self.sizes(), names, data: Elements(&dense) }
+        Parts { dtype: self.dtype(), sizes: self.sizes(), names, data: DenseElements(&dense) }
             .serialize(serializer)
     }
 }
@@ -45,14 +45,14 @@ impl<'de> Deserialize<'de> for NamedTensor {
             dtype: DType,
             sizes: Vec<usize>,
             names: Option<Vec<Option<Name>>>,
-            data: Data,
+            data: ReadElements,
         }
         let Parts { dtype, sizes, names, data } = Parts::deserialize(deserializer)?;
         let checked = || {
             let shape = checked_shape(sizes, names)?;
             match data {
-                Data::List(list) => tensor_of_list(shape, dtype, &list),
-                Data::Bytes(bytes) => tensor_of_bytes(shape, dtype, &bytes),
+                ReadElements::List(list) => tensor_of_list(shape, dtype, &list),
+                ReadElements::Bytes(bytes) => tensor_of_bytes(shape, dtype, &bytes),
             }
         };
         checked().map_err(|error: Error| serde::de::Error::custom(error.message()))
@@ -60,9 +60,9 @@ impl<'de> Deserialize<'de> for NamedTensor {
 }
 
 /// The elements of a dense tensor.
-struct Elements<'a>(&'a NamedTensor);
+struct DenseElements<'a>(&'a NamedTensor);
 
-impl Serialize for Elements<'_> {
+impl Serialize for DenseElements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             let numbers = numbers(self.0).map_err(S::Error::custom)?;
@@ -130,17 +130,17 @@ impl Item<'_> {
 }
 
 /// The elements as they were read, before the dtype is checked.
-enum Data {
+enum ReadElements {
     List(Vec<Item<'static>>),
     Bytes(Vec<u8>),
 }
 
-impl<'de> Deserialize<'de> for Data {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Data, D::Error> {
+impl<'de> Deserialize<'de> for ReadElements {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<ReadElements, D::Error> {
         if deserializer.is_human_readable() {
-            return Vec::deserialize(deserializer).map(Data::List);
+            return Vec::deserialize(deserializer).map(ReadElements::List);
         }
-        deserializer.deserialize_byte_buf(Bytes).map(Data::Bytes)
+        deserializer.deserialize_byte_buf(Bytes).map(ReadElements::Bytes)
     }
 }
 

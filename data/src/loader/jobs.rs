@@ -97,7 +97,7 @@ impl EpochRun {
         number: u64,
         samples: Vec<T>,
         indices: &[usize],
-        make: &Make<T, B>,
+        make: &MakeBatch<T, B>,
     ) -> Result<B> {
         let how = Collation::new(self.settings.batch_dim, &self.settings.pads, indices);
         self.guarded(Stage::Batch(number), || format!("batch {number}"), || make(samples, &how))
@@ -137,7 +137,7 @@ fn broken(said: &str, caller: &'static Location<'static>) -> Error {
 }
 
 /// Makes a batch of samples.
-type Make<T, B> = Arc<dyn Fn(Vec<T>, &Collation<'_>) -> Result<B> + Send + Sync>;
+type MakeBatch<T, B> = Arc<dyn Fn(Vec<T>, &Collation<'_>) -> Result<B> + Send + Sync>;
 
 /// The batches of a data set or of a stream.
 pub trait Jobs<B>: Send + Sync {
@@ -201,7 +201,7 @@ type BatchGetter<D, B> = fn(&D, &[usize], &Collation<'_>) -> Option<Result<B>>;
 /// The batches of a data set.
 struct Indexed<D: Dataset, B> {
     data: Arc<D>,
-    make: Make<D::Sample, B>,
+    make: MakeBatch<D::Sample, B>,
     whole: Option<BatchGetter<D, B>>,
     /// The order that was used last. The checksum in a state, the check of a state and the epoch itself need
     /// the same one, and a permutation of many samples takes long.
@@ -231,7 +231,7 @@ impl<D: Dataset, B> Clone for Indexed<D, B> {
 }
 
 impl<D: Dataset, B> Indexed<D, B> {
-    fn new(data: D, make: Make<D::Sample, B>, whole: Option<BatchGetter<D, B>>) -> Indexed<D, B> {
+    fn new(data: D, make: MakeBatch<D::Sample, B>, whole: Option<BatchGetter<D, B>>) -> Indexed<D, B> {
         Indexed { data: Arc::new(data), make, whole, last: Arc::default() }
     }
 
@@ -351,7 +351,7 @@ impl<T: Send + 'static> Source for Stream<T> {
 /// The batches of a stream.
 struct Streamed<T, B> {
     stream: Stream<T>,
-    make: Make<T, B>,
+    make: MakeBatch<T, B>,
 }
 
 impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
@@ -382,7 +382,7 @@ impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
 struct Reading<T, B> {
     thunks: Thunks<T>,
     run: Arc<EpochRun>,
-    make: Make<T, B>,
+    make: MakeBatch<T, B>,
     /// The number of samples that have been read.
     position: u64,
     ended: bool,

@@ -5,7 +5,7 @@ mod body;
 mod padding;
 
 use super::*;
-use body::{Body, ConvSettings};
+use body::{ConvBody, ConvSettings};
 use namegrad_core::args::{Extents, Padding};
 
 /// The elements that a convolution sees outside of its input.
@@ -27,7 +27,7 @@ pub enum PaddingMode {
 #[module(crate = crate, describe = Convolution::text, layer)]
 pub struct Convolution<const N: usize, const TRANSPOSED: bool> {
     #[module(flatten)]
-    body: Body,
+    body: ConvBody,
 }
 
 /// Convolution over `N` dims, which the layer finds by name: [`Conv1d`], [`Conv2d`], [`Conv3d`].
@@ -204,7 +204,7 @@ impl<const N: usize, const TRANSPOSED: bool> ConvolutionBuilder<N, TRANSPOSED> {
             mode: self.mode,
             output_padding: self.output_padding,
         };
-        Ok(Convolution { body: Body::new(settings, self.bias, self.dtype)? })
+        Ok(Convolution { body: ConvBody::new(settings, self.bias, self.dtype)? })
     }
 }
 

@@ -13,16 +13,16 @@ use namegrad_core::{Error, ErrorKind, NewDim, Picked, Result};
 
 /// The dims that windows slide along, each with a size.
 #[derive(Clone, Copy, Debug)]
-struct Over<const N: usize> {
+struct SlidingSizes<const N: usize> {
     names: [Option<Name>; N],
     sizes: [usize; N],
 }
 
-impl<const N: usize> Over<N> {
+impl<const N: usize> SlidingSizes<N> {
     #[track_caller]
-    fn new(op: &'static str, dims: [impl NewDim; N]) -> Result<Over<N>> {
+    fn new(op: &'static str, dims: [impl NewDim; N]) -> Result<SlidingSizes<N>> {
         const { assert!(N >= 1 && N <= 3, "windows have one, two or three dims") };
-        let mut over = Over { names: [None; N], sizes: [0; N] };
+        let mut over = SlidingSizes { names: [None; N], sizes: [0; N] };
         for (at, dim) in dims.into_iter().enumerate() {
             (over.names[at], over.sizes[at]) = dim.into_new_dim().map_err(|error| error.of(op))?;
         }
@@ -91,7 +91,7 @@ macro_rules! layers {
             #[module(skip)]
             windows: Windows,
             #[module(skip)]
-            over: Over<N>,
+            over: SlidingSizes<N>,
             path: ModulePath,
         }
 
@@ -117,7 +117,7 @@ macro_rules! layers {
             /// A builder, to change the defaults of [`new`](Self::new).
             #[track_caller]
             pub fn builder($($number: f64,)? dims: [impl NewDim; N]) -> $Builder<N> {
-                let over = Over::new(Self::NAME, dims);
+                let over = SlidingSizes::new(Self::NAME, dims);
                 let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
                 $Builder { $($number,)? windows: Windows::$way(sizes), over }
             }
@@ -133,7 +133,7 @@ macro_rules! layers {
             $($number: f64,)?
             windows: Windows,
             /// The dims, or the error in one of them.
-            over: Result<Over<N>>,
+            over: Result<SlidingSizes<N>>,
         }
 
         impl<const N: usize> $Builder<N> {
@@ -434,7 +434,7 @@ pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
     ratio: Factors,
     #[module(skip)]
-    over: Over<N>,
+    over: SlidingSizes<N>,
     path: ModulePath,
 }
 
@@ -452,7 +452,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
-        let (over, ratio) = (Over::new(Self::NAME, dims)?, Factors::NONE);
+        let (over, ratio) = (SlidingSizes::new(Self::NAME, dims)?, Factors::NONE);
         Ok(FractionalMaxPool { size: sizes.into(), ratio, over, path: ModulePath::new() })
     }
 
@@ -469,7 +469,7 @@ impl<const N: usize> FractionalMaxPool<N> {
             let message = format!("the ratio must be between 0 and 1, got {ratio}");
             return Err(Error::new(ErrorKind::Value, Self::NAME, message));
         }
-        let (over, size) = (Over::new(Self::NAME, dims)?, Extents::default());
+        let (over, size) = (SlidingSizes::new(Self::NAME, dims)?, Extents::default());
         Ok(FractionalMaxPool { size, ratio, over, path: ModulePath::new() })
     }
 

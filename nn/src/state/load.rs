@@ -2,7 +2,7 @@
 
 use super::repair::repair;
 use super::{ByPath, StateDict};
-use crate::module::{Fields, Ids, Place, places};
+use crate::module::{EntryPlace, FieldList, Ids, places};
 use namegrad_core::names::{closest, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
@@ -88,7 +88,7 @@ impl fmt::Display for LoadReport {
 impl StateDict {
     /// Compares everything with `state`, then loads it.
     #[track_caller]
-    pub(crate) fn load_into(&self, fields: Fields<'_>, options: LoadOptions) -> Result<LoadReport> {
+    pub(crate) fn load_into(&self, fields: FieldList<'_>, options: LoadOptions) -> Result<LoadReport> {
         let mut sorted = ByPath::default();
         for (path, place) in places(fields) {
             sorted.insert(path, place);
@@ -120,9 +120,9 @@ impl StateDict {
     #[allow(clippy::type_complexity)]
     pub(super) fn compare<'p>(
         &self,
-        places: &'p ByPath<Place>,
+        places: &'p ByPath<EntryPlace>,
         options: LoadOptions,
-    ) -> Result<(LoadReport, Vec<(&'p Place, NamedTensor, NamedTensor)>)> {
+    ) -> Result<(LoadReport, Vec<(&'p EntryPlace, NamedTensor, NamedTensor)>)> {
         let (mut report, mut updates) = (LoadReport::default(), Vec::new());
         // A shared parameter is not missing if the state has one of its paths.
         let mut given_by = Ids::default();

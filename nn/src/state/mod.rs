@@ -7,7 +7,7 @@ mod repair;
 
 pub use load::{LoadOptions, LoadReport};
 
-use crate::module::{Fields, Ids, places};
+use crate::module::{FieldList, Ids, places};
 use crate::pattern::Pattern;
 use by_path::ByPath;
 use namegrad_core::names::NameList;
@@ -50,7 +50,7 @@ type Entries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
 const SHARED: &str = "shared:";
 
 impl StateDict {
-    pub(crate) fn of(fields: Fields<'_>) -> StateDict {
+    pub(crate) fn of(fields: FieldList<'_>) -> StateDict {
         let (mut state, mut ids) = (StateDict::default(), Ids::default());
         let places = places(fields);
         for (at, (path, place)) in places.iter().enumerate() {

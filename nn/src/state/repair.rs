@@ -2,14 +2,14 @@
 
 use super::load::{LoadOptions, LoadReport};
 use super::{ByPath, StateDict};
-use crate::module::Place;
+use crate::module::EntryPlace;
 use namegrad_core::{Result, Shape};
 
 /// The calls that load the values that fit.
 #[cold]
 pub(super) fn repair(
     state: &StateDict,
-    places: &ByPath<Place>,
+    places: &ByPath<EntryPlace>,
     report: LoadReport,
     options: LoadOptions,
 ) -> Result<String> {
@@ -44,7 +44,7 @@ fn is_below(path: &str, prefix: &str) -> bool {
 /// used by nothing else, and have the sizes of missing values under the second.
 fn moved<'r>(
     state: &StateDict,
-    places: &ByPath<Place>,
+    places: &ByPath<EntryPlace>,
     report: &'r LoadReport,
 ) -> Option<(&'r str, &'r str)> {
     // The prefixes, how often they fit, and whether all sizes agree.

@@ -76,12 +76,12 @@ pub struct AveragedModel {
     rule: Rule,
     use_buffers: bool,
     updates: u64,
-    entries: Vec<Entry>,
+    entries: Vec<AveragedEntry>,
 }
 
 /// The average of a parameter or a buffer.
 #[derive(Clone)]
-struct Entry {
+struct AveragedEntry {
     path: String,
     is_buffer: bool,
     average: Averaged,
@@ -154,7 +154,7 @@ impl AveragedModelBuilder<'_> {
         let AveragedModelBuilder { model, rule, use_buffers } = self;
         rule.check()?;
         let places = places(model)?;
-        if places.iter().all(Place::is_buffer) {
+        if places.iter().all(AveragedPlace::is_buffer) {
             return Err(Error::new(ErrorKind::Value, OP, "the model has no parameters to average")
                 .with_repair(
                     "give it a module with parameters, such as Linear::new((\"in\", 3), (\"out\", 2))?",
@@ -223,7 +223,7 @@ impl AveragedModel {
         Ok(())
     }
 
-    fn add(&mut self, places: Vec<Place>) -> Result<()> {
+    fn add(&mut self, places: Vec<AveragedPlace>) -> Result<()> {
         for (near, place) in places.into_iter().enumerate() {
             let index = match self.find(near, &place) {
                 Some(index) => index,
@@ -242,8 +242,8 @@ impl AveragedModel {
     }
 
     /// The number of the average for a place, which is usually `near`.
-    fn find(&self, near: usize, place: &Place) -> Option<usize> {
-        let is_at = |entry: &Entry| entry.is_buffer == place.is_buffer() && entry.path == place.path;
+    fn find(&self, near: usize, place: &AveragedPlace) -> Option<usize> {
+        let is_at = |entry: &AveragedEntry| entry.is_buffer == place.is_buffer() && entry.path == place.path;
         match self.entries.get(near) {
             Some(entry) if is_at(entry) => Some(near),
             _ => self.entries.iter().position(is_at),
@@ -251,7 +251,10 @@ impl AveragedModel {
     }
 
     /// The places that have an average, each with it. It is an error if a place is missing.
-    fn pairs<'a>(&'a self, places: &'a [Place]) -> Result<Vec<(&'a Entry, &'a Place)>> {
+    fn pairs<'a>(
+        &'a self,
+        places: &'a [AveragedPlace],
+    ) -> Result<Vec<(&'a AveragedEntry, &'a AveragedPlace)>> {
         let (mut pairs, mut is_missing) = (Vec::new(), vec![true; self.entries.len()]);
         for (near, place) in places.iter().enumerate() {
             if let Some(index) = self.find(near, place) {
@@ -297,7 +300,7 @@ impl AveragedModel {
     /// The averages in the dtypes of the model.
     fn values(&self, model: &dyn Module) -> Result<Vec<(String, Tensor)>> {
         let mut values = Vec::new();
-        for (Entry { path, average, .. }, place) in self.pairs(&places(model)?)? {
+        for (AveragedEntry { path, average, .. }, place) in self.pairs(&places(model)?)? {
             values.push((path.clone(), Tensor::constant(average.value.to(place.value.dtype())?)));
         }
         Ok(values)
@@ -367,7 +370,7 @@ impl AveragedModel {
         self.take_buffers(places).map_err(|error| error.at(caller))
     }
 
-    fn take_buffers(&mut self, places: Vec<Place>) -> Result<()> {
+    fn take_buffers(&mut self, places: Vec<AveragedPlace>) -> Result<()> {
         for (near, place) in places.iter().enumerate() {
             if let (true, Some(index)) = (place.is_buffer(), self.find(near, place)) {
                 self.entries[index].average.value = state::wide(&place.value)?;
@@ -379,7 +382,7 @@ impl AveragedModel {
     /// Everything that the next averages depend on. Nothing is copied, and later updates do not change it.
     pub fn state_dict(&self) -> AverageState {
         let (mut parameters, mut buffers) = (BTreeMap::new(), BTreeMap::new());
-        for Entry { path, is_buffer, average } in &self.entries {
+        for AveragedEntry { path, is_buffer, average } in &self.entries {
             let all = if *is_buffer { &mut buffers } else { &mut parameters };
             all.insert(path.clone(), average.clone());
         }
@@ -429,7 +432,7 @@ impl fmt::Debug for AveragedModelBuilder<'_> {
 }
 
 /// A parameter or a buffer of a model with its first path.
-struct Place {
+struct AveragedPlace {
     path: String,
     target: Target,
     value: NamedTensor,
@@ -440,32 +443,32 @@ enum Target {
     Buffer(Buffer),
 }
 
-impl Place {
+impl AveragedPlace {
     fn is_buffer(&self) -> bool {
         matches!(self.target, Target::Buffer(_))
     }
 
     /// The average before its first update.
-    fn start(&self) -> Result<Entry> {
+    fn start(&self) -> Result<AveragedEntry> {
         let (is_buffer, value) = (self.is_buffer(), state::wide(&self.value)?);
-        Ok(Entry { path: self.path.clone(), is_buffer, average: Averaged { value, count: 0 } })
+        Ok(AveragedEntry { path: self.path.clone(), is_buffer, average: Averaged { value, count: 0 } })
     }
 }
 
 /// The parameters of a model, and then its buffers.
-fn places(model: &dyn Module) -> Result<Vec<Place>> {
+fn places(model: &dyn Module) -> Result<Vec<AveragedPlace>> {
     let (mut places, mut seen) = (Vec::new(), HashMap::new());
     for (path, parameter) in model.named_parameters() {
         if seen.insert(parameter.id(), places.len()).is_none() {
             let value = parameter.try_tensor()?.into_value();
-            places.push(Place { path, target: Target::Parameter(parameter), value });
+            places.push(AveragedPlace { path, target: Target::Parameter(parameter), value });
         }
     }
     seen.clear();
     for (path, buffer) in model.named_buffers() {
         if seen.insert(buffer.id(), places.len()).is_none() {
             let value = buffer.value();
-            places.push(Place { path, target: Target::Buffer(buffer), value });
+            places.push(AveragedPlace { path, target: Target::Buffer(buffer), value });
         }
     }
     Ok(places)

@@ -1,7 +1,7 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
 use super::rule::check_decay;
-use super::{AveragedModel, Entry, OP};
+use super::{AveragedEntry, AveragedModel, OP};
 use crate::state::{malformed, tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_io::TensorFile;
@@ -29,7 +29,7 @@ pub(super) fn wide(value: &NamedTensor) -> Result<NamedTensor> {
     value.to(if dtype.is_floating_point() { dtype.compute() } else { dtype })
 }
 
-type ByPath = BTreeMap<String, Averaged>;
+type AveragesByPath = BTreeMap<String, Averaged>;
 
 /// Everything that the next averages of an [`AveragedModel`] depend on.
 ///
@@ -126,8 +126,8 @@ impl AverageState {
     }
 
     fn read(file: &TensorFile, fields: Fields<'_>) -> Result<AverageState> {
-        let averages = |what: &str| -> Result<ByPath> {
-            let mut averages = ByPath::new();
+        let averages = |what: &str| -> Result<AveragesByPath> {
+            let mut averages = AveragesByPath::new();
             for (path, count) in fields.counts(what)? {
                 averages.insert(path.into(), Averaged { value: tensor(file, path)?, count });
             }
@@ -150,7 +150,7 @@ impl AverageState {
     }
 
     /// The averages of the state in the dtypes of `own`, if they fit it.
-    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<Vec<Entry>> {
+    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<Vec<AveragedEntry>> {
         let (mut differences, mut fitted) = (Vec::new(), Vec::new());
         let rule = own.rule.name();
         if rule != self.rule {
@@ -163,7 +163,7 @@ impl AverageState {
         if self.decay.is_some_and(|decay| check_decay(decay).is_err()) {
             differences.push(format!("the decay in the state is {:?}", self.decay.unwrap_or_default()));
         }
-        for Entry { path, is_buffer, average } in &own.entries {
+        for AveragedEntry { path, is_buffer, average } in &own.entries {
             let state = if *is_buffer { &self.buffers } else { &self.parameters };
             let Some(Averaged { value, count }) = state.get(path) else {
                 differences.push(format!("'{path}' is missing in the state"));
@@ -177,12 +177,12 @@ impl AverageState {
             } else {
                 let value = value.to(average.value.dtype())?.with_names(average.value.names().clone());
                 let average = Averaged { value, count: *count };
-                fitted.push(Entry { path: path.clone(), is_buffer: *is_buffer, average });
+                fitted.push(AveragedEntry { path: path.clone(), is_buffer: *is_buffer, average });
             }
         }
         for (is_buffer, state) in [(false, &self.parameters), (true, &self.buffers)] {
             for path in state.keys() {
-                let is_own = |own: &Entry| own.is_buffer == is_buffer && own.path == *path;
+                let is_own = |own: &AveragedEntry| own.is_buffer == is_buffer && own.path == *path;
                 if !own.entries.iter().any(is_own) {
                     differences.push(format!("'{path}' is only in the state"));
                 }

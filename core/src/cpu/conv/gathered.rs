@@ -1,15 +1,15 @@
 //! A product of a weight with the windows of a tensor, whose columns are the places of the result.
 
-use super::windows::{Run, Windows, runs};
-use super::{Elements, Factor, To, volume};
-use crate::cpu::matmul::{Buffer, Kind, Matrix, gemm_sums, with_buffer, write_sums};
+use super::windows::{GridRun, TapWindows, runs};
+use super::{ElementBytes, To, WeightMatrices, volume};
+use crate::cpu::matmul::{MatrixView, NumberKind, PanelBuffer, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::parallel;
 use crate::dtype::dispatch;
 use std::cell::Cell;
 
 thread_local! {
     /// The windows of some places, and the sums for these places.
-    pub(super) static BLOCKS: Buffer = const { Cell::new(Vec::new()) };
+    pub(super) static BLOCKS: PanelBuffer = const { Cell::new(Vec::new()) };
 }
 
 /// The fewest and the most places of a block, which are multiples of the panels in which a product reads
@@ -23,10 +23,10 @@ const TASK: usize = 1 << 20;
 /// The result at place `t` of the grid is the sum over taps of the factor times the source at `step t + tap`.
 /// It goes to `spread t + start` of the output.
 pub(super) struct Gathered<'a> {
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static NumberKind,
     /// `rows` by `channels` times taps, for each group.
-    pub(super) factor: Factor<'a>,
-    pub(super) source: Elements<'a>,
+    pub(super) factor: WeightMatrices<'a>,
+    pub(super) source: ElementBytes<'a>,
     /// The channels of the source in a group.
     pub(super) channels: usize,
     pub(super) input: [usize; 3],
@@ -45,7 +45,7 @@ pub(super) struct Gathered<'a> {
 }
 
 /// Some places of a group.
-struct Block {
+struct GatheredBlock {
     group: usize,
     from: usize,
     count: usize,
@@ -71,7 +71,7 @@ impl Gathered<'_> {
             with_buffer(&BLOCKS, sums + columns * width * size, &mut |memory| {
                 for task in tasks.clone() {
                     let from = task % blocks * width;
-                    let block = Block {
+                    let block = GatheredBlock {
                         group: task / blocks,
                         from,
                         count: width.min(places - from),
@@ -92,13 +92,13 @@ impl Gathered<'_> {
     /// # Safety
     /// The memory of the block has room for its windows and results, and nothing else accesses the output at
     /// its places.
-    unsafe fn block(&self, block: &Block, output: *mut u8) {
-        let Block { group, from, count, sums, windows, width } = *block;
+    unsafe fn block(&self, block: &GatheredBlock, output: *mut u8) {
+        let GatheredBlock { group, from, count, sums, windows, width } = *block;
         let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let columns = self.channels * self.taps.len();
         let volume = volume(&self.input);
-        let source = Windows {
-            source: Elements(
+        let source = TapWindows {
+            source: ElementBytes(
                 &self.source.0[(group * self.channels * volume * size).min(self.source.0.len())..],
             ),
             image_stride: self.groups * self.channels * volume,
@@ -124,8 +124,8 @@ impl Gathered<'_> {
                     }
                 });
             }
-            let a = Matrix::rows(factor.cast_mut(), self.factor.row_stride, size);
-            let (b, c) = (Matrix::rows(windows, width, size), Matrix::rows(sums, width, acc_size));
+            let a = MatrixView::rows(factor.cast_mut(), self.factor.row_stride, size);
+            let (b, c) = (MatrixView::rows(windows, width, size), MatrixView::rows(sums, width, acc_size));
             gemm_sums(self.kind, [self.rows, columns, count], a, b, self.bias.is_some(), c);
             for run in runs(self.grid, from, count) {
                 self.spread_run(group, &run, (sums.add(run.column * acc_size), width), output);
@@ -138,7 +138,13 @@ impl Gathered<'_> {
     /// # Safety
     /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output
     /// at these places.
-    unsafe fn spread_run(&self, group: usize, run: &Run, (sums, apart): (*mut u8, usize), output: *mut u8) {
+    unsafe fn spread_run(
+        &self,
+        group: usize,
+        run: &GridRun,
+        (sums, apart): (*mut u8, usize),
+        output: *mut u8,
+    ) {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);
         let (place, size) = ((d * height + h) * width + w, self.kind.size);
@@ -146,7 +152,7 @@ impl Gathered<'_> {
         let plane = (run.image * self.groups + group) * self.rows * volume;
         // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
         unsafe {
-            let to = Matrix {
+            let to = MatrixView {
                 ptr: output.add((plane + place) * size),
                 row: (volume * size) as isize,
                 col: (self.spread[2] * size) as isize,

@@ -13,7 +13,7 @@ mod gathered;
 mod weight;
 mod windows;
 
-use super::matmul::{Kind, MatmulElement, Matrix, gemm_batched, rows_collide};
+use super::matmul::{MatmulElement, MatrixView, NumberKind, gemm_batched, rows_collide};
 use super::room::{Room, written};
 use super::threads::each;
 use crate::dtype::dispatch;
@@ -92,12 +92,12 @@ impl Geometry {
 /// Elements in memory, of a type of number that is known at run time. The loops are compiled once, and move
 /// elements by their width.
 #[derive(Clone, Copy)]
-struct Elements<'a>(&'a [u8]);
+struct ElementBytes<'a>(&'a [u8]);
 
-impl<'a> Elements<'a> {
+impl<'a> ElementBytes<'a> {
     fn of<T: MatmulElement>(x: &'a [T]) -> Self {
         // SAFETY: a number consists of initialized bytes.
-        Elements(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) })
+        ElementBytes(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) })
     }
 
     /// The same elements as integers of their width.
@@ -124,15 +124,15 @@ impl To {
 }
 
 /// The matrices of a weight, one for each group, whose rows are `row_stride` elements apart.
-struct Factor<'a> {
-    weight: Elements<'a>,
+struct WeightMatrices<'a> {
+    weight: ElementBytes<'a>,
     /// A copy of the weight in another order.
     copied: Option<Vec<u64>>,
     row_stride: usize,
     group_stride: usize,
 }
 
-impl Factor<'_> {
+impl WeightMatrices<'_> {
     fn ptr(&self) -> *const u8 {
         self.copied.as_ref().map_or(self.weight.0.as_ptr(), |copied| copied.as_ptr().cast())
     }
@@ -153,10 +153,10 @@ pub(crate) fn output<'y, T: MatmulElement>(
 ) -> &'y mut [T] {
     geometry.check(x.len(), weight.len(), y.len());
     assert!(bias.is_none_or(|bias| bias.len() == geometry.groups * geometry.features));
-    let [x, weight] = [x, weight].map(Elements::of);
+    let [x, weight] = [x, weight].map(ElementBytes::of);
     // SAFETY: the lengths are checked, and all of `y` is written.
     unsafe {
-        output_of(T::kind(), x, weight, bias.map(Elements::of), To(y.as_mut_ptr().cast()), geometry);
+        output_of(T::kind(), x, weight, bias.map(ElementBytes::of), To(y.as_mut_ptr().cast()), geometry);
         written(y)
     }
 }
@@ -166,17 +166,17 @@ pub(crate) fn output<'y, T: MatmulElement>(
 /// # Safety
 /// The elements are of this kind, and `y` has room for the output.
 unsafe fn output_of(
-    kind: &'static Kind,
-    x: Elements<'_>,
-    weight: Elements<'_>,
-    bias: Option<Elements<'_>>,
+    kind: &'static NumberKind,
+    x: ElementBytes<'_>,
+    weight: ElementBytes<'_>,
+    bias: Option<ElementBytes<'_>>,
     y: To,
     geometry: &Geometry,
 ) {
     let Geometry { batch, groups, channels, features, .. } = *geometry;
     let (columns, size) = (channels * geometry.taps(), kind.size);
     if geometry.is_pointwise() && columns > 0 {
-        let factor = Matrix::rows(weight.0.as_ptr().cast_mut(), columns, size);
+        let factor = MatrixView::rows(weight.0.as_ptr().cast_mut(), columns, size);
         // SAFETY: the contract is the same.
         return unsafe { pointwise(kind, x, factor, bias, y, [features, columns], geometry) };
     }
@@ -192,7 +192,7 @@ unsafe fn output_of(
     });
     Gathered {
         kind,
-        factor: Factor { weight, copied, row_stride, group_stride: features * row_stride },
+        factor: WeightMatrices { weight, copied, row_stride, group_stride: features * row_stride },
         source: x,
         channels,
         input: geometry.input,
@@ -221,7 +221,7 @@ pub(crate) fn input<'x, T: MatmulElement>(
     geometry: &Geometry,
 ) -> &'x mut [T] {
     geometry.check(dx.len(), weight.len(), g.len());
-    let [g, weight] = [g, weight].map(Elements::of);
+    let [g, weight] = [g, weight].map(ElementBytes::of);
     // SAFETY: the lengths are checked. Each place of the input is in the part that starts at its position
     // modulo the stride, and all places of a part are written.
     unsafe {
@@ -234,10 +234,16 @@ pub(crate) fn input<'x, T: MatmulElement>(
 ///
 /// # Safety
 /// The elements are of this kind, and `dx` has room for the input.
-unsafe fn input_of(kind: &'static Kind, g: Elements<'_>, weight: Elements<'_>, dx: To, geometry: &Geometry) {
+unsafe fn input_of(
+    kind: &'static NumberKind,
+    g: ElementBytes<'_>,
+    weight: ElementBytes<'_>,
+    dx: To,
+    geometry: &Geometry,
+) {
     let Geometry { batch, groups, channels, features, stride, .. } = *geometry;
     if geometry.is_pointwise() && features > 0 {
-        let factor = Matrix::rows(weight.0.as_ptr().cast_mut(), channels, kind.size).t();
+        let factor = MatrixView::rows(weight.0.as_ptr().cast_mut(), channels, kind.size).t();
         // SAFETY: the contract is the same.
         return unsafe { pointwise(kind, g, factor, None, dx, [channels, features], geometry) };
     }
@@ -274,7 +280,7 @@ pub(crate) fn weight<'w, T: MatmulElement>(
     geometry: &Geometry,
 ) -> &'w mut [T] {
     geometry.check(x.len(), dw.len(), g.len());
-    let [x, g] = [x, g].map(Elements::of);
+    let [x, g] = [x, g].map(ElementBytes::of);
     // SAFETY: the lengths are checked, and all of `dw` is written.
     unsafe {
         weight::weight_of(T::kind(), x, g, (To(dw.as_mut_ptr().cast()), dw.len()), geometry);
@@ -307,11 +313,11 @@ fn taps_of_part(geometry: &Geometry, start: [usize; 3]) -> (Vec<usize>, Vec<[isi
 
 /// Some taps of the weight with rows for the channels of the input.
 fn transposed<'a>(
-    kind: &'static Kind,
-    weight: Elements<'a>,
+    kind: &'static NumberKind,
+    weight: ElementBytes<'a>,
     taps: &[usize],
     geometry: &Geometry,
-) -> Factor<'a> {
+) -> WeightMatrices<'a> {
     let Geometry { groups, channels, features, .. } = *geometry;
     let (all, columns) = (geometry.taps(), features * taps.len());
     let row_stride = apart(columns, kind.size);
@@ -331,7 +337,7 @@ fn transposed<'a>(
             }
         }
     });
-    Factor { weight, copied: Some(copied), row_stride, group_stride: channels * row_stride }
+    WeightMatrices { weight, copied: Some(copied), row_stride, group_stride: channels * row_stride }
 }
 
 /// A convolution without neighbors: the product of `factor`, which has `rows` by `columns` elements for each
@@ -340,10 +346,10 @@ fn transposed<'a>(
 /// # Safety
 /// The operands have these sizes.
 unsafe fn pointwise(
-    kind: &'static Kind,
-    x: Elements<'_>,
-    factor: Matrix,
-    bias: Option<Elements<'_>>,
+    kind: &'static NumberKind,
+    x: ElementBytes<'_>,
+    factor: MatrixView,
+    bias: Option<ElementBytes<'_>>,
     y: To,
     [rows, columns]: [usize; 2],
     geometry: &Geometry,
@@ -360,7 +366,7 @@ unsafe fn pointwise(
             std::slice::from_raw_parts_mut(y.ptr().cast::<W>().add(channel * places), places).fill(bias);
         }));
     }
-    let [x, to] = [x.0.as_ptr().cast_mut(), y.0].map(|ptr| Matrix::rows(ptr, places, kind.size));
+    let [x, to] = [x.0.as_ptr().cast_mut(), y.0].map(|ptr| MatrixView::rows(ptr, places, kind.size));
     // SAFETY: the caller guarantees the sizes. Each product writes the rows of another group or image of `y`,
     // all of them, and reads them only if they were filled with the bias.
     unsafe {

@@ -1,9 +1,9 @@
 //! The gradient of a weight: a product that sums over the places of all images.
 
 use super::gathered::BLOCKS;
-use super::windows::Windows;
-use super::{Elements, Geometry, To, volume};
-use crate::cpu::matmul::{Kind, Matrix, add_sums, gemm_sums, with_buffer, write_sums};
+use super::windows::TapWindows;
+use super::{ElementBytes, Geometry, To, volume};
+use crate::cpu::matmul::{MatrixView, NumberKind, add_sums, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::{each, each_part};
 use crate::dtype::dispatch;
 
@@ -29,9 +29,9 @@ const TASKS: usize = 16;
 /// # Safety
 /// The elements are of this kind, and `dw` has room for its `len` elements.
 pub(super) unsafe fn weight_of(
-    kind: &'static Kind,
-    x: Elements<'_>,
-    g: Elements<'_>,
+    kind: &'static NumberKind,
+    x: ElementBytes<'_>,
+    g: ElementBytes<'_>,
     (dw, len): (To, usize),
     geometry: &Geometry,
 ) {
@@ -79,7 +79,7 @@ pub(super) unsafe fn weight_of(
         // SAFETY: the filters are in the weight, and no other task has these of this block.
         unsafe {
             let sums = total.ptr().add(of_block * task_len * size_of::<u64>() + strip * kind.acc_size());
-            let to = Matrix::rows(dw.ptr().add(first * kind.size), columns, kind.size).t();
+            let to = MatrixView::rows(dw.ptr().add(first * kind.size), columns, kind.size).t();
             write_sums(kind, sums, features, [rows, FILTERS.min(features - strip)], to);
         }
     });
@@ -87,8 +87,8 @@ pub(super) unsafe fn weight_of(
 
 /// Adds the sums over the places of an image.
 fn add_image(
-    kind: &'static Kind,
-    (x, g): (Elements<'_>, Elements<'_>),
+    kind: &'static NumberKind,
+    (x, g): (ElementBytes<'_>, ElementBytes<'_>),
     sums: &mut [u64],
     geometry: &Geometry,
     taps: &[[isize; 3]],
@@ -99,8 +99,8 @@ fn add_image(
     let rows = channels.len() * taps.len();
     assert!(rows * features <= sums.len());
     let first = (image * groups + group) * geometry.channels * volume;
-    let windows = Windows {
-        source: Elements(&x.0[first * size..(first + geometry.channels * volume) * size]),
+    let windows = TapWindows {
+        source: ElementBytes(&x.0[first * size..(first + geometry.channels * volume) * size]),
         image_stride: 0,
         channels,
         input: geometry.input,
@@ -119,15 +119,15 @@ fn add_image(
                 let a = match geometry.is_pointwise() {
                     true => {
                         let first = windows.channels.start * volume + from;
-                        Matrix::rows(windows.source.0.as_ptr().cast_mut().add(first * size), volume, size)
+                        MatrixView::rows(windows.source.0.as_ptr().cast_mut().add(first * size), volume, size)
                     }
                     false => {
                         dispatch!(size size, W => windows.pack::<W>(from, count, block.cast(), ROW));
-                        Matrix::rows(block, ROW, size)
+                        MatrixView::rows(block, ROW, size)
                     }
                 };
-                let b = Matrix::rows(g.as_ptr().cast_mut().add(from * size), places, size).t();
-                let c = Matrix::rows(sums.as_mut_ptr().cast(), features, kind.acc_size());
+                let b = MatrixView::rows(g.as_ptr().cast_mut().add(from * size), places, size).t();
+                let c = MatrixView::rows(sums.as_mut_ptr().cast(), features, kind.acc_size());
                 gemm_sums(kind, [rows, count, features], a, b, true, c);
             }
         }

@@ -1,11 +1,11 @@
 //! Packing: some columns of the matrix of windows.
 
-use super::Elements;
+use super::ElementBytes;
 
 /// The elements under the taps of a kernel that slides over the images of one group.
-pub(super) struct Windows<'a> {
+pub(super) struct TapWindows<'a> {
     /// The images, `image_stride` apart, from the first channel of the group on.
-    pub(super) source: Elements<'a>,
+    pub(super) source: ElementBytes<'a>,
     pub(super) image_stride: usize,
     pub(super) channels: std::ops::Range<usize>,
     pub(super) input: [usize; 3],
@@ -18,7 +18,7 @@ pub(super) struct Windows<'a> {
 }
 
 /// Neighboring places in a row of the grid.
-pub(super) struct Run {
+pub(super) struct GridRun {
     /// The first column.
     pub(super) column: usize,
     pub(super) image: usize,
@@ -27,7 +27,7 @@ pub(super) struct Run {
 }
 
 /// The rows of the grid in the places `from..from + count` of all images.
-pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator<Item = Run> {
+pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator<Item = GridRun> {
     let [depth, height, width] = grid;
     let mut column = 0;
     std::iter::from_fn(move || {
@@ -38,13 +38,13 @@ pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator
         let (row, left) = (at / width, at % width);
         let (plane, image) = (row / height, row / height / depth);
         let len = (width - left).min(count - column);
-        let run = Run { column, image, place: [plane % depth, row % height, left], len };
+        let run = GridRun { column, image, place: [plane % depth, row % height, left], len };
         column += len;
         Some(run)
     })
 }
 
-impl Windows<'_> {
+impl TapWindows<'_> {
     /// Writes the columns of the places `from..from + count` to `to`, whose rows are `row_stride` apart.
     /// There is a row for each tap of each channel.
     ///
@@ -81,7 +81,7 @@ impl Windows<'_> {
     }
 
     /// The columns of a run in which a tap is inside of the input.
-    fn span(&self, run: &Run, tap: [isize; 3]) -> Span {
+    fn span(&self, run: &GridRun, tap: [isize; 3]) -> ColumnSpan {
         let [_, height, width] = self.input;
         let at = |dim: usize| (run.place[dim] * self.step[dim]) as isize + tap[dim];
         let inside = (0..2).all(|dim| (0..self.input[dim] as isize).contains(&at(dim)));
@@ -92,10 +92,10 @@ impl Windows<'_> {
         };
         let start = usize::try_from(-first).map_or(0, |outside| outside.div_ceil(step)).min(end);
         if start == end {
-            return Span { start: 0, end: 0, from: 0 };
+            return ColumnSpan { start: 0, end: 0, from: 0 };
         }
         let row = (at(0) as usize * height + at(1) as usize) * width;
-        Span { start, end, from: row + (first + (start * step) as isize) as usize }
+        ColumnSpan { start, end, from: row + (first + (start * step) as isize) as usize }
     }
 
     /// Writes the elements of a channel under a tap.
@@ -103,8 +103,8 @@ impl Windows<'_> {
     /// # Safety
     /// `to` is valid for writes of `len` elements, which are at least those of the span.
     #[inline(always)]
-    unsafe fn pack_span<W: Copy + Default>(&self, span: &Span, plane: &[W], to: *mut W, len: usize) {
-        let Span { start, end, from } = *span;
+    unsafe fn pack_span<W: Copy + Default>(&self, span: &ColumnSpan, plane: &[W], to: *mut W, len: usize) {
+        let ColumnSpan { start, end, from } = *span;
         // SAFETY: the caller guarantees the row. The slice has the elements that are read.
         unsafe {
             // Zeros outside of the input: the bits of a zero are 0 in any type.
@@ -123,7 +123,7 @@ impl Windows<'_> {
 }
 
 /// The columns `start..end` of a run, the first of which is at `from` in a channel of the input.
-struct Span {
+struct ColumnSpan {
     start: usize,
     end: usize,
     from: usize,

@@ -1,10 +1,9 @@
 //! Reductions of contiguous data: all of a slice, its rows, or a dim in the middle.
 //!
-//! A reduction of floats is a [`Fold`]; the loops that it shares with the others are here. Those of integers
-//! are in [`plain`]. Partial results are combined
-//! in an order that depends only on the sizes, so that the result is the same for any number of threads. The
-//! order is a tree, so that a sum of `n` numbers has an error of at most 64 + log₂ n roundings, and usually
-//! of one or two.
+//! A reduction of floats is a [`FoldKernel`]; the loops that it shares with the others are here. Those of
+//! integers are in [`plain`]. Partial results are combined in an order that depends only on the sizes, so
+//! that the result is the same for any number of threads. The order is a tree, so that a sum of `n` numbers
+//! has an error of at most 64 + log₂ n roundings, and usually of one or two.
 
 pub(crate) mod plain;
 
@@ -13,11 +12,11 @@ use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{WritePart, write_parts};
 
-/// A reduction of floats to one, whose loops run in lanes and as trees. They are compiled for the CPU's widest
-/// vectors.
+/// A reduction of floats to one, whose loops run in lanes and as trees. They are compiled for the CPU's
+/// widest vectors.
 ///
 /// To add a reduction, implement this trait for a type without fields.
-pub(crate) trait Fold<T>: Copy + Default + Send + Sync {
+pub(crate) trait FoldKernel<T>: Copy + Default + Send + Sync {
     /// The result for no elements.
     fn start(self) -> T;
     /// Adds an element to a partial result.
@@ -39,7 +38,7 @@ pub(crate) struct Max;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Min;
 
-impl<T: Real> Fold<T> for Sum {
+impl<T: Real> FoldKernel<T> for Sum {
     #[inline(always)]
     fn start(self) -> T {
         T::ZERO
@@ -56,7 +55,7 @@ impl<T: Real> Fold<T> for Sum {
     }
 }
 
-impl<T: Real> Fold<T> for SumSquares {
+impl<T: Real> FoldKernel<T> for SumSquares {
     #[inline(always)]
     fn start(self) -> T {
         T::ZERO
@@ -73,7 +72,7 @@ impl<T: Real> Fold<T> for SumSquares {
     }
 }
 
-impl<T: Real> Fold<T> for Max {
+impl<T: Real> FoldKernel<T> for Max {
     #[inline(always)]
     fn start(self) -> T {
         T::NEG_INFINITY
@@ -90,7 +89,7 @@ impl<T: Real> Fold<T> for Max {
     }
 }
 
-impl<T: Real> Fold<T> for Min {
+impl<T: Real> FoldKernel<T> for Min {
     #[inline(always)]
     fn start(self) -> T {
         T::INFINITY
@@ -121,8 +120,8 @@ const COLUMNS: usize = 1024;
 /// The rows that are combined before they join those above: the first level of the tree over rows.
 const ROWS: usize = 64;
 
-/// The loops of a [`Fold`]. What calls them is compiled once for all folds of a type.
-pub(crate) struct Loops<T> {
+/// The loops of a [`FoldKernel`]. What calls them is compiled once for all folds of a type.
+pub(crate) struct FoldLoops<T> {
     start: T,
     /// Reduces rows of at most [`TASK`] elements.
     rows: RowsFn<T>,
@@ -137,15 +136,15 @@ type RowsFn<T> = for<'a> fn(x: &[T], y: &'a mut Room<T>) -> &'a mut [T];
 /// The reduction over rows of `inner` elements of the columns that start at `from`.
 type ColumnsFn<T> = for<'a> fn(x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T];
 
-impl<T: Real> Loops<T> {
+impl<T: Real> FoldLoops<T> {
     /// The loops of `F`.
-    pub(crate) fn of<F: Fold<T>>(fold: F) -> Loops<T> {
+    pub(crate) fn of<F: FoldKernel<T>>(fold: F) -> FoldLoops<T> {
         let start = fold.start();
-        Loops { start, rows: short_rows::<T, F>, columns: columns::<T, F>, join: join::<T, F> }
+        FoldLoops { start, rows: short_rows::<T, F>, columns: columns::<T, F>, join: join::<T, F> }
     }
 }
 
-fn join<T: Real, F: Fold<T>>(to: &mut [T], from: &[T]) {
+fn join<T: Real, F: FoldKernel<T>>(to: &mut [T], from: &[T]) {
     let (fold, n) = (F::default(), to.len());
     let from = &from[..n];
     for i in 0..n {
@@ -154,7 +153,7 @@ fn join<T: Real, F: Fold<T>>(to: &mut [T], from: &[T]) {
 }
 
 /// The reduction of all of `x`.
-fn fold_slice<T: Real>(fold: &Loops<T>, x: &[T]) -> T {
+fn fold_slice<T: Real>(fold: &FoldLoops<T>, x: &[T]) -> T {
     let parts = vec_of(x.len().div_ceil(TASK), |parts| {
         write_each_part(x.len(), parts, 1, &|i, part| {
             (fold.rows)(&x[i * TASK..x.len().min((i + 1) * TASK)], part)
@@ -164,7 +163,7 @@ fn fold_slice<T: Real>(fold: &Loops<T>, x: &[T]) -> T {
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-fn fold_rows<'a, T: Real>(fold: &Loops<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
+fn fold_rows<'a, T: Real>(fold: &FoldLoops<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     let n = x.len() / y.len();
     if n > TASK {
         write_each(y, |i| fold_slice(fold, &x[i * n..(i + 1) * n]))
@@ -178,7 +177,7 @@ fn fold_rows<'a, T: Real>(fold: &Loops<T>, x: &[T], y: &'a mut Room<T>) -> &'a m
 
 /// `[outer, n, inner] -> [outer, inner]`.
 pub(crate) fn fold_middle<'a, T: Real>(
-    fold: &Loops<T>,
+    fold: &FoldLoops<T>,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     y: &'a mut Room<T>,
@@ -215,7 +214,7 @@ pub(crate) fn fold_middle<'a, T: Real>(
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
 fn fold_columns_of_all<'a, T: Real>(
-    fold: &Loops<T>,
+    fold: &FoldLoops<T>,
     x: &[T],
     [n, inner]: [usize; 2],
     y: &'a mut Room<T>,
@@ -256,7 +255,7 @@ pub(super) fn write_each_part<'a, A: Send>(
 }
 
 /// Combines neighbors until one result is left.
-fn join_parts<T: Real>(fold: &Loops<T>, mut parts: Vec<T>) -> T {
+fn join_parts<T: Real>(fold: &FoldLoops<T>, mut parts: Vec<T>) -> T {
     while parts.len() > 1 {
         let pairs = parts.len() / 2;
         for i in 0..pairs {
@@ -274,7 +273,7 @@ fn join_parts<T: Real>(fold: &Loops<T>, mut parts: Vec<T>) -> T {
 }
 
 /// [`join_parts`] for rows of the length of `y`, in place.
-fn join_rows<T: Real>(fold: &Loops<T>, parts: &mut [T], y: &mut Room<T>) {
+fn join_rows<T: Real>(fold: &FoldLoops<T>, parts: &mut [T], y: &mut Room<T>) {
     let inner = y.len();
     let slabs = parts.len() / inner;
     let mut distance = 1;
@@ -290,7 +289,7 @@ fn join_rows<T: Real>(fold: &Loops<T>, parts: &mut [T], y: &mut Room<T>) {
 
 /// Reduces a block in `L` lanes: lane `j` takes the elements `j`, `j + L`, ...
 #[inline(always)]
-fn fold_lanes<const L: usize, T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
+fn fold_lanes<const L: usize, T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
     let mut acc = [fold.start(); L];
     let whole = x.chunks_exact(L);
     let rest = whole.remainder();
@@ -313,7 +312,7 @@ fn fold_lanes<const L: usize, T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
 }
 
 #[inline(always)]
-fn fold_block<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
+fn fold_block<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
     match x.len() {
         // the CPU runs several short rows at once
         0..32 => x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)),
@@ -324,7 +323,7 @@ fn fold_block<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
 
 /// Reduces at most [`TASK`] elements in blocks, which are combined as a tree.
 #[inline(always)]
-fn fold_blocks<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
+fn fold_blocks<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
     if x.len() <= BLOCK {
         return fold_block(fold, x);
     }
@@ -342,7 +341,7 @@ fn fold_blocks<T: Real, F: Fold<T>>(fold: F, x: &[T]) -> T {
     parts[0]
 }
 
-fn short_rows<'a, T: Real, F: Fold<T>>(x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
+fn short_rows<'a, T: Real, F: FoldKernel<T>>(x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     vectorize(ShortRows { fold: F::default(), x }, y);
     // SAFETY: the loop writes each element.
     unsafe { written(y) }
@@ -353,7 +352,7 @@ struct ShortRows<'a, T, F> {
     x: &'a [T],
 }
 
-impl<T: Real, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
+impl<T: Real, F: FoldKernel<T>> Vectorized for ShortRows<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
@@ -368,7 +367,7 @@ impl<T: Real, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
 /// `acc[j] = add(acc[j], x[row, j])` for all rows, four at a time, so that each accumulator is read and
 /// written once for four rows.
 #[inline(always)]
-fn add_rows<T: Real, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [T]) {
+fn add_rows<T: Real, F: FoldKernel<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [T]) {
     let columns = acc.len();
     let groups = x.chunks_exact(4 * inner);
     for row in groups.remainder().chunks_exact(inner) {
@@ -388,25 +387,30 @@ fn add_rows<T: Real, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
     }
 }
 
-fn columns<'a, T: Real, F: Fold<T>>(x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T] {
-    vectorize(Columns { fold: F::default(), x, inner, from }, y);
+fn columns<'a, T: Real, F: FoldKernel<T>>(
+    x: &[T],
+    inner: usize,
+    from: usize,
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
+    vectorize(FoldColumns { fold: F::default(), x, inner, from }, y);
     // SAFETY: the loop starts with a value for each element.
     unsafe { written(y) }
 }
 
-struct Columns<'a, T, F> {
+struct FoldColumns<'a, T, F> {
     fold: F,
     x: &'a [T],
     inner: usize,
     from: usize,
 }
 
-impl<T: Real, F: Fold<T>> Vectorized for Columns<'_, T, F> {
+impl<T: Real, F: FoldKernel<T>> Vectorized for FoldColumns<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, y: &mut Room<T>) {
-        let Columns { fold, x, inner, from } = self;
+        let FoldColumns { fold, x, inner, from } = self;
         if x.len() <= ROWS * inner {
             return add_rows(fold, x, inner, from, fill(y, fold.start()));
         }
@@ -429,7 +433,7 @@ impl<T: Real, F: Fold<T>> Vectorized for Columns<'_, T, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::fold::plain::{self, Elements, fold_plainly};
+    use crate::cpu::fold::plain::{self, AnyElements, fold_plainly};
 
     fn numbers(n: usize) -> Vec<f32> {
         (0..n).map(|i| ((i as f32) * 1.37).sin() + 0.1).collect()
@@ -473,19 +477,19 @@ mod tests {
         for shape in SHAPES {
             let x = numbers(shape.iter().product());
             let len = shape[0] * shape[2];
-            let y = vec_of(len, |y| fold_middle(&Loops::of(Sum), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Sum), &x, shape, y));
             let sums = one_by_one(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
             for (y, sum) in y.iter().zip(&sums) {
                 // numbers of both signs: relative to the sum of magnitudes, which is about the length
                 let tolerance = 2e-7 * (shape[1] as f64);
                 assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
             }
-            let y = vec_of(len, |y| fold_middle(&Loops::of(Max), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Max), &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
-            let y = vec_of(len, |y| fold_middle(&Loops::of(Min), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Min), &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
             let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
-            let elements = Elements::of(&i);
+            let elements = AnyElements::of(&i);
             let y = vec_of(len, |y| fold_plainly(plain::SUM, elements, shape, y));
             assert_eq!(y, one_by_one(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
             let y = vec_of(len, |y| fold_plainly(plain::MAX, elements, shape, y));
@@ -500,8 +504,8 @@ mod tests {
                 let mut x = numbers(200);
                 x[at * inner] = f32::NAN;
                 let (x, shape) = (&x[..100 * inner], [1, 100, inner]);
-                assert!(vec_of(inner, |y| fold_middle(&Loops::of(Max), x, shape, y))[0].is_nan());
-                assert!(vec_of(inner, |y| fold_middle(&Loops::of(Min), x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&FoldLoops::of(Max), x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&FoldLoops::of(Min), x, shape, y))[0].is_nan());
             }
         }
     }
@@ -512,8 +516,8 @@ mod tests {
         // the third digit.
         let x = vec![0.1_f32; 1 << 22];
         let exact = f64::from(0.1_f32) * x.len() as f64;
-        assert!((f64::from(fold_slice(&Loops::of(Sum), &x)) / exact - 1.0).abs() < 1e-6);
-        let y = vec_of(4, |y| fold_middle(&Loops::of(Sum), &x, [1, 1 << 20, 4], y));
+        assert!((f64::from(fold_slice(&FoldLoops::of(Sum), &x)) / exact - 1.0).abs() < 1e-6);
+        let y = vec_of(4, |y| fold_middle(&FoldLoops::of(Sum), &x, [1, 1 << 20, 4], y));
         assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
     }
 
@@ -522,8 +526,9 @@ mod tests {
         let x = numbers(1_000_000);
         let [one, two] = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let y = pool.install(|| vec_of(10, |y| fold_middle(&Loops::of(Sum), &x, [1, 100_000, 10], y)));
-            (pool.install(|| fold_slice(&Loops::of(Sum), &x)), y)
+            let y =
+                pool.install(|| vec_of(10, |y| fold_middle(&FoldLoops::of(Sum), &x, [1, 100_000, 10], y)));
+            (pool.install(|| fold_slice(&FoldLoops::of(Sum), &x)), y)
         });
         assert_eq!(one, two);
     }

@@ -48,17 +48,17 @@ fn add_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
 
 /// Elements of any dtype.
 #[derive(Clone, Copy)]
-pub(crate) struct Elements<'a> {
+pub(crate) struct AnyElements<'a> {
     bytes: &'a [u8],
     dtype: DType,
 }
 
-impl<'a> Elements<'a> {
+impl<'a> AnyElements<'a> {
     /// The elements of a slice.
     pub(crate) fn of<T: Element>(x: &'a [T]) -> Self {
         // SAFETY: any element consists of initialized bytes.
         let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) };
-        Elements { bytes, dtype: T::DTYPE }
+        AnyElements { bytes, dtype: T::DTYPE }
     }
 
     fn len(&self) -> usize {
@@ -83,7 +83,7 @@ const PIECE: usize = 1 << 12;
 /// `[outer, n, inner] -> [outer, inner]`.
 pub(crate) fn fold_plainly<'a, A: Element>(
     plain: Plain<A>,
-    x: Elements<'_>,
+    x: AnyElements<'_>,
     [outer, n, inner]: [usize; 3],
     y: &'a mut Room<A>,
 ) -> &'a mut [A] {

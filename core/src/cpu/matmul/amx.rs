@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use super::element::Accumulator;
 use super::pack::square_of_8;
 use super::pairs;
-use super::product::{Panel, Tile, TileFn};
+use super::product::{PanelCopy, Tile, TileFn};
 use crate::cpu::simd::{Avx512, Simd, Vectorized, is_unlimited};
 use half::bf16;
 
@@ -84,7 +84,7 @@ fn is_permitted() -> bool {
 
 /// The configuration of the registers: all are whole tiles.
 #[repr(C, align(64))]
-struct Config {
+struct TileConfig {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -92,14 +92,14 @@ struct Config {
     rows: [u8; 16],
 }
 
-static CONFIG: Config = {
+static CONFIG: TileConfig = {
     let (mut row_bytes, mut rows) = ([0; 16], [0; 16]);
     let mut register = 0;
     while register < 8 {
         (row_bytes[register], rows[register]) = (ROW as u16, SIDE as u8);
         register += 1;
     }
-    Config { palette: 1, start_row: 0, reserved: [0; 14], row_bytes, rows }
+    TileConfig { palette: 1, start_row: 0, reserved: [0; 14], row_bytes, rows }
 };
 
 /// Makes the registers ready for use by this thread, which takes as long as the kernel with a short `k`.
@@ -122,7 +122,7 @@ pub(super) unsafe fn release() {
 
 /// The sums of a block of C.
 #[repr(C, align(64))]
-struct Sums([[MaybeUninit<f32>; BLOCK]; BLOCK]);
+struct BlockSums([[MaybeUninit<f32>; BLOCK]; BLOCK]);
 
 /// The kernel. A tile that C does not have is computed as a copy of the one beside it.
 ///
@@ -135,7 +135,7 @@ unsafe fn tile(t: &Tile) {
     let second_a = if t.rows > SIDE { chunks * BYTES } else { 0 };
     let second_b = if t.cols > SIDE { ROW } else { 0 };
     let in_place = t.rows == BLOCK && t.cols == BLOCK && t.alpha == f32::ONE_BITS && t.beta == 0;
-    let mut sums = Sums([[MaybeUninit::uninit(); BLOCK]; BLOCK]);
+    let mut sums = BlockSums([[MaybeUninit::uninit(); BLOCK]; BLOCK]);
     let (to, to_row) = if in_place {
         (t.c, t.c_row)
     } else {
@@ -192,7 +192,7 @@ unsafe fn tile(t: &Tile) {
 /// `c ← alpha sums + beta c` for the rows and columns that C has.
 struct Finish<'a> {
     t: &'a Tile,
-    sums: &'a Sums,
+    sums: &'a BlockSums,
 }
 
 impl Vectorized for Finish<'_> {
@@ -227,14 +227,14 @@ impl Vectorized for Finish<'_> {
 ///
 /// # Safety
 /// The contract of [`pairs::pack`], and `to` has room for whole tiles.
-pub(super) unsafe fn pack_rows(part: Panel) {
+pub(super) unsafe fn pack_rows(part: PanelCopy) {
     // SAFETY: the caller guarantees the instructions.
-    unsafe { Avx512::assume() }.run(Rows(part), ());
+    unsafe { Avx512::assume() }.run(PanelRows(part), ());
 }
 
-struct Rows(Panel);
+struct PanelRows(PanelCopy);
 
-impl Vectorized for Rows {
+impl Vectorized for PanelRows {
     type Out<'a> = ();
 
     #[inline(always)]
@@ -245,7 +245,7 @@ impl Vectorized for Rows {
         unsafe {
             for i in (0..part.count).step_by(SIDE) {
                 let to = part.to.cast::<f32>().add(i * chunks * SIDE).cast();
-                let group = Panel {
+                let group = PanelCopy {
                     count: (part.count - i).min(SIDE),
                     width: SIDE,
                     from: part.from.offset(i as isize * part.stride),
@@ -262,7 +262,7 @@ impl Vectorized for Rows {
     }
 }
 
-impl Panel {
+impl PanelCopy {
     /// Copies contiguous rows to tiles.
     ///
     /// # Safety
@@ -300,7 +300,7 @@ impl Panel {
             let k = (self.k - l).min(BLOCK);
             // SAFETY: the contract is the same, and the square has room for the pairs.
             unsafe {
-                pairs::pack(Panel {
+                pairs::pack(PanelCopy {
                     k,
                     from: self.from.offset(l as isize * self.k_stride),
                     to: columns.as_mut_ptr().cast(),
@@ -320,7 +320,7 @@ impl Panel {
 ///
 /// # Safety
 /// The contract of [`pairs::pack`], and `to` has room for whole tiles.
-pub(super) unsafe fn pack_columns(part: Panel) {
+pub(super) unsafe fn pack_columns(part: PanelCopy) {
     let pairs = part.k.div_ceil(2);
     // SAFETY: the contract is the same.
     unsafe {

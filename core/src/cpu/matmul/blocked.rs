@@ -1,7 +1,7 @@
 //! The product on one thread: the loops around the kernel.
 
 use super::buffer::{PANELS, with_buffer};
-use super::product::{Kernels, Matrix, PackFn, Panel, Product, Results, Sums, Tile, TileFn};
+use super::product::{BlockResults, Kernels, MatrixView, PackFn, PanelCopy, Product, Sums, Tile, TileFn};
 
 /// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
 /// the core.
@@ -17,25 +17,25 @@ const B_DIRECT: usize = 1024;
 
 /// The place where the sums of a product are written.
 #[derive(Clone, Copy)]
-enum Target {
+enum SumTarget {
     /// They are formed in memory for all of them.
     Sums(Sums),
     /// Each is rounded once and added to `beta` times a matrix. There is one block of `k`. The last matrix is
     /// the part of a symmetric C on the other side of the diagonal.
-    Rounded(u64, Matrix, Option<Matrix>),
+    Rounded(u64, MatrixView, Option<MatrixView>),
 }
 
-impl Target {
+impl SumTarget {
     /// The sums from row `i` and column `j` on, of a block of `k` that is the first or a later one.
     fn at(self, p: &Product, i: usize, j: usize, first: bool) -> Self {
         match self {
-            Target::Sums(Sums { ptr, row, beta }) => {
+            SumTarget::Sums(Sums { ptr, row, beta }) => {
                 let beta = if first { beta } else { p.kind.one };
                 let ptr = ptr.wrapping_offset(i as isize * row).wrapping_add(j * p.kind.acc_size());
-                Target::Sums(Sums { ptr, row, beta })
+                SumTarget::Sums(Sums { ptr, row, beta })
             }
-            Target::Rounded(beta, c, mirror) => {
-                Target::Rounded(beta, c.at(i, j), mirror.map(|mirror| mirror.at(j, i)))
+            SumTarget::Rounded(beta, c, mirror) => {
+                SumTarget::Rounded(beta, c.at(i, j), mirror.map(|mirror| mirror.at(j, i)))
             }
         }
     }
@@ -43,7 +43,7 @@ impl Target {
 
 /// How a product is cut into blocks. The blocks of `k`, which determine the bits of a result, depend only on
 /// `k`.
-struct Plan {
+struct BlockPlan {
     kernels: &'static Kernels,
     /// Copies rows of A, and columns of B, to panels.
     panels: [PackFn; 2],
@@ -59,7 +59,7 @@ struct Plan {
     b_direct: bool,
 }
 
-impl Plan {
+impl BlockPlan {
     /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than
     /// once. A copy pays off for a large operand, and for one whose cache lines evict each other.
     fn new(p: &Product) -> Self {
@@ -71,7 +71,7 @@ impl Plan {
         let a_direct = p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded(a_stride);
         let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded(p.b.row);
         let k = p.k.div_ceil(kernels.depth).next_multiple_of(kernels.k_unit);
-        Plan {
+        BlockPlan {
             kernels,
             panels: kernels.panels.unwrap_or([p.kind.pack; 2]),
             k_max: k.min(K_BYTES / size),
@@ -95,14 +95,14 @@ pub(super) fn crowded(stride: isize) -> bool {
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
 }
 
-/// The [`Method`](super::method::Method) for all shapes: A and B are cut into blocks for the caches, and the
-/// blocks into tiles for the kernel.
+/// The [`ProductMethod`](super::method::ProductMethod) for all shapes: A and B are cut into blocks for the
+/// caches, and the blocks into tiles for the kernel.
 ///
 /// # Safety
-/// The contract of [`Method::run`](super::method::Method::run).
+/// The contract of [`ProductMethod::run`](super::method::ProductMethod::run).
 pub(super) unsafe fn blocked(p: &Product, sums: Sums) {
     // SAFETY: the contract is the same.
-    unsafe { blocks(p, &Plan::new(p), Target::Sums(sums), None) }
+    unsafe { blocks(p, &BlockPlan::new(p), SumTarget::Sums(sums), None) }
 }
 
 /// [`blocked`] for any C, if there is one block of `k`. Otherwise it does nothing and returns false.
@@ -110,18 +110,18 @@ pub(super) unsafe fn blocked(p: &Product, sums: Sums) {
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
 pub(super) unsafe fn blocked_and_rounded(p: &Product) -> bool {
-    let plan = Plan::new(p);
+    let plan = BlockPlan::new(p);
     let one = plan.is_one_block(p.k);
     if one {
         // SAFETY: the contract is the same.
-        unsafe { blocks(p, &plan, Target::Rounded(p.beta, p.c, None), None) }
+        unsafe { blocks(p, &plan, SumTarget::Rounded(p.beta, p.c, None), None) }
     }
     one
 }
 
 /// Whether there is one block of `k`.
 pub(super) fn is_one_block(p: &Product) -> bool {
-    Plan::new(p).is_one_block(p.k)
+    BlockPlan::new(p).is_one_block(p.k)
 }
 
 /// The columns `from..to` of a symmetric product, down to the diagonal or somewhat further. If they are
@@ -132,11 +132,11 @@ pub(super) fn is_one_block(p: &Product) -> bool {
 pub(super) unsafe fn blocked_above(p: &Product, from: usize, to: usize) {
     let part = p.part(0, to, from, to - from);
     let target = match p.kind.is_acc {
-        true => Target::Sums(part.sums()),
-        false => Target::Rounded(p.beta, part.c, Some(p.c.at(from, 0))),
+        true => SumTarget::Sums(part.sums()),
+        false => SumTarget::Rounded(p.beta, part.c, Some(p.c.at(from, 0))),
     };
     // SAFETY: the contract is the same.
-    unsafe { blocks(&part, &Plan::new(&part), target, Some(from as isize)) }
+    unsafe { blocks(&part, &BlockPlan::new(&part), target, Some(from as isize)) }
 }
 
 /// The loops over blocks. If C is part of a symmetric matrix, `diagonal` is the row of the diagonal in its
@@ -144,7 +144,7 @@ pub(super) unsafe fn blocked_above(p: &Product, from: usize, to: usize) {
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm), with the target in place of C and `beta`.
-unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isize>) {
+unsafe fn blocks(p: &Product, plan: &BlockPlan, target: SumTarget, diagonal: Option<isize>) {
     let (depth, unit) = (plan.kernels.depth, plan.kernels.row_unit);
     let m_max = M_MAX.next_multiple_of(unit);
     let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.next_multiple_of(unit).min(m_max) };
@@ -152,27 +152,28 @@ unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isiz
     let b_cols = if p.m <= m_max { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
     let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
     let sums_len = match target {
-        Target::Sums(_) => 0,
-        Target::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
-        Target::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
+        SumTarget::Sums(_) => 0,
+        SumTarget::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
+        SumTarget::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
     };
     // A block from row `i` and column `j` on, and from `l` on along `k`.
-    let block = |[i, m]: [usize; 2], [l, k]: [usize; 2], [j, n]: [usize; 2], b_panels: *mut u8| Block {
-        plan,
-        m,
-        k,
-        n,
-        alpha: p.alpha,
-        a: p.a.at(i, l),
-        a_panels: b_panels.wrapping_add(b_len * plan.size),
-        panel_sums: b_panels.wrapping_add((b_len + a_len) * plan.size),
-        b: p.b.at(l, j),
-        b_panels,
-        pack_b: !plan.b_direct && i == 0,
-        keep_b: p.m > m_max,
-        target: target.at(p, i, j, l == 0),
-        diagonal: diagonal.map(|row| row + j as isize - i as isize),
-    };
+    let block =
+        |[i, m]: [usize; 2], [l, k]: [usize; 2], [j, n]: [usize; 2], b_panels: *mut u8| ProductBlock {
+            plan,
+            m,
+            k,
+            n,
+            alpha: p.alpha,
+            a: p.a.at(i, l),
+            a_panels: b_panels.wrapping_add(b_len * plan.size),
+            panel_sums: b_panels.wrapping_add((b_len + a_len) * plan.size),
+            b: p.b.at(l, j),
+            b_panels,
+            pack_b: !plan.b_direct && i == 0,
+            keep_b: p.m > m_max,
+            target: target.at(p, i, j, l == 0),
+            diagonal: diagonal.map(|row| row + j as isize - i as isize),
+        };
     let bytes = (b_len + a_len + sums_len) * plan.size;
     if bytes == 0 && p.m <= m_max && p.n <= N_MAX && plan.is_one_block(p.k) {
         // A small product, for which the rest of this function would take longer than the kernel.
@@ -196,47 +197,55 @@ unsafe fn blocks(p: &Product, plan: &Plan, target: Target, diagonal: Option<isiz
 }
 
 /// A block of the product: some rows of A, some columns of B.
-struct Block<'p> {
-    plan: &'p Plan,
+struct ProductBlock<'p> {
+    plan: &'p BlockPlan,
     m: usize,
     k: usize,
     n: usize,
     alpha: u64,
-    a: Matrix,
+    a: MatrixView,
     a_panels: *mut u8,
     /// Memory for the sums of a panel of columns, if they are rounded, and for their mirror image.
     panel_sums: *mut u8,
-    b: Matrix,
+    b: MatrixView,
     b_panels: *mut u8,
     /// Whether to pack the panels of B. Otherwise they are read in place, or were packed for an earlier
     /// block.
     pack_b: bool,
     /// Whether each panel of B has its own memory.
     keep_b: bool,
-    target: Target,
+    target: SumTarget,
     /// The row of the diagonal in the first column, if C is symmetric.
     diagonal: Option<isize>,
 }
 
-impl Block<'_> {
+impl ProductBlock<'_> {
     /// # Safety
     /// The contract of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their
     /// memory.
     unsafe fn run(&self, p: &Product) {
-        let Plan { kernels, panels, size, a_direct, b_direct, .. } = *self.plan;
-        let Block { m, n, .. } = *self;
+        let BlockPlan { kernels, panels, size, a_direct, b_direct, .. } = *self.plan;
+        let ProductBlock { m, n, .. } = *self;
         let unit = kernels.row_unit;
         let k = self.k.div_ceil(kernels.depth).next_multiple_of(kernels.k_unit);
         // SAFETY: the plan has kernels of this CPU.
-        let _around = kernels.around.map(|around| unsafe { Around::start(around) });
+        let _around = kernels.around.map(|around| unsafe { KernelGuard::start(around) });
         if !a_direct {
             for (i, rows) in pieces(m, kernels.rows, unit) {
-                let Matrix { ptr, row, col } = self.a.at(i, 0);
+                let MatrixView { ptr, row, col } = self.a.at(i, 0);
                 let to = self.a_panels.wrapping_add(i * k * size);
                 let (count, width) = (rows, rows);
                 // SAFETY: the rows exist, and each takes `k` elements of the panels.
                 unsafe {
-                    panels[0](Panel { k: self.k, count, width, from: ptr, k_stride: col, stride: row, to });
+                    panels[0](PanelCopy {
+                        k: self.k,
+                        count,
+                        width,
+                        from: ptr,
+                        k_stride: col,
+                        stride: row,
+                        to,
+                    });
                 }
             }
         }
@@ -245,7 +254,7 @@ impl Block<'_> {
         while j < n {
             let (second, cols) = self.panel(n - j);
             let width = kernels.lanes << second;
-            let Matrix { ptr, row, col } = self.b.at(0, j);
+            let MatrixView { ptr, row, col } = self.b.at(0, j);
             let (mut b, mut b_row) = (ptr, row);
             if !b_direct {
                 b = self.b_panels.wrapping_add(if self.keep_b { j * k * size } else { 0 });
@@ -254,7 +263,7 @@ impl Block<'_> {
                     let (from, to) = (ptr, b);
                     // SAFETY: the columns exist, and the panel has room for them.
                     unsafe {
-                        panels[1](Panel {
+                        panels[1](PanelCopy {
                             k: self.k,
                             count: cols,
                             width,
@@ -283,12 +292,12 @@ impl Block<'_> {
                     (a_row, a_col) = (size as isize, (rows * size) as isize);
                 }
                 let Sums { ptr, row: c_row, beta } = match self.target {
-                    Target::Sums(sums) => sums,
-                    Target::Rounded(..) => {
+                    SumTarget::Sums(sums) => sums,
+                    SumTarget::Rounded(..) => {
                         Sums { ptr: self.panel_sums, row: (width * size) as isize, beta: 0 }
                     }
                 };
-                let in_panel = if matches!(self.target, Target::Sums(_)) { j * size } else { 0 };
+                let in_panel = if matches!(self.target, SumTarget::Sums(_)) { j * size } else { 0 };
                 let mut c = ptr.wrapping_offset(i as isize * c_row).wrapping_add(in_panel);
                 while rows > 0 {
                     let (count, kernel) = kernels.tile(second, rows);
@@ -316,7 +325,7 @@ impl Block<'_> {
                     rows -= count;
                 }
             }
-            if let Target::Rounded(beta, c, mirror) = self.target {
+            if let SumTarget::Rounded(beta, c, mirror) = self.target {
                 let sums = self.panel_sums;
                 // SAFETY: the kernels have written the sums of these columns, which C has. There is room for
                 // their mirror image, which C has too.
@@ -324,12 +333,12 @@ impl Block<'_> {
                     if let Some(mirror) = mirror {
                         let turned = sums.add(self.m * width * size);
                         let (row, col) = ((width * size) as isize, size as isize);
-                        let columns = Matrix { ptr: sums, row, col }.t();
+                        let columns = MatrixView { ptr: sums, row, col }.t();
                         (p.kind.acc)().copy_rows(columns, cols, m_above, turned);
                         let (m, n, width, c) = (cols, m_above, m_above, mirror.at(j, 0));
-                        (p.kind.write)(&Results { sums: turned, width, m, n, beta, c });
+                        (p.kind.write)(&BlockResults { sums: turned, width, m, n, beta, c });
                     }
-                    (p.kind.write)(&Results { sums, width, m, n: cols, beta, c: c.at(0, j) });
+                    (p.kind.write)(&BlockResults { sums, width, m, n: cols, beta, c: c.at(0, j) });
                 }
             }
             j += cols;
@@ -356,19 +365,19 @@ impl Kernels {
 }
 
 /// The time in which a thread calls kernels that need something done [around](Kernels::around).
-struct Around(unsafe fn());
+struct KernelGuard(unsafe fn());
 
-impl Around {
+impl KernelGuard {
     /// # Safety
     /// The functions are those of kernels for this CPU.
     unsafe fn start((before, after): (unsafe fn(), unsafe fn())) -> Self {
         // SAFETY: the contract is the same.
         unsafe { before() };
-        Around(after)
+        KernelGuard(after)
     }
 }
 
-impl Drop for Around {
+impl Drop for KernelGuard {
     fn drop(&mut self) {
         // SAFETY: the function of `start` was called before.
         unsafe { (self.0)() };
@@ -378,7 +387,8 @@ impl Drop for Around {
 /// Cuts `len` into the fewest pieces of at most `most`, as equal as multiples of `unit` can be. Returns the
 /// start and the length of each. `most` is a multiple of `unit`.
 fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
-    // Most often there is one piece, for which nothing is divided: divisions take longer than a small product.
+    // Most often there is one piece, for which nothing is divided: divisions take longer than a small
+    // product.
     let (count, short, longer) = match len <= most {
         true => (1, len, 0),
         false => {

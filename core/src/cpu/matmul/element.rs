@@ -9,7 +9,7 @@ use crate::cpu::math::Real;
 ///
 /// Sums are formed in [`Acc`](Self::Acc). For the half types it is `f32`, since a long sum of halves would
 /// lose its digits. Of the integers only `i64` has products: it has the low bits of the others.
-pub(crate) trait Operand: Copy + Send + Sync + 'static {
+pub(crate) trait MatmulNumber: Copy + Send + Sync + 'static {
     /// The type that products are computed and summed in.
     type Acc: Accumulator;
     /// Whether [`Acc`](Self::Acc) is this type, so that the kernels can read and write operands in place.
@@ -29,7 +29,7 @@ pub(crate) trait Operand: Copy + Send + Sync + 'static {
 }
 
 /// A number that sums are formed in.
-pub(crate) trait Accumulator: Operand<Acc = Self> + PartialEq {
+pub(crate) trait Accumulator: MatmulNumber<Acc = Self> + PartialEq {
     /// Zero, whose [`bits`](Self::bits) are 0.
     const ZERO: Self;
     /// One.
@@ -64,7 +64,7 @@ const fn word(bytes: &[u8]) -> u64 {
 }
 
 crate::for_types!(f32, f64 => T {
-    impl Operand for T {
+    impl MatmulNumber for T {
         type Acc = T;
         const IS_ACC: bool = true;
         #[inline(always)]
@@ -101,7 +101,7 @@ crate::for_types!(f32, f64 => T {
 });
 
 /// Sums wrap.
-impl Operand for i64 {
+impl MatmulNumber for i64 {
     type Acc = i64;
     const IS_ACC: bool = true;
 
@@ -139,7 +139,7 @@ impl Accumulator for i64 {
     }
 }
 
-impl Operand for bf16 {
+impl MatmulNumber for bf16 {
     type Acc = f32;
     const IS_ACC: bool = false;
 
@@ -158,7 +158,7 @@ impl Operand for bf16 {
     }
 }
 
-impl Operand for f16 {
+impl MatmulNumber for f16 {
     type Acc = f32;
     const IS_ACC: bool = false;
 

@@ -3,7 +3,7 @@
 
 use super::buffer::{PANELS, with_buffer};
 use super::element::Accumulator;
-use super::product::{Matrix, Product, Sums};
+use super::product::{MatrixView, Product, Sums};
 
 /// `C ← alpha A B + beta C` as `matrixmultiply` defines it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix
 /// is a pointer, its row stride and its column stride.
@@ -70,14 +70,14 @@ pub(super) unsafe fn of_integers(p: &Product) {
 /// The largest `k` of a block of operands that are widened.
 const K_MAX: usize = 512;
 
-/// The [`Method`](super::method::Method) of another library. Half types are widened first.
+/// The [`ProductMethod`](super::method::ProductMethod) of another library. Half types are widened first.
 ///
 /// # Safety
-/// The contract of [`Method::run`](super::method::Method::run).
+/// The contract of [`ProductMethod::run`](super::method::ProductMethod::run).
 pub(super) unsafe fn foreign(p: &Product, sums: Sums) {
     let acc = (p.kind.acc)();
     let size = acc.size as isize;
-    let c = Matrix { ptr: sums.ptr, row: sums.row, col: size };
+    let c = MatrixView { ptr: sums.ptr, row: sums.row, col: size };
     if p.kind.is_acc {
         // SAFETY: the contract is the same.
         return unsafe { (acc.multiply)(&Product { beta: sums.beta, c, ..*p }) };

@@ -4,8 +4,8 @@
 
 use super::blocked::{blocked_above, is_one_block};
 use super::buffer::{SUMS, with_buffer};
-use super::method::{Method, serial};
-use super::product::{Matrix, Panel, Product, Results, Sums};
+use super::method::{ProductMethod, serial};
+use super::product::{BlockResults, MatrixView, PanelCopy, Product, Sums};
 use crate::cpu::threads::each;
 
 /// The least size of a C of which half is computed.
@@ -21,10 +21,10 @@ const SQUARE: usize = 192;
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm), and `k` is not 0.
-pub(super) unsafe fn gram(p: &Product, method: Method, parts: usize) -> bool {
+pub(super) unsafe fn gram(p: &Product, method: ProductMethod, parts: usize) -> bool {
     let is_gram = p.a.ptr == p.b.ptr && (p.m, p.a.row, p.a.col) == (p.n, p.b.col, p.b.row);
     let size = p.kind.size as isize;
-    if !is_gram || p.n < LEAST || method != Method::Blocked || p.c.col != size {
+    if !is_gram || p.n < LEAST || method != ProductMethod::Blocked || p.c.col != size {
         return false;
     }
     let (in_strips, side) = (p.kind.is_acc || is_one_block(p), p.n.div_ceil(SQUARE));
@@ -84,7 +84,7 @@ unsafe fn mirror(p: &Product, from: usize, to: usize) {
         unsafe {
             let (width, k_stride, stride) = (c.row as usize / size, c.col, c.row);
             let (from, to) = (c.at(0, j).ptr, c.at(j, 0).ptr);
-            (p.kind.pack)(Panel { k, count: j, width, from, k_stride, stride, to });
+            (p.kind.pack)(PanelCopy { k, count: j, width, from, k_stride, stride, to });
             // The square on the diagonal.
             for i in j..j + k {
                 for l in j..i {
@@ -106,16 +106,16 @@ unsafe fn by_square(p: &Product, i: usize, j: usize) {
     // and, since `beta` is 0, does not read them before.
     unsafe {
         if i == j {
-            return serial(&part, Method::Blocked);
+            return serial(&part, ProductMethod::Blocked);
         }
         let (Product { m, n, beta, c, .. }, size) = (part, p.kind.acc_size());
         with_buffer(&SUMS, 2 * m * n * size, &mut |sums| {
             let turned = sums.add(m * n * size);
             let (row, col) = ((n * size) as isize, size as isize);
-            Method::Blocked.run(&part, Sums { ptr: sums, row, beta: 0 });
-            (p.kind.acc)().copy_rows(Matrix { ptr: sums, row, col }.t(), n, m, turned);
-            (p.kind.write)(&Results { sums: turned, width: m, m: n, n: m, beta, c: p.c.at(j, i) });
-            (p.kind.write)(&Results { sums, width: n, m, n, beta, c });
+            ProductMethod::Blocked.run(&part, Sums { ptr: sums, row, beta: 0 });
+            (p.kind.acc)().copy_rows(MatrixView { ptr: sums, row, col }.t(), n, m, turned);
+            (p.kind.write)(&BlockResults { sums: turned, width: m, m: n, n: m, beta, c: p.c.at(j, i) });
+            (p.kind.write)(&BlockResults { sums, width: n, m, n, beta, c });
         });
     }
 }

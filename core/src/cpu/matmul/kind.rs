@@ -2,51 +2,53 @@
 
 use half::{bf16, f16};
 
-use super::element::{Accumulator, Operand};
+use super::element::{Accumulator, MatmulNumber};
 use super::foreign::{call, of_integers};
 use super::pack::pack;
-use super::product::{AddFn, ForeignFn, Kernels, Kind, PackFn, WriteFn};
+use super::product::{AddFn, ForeignFn, Kernels, NumberKind, PackFn, WriteFn};
 use super::rounded::{add, write};
 
 /// A type of number that has products.
-pub(crate) trait MatmulElement: Operand {
+pub(crate) trait MatmulElement: MatmulNumber {
     /// Its functions.
-    fn kind() -> &'static Kind;
+    fn kind() -> &'static NumberKind;
 }
 
 impl MatmulElement for f32 {
-    fn kind() -> &'static Kind {
+    fn kind() -> &'static NumberKind {
         // SAFETY: the contract is the same.
-        static KIND: Kind = of_sums::<f32>(kernels_of_f32, |p| unsafe { call(matrixmultiply::sgemm, p) });
+        static KIND: NumberKind =
+            of_sums::<f32>(kernels_of_f32, |p| unsafe { call(matrixmultiply::sgemm, p) });
         &KIND
     }
 }
 
 impl MatmulElement for f64 {
-    fn kind() -> &'static Kind {
+    fn kind() -> &'static NumberKind {
         // SAFETY: the contract is the same.
-        static KIND: Kind = of_sums::<f64>(kernels_of_f64, |p| unsafe { call(matrixmultiply::dgemm, p) });
+        static KIND: NumberKind =
+            of_sums::<f64>(kernels_of_f64, |p| unsafe { call(matrixmultiply::dgemm, p) });
         &KIND
     }
 }
 
 impl MatmulElement for i64 {
-    fn kind() -> &'static Kind {
-        static KIND: Kind = of_sums::<i64>(|| None, of_integers);
+    fn kind() -> &'static NumberKind {
+        static KIND: NumberKind = of_sums::<i64>(|| None, of_integers);
         &KIND
     }
 }
 
 impl MatmulElement for bf16 {
-    fn kind() -> &'static Kind {
-        static KIND: Kind = of_halves::<bf16>(kernels_of_bf16, write_bf16);
+    fn kind() -> &'static NumberKind {
+        static KIND: NumberKind = of_halves::<bf16>(kernels_of_bf16, write_bf16);
         &KIND
     }
 }
 
 impl MatmulElement for f16 {
-    fn kind() -> &'static Kind {
-        static KIND: Kind = of_halves::<f16>(kernels_of_f32, write::<f16>);
+    fn kind() -> &'static NumberKind {
+        static KIND: NumberKind = of_halves::<f16>(kernels_of_f32, write::<f16>);
         &KIND
     }
 }
@@ -55,19 +57,19 @@ impl MatmulElement for f16 {
 const fn of_sums<T: MatmulElement + Accumulator>(
     kernels: fn() -> Option<&'static Kernels>,
     multiply: ForeignFn,
-) -> Kind {
-    let (size, acc) = (size_of::<T>(), T::kind as fn() -> &'static Kind);
+) -> NumberKind {
+    let (size, acc) = (size_of::<T>(), T::kind as fn() -> &'static NumberKind);
     let (pack, write, add) = (pack::<T> as PackFn, write::<T> as WriteFn, add::<T> as AddFn);
-    Kind { size, acc, is_acc: true, one: T::ONE_BITS, kernels, pack, write, add, multiply }
+    NumberKind { size, acc, is_acc: true, one: T::ONE_BITS, kernels, pack, write, add, multiply }
 }
 
 /// A half type, whose sums are `f32`.
 const fn of_halves<T: MatmulElement<Acc = f32>>(
     kernels: fn() -> Option<&'static Kernels>,
     write: WriteFn,
-) -> Kind {
+) -> NumberKind {
     let sums = of_sums::<f32>(kernels, |_| unreachable!("only accumulators are multiplied"));
-    Kind { size: size_of::<T>(), is_acc: false, pack: pack::<T>, write, ..sums }
+    NumberKind { size: size_of::<T>(), is_acc: false, pack: pack::<T>, write, ..sums }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -98,7 +100,7 @@ mod x86_64 {
     use super::super::kernel::compiled;
     use super::super::lanes::{Lanes, x86};
     use super::super::pairs::{self, tile_of_pairs};
-    use super::super::product::{Results, TileFn};
+    use super::super::product::{BlockResults, TileFn};
     use super::*;
     use crate::cpu::simd::{Avx2, Avx512, Isa, Simd, isa};
 
@@ -198,7 +200,7 @@ mod x86_64 {
 
     /// # Safety
     /// The contract of [`WriteFn`].
-    pub(super) unsafe fn write_bf16(results: &Results) {
+    pub(super) unsafe fn write_bf16(results: &BlockResults) {
         // SAFETY: the contract is the same, and the instructions are found.
         unsafe {
             if results.c.col == size_of::<bf16>() as isize && pairs::are_found() {

@@ -14,18 +14,18 @@ const LARGE: usize = 1 << 18;
 /// The direction in which B is contiguous and read: along its columns, by `dots`, or along its rows, by
 /// `axpys`.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Direction {
+pub(super) enum ReadOrder {
     Columns,
     Rows,
 }
 
 /// The direction for a shape, if the product is computed by the function of this file.
-pub(super) fn direction(p: &Product) -> Option<Direction> {
+pub(super) fn direction(p: &Product) -> Option<ReadOrder> {
     let size = p.kind.size as isize;
     if p.m <= DOTS && p.b.row == size && (p.b.col != size || p.n == 1) {
-        Some(Direction::Columns)
+        Some(ReadOrder::Columns)
     } else if p.b.col == size && (p.m == 1 || p.m <= ROWS && p.k * p.n * p.kind.size > p.m * LARGE) {
-        Some(Direction::Rows)
+        Some(ReadOrder::Rows)
     } else {
         None
     }
@@ -38,18 +38,18 @@ pub(super) const TOGETHER: usize = ROWS;
 /// pass.
 const K_MAX: usize = 4096;
 
-/// The [`Method`](super::method::Method) for few rows. They are computed in strips of `k`, all but the first
-/// of which add to C. The rows of A are copied to a buffer unless they are contiguous accumulators. If B does
-/// not consist of accumulators, some rows and columns of it at a time are widened into a buffer that fits
-/// into the cache.
+/// The [`ProductMethod`](super::method::ProductMethod) for few rows. They are computed in strips of `k`, all
+/// but the first of which add to C. The rows of A are copied to a buffer unless they are contiguous
+/// accumulators. If B does not consist of accumulators, some rows and columns of it at a time are widened
+/// into a buffer that fits into the cache.
 ///
 /// # Safety
-/// The contract of [`Method::run`](super::method::Method::run).
-pub(super) unsafe fn by_strips(p: &Product, sums: Sums, direction: Direction) {
+/// The contract of [`ProductMethod::run`](super::method::ProductMethod::run).
+pub(super) unsafe fn by_strips(p: &Product, sums: Sums, direction: ReadOrder) {
     let kernels = (p.kind.kernels)().expect("only a CPU with kernels uses this method");
     let (step, wide) = match direction {
-        Direction::Columns => (kernels.dots, (2048, 16)),
-        Direction::Rows => (kernels.axpys, (64, 512)),
+        ReadOrder::Columns => (kernels.dots, (2048, 16)),
+        ReadOrder::Rows => (kernels.axpys, (64, 512)),
     };
     let (is_acc, size) = (p.kind.is_acc, p.kind.acc_size());
     let (k_max, n_max) = if is_acc { (p.k.min(K_MAX), p.n) } else { (p.k.min(wide.0), p.n.min(wide.1)) };
@@ -68,8 +68,8 @@ pub(super) unsafe fn by_strips(p: &Product, sums: Sums, direction: Direction) {
                     let (b, b_wide) = (p.b.at(l, j), a_wide.add(a_len * size));
                     let b = match direction {
                         _ if is_acc => b,
-                        Direction::Columns => p.kind.copy_rows(b.t(), n, k, b_wide).t(),
-                        Direction::Rows => p.kind.copy_rows(b, k, n, b_wide),
+                        ReadOrder::Columns => p.kind.copy_rows(b.t(), n, k, b_wide).t(),
+                        ReadOrder::Rows => p.kind.copy_rows(b, k, n, b_wide),
                     };
                     let sums = Sums {
                         ptr: sums.ptr.add(j * size),

@@ -3,23 +3,23 @@
 use super::blocked::{blocked, blocked_and_rounded};
 use super::buffer::{SUMS, with_buffer};
 use super::foreign::foreign;
-use super::matvec::{Direction, by_strips, direction};
-use super::product::{Product, Results, Sums};
+use super::matvec::{ReadOrder, by_strips, direction};
+use super::product::{BlockResults, Product, Sums};
 
 /// A way to compute a product on one thread. Parts of a product must use the method of the whole.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Method {
+pub(super) enum ProductMethod {
     Blocked,
-    Strips(Direction),
+    Strips(ReadOrder),
     Foreign,
 }
 
-impl Method {
+impl ProductMethod {
     /// The method for a shape.
     pub(super) fn of(p: &Product) -> Self {
         match (p.kind.kernels)() {
-            Some(_) => direction(p).map_or(Method::Blocked, Method::Strips),
-            None => Method::Foreign,
+            Some(_) => direction(p).map_or(ProductMethod::Blocked, ProductMethod::Strips),
+            None => ProductMethod::Foreign,
         }
     }
 
@@ -31,9 +31,9 @@ impl Method {
         // SAFETY: the contract is the same.
         unsafe {
             match self {
-                Method::Blocked => blocked(p, sums),
-                Method::Strips(direction) => by_strips(p, sums, direction),
-                Method::Foreign => foreign(p, sums),
+                ProductMethod::Blocked => blocked(p, sums),
+                ProductMethod::Strips(direction) => by_strips(p, sums, direction),
+                ProductMethod::Foreign => foreign(p, sums),
             }
         }
     }
@@ -43,12 +43,12 @@ impl Method {
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-pub(super) unsafe fn serial(p: &Product, method: Method) {
+pub(super) unsafe fn serial(p: &Product, method: ProductMethod) {
     // SAFETY: the contract is the same.
     unsafe {
         if p.sums_in_place() {
             method.run(p, p.sums());
-        } else if !(method == Method::Blocked && blocked_and_rounded(p)) {
+        } else if !(method == ProductMethod::Blocked && blocked_and_rounded(p)) {
             apart(p, method);
         }
     }
@@ -61,7 +61,7 @@ const PART: usize = 512;
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
-unsafe fn apart(p: &Product, method: Method) {
+unsafe fn apart(p: &Product, method: ProductMethod) {
     let rows = PART - PART % (p.kind.kernels)().map_or(1, |kernels| kernels.rows);
     for i in (0..p.m).step_by(rows) {
         for j in (0..p.n).step_by(PART) {
@@ -72,7 +72,7 @@ unsafe fn apart(p: &Product, method: Method) {
                 // it and, since `beta` is 0, does not read it before.
                 unsafe {
                     method.run(&part, Sums { ptr: sums, row: (n * p.kind.acc_size()) as isize, beta: 0 });
-                    (p.kind.write)(&Results { sums, width: n, m, n, beta, c });
+                    (p.kind.write)(&BlockResults { sums, width: n, m, n, beta, c });
                 }
             });
         }
@@ -89,6 +89,8 @@ pub(super) unsafe fn scale(p: &Product) {
         let mut zeros = vec![0_u64; p.n];
         let sums = zeros.as_mut_ptr().cast();
         // SAFETY: the row exists, and there are as many zeros.
-        unsafe { (p.kind.write)(&Results { sums, width: p.n, m: 1, n: p.n, beta: p.beta, c: p.c.at(i, 0) }) };
+        unsafe {
+            (p.kind.write)(&BlockResults { sums, width: p.n, m: 1, n: p.n, beta: p.beta, c: p.c.at(i, 0) })
+        };
     }
 }

@@ -59,13 +59,13 @@ mod tests;
 
 use crate::dtype::{DType, Element, Scalar};
 use half::{bf16, f16};
-use method::{Method, scale, serial};
-use product::{Product, Results, Sums};
+use method::{ProductMethod, scale, serial};
+use product::{BlockResults, Product, Sums};
 
-pub(crate) use buffer::{Buffer, with_buffer};
-pub(crate) use element::{Accumulator, Operand};
+pub(crate) use buffer::{PanelBuffer, with_buffer};
+pub(crate) use element::{Accumulator, MatmulNumber};
 pub(crate) use kind::MatmulElement;
-pub(crate) use product::{Kind, Matrix};
+pub(crate) use product::{MatrixView, NumberKind};
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +112,8 @@ impl Product {
         beta: T::Acc,
         c: Mat<*mut T>,
     ) -> Product {
-        let [a, b] = [a, b].map(Matrix::of);
-        let (alpha, beta, c) = (alpha.bits(), beta.bits(), Matrix::of_mut(c));
+        let [a, b] = [a, b].map(MatrixView::of);
+        let (alpha, beta, c) = (alpha.bits(), beta.bits(), MatrixView::of_mut(c));
         Product { kind: T::kind(), m, k, n, alpha, a, b, beta, c }
     }
 }
@@ -174,7 +174,7 @@ unsafe fn on_this_thread(p: Product) {
     unsafe {
         match p.k {
             0 => scale(&p),
-            _ => serial(&p, Method::of(&p)),
+            _ => serial(&p, ProductMethod::of(&p)),
         }
     }
 }
@@ -185,12 +185,12 @@ unsafe fn on_this_thread(p: Product) {
 /// # Safety
 /// The contract of [`gemm()`], with A and B of this kind, and C of its sums.
 pub(crate) unsafe fn gemm_sums(
-    kind: &'static Kind,
+    kind: &'static NumberKind,
     [m, k, n]: [usize; 3],
-    a: Matrix,
-    b: Matrix,
+    a: MatrixView,
+    b: MatrixView,
     add: bool,
-    c: Matrix,
+    c: MatrixView,
 ) {
     let p = Product { kind, m, k, n, alpha: kind.one, a, b, beta: if add { kind.one } else { 0 }, c };
     // SAFETY: the contract is the same. With no `k`, A and B are not read, so they may be of any type.
@@ -198,7 +198,7 @@ pub(crate) unsafe fn gemm_sums(
         if kind.is_acc || k == 0 {
             on_this_thread(Product { kind: (kind.acc)(), ..p });
         } else if m > 0 && n > 0 {
-            Method::of(&p).run(&p, Sums { ptr: c.ptr, row: c.row, beta: p.beta });
+            ProductMethod::of(&p).run(&p, Sums { ptr: c.ptr, row: c.row, beta: p.beta });
         }
     }
 }
@@ -209,21 +209,21 @@ pub(crate) unsafe fn gemm_sums(
 /// # Safety
 /// The sums are valid for reads and writes, the elements of C, of this kind, for writes.
 pub(crate) unsafe fn write_sums(
-    kind: &'static Kind,
+    kind: &'static NumberKind,
     sums: *mut u8,
     width: usize,
     [m, n]: [usize; 2],
-    c: Matrix,
+    c: MatrixView,
 ) {
     // SAFETY: the contract is the same.
-    unsafe { (kind.write)(&Results { sums, width, m, n, beta: 0, c }) };
+    unsafe { (kind.write)(&BlockResults { sums, width, m, n, beta: 0, c }) };
 }
 
 /// `to += sums` for `n` sums of products of this kind.
 ///
 /// # Safety
 /// They are valid for reads, and `to` for writes.
-pub(crate) unsafe fn add_sums(kind: &'static Kind, sums: *const u8, n: usize, to: *mut u8) {
+pub(crate) unsafe fn add_sums(kind: &'static NumberKind, sums: *const u8, n: usize, to: *mut u8) {
     // SAFETY: the contract is the same.
     unsafe { ((kind.acc)().add)(sums, n, to) };
 }
@@ -251,13 +251,13 @@ pub(crate) type Batch<'a> = (usize, &'a (dyn Fn(usize) -> (isize, isize, isize) 
 /// # Safety
 /// The contract of [`gemm()`] for each product, of this kind, and no two products share memory in C.
 pub(crate) unsafe fn gemm_batched(
-    kind: &'static Kind,
+    kind: &'static NumberKind,
     (batch, offsets): Batch<'_>,
     [m, k, n]: [usize; 3],
-    a: Matrix,
-    b: Matrix,
+    a: MatrixView,
+    b: MatrixView,
     add: bool,
-    c: Matrix,
+    c: MatrixView,
 ) {
     let p = Product { kind, m, k, n, alpha: kind.one, a, b, beta: if add { kind.one } else { 0 }, c };
     // SAFETY: the contract is the same.
@@ -287,7 +287,7 @@ pub(crate) unsafe fn gemm_of(
         DType::I64 => (i64::kind(), |x| i64::from_scalar(x).bits()),
         _ => unreachable!("the other integers are cast to i64"),
     };
-    let matrix = |ptr: *mut u8, row: isize, col: isize| Matrix {
+    let matrix = |ptr: *mut u8, row: isize, col: isize| MatrixView {
         ptr,
         row: row * kind.size as isize,
         col: col * kind.size as isize,

@@ -7,8 +7,8 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::element::{Accumulator, Operand};
-use super::product::Panel;
+use super::element::{Accumulator, MatmulNumber};
+use super::product::PanelCopy;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::Avx2;
 use crate::cpu::simd::{Baseline, Isa, Simd, Vectorized};
@@ -23,14 +23,14 @@ pub(super) fn run_with_avx2<V: Vectorized>(job: V, out: V::Out<'_>) {
 }
 
 /// Writes a panel of accumulators. The contract is that of [`PackFn`](super::product::PackFn).
-pub(super) unsafe fn pack<T: Operand>(panel: Panel) {
+pub(super) unsafe fn pack<T: MatmulNumber>(panel: PanelCopy) {
     run_with_avx2(Packed::<T>(panel, PhantomData), &mut MaybeUninit::uninit());
 }
 
 /// The argument of [`pack`], which meets its contract.
-pub(super) struct Packed<T>(pub(super) Panel, pub(super) PhantomData<T>);
+pub(super) struct Packed<T>(pub(super) PanelCopy, pub(super) PhantomData<T>);
 
-impl<T: Operand> Vectorized for Packed<T> {
+impl<T: MatmulNumber> Vectorized for Packed<T> {
     type Out<'a> = &'a mut Square<T::Acc>;
 
     #[inline(always)]
@@ -81,7 +81,7 @@ const WIDE: usize = 8;
 /// # Safety
 /// The contract of [`pack`].
 #[inline(always)]
-unsafe fn copy_rows<T: Operand>(p: &Panel) {
+unsafe fn copy_rows<T: MatmulNumber>(p: &PanelCopy) {
     let mut l = 0;
     while l < p.k {
         // SAFETY: these numbers are valid by the contract.
@@ -110,7 +110,7 @@ unsafe fn copy_rows<T: Operand>(p: &Panel) {
 /// # Safety
 /// `from` is valid for reads of `N` numbers, `to` for writes.
 #[inline(always)]
-unsafe fn widen_row<T: Operand, const N: usize>(from: *const T, to: *mut [T::Acc; N]) {
+unsafe fn widen_row<T: MatmulNumber, const N: usize>(from: *const T, to: *mut [T::Acc; N]) {
     // SAFETY: the contract is the same; arrays are aligned as their elements.
     unsafe {
         let row = from.cast::<[T; N]>().read();
@@ -129,7 +129,7 @@ unsafe fn widen_row<T: Operand, const N: usize>(from: *const T, to: *mut [T::Acc
 /// # Safety
 /// The contract of [`pack`].
 #[inline(always)]
-unsafe fn gather<T: Operand>(p: &Panel) {
+unsafe fn gather<T: MatmulNumber>(p: &PanelCopy) {
     let mut l = 0;
     while l < p.k {
         let mut i = 0;
@@ -156,7 +156,7 @@ type Square<T> = MaybeUninit<[T; 64]>;
 /// The contract of [`pack`]. A row of a square has 32 bytes, and the code is compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn transpose<T: Operand, const SIDE: usize>(p: &Panel, wide: &mut Square<T::Acc>) {
+unsafe fn transpose<T: MatmulNumber, const SIDE: usize>(p: &PanelCopy, wide: &mut Square<T::Acc>) {
     // SAFETY: the squares are inside the numbers that are valid by the contract. They are moved as bits,
     // whatever their type.
     unsafe {

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::kernel::tile;
 use super::lanes::x86::PairsX16;
 use super::pack::{AHEAD, prefetch, square_of_8};
-use super::product::{Panel, Results, Tile};
+use super::product::{BlockResults, PanelCopy, Tile};
 use crate::cpu::simd::{Avx512, Isa, Simd, Vectorized};
 use half::bf16;
 
@@ -33,7 +33,7 @@ pub(super) unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile) {
 /// # Safety
 /// `from` is valid for reads of the numbers, `to` for writes of `width` pairs for each two rows. The CPU has
 /// AVX-512.
-pub(super) unsafe fn pack(part: Panel) {
+pub(super) unsafe fn pack(part: PanelCopy) {
     // SAFETY: the caller guarantees the instructions.
     let avx512 = unsafe { Avx512::assume() };
     if part.k_stride == SIZE && part.k >= 2 * SIDE && part.count >= SIDE {
@@ -48,8 +48,8 @@ pub(super) unsafe fn pack(part: Panel) {
 /// # Safety
 /// The contract of [`WriteFn`](super::product::WriteFn), and the CPU has the instructions.
 #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-pub(super) unsafe fn write(results: &Results) {
-    let Results { width, n, beta, c, .. } = *results;
+pub(super) unsafe fn write(results: &BlockResults) {
+    let BlockResults { width, n, beta, c, .. } = *results;
     let factor = _mm512_set1_ps(f32::from_bits(beta as u32));
     for i in 0..results.m {
         let sums = results.sums.cast::<f32>().wrapping_add(i * width);
@@ -83,7 +83,7 @@ fn pair(first: bf16, second: bf16) -> u32 {
     u32::from(first.to_bits()) | u32::from(second.to_bits()) << 16
 }
 
-impl Panel {
+impl PanelCopy {
     /// The address of a number.
     ///
     /// # Safety
@@ -132,7 +132,7 @@ impl Panel {
 }
 
 /// [`pack`] for any strides, at full speed for a `stride` of 1 and a common `count`.
-struct Interleaved(Panel);
+struct Interleaved(PanelCopy);
 
 impl Vectorized for Interleaved {
     type Out<'a> = ();
@@ -160,7 +160,7 @@ const SIDE: usize = 8;
 
 /// [`pack`] for a `k_stride` of 1, with at least one square: squares of pairs are transposed in registers.
 /// The last square of a direction may overlap the one before.
-struct Transposed(Panel);
+struct Transposed(PanelCopy);
 
 impl Vectorized for Transposed {
     type Out<'a> = ();

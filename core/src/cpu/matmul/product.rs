@@ -1,44 +1,48 @@
 //! A product as data: its operands as bytes at strides, and the functions for its type of number.
 //!
 //! The drivers (`blocked`, `matvec`, `gram`, `foreign` and `threads`) are compiled once. They know a type of
-//! number by its [`Kind`], and the instructions of this CPU by [`Kernels`], both of which are tables of
+//! number by its [`NumberKind`], and the instructions of this CPU by [`Kernels`], both of which are tables of
 //! functions.
 
 use super::Mat;
 
 /// A matrix in memory. Element (i, j) is at `ptr + i * row + j * col`, in bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Matrix {
+pub(crate) struct MatrixView {
     pub(crate) ptr: *mut u8,
     pub(crate) row: isize,
     pub(crate) col: isize,
 }
 
-impl Matrix {
+impl MatrixView {
     /// The matrix of contiguous rows of elements of `size` bytes, whose starts are `width` elements apart.
-    pub(crate) fn rows(ptr: *mut u8, width: usize, size: usize) -> Matrix {
-        Matrix { ptr, row: (width * size) as isize, col: size as isize }
+    pub(crate) fn rows(ptr: *mut u8, width: usize, size: usize) -> MatrixView {
+        MatrixView { ptr, row: (width * size) as isize, col: size as isize }
     }
 
     /// The matrix with these strides in elements.
-    pub(super) fn of<T>(mat: Mat<*const T>) -> Matrix {
+    pub(super) fn of<T>(mat: Mat<*const T>) -> MatrixView {
         let size = size_of::<T>() as isize;
-        Matrix { ptr: mat.ptr.cast_mut().cast(), row: mat.row_stride * size, col: mat.col_stride * size }
+        MatrixView { ptr: mat.ptr.cast_mut().cast(), row: mat.row_stride * size, col: mat.col_stride * size }
     }
 
     /// [`of`](Self::of) for a matrix that is written.
-    pub(super) fn of_mut<T>(mat: Mat<*mut T>) -> Matrix {
-        Matrix::of(Mat { ptr: mat.ptr.cast_const(), row_stride: mat.row_stride, col_stride: mat.col_stride })
+    pub(super) fn of_mut<T>(mat: Mat<*mut T>) -> MatrixView {
+        MatrixView::of(Mat {
+            ptr: mat.ptr.cast_const(),
+            row_stride: mat.row_stride,
+            col_stride: mat.col_stride,
+        })
     }
 
     /// The matrix from element (i, j) on. Nothing is read, so the element may be one past the end.
-    pub(super) fn at(self, i: usize, j: usize) -> Matrix {
-        Matrix { ptr: self.ptr.wrapping_offset(i as isize * self.row + j as isize * self.col), ..self }
+    pub(super) fn at(self, i: usize, j: usize) -> MatrixView {
+        MatrixView { ptr: self.ptr.wrapping_offset(i as isize * self.row + j as isize * self.col), ..self }
     }
 
     /// The transposed matrix, on the same memory.
-    pub(crate) fn t(self) -> Matrix {
-        Matrix { ptr: self.ptr, row: self.col, col: self.row }
+    pub(crate) fn t(self) -> MatrixView {
+        MatrixView { ptr: self.ptr, row: self.col, col: self.row }
     }
 }
 
@@ -46,15 +50,15 @@ impl Matrix {
 /// [`bits`](super::Accumulator::bits) of accumulators.
 #[derive(Clone, Copy)]
 pub(super) struct Product {
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static NumberKind,
     pub(super) m: usize,
     pub(super) k: usize,
     pub(super) n: usize,
     pub(super) alpha: u64,
-    pub(super) a: Matrix,
-    pub(super) b: Matrix,
+    pub(super) a: MatrixView,
+    pub(super) b: MatrixView,
     pub(super) beta: u64,
-    pub(super) c: Matrix,
+    pub(super) c: MatrixView,
 }
 
 // SAFETY: a product is sent to another thread together with the right to its part of C. A and B are only
@@ -126,11 +130,11 @@ pub(super) struct Sums {
 }
 
 /// A type of number.
-pub(crate) struct Kind {
+pub(crate) struct NumberKind {
     /// The bytes of a number.
     pub(crate) size: usize,
     /// The type of its sums.
-    pub(super) acc: fn() -> &'static Kind,
+    pub(super) acc: fn() -> &'static NumberKind,
     /// Whether that is the same type.
     pub(super) is_acc: bool,
     /// The [`bits`](super::Accumulator::bits) of one.
@@ -147,7 +151,7 @@ pub(crate) struct Kind {
     pub(super) multiply: ForeignFn,
 }
 
-impl Kind {
+impl NumberKind {
     /// The bytes of a sum.
     pub(crate) fn acc_size(&self) -> usize {
         (self.acc)().size
@@ -157,7 +161,7 @@ impl Kind {
     pub(crate) fn widened(&self, x: &[u8]) -> Vec<u64> {
         let n = x.len() / self.size;
         let mut wide = vec![0; n];
-        let x = Matrix::rows(x.as_ptr().cast_mut(), n, self.size);
+        let x = MatrixView::rows(x.as_ptr().cast_mut(), n, self.size);
         // SAFETY: there are `n` numbers, and room for as many.
         unsafe { self.copy_rows(x, 1, n, wide.as_mut_ptr().cast()) };
         wide
@@ -167,11 +171,17 @@ impl Kind {
     ///
     /// # Safety
     /// The numbers are valid for reads, and `to` for writes of as many accumulators.
-    pub(super) unsafe fn copy_rows(&self, x: Matrix, rows: usize, cols: usize, to: *mut u8) -> Matrix {
+    pub(super) unsafe fn copy_rows(
+        &self,
+        x: MatrixView,
+        rows: usize,
+        cols: usize,
+        to: *mut u8,
+    ) -> MatrixView {
         let size = self.acc_size() as isize;
         // SAFETY: the contract is the same.
         unsafe {
-            (self.pack)(Panel {
+            (self.pack)(PanelCopy {
                 k: rows,
                 count: cols,
                 width: cols,
@@ -181,7 +191,7 @@ impl Kind {
                 to,
             });
         }
-        Matrix { ptr: to, row: cols as isize * size, col: size }
+        MatrixView { ptr: to, row: cols as isize * size, col: size }
     }
 }
 
@@ -249,7 +259,7 @@ pub(crate) type TileFn = unsafe fn(&Tile);
 /// A row has one number per column of a panel of B, or per row of a panel of A. Usually the numbers are
 /// contiguous along one of the two: along `i`, rows are copied, and along `l`, blocks are transposed.
 #[derive(Clone, Copy)]
-pub(crate) struct Panel {
+pub(crate) struct PanelCopy {
     pub(super) k: usize,
     pub(super) count: usize,
     pub(super) width: usize,
@@ -264,24 +274,24 @@ pub(crate) struct Panel {
 /// # Safety
 /// `from` is valid for reads of the numbers, `to` for writes of `k * width`. If the function is one of
 /// [`Kernels`], the CPU has its instructions.
-pub(super) type PackFn = unsafe fn(Panel);
+pub(super) type PackFn = unsafe fn(PanelCopy);
 
 /// Sums to be written to C: `C ← sums + beta C` for `m` rows and `n` columns. The rows of sums are `width`
 /// apart, in sums, and are overwritten.
-pub(super) struct Results {
+pub(super) struct BlockResults {
     pub(super) sums: *mut u8,
     pub(super) width: usize,
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) beta: u64,
-    pub(super) c: Matrix,
+    pub(super) c: MatrixView,
 }
 
 /// Writes sums to C.
 ///
 /// # Safety
 /// The sums are valid for reads and writes, the elements of C for writes and, unless `beta` is 0, for reads.
-pub(super) type WriteFn = unsafe fn(&Results);
+pub(super) type WriteFn = unsafe fn(&BlockResults);
 
 /// Adds `n` accumulators to others.
 ///
@@ -298,7 +308,7 @@ pub(super) struct Strip {
     pub(super) alpha: u64,
     pub(super) a: *const u8,
     pub(super) a_row: isize,
-    pub(super) b: Matrix,
+    pub(super) b: MatrixView,
     pub(super) sums: Sums,
 }
 

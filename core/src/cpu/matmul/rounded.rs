@@ -1,27 +1,27 @@
 //! Sums that are not formed in C: it has a half type, or its rows are not contiguous.
 
-use super::element::{Accumulator, Operand};
+use super::element::{Accumulator, MatmulNumber};
 use super::pack::run_with_avx2;
-use super::product::{Results, Strip};
+use super::product::{BlockResults, Strip};
 use crate::cpu::simd::{Simd, Vectorized};
 
 /// Writes sums to a C of `T`. The contract is that of [`WriteFn`](super::product::WriteFn).
-pub(super) unsafe fn write<T: Operand>(results: &Results) {
+pub(super) unsafe fn write<T: MatmulNumber>(results: &BlockResults) {
     run_with_avx2(Rounding::<T>(results, std::marker::PhantomData), ());
 }
 
 /// The argument of [`write`], which meets its contract.
-pub(super) struct Rounding<'a, T>(pub(super) &'a Results, pub(super) std::marker::PhantomData<T>);
+pub(super) struct Rounding<'a, T>(pub(super) &'a BlockResults, pub(super) std::marker::PhantomData<T>);
 
 /// How many numbers are rounded at once: those of one vector register.
 const BLOCK: usize = 16;
 
-impl<T: Operand> Vectorized for Rounding<'_, T> {
+impl<T: MatmulNumber> Vectorized for Rounding<'_, T> {
     type Out<'a> = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
-        let Results { sums, width, m, n, beta, c } = *self.0;
+        let BlockResults { sums, width, m, n, beta, c } = *self.0;
         let factor = T::Acc::of_bits(beta);
         let contiguous = c.col == size_of::<T>() as isize;
         let mut block = [T::narrow(T::Acc::ZERO); BLOCK];

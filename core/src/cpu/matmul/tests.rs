@@ -6,16 +6,16 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 
 use super::pack::Packed;
-use super::product::{Panel, Tile};
+use super::product::{PanelCopy, Tile};
 use super::rounded::Rounding;
 use super::*;
 use crate::cpu::simd::{Isa, supported, vectorize_for};
 use crate::dtype::{DType, Element, Scalar};
 
 /// A xorshift generator.
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -31,7 +31,7 @@ impl Random {
 }
 
 /// What the tests need from a number.
-trait Number: MatmulElement + Element {
+trait TestNumber: MatmulElement + Element {
     const IS_FLOAT: bool = Self::DTYPE.is_floating_point();
 
     /// Marks an element that must not be read, or must not be written.
@@ -40,7 +40,7 @@ trait Number: MatmulElement + Element {
     }
 
     /// Between -1 and 1, or any integer.
-    fn random(random: &mut Random) -> Self {
+    fn random(random: &mut Xorshift) -> Self {
         let x = random.next();
         Self::from_scalar(if Self::IS_FLOAT {
             Scalar::Float((x >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
@@ -103,11 +103,11 @@ trait Number: MatmulElement + Element {
     }
 }
 
-impl<T: MatmulElement + Element> Number for T {}
+impl<T: MatmulElement + Element> TestNumber for T {}
 
 /// The layout of a matrix.
 #[derive(Clone, Copy, Debug)]
-enum Layout {
+enum MatrixLayout {
     Rows,
     Cols,
     PaddedRows,
@@ -120,11 +120,11 @@ enum Layout {
     OneRow,
     OneCol,
 }
-use Layout::*;
+use MatrixLayout::*;
 
-const ALL: [Layout; 9] =
+const ALL: [MatrixLayout; 9] =
     [Rows, Cols, PaddedRows, PaddedCols, Spread, BackwardRows, BackwardCols, OneRow, OneCol];
-const DISTINCT: [Layout; 7] = [Rows, Cols, PaddedRows, PaddedCols, Spread, BackwardRows, BackwardCols];
+const DISTINCT: [MatrixLayout; 7] = [Rows, Cols, PaddedRows, PaddedCols, Spread, BackwardRows, BackwardCols];
 
 /// A matrix that owns its memory.
 #[derive(Clone)]
@@ -135,8 +135,8 @@ struct Owned<T> {
     col_stride: isize,
 }
 
-impl<T: Number> Owned<T> {
-    fn new(rows: usize, cols: usize, layout: Layout, mut element: impl FnMut() -> T) -> Self {
+impl<T: TestNumber> Owned<T> {
+    fn new(rows: usize, cols: usize, layout: MatrixLayout, mut element: impl FnMut() -> T) -> Self {
         let (r, c) = (rows as isize, cols as isize);
         let (first, row_stride, col_stride) = match layout {
             Rows => (0, c, 1),
@@ -181,10 +181,10 @@ type Multiply<T> = unsafe fn(
     usize,
     usize,
     usize,
-    <T as Operand>::Acc,
+    <T as MatmulNumber>::Acc,
     Mat<*const T>,
     Mat<*const T>,
-    <T as Operand>::Acc,
+    <T as MatmulNumber>::Acc,
     Mat<*mut T>,
 );
 
@@ -207,16 +207,16 @@ unsafe fn gemm_without_kernels<T: MatmulElement>(
     }
     let product = Product::of([m, k, n], alpha, a, b, beta, c).upright();
     // SAFETY: the contract is the same.
-    unsafe { if k == 0 { scale(&product) } else { serial(&product, Method::Foreign) } }
+    unsafe { if k == 0 { scale(&product) } else { serial(&product, ProductMethod::Foreign) } }
 }
 
 /// Checks a product of random elements against the reference, and that nothing between the elements of C
 /// changes.
-fn check<T: Number>(
+fn check<T: TestNumber>(
     multiply: Multiply<T>,
-    random: &mut Random,
+    random: &mut Xorshift,
     (m, k, n): (usize, usize, usize),
-    (layout_a, layout_b, layout_c): (Layout, Layout, Layout),
+    (layout_a, layout_b, layout_c): (MatrixLayout, MatrixLayout, MatrixLayout),
     (alpha, beta): (i8, i8),
 ) {
     let case = format!(
@@ -250,8 +250,8 @@ fn check<T: Number>(
 }
 
 /// Checks many small shapes, and some around the sizes of vectors, tiles, panels and blocks.
-fn shapes_and_strides<T: Number>(multiply: Multiply<T>) {
-    let mut random = Random(0x9e3779b97f4a7c15 ^ size_of::<T>() as u64);
+fn shapes_and_strides<T: TestNumber>(multiply: Multiply<T>) {
+    let mut random = Xorshift(0x9e3779b97f4a7c15 ^ size_of::<T>() as u64);
     let edges = [0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 127, 129];
     for round in 0..600 {
         let mut size = || if round % 2 == 0 { random.below(70) } else { random.choose(&edges) };
@@ -283,8 +283,8 @@ fn shapes_and_strides<T: Number>(multiply: Multiply<T>) {
 }
 
 /// Checks every kernel of this CPU against plain loops, with numbers whose sums are exact.
-fn kernels<T: Number + Accumulator>() {
-    let mut random = Random(99);
+fn kernels<T: TestNumber + Accumulator>() {
+    let mut random = Xorshift(99);
     let Some(set) = (T::kind().kernels)() else { return };
     for (vectors, tiles) in [1, 2].into_iter().zip(set.tiles) {
         for ((rows, kernel), layout) in
@@ -297,8 +297,8 @@ fn kernels<T: Number + Accumulator>() {
                 let mut c = Owned::new(rows, cols, PaddedRows, || T::small(random.below(64) as i8));
                 let old = c.clone();
                 let (alpha, beta) = (T::small(alpha), T::small(beta));
-                let [in_a, in_b] = [a.mat(), b.mat()].map(Matrix::of);
-                let in_c = Matrix::of_mut(c.mat_mut());
+                let [in_a, in_b] = [a.mat(), b.mat()].map(MatrixView::of);
+                let in_c = MatrixView::of_mut(c.mat_mut());
                 // SAFETY: the CPU has these instructions, and the matrices have these rows and columns.
                 unsafe {
                     kernel(&Tile {
@@ -370,8 +370,8 @@ fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-fn same_bits_on_any_threads<T: Number>() {
-    let mut random = Random(77);
+fn same_bits_on_any_threads<T: TestNumber>() {
+    let mut random = Xorshift(77);
     let pools = [1, 2, 3, 8].map(pool);
     for (m, k, n) in [
         (150, 700, 170),
@@ -413,8 +413,8 @@ fn a_matrix_with_itself_transposed() {
 }
 
 /// Checks that a product with a B that is A transposed has the bits of one with a copy of it.
-fn symmetric<T: Number>() {
-    let mut random = Random(31);
+fn symmetric<T: TestNumber>() {
+    let mut random = Xorshift(31);
     let pools = [1, 5].map(pool);
     let deep = 2100 / size_of::<T::Acc>();
     let layouts =
@@ -446,7 +446,7 @@ fn symmetric<T: Number>() {
 /// The same for sums in squares, of several blocks of `k`.
 #[test]
 fn a_large_matrix_with_itself_transposed() {
-    let mut random = Random(32);
+    let mut random = Xorshift(32);
     let (n, k) = (400, 1100);
     let a = Owned::new(n, k, Rows, || bf16::random(&mut random));
     let copy = a.clone();
@@ -460,8 +460,8 @@ fn a_large_matrix_with_itself_transposed() {
 }
 
 /// Checks that a batch gives the same bits as its products one by one, for many small and few large products.
-fn batches<T: Number>() {
-    let mut random = Random(5);
+fn batches<T: TestNumber>() {
+    let mut random = Xorshift(5);
     for (batch, m, k, n) in [
         (0, 2, 2, 2),
         (5, 3, 4, 0),
@@ -502,13 +502,19 @@ fn every_half_is_widened_as_the_half_crate_does() {
     for bits in 0..=u16::MAX {
         let (x, y) = (f16::from_bits(bits), bf16::from_bits(bits));
         // A signaling NaN may become a quiet one.
-        assert!(Operand::widen(x) == x.to_f32() || x.is_nan() && Operand::widen(x).is_nan(), "{bits:x}");
-        assert!(Operand::widen(y) == y.to_f32() || y.is_nan() && Operand::widen(y).is_nan(), "{bits:x}");
+        assert!(
+            MatmulNumber::widen(x) == x.to_f32() || x.is_nan() && MatmulNumber::widen(x).is_nan(),
+            "{bits:x}"
+        );
+        assert!(
+            MatmulNumber::widen(y) == y.to_f32() || y.is_nan() && MatmulNumber::widen(y).is_nan(),
+            "{bits:x}"
+        );
     }
 }
 
 /// Checks that all halves are widened and narrowed to the same bits with all instructions, at any stride.
-fn halves<T: Number<Acc = f32>>(all: impl Iterator<Item = T>) {
+fn halves<T: TestNumber<Acc = f32>>(all: impl Iterator<Item = T>) {
     const WIDTH: usize = 16;
     let halves: Vec<T> = all.collect();
     let floats: Vec<f32> = halves.iter().map(|x| x.widen() * 1.000_1).collect(); // most of them need rounding
@@ -521,7 +527,7 @@ fn halves<T: Number<Acc = f32>>(all: impl Iterator<Item = T>) {
             let (k, from) = (rows / stride, halves.as_ptr());
             let (k_stride, stride) = ((WIDTH * stride) as isize, stride as isize);
             let [k_stride, in_bytes] = [k_stride, stride].map(|stride| stride * size_of::<T>() as isize);
-            let panel = Panel {
+            let panel = PanelCopy {
                 k,
                 count: WIDTH,
                 width: WIDTH,
@@ -534,8 +540,8 @@ fn halves<T: Number<Acc = f32>>(all: impl Iterator<Item = T>) {
             // SAFETY: the CPU supports these instructions, and the slices have room for the rows.
             unsafe { vectorize_for(isa, packed, &mut MaybeUninit::uninit()) };
             let (n, mut sums) = (floats.len(), floats.clone());
-            let c = Matrix::of_mut(Mat { ptr: narrow.as_mut_ptr(), row_stride: 0, col_stride: stride });
-            let results = Results { sums: sums.as_mut_ptr().cast(), width: n, m: 1, n, beta: 0, c };
+            let c = MatrixView::of_mut(Mat { ptr: narrow.as_mut_ptr(), row_stride: 0, col_stride: stride });
+            let results = BlockResults { sums: sums.as_mut_ptr().cast(), width: n, m: 1, n, beta: 0, c };
             // SAFETY: the CPU supports these instructions, and `narrow` has an element for each float.
             unsafe { vectorize_for(isa, Rounding::<T>(&results, PhantomData), ()) };
             (wide, narrow)
@@ -565,7 +571,7 @@ fn every_float_is_narrowed_as_the_half_crate_does() {
     // Every 4099th float, and the numbers next to those half-way between two `bf16`.
     let near_ties = (0..=u32::MAX).step_by(1 << 16).flat_map(|x| [x, x + 0x7fff, x + 0x8000, x + 0x8001]);
     for x in (0..=u32::MAX).step_by(4099).chain(near_ties).map(f32::from_bits) {
-        let (narrow, expected): (bf16, bf16) = (Operand::narrow(x), bf16::from_f32(x));
+        let (narrow, expected): (bf16, bf16) = (MatmulNumber::narrow(x), bf16::from_f32(x));
         assert_eq!(narrow.to_bits(), expected.to_bits(), "{x:e}");
     }
 }

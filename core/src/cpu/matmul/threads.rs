@@ -6,8 +6,8 @@
 
 use super::gram::gram;
 use super::matvec::TOGETHER;
-use super::method::{Method, scale, serial};
-use super::product::{Product, Results, Sums};
+use super::method::{ProductMethod, scale, serial};
+use super::product::{BlockResults, Product, Sums};
 use crate::cpu::threads::{each, each_part, parallel};
 
 /// The cost from which a product is worth handing to another thread, which takes several microseconds, in
@@ -74,7 +74,7 @@ unsafe fn in_parts(p: &Product, parts: usize) {
         } else if p.k >= 2 * K_PART && p.m.saturating_mul(p.n) <= SMALL {
             long(p, parts > 1)
         } else {
-            let method = Method::of(p);
+            let method = ProductMethod::of(p);
             if gram(p, method, parts) {
                 return;
             }
@@ -121,7 +121,7 @@ const SMALL: usize = 1 << 12;
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
 unsafe fn long(p: &Product, threaded: bool) {
-    let (parts, method) = (p.k.div_ceil(K_PART), Method::of(p));
+    let (parts, method) = (p.k.div_ceil(K_PART), ProductMethod::of(p));
     let (acc, len) = ((p.kind.acc)(), p.m * p.n);
     let row = (p.n * acc.size) as isize;
     // An accumulator has at most eight bytes.
@@ -146,6 +146,6 @@ unsafe fn long(p: &Product, threaded: bool) {
         for others in others.chunks(len) {
             (acc.add)(others.as_ptr().cast(), len, total);
         }
-        (p.kind.write)(&Results { sums: total, width, m, n, beta: p.beta, c: p.c });
+        (p.kind.write)(&BlockResults { sums: total, width, m, n, beta: p.beta, c: p.c });
     }
 }

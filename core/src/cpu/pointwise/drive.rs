@@ -1,7 +1,7 @@
 //! Runs a loop over operands of any strides and dtypes on all threads: in chunks that stay in the L1 cache,
 //! or in tiles if an operand is transposed in memory.
 
-use super::loops::Loop;
+use super::loops::ElementLoop;
 use crate::cpu::convert::converter;
 use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use crate::cpu::threads::parallel;
@@ -17,11 +17,11 @@ pub(crate) const MOST: usize = 3;
 /// A loop and its operands.
 pub(crate) struct Job<'a> {
     /// The loop.
-    pub(crate) body: Loop,
+    pub(crate) body: ElementLoop,
     /// The arguments that are the same for all elements.
     pub(crate) args: &'a [Scalar],
     /// The inputs, which broadcast to the sizes of the output.
-    pub(crate) inputs: &'a [Source<'a>],
+    pub(crate) inputs: &'a [LoopInput<'a>],
     /// The dtypes in which the loop reads them.
     pub(crate) compute: [DType; MOST],
     /// The dtype that the loop produces.
@@ -78,7 +78,7 @@ pub(crate) unsafe fn drive(job: Job<'_>, to: *mut u8, aliased: bool) {
 
 /// An input as the loops see it.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct LoopInput<'a> {
     pub(crate) ptr: *const u8,
     pub(crate) dtype: DType,
     pub(crate) sizes: &'a [usize],
@@ -99,7 +99,7 @@ fn is_dense(sizes: &[usize], strides: &[isize], numel: usize) -> bool {
 }
 
 /// The strides that read `x` as a tensor of `sizes`: zero for expanded dims.
-fn expand_strides(x: &Source<'_>, sizes: &[usize]) -> Strides {
+fn expand_strides(x: &LoopInput<'_>, sizes: &[usize]) -> Strides {
     let missing = sizes.len() - x.sizes.len();
     let own = x.sizes.iter().zip(x.strides).map(|(size, stride)| if *size == 1 { 0 } else { *stride });
     std::iter::repeat_n(0, missing).chain(own).collect()
@@ -138,12 +138,12 @@ const GRAIN: usize = 1 << 16;
 /// Runs the loop directly on contiguous inputs of the right dtypes.
 ///
 /// # Safety
-/// As for a [`Loop`]: the inputs, which are the first of `from`, have `numel` elements of the dtypes `compute`,
-/// and the output has as many elements of its size in bytes.
+/// As for an [`ElementLoop`]: the inputs, which are the first of `from`, have `numel` elements of the dtypes
+/// `compute`, and the output has as many elements of its size in bytes.
 #[inline]
 pub(crate) unsafe fn run_direct(
     numel: usize,
-    body: Loop,
+    body: ElementLoop,
     args: &[Scalar],
     from: [*const u8; MOST],
     compute: impl FnOnce() -> [DType; MOST],
@@ -161,7 +161,7 @@ pub(crate) unsafe fn run_direct(
 /// [`run_direct`] on several threads.
 unsafe fn run_in_parts(
     numel: usize,
-    body: Loop,
+    body: ElementLoop,
     args: &[Scalar],
     from: [*const u8; MOST],
     compute: [DType; MOST],
@@ -186,7 +186,7 @@ type Scratch = [MaybeUninit<u64>; CHUNK];
 
 /// A loop with its operands, of which a thread runs a part.
 struct Task<'a> {
-    body: Loop,
+    body: ElementLoop,
     args: &'a [Scalar],
     compute: [DType; MOST],
     made: DType,

@@ -16,11 +16,11 @@ use std::marker::PhantomData;
 /// # Safety
 /// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
 /// dtypes that the loop was made for, and the output overlaps no input.
-pub(crate) type Loop = unsafe fn(n: usize, inputs: Inputs, args: &[Scalar], out: *mut u8);
+pub(crate) type ElementLoop = unsafe fn(n: usize, inputs: InputAddresses, args: &[Scalar], out: *mut u8);
 
 /// The addresses of the inputs of a loop: the first of an array, so that loops over any number of inputs have
 /// one type.
-type Inputs = *const *const u8;
+type InputAddresses = *const *const u8;
 
 /// The formula of a row on floats, generic over the float type. `Out` is `T`, or `bool` for a test; `args`
 /// are the `A` arguments of the row.
@@ -28,7 +28,7 @@ pub(crate) trait FloatOp<const N: usize, const A: usize> {
     /// The index of the input that is a `bool` mask, whose value among the inputs is meaningless. If the
     /// index is too large, there is no mask.
     const MASK: usize;
-    type Out<T: Real>: Made;
+    type Out<T: Real>: FormulaResult;
     fn f<T: Real>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
 }
 
@@ -52,7 +52,7 @@ pub(crate) trait AnyOp<const N: usize> {
 }
 
 /// The result of a formula on floats: a number, or `bool`.
-pub(crate) trait Made: Copy {
+pub(crate) trait FormulaResult: Copy {
     /// Writes element `i` of the output of a loop on `T`.
     ///
     /// # Safety
@@ -60,7 +60,7 @@ pub(crate) trait Made: Copy {
     unsafe fn write<T: Real>(self, out: *mut u8, i: usize);
 }
 
-impl<F: Real> Made for F {
+impl<F: Real> FormulaResult for F {
     #[inline(always)]
     unsafe fn write<T: Real>(self, out: *mut u8, i: usize) {
         // SAFETY: the caller's contract.
@@ -68,7 +68,7 @@ impl<F: Real> Made for F {
     }
 }
 
-impl Made for bool {
+impl FormulaResult for bool {
     #[inline(always)]
     unsafe fn write<T: Real>(self, out: *mut u8, i: usize) {
         // SAFETY: the caller's contract.
@@ -82,7 +82,7 @@ impl Made for bool {
 /// # Safety
 /// There are `N` inputs.
 #[inline(always)]
-unsafe fn addresses<const N: usize>(inputs: Inputs) -> [*const u8; N] {
+unsafe fn addresses<const N: usize>(inputs: InputAddresses) -> [*const u8; N] {
     // SAFETY: the caller's contract.
     unsafe { inputs.cast::<[*const u8; N]>().read() }
 }
@@ -138,11 +138,11 @@ fn whole<const A: usize>(args: &[Scalar]) -> [i64; A] {
 /// A loop on floats, compiled as a part of its caller.
 ///
 /// # Safety
-/// The contract of [`Loop`], for `T`.
+/// The contract of [`ElementLoop`], for `T`.
 #[inline(always)]
 unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -163,12 +163,12 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
 /// A loop over a function of `f64`, one element at a time: all that is compiled for a row is that function.
 ///
 /// # Safety
-/// The contract of [`Loop`], for `T`.
-unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
+/// The contract of [`ElementLoop`], for `T`.
+unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     f: fn([f64; N], bool, [f64; A]) -> O,
     at_mask: usize,
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -188,10 +188,10 @@ unsafe fn call_each<T: Real, O: Made, const N: usize, const A: usize>(
     }
 }
 
-/// The arguments of a [`Loop`] on `T`, which meet its contract.
+/// The arguments of an [`ElementLoop`] on `T`, which meet its contract.
 struct Floats<'a, K, T, const N: usize, const A: usize> {
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &'a [Scalar],
     out: *mut u8,
     formula: PhantomData<(K, T)>,
@@ -203,7 +203,7 @@ impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for F
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
         const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
-        // SAFETY: the arguments meet the contract of `Loop`, and `Number<T>` has the layout of `T`.
+        // SAFETY: the arguments meet the contract of `ElementLoop`, and `Number<T>` has the layout of `T`.
         unsafe {
             if S::IS_RARE {
                 call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.n, self.inputs, self.args, self.out);
@@ -216,7 +216,7 @@ impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for F
 
 unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -225,7 +225,7 @@ unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
 
 unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -235,7 +235,7 @@ unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
 
 unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
@@ -250,35 +250,41 @@ const fn check_result<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool:
 
 /// The loops of a formula on `f32` and `f64`, compiled for each set of vectors and with fused multiply-add.
 /// The results must be `bool` if `to_bool`.
-pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
+pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(
+    to_bool: bool,
+) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_wide::<K, f32, N, A>, run_wide::<K, f64, N, A>]
 }
 
 /// Like [`wide`], compiled only for the build target.
-pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
+pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(
+    to_bool: bool,
+) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_plain::<K, f32, N, A>, run_plain::<K, f64, N, A>]
 }
 
 /// Like [`wide`], as calls of one function of `f64`.
-pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> [Loop; 2] {
+pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(
+    to_bool: bool,
+) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
     [run_scalar::<K, f32, N, A>, run_scalar::<K, f64, N, A>]
 }
 
 unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     args: &[Scalar],
     out: *mut u8,
 ) {
     let (args, out) = (whole::<A>(args), out.cast::<K::Out>());
-    // SAFETY: the contract of `Loop`.
+    // SAFETY: the contract of `ElementLoop`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
-        // SAFETY: the contract of `Loop`.
+        // SAFETY: the contract of `ElementLoop`.
         unsafe {
             let (x, mask) = read::<i64, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask, args);
@@ -289,18 +295,23 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
 
 /// The loop of a formula on integers, which are computed in `i64`: narrower ones have the low bits of its
 /// results. It is compiled only for the build target. The results must be `bool` if `to_bool`.
-pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> Loop {
+pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> ElementLoop {
     assert!(size_of::<K::Out>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
     run_int::<K, N, A>
 }
 
-unsafe fn run_bool<K: BoolOp<N>, const N: usize>(n: usize, inputs: Inputs, _: &[Scalar], out: *mut u8) {
+unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
+    n: usize,
+    inputs: InputAddresses,
+    _: &[Scalar],
+    out: *mut u8,
+) {
     let out = out.cast::<bool>();
-    // SAFETY: the contract of `Loop`.
+    // SAFETY: the contract of `ElementLoop`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
-        // SAFETY: the contract of `Loop`.
+        // SAFETY: the contract of `ElementLoop`.
         unsafe {
             let (x, mask) = read::<bool, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask);
@@ -310,14 +321,14 @@ unsafe fn run_bool<K: BoolOp<N>, const N: usize>(n: usize, inputs: Inputs, _: &[
 }
 
 /// The loop of a formula on `bool`.
-pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> Loop {
+pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> ElementLoop {
     run_bool::<K, N>
 }
 
-/// The arguments of a [`Loop`] that moves elements of type `T`, which meet its contract.
+/// The arguments of an [`ElementLoop`] that moves elements of type `T`, which meet its contract.
 struct Moves<K, T, const N: usize> {
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     out: *mut T,
     formula: PhantomData<K>,
 }
@@ -327,11 +338,11 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
-        // SAFETY: the arguments meet the contract of `Loop`.
+        // SAFETY: the arguments meet the contract of `ElementLoop`.
         let inputs = unsafe { addresses::<N>(self.inputs) };
         let mut i = 0;
         while i < self.n {
-            // SAFETY: the arguments meet the contract of `Loop`.
+            // SAFETY: the arguments meet the contract of `ElementLoop`.
             unsafe {
                 let (x, mask) = read::<T, N>(&inputs, K::MASK, i);
                 *self.out.add(i) = K::f(x, mask);
@@ -343,7 +354,7 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
 
 unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
     n: usize,
-    inputs: Inputs,
+    inputs: InputAddresses,
     _: &[Scalar],
     out: *mut u8,
 ) {
@@ -351,6 +362,6 @@ unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
 }
 
 /// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.
-pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [Loop; 4] {
+pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [ElementLoop; 4] {
     [run_moves::<K, u8, N>, run_moves::<K, u16, N>, run_moves::<K, u32, N>, run_moves::<K, u64, N>]
 }

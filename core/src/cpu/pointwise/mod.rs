@@ -6,7 +6,7 @@
 mod drive;
 mod loops;
 
-pub(crate) use drive::{Job, MOST, Source, drive, run_direct};
+pub(crate) use drive::{Job, LoopInput, MOST, drive, run_direct};
 pub(crate) use loops::{
-    AnyOp, BoolOp, FloatOp, IntOp, Loop, booleans, integers, moving, plain, scalar, wide,
+    AnyOp, BoolOp, ElementLoop, FloatOp, IntOp, booleans, integers, moving, plain, scalar, wide,
 };

@@ -4,7 +4,7 @@ use super::{Plane, Planes, TASK};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
-use crate::cpu::threads::{Parts, parallel};
+use crate::cpu::threads::{DisjointParts, parallel};
 
 /// A number that has a maximum.
 pub(crate) trait Ordered: Copy + Send + Sync + PartialOrd + 'static {
@@ -48,7 +48,7 @@ pub(crate) fn max<'v, 'i, T: Ordered>(
     let [len, windows] = planes.sizes();
     assert!(x.len() == planes.count * len && values.len() == planes.count * windows);
     assert_eq!(values.len(), indices.len());
-    let parts = (Parts::new(values), Parts::new(indices));
+    let parts = (DisjointParts::new(values), DisjointParts::new(indices));
     planes.run(len + windows, &|at, plane, places| {
         let (x, to) = (&x[at * len..][..len], at * windows..(at + 1) * windows);
         // SAFETY: each plane has its own windows, and is run by one thread.
@@ -149,7 +149,7 @@ pub(crate) fn max_backward<'x, T: Real>(
     dx: &'x mut Room<T>,
 ) -> &'x mut [T] {
     assert!(g.len() == planes * windows && indices.len() == g.len() && dx.len() == planes * len);
-    let parts = Parts::new(dx);
+    let parts = DisjointParts::new(dx);
     parallel(planes, TASK / (len + windows).max(1) + 1, |range| {
         for at in range {
             // SAFETY: planes do not overlap, and each is run by one thread.

@@ -1,13 +1,13 @@
 //! The means of windows, and their gradient.
 
-use super::Span;
+use super::WindowSpan;
 use super::{Plane, Planes};
-use crate::cpu::fold::{Loops, Sum, fold_middle};
+use crate::cpu::fold::{FoldLoops, Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::row::sum;
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
-use crate::cpu::threads::Parts;
+use crate::cpu::threads::DisjointParts;
 
 /// The mean of each window, or its sum divided by `divisor`.
 pub(crate) fn mean<'y, T: Real>(
@@ -21,12 +21,12 @@ pub(crate) fn mean<'y, T: Real>(
     if let [plane] = planes.each
         && let Some(spans) = plane.only_window()
     {
-        let y = fold_middle(&Loops::of(Sum), x, [planes.count, len, 1], y);
+        let y = fold_middle(&FoldLoops::of(Sum), x, [planes.count, len, 1], y);
         let divisor = divisor_of(spans, divisor);
         y.iter_mut().for_each(|y| *y /= divisor);
         return y;
     }
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     planes.run(len + windows, &|at, plane, places| {
         // SAFETY: each plane has its own windows, and is run by one thread.
         let y = unsafe { parts.part(at * windows..(at + 1) * windows) };
@@ -108,7 +108,7 @@ fn add<T: Real>(x: &[T], stride: usize, y: &mut [T]) {
 }
 
 /// What the sum of a window is divided by.
-fn divisor_of<T: Real>(spans: [Span; 3], given: Option<isize>) -> T {
+fn divisor_of<T: Real>(spans: [WindowSpan; 3], given: Option<isize>) -> T {
     let size = || spans.iter().map(|span| span.divisor).product::<usize>() as f64;
     T::from_f64(given.map_or_else(size, |given| given as f64))
 }
@@ -122,7 +122,7 @@ pub(crate) fn mean_backward<'x, T: Real>(
 ) -> &'x mut [T] {
     let [len, windows] = planes.sizes();
     assert!(dx.len() == planes.count * len && g.len() == planes.count * windows);
-    let parts = Parts::new(dx);
+    let parts = DisjointParts::new(dx);
     let divisor_of_all = match planes.each {
         [plane] => plane.only_window().map(|spans| divisor_of::<T>(spans, divisor)),
         _ => None,

@@ -13,7 +13,7 @@ mod windows;
 
 pub(crate) use max::{Ordered, max, max_backward};
 pub(crate) use mean::{mean, mean_backward};
-pub(crate) use windows::{Along, Line, Sliding, Span};
+pub(crate) use windows::{DimWindows, Sliding, WindowPositions, WindowSpan};
 
 use super::threads::parallel;
 use std::ops::Range;
@@ -25,13 +25,13 @@ const TASK: usize = 1 << 14;
 ///
 /// The lists of windows are made once, as most planes share them.
 pub(crate) struct Plane {
-    dims: [Along; 3],
+    dims: [DimWindows; 3],
     /// The distance between regular windows.
     stride: usize,
     /// The regular windows of each line, and the parts of the first of them along each dim.
-    lines: Vec<(Range<usize>, [Span; 3])>,
+    lines: Vec<(Range<usize>, [WindowSpan; 3])>,
     /// The other windows, each with its number and its part along each dim.
-    others: Vec<(usize, [Span; 3])>,
+    others: Vec<(usize, [WindowSpan; 3])>,
 }
 
 /// The windows of a line that have one size and the same distance from the one before.
@@ -40,7 +40,7 @@ struct Regular {
     windows: Range<usize>,
     stride: usize,
     /// The first of them.
-    span: Span,
+    span: WindowSpan,
 }
 
 impl Regular {
@@ -48,15 +48,15 @@ impl Regular {
     const FEWEST: usize = 4;
 
     /// Those between the first and the last window that is complete.
-    fn of(along: &Along) -> Regular {
+    fn of(along: &DimWindows) -> Regular {
         let spans = &along.spans;
         let size = spans.iter().map(|span| span.count).max().unwrap_or(0);
-        let is_whole = |span: &Span| span.count == size;
+        let is_whole = |span: &WindowSpan| span.count == size;
         let start = spans.iter().position(is_whole).unwrap_or(0);
         let end = spans.iter().rposition(is_whole).map_or(0, |last| last + 1);
-        let span = spans.get(start).copied().unwrap_or(Span { first: 0, count: 0, divisor: 1 });
+        let span = spans.get(start).copied().unwrap_or(WindowSpan { first: 0, count: 0, divisor: 1 });
         let stride = spans.get(start + 1).map_or(0, |next| next.first.saturating_sub(span.first));
-        let is_next = |(at, other): (usize, &Span)| {
+        let is_next = |(at, other): (usize, &WindowSpan)| {
             let alike = other.count == size && other.divisor == span.divisor;
             alike && other.first == span.first + at * stride
         };
@@ -68,8 +68,8 @@ impl Regular {
 
 impl Plane {
     /// The windows along the last dims.
-    pub(crate) fn new(along: Vec<Along>) -> Plane {
-        let mut all = [(); 3].map(|()| Along::one());
+    pub(crate) fn new(along: Vec<DimWindows>) -> Plane {
+        let mut all = [(); 3].map(|()| DimWindows::one());
         let missing = 3 - along.len();
         along.into_iter().enumerate().for_each(|(dim, along)| all[missing + dim] = along);
         let Regular { windows, stride, span } = Regular::of(&all[2]);
@@ -106,8 +106,8 @@ impl Plane {
     }
 
     /// The only window, if it has all elements.
-    fn only_window(&self) -> Option<[Span; 3]> {
-        let whole = |along: &Along| match along.spans[..] {
+    fn only_window(&self) -> Option<[WindowSpan; 3]> {
+        let whole = |along: &DimWindows| match along.spans[..] {
             [span] => (span.count == along.length && along.length > 0).then_some(span),
             _ => None,
         };
@@ -116,7 +116,7 @@ impl Plane {
     }
 
     /// Writes the positions of the elements of a window to `places`.
-    fn places(&self, spans: [Span; 3], places: &mut Vec<usize>) {
+    fn places(&self, spans: [WindowSpan; 3], places: &mut Vec<usize>) {
         let [depths, heights, widths] = &self.dims;
         let [depth, height, width] = spans;
         places.clear();
@@ -133,12 +133,13 @@ impl Plane {
 
     /// Writes the starts of the runs of elements in memory that a window has, and returns their length. Whole
     /// rows make one run, and elements that are apart are runs of one.
-    fn runs(&self, [depth, height, width]: [Span; 3], runs: &mut Vec<usize>) -> usize {
+    fn runs(&self, [depth, height, width]: [WindowSpan; 3], runs: &mut Vec<usize>) -> usize {
         let [_, heights, widths] = &self.dims;
         let whole = width.count == widths.length && heights.step == 1 && widths.step == 1;
-        let (height, rows) = if whole { (Span { count: 1, ..height }, height.count) } else { (height, 1) };
+        let (height, rows) =
+            if whole { (WindowSpan { count: 1, ..height }, height.count) } else { (height, 1) };
         let (width, len) = match widths.step {
-            1 => (Span { count: width.count.min(1), ..width }, rows * width.count),
+            1 => (WindowSpan { count: width.count.min(1), ..width }, rows * width.count),
             _ => (width, 1),
         };
         self.places([depth, height, width], runs);

@@ -2,7 +2,7 @@
 
 /// The positions of windows along a dim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct WindowPositions {
     /// The elements of the dim.
     pub(crate) length: usize,
     /// The number of windows.
@@ -21,18 +21,18 @@ pub(crate) struct Sliding {
     pub(crate) padding_counts: bool,
 }
 
-impl Line {
+impl WindowPositions {
     /// The windows.
-    pub(crate) fn along(self) -> Along {
+    pub(crate) fn along(self) -> DimWindows {
         let spans = (0..self.count).map(|i| match self.sliding {
             Some(sliding) => sliding.span(i, self.length),
             None => {
                 let first = i * self.length / self.count;
                 let count = ((i + 1) * self.length).div_ceil(self.count) - first;
-                Span { first, count, divisor: count }
+                WindowSpan { first, count, divisor: count }
             }
         });
-        Along {
+        DimWindows {
             length: self.length,
             step: self.sliding.map_or(1, |sliding| sliding.dilation),
             spans: spans.collect(),
@@ -42,30 +42,30 @@ impl Line {
 
 impl Sliding {
     /// Window `i` over a dim of `length` elements.
-    fn span(self, i: usize, length: usize) -> Span {
+    fn span(self, i: usize, length: usize) -> WindowSpan {
         let Sliding { size, stride, padding, dilation, padding_counts } = self;
         let start = i * stride; // counted from the start of the padding
         let before = padding.saturating_sub(start).div_ceil(dilation).min(size);
         let first = (start + before * dilation).saturating_sub(padding).min(length);
         let count = (length - first).div_ceil(dilation).min(size - before);
         let divisor = if padding_counts { size.min(length + 2 * padding - start) } else { count };
-        Span { first, count, divisor }
+        WindowSpan { first, count, divisor }
     }
 }
 
 /// The windows along a dim.
 #[derive(Clone, Debug)]
-pub(crate) struct Along {
+pub(crate) struct DimWindows {
     /// The elements of the dim.
     pub(crate) length: usize,
     /// The distance between the elements of a window.
     pub(crate) step: usize,
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<WindowSpan>,
 }
 
 /// A window along a dim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct WindowSpan {
     /// The first element.
     pub(crate) first: usize,
     /// The number of its elements.
@@ -74,15 +74,15 @@ pub(crate) struct Span {
     pub(crate) divisor: usize,
 }
 
-impl Along {
+impl DimWindows {
     /// A dim with one element, which is its only window.
-    pub(crate) fn one() -> Along {
-        Line { length: 1, count: 1, sliding: None }.along()
+    pub(crate) fn one() -> DimWindows {
+        WindowPositions { length: 1, count: 1, sliding: None }.along()
     }
 
     /// Windows of one size that start at these elements.
-    pub(crate) fn at(length: usize, size: usize, starts: Vec<usize>) -> Along {
-        let span = |first| Span { first, count: size, divisor: size };
-        Along { length, step: 1, spans: starts.into_iter().map(span).collect() }
+    pub(crate) fn at(length: usize, size: usize, starts: Vec<usize>) -> DimWindows {
+        let span = |first| WindowSpan { first, count: size, divisor: size };
+        DimWindows { length, step: 1, spans: starts.into_iter().map(span).collect() }
     }
 }

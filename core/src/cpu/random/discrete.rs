@@ -25,12 +25,12 @@ impl Group for Raw {
 
 /// `values[1]` for words up to `last`, `values[0]` for those above.
 #[derive(Clone, Copy)]
-struct Choice<T> {
+struct TwoValues<T> {
     last: u32,
     values: [T; 2],
 }
 
-impl<T: Copy + Send + Sync + 'static> Group for Choice<T> {
+impl<T: Copy + Send + Sync + 'static> Group for TwoValues<T> {
     type Word = u32;
     type Out = T;
 
@@ -47,7 +47,7 @@ where
 {
     let favorable = (p * 2f64.powi(32)).round_ties_even() as u64;
     match favorable.checked_sub(1) {
-        Some(last) => fill(out, Choice { last: last.min(u32::MAX.into()) as u32, values }, generator),
+        Some(last) => fill(out, TwoValues { last: last.min(u32::MAX.into()) as u32, values }, generator),
         None => {
             generator.split_off(out.len());
             out.fill(values[0]);

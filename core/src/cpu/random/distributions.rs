@@ -10,12 +10,12 @@ use half::{bf16, f16};
 use super::fill::{Group, fill};
 use super::generator::Generator;
 use super::philox::GROUP;
-use super::real::Real;
+use super::real::SampleReal;
 use crate::cpu::fill::half_down;
 use crate::dtype::DType;
 
 /// Two samples from two words.
-trait Formula<R: Real>: Copy + Sync {
+trait SampleFormula<R: SampleReal>: Copy + Sync {
     /// Whether programs wait for draws of it; see [`Group::IS_FREQUENT`].
     const IS_FREQUENT: bool = false;
 
@@ -23,7 +23,7 @@ trait Formula<R: Real>: Copy + Sync {
 }
 
 /// A distribution that needs one word for each sample.
-trait Single<R: Real>: Copy + Sync {
+trait Single<R: SampleReal>: Copy + Sync {
     fn sample(self, word: R::Word) -> R;
 }
 
@@ -31,7 +31,7 @@ trait Single<R: Real>: Copy + Sync {
 #[derive(Clone, Copy)]
 struct Each<D>(D);
 
-impl<R: Real, D: Single<R>> Formula<R> for Each<D> {
+impl<R: SampleReal, D: Single<R>> SampleFormula<R> for Each<D> {
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
         (self.0.sample(a), self.0.sample(b))
@@ -43,7 +43,7 @@ struct Exponential<R> {
     mean: R,
 }
 
-impl<R: Real> Single<R> for Exponential<R> {
+impl<R: SampleReal> Single<R> for Exponential<R> {
     #[inline(always)]
     fn sample(self, word: R::Word) -> R {
         -R::open_fraction(word).ln() * self.mean
@@ -56,7 +56,7 @@ struct Cauchy<R> {
     sigma: R,
 }
 
-impl<R: Real> Single<R> for Cauchy<R> {
+impl<R: SampleReal> Single<R> for Cauchy<R> {
     #[inline(always)]
     fn sample(self, word: R::Word) -> R {
         R::tan_half_turn(word) * self.sigma + self.median
@@ -68,7 +68,7 @@ struct Geometric<R> {
     mean: R,
 }
 
-impl<R: Real> Single<R> for Geometric<R> {
+impl<R: SampleReal> Single<R> for Geometric<R> {
     #[inline(always)]
     fn sample(self, word: R::Word) -> R {
         (-R::open_fraction(word).ln() * self.mean).ceil().max(R::of(1.0))
@@ -83,7 +83,7 @@ struct Uniform<R> {
     digits: u32,
 }
 
-impl<R: Real> Formula<R> for Uniform<R> {
+impl<R: SampleReal> SampleFormula<R> for Uniform<R> {
     const IS_FREQUENT: bool = true;
 
     #[inline(always)]
@@ -100,7 +100,7 @@ struct Overflowing<R> {
     uniform: Uniform<R>,
 }
 
-impl<R: Real> Formula<R> for Overflowing<R> {
+impl<R: SampleReal> SampleFormula<R> for Overflowing<R> {
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
         let Uniform { low, highest, digits, .. } = self.uniform;
@@ -118,7 +118,7 @@ struct Normal<R> {
     std: R,
 }
 
-impl<R: Real> Formula<R> for Normal<R> {
+impl<R: SampleReal> SampleFormula<R> for Normal<R> {
     const IS_FREQUENT: bool = true;
 
     /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point at distance
@@ -134,7 +134,7 @@ impl<R: Real> Formula<R> for Normal<R> {
 #[derive(Clone, Copy)]
 struct LogNormal<R>(Normal<R>);
 
-impl<R: Real> Formula<R> for LogNormal<R> {
+impl<R: SampleReal> SampleFormula<R> for LogNormal<R> {
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
         let (x, y) = self.0.pair(a, b);
@@ -143,17 +143,17 @@ impl<R: Real> Formula<R> for LogNormal<R> {
 }
 
 /// The samples of a formula in `R`.
-struct Samples<R, F>(F, PhantomData<fn() -> R>);
+struct FormulaSamples<R, F>(F, PhantomData<fn() -> R>);
 
-impl<R, F: Copy> Copy for Samples<R, F> {}
+impl<R, F: Copy> Copy for FormulaSamples<R, F> {}
 
-impl<R, F: Copy> Clone for Samples<R, F> {
+impl<R, F: Copy> Clone for FormulaSamples<R, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<R: Real, F: Formula<R>> Group for Samples<R, F> {
+impl<R: SampleReal, F: SampleFormula<R>> Group for FormulaSamples<R, F> {
     type Word = R::Word;
     type Out = R;
     const IS_FREQUENT: bool = F::IS_FREQUENT;
@@ -169,8 +169,8 @@ impl<R: Real, F: Formula<R>> Group for Samples<R, F> {
     }
 }
 
-fn fill_real<R: Real>(out: &mut [R], formula: impl Formula<R>, generator: &mut Generator) {
-    fill(out, Samples(formula, PhantomData), generator);
+fn fill_real<R: SampleReal>(out: &mut [R], formula: impl SampleFormula<R>, generator: &mut Generator) {
+    fill(out, FormulaSamples(formula, PhantomData), generator);
 }
 
 /// The number of binary digits of the numbers of a float dtype just below one.
@@ -198,7 +198,7 @@ fn below(dtype: DType, x: f64) -> f64 {
 ///
 /// If rounding would give `high`, the result is the next number below it. If `low == high`, the result is
 /// `low`.
-pub(crate) fn fill_uniform<R: Real>(
+pub(crate) fn fill_uniform<R: SampleReal>(
     out: &mut [R],
     low: f64,
     high: f64,
@@ -221,22 +221,22 @@ pub(crate) fn fill_uniform<R: Real>(
 
 /// Normal with the given mean and standard deviation; at most 6.8 standard deviations from the mean in `f32`,
 /// 9.5 in `f64`.
-pub(crate) fn fill_normal<R: Real>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
+pub(crate) fn fill_normal<R: SampleReal>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
     fill_real(out, Normal { mean: R::of(mean), std: R::of(std) }, generator);
 }
 
 /// `exp` of a normal sample with the given mean and standard deviation.
-pub(crate) fn fill_log_normal<R: Real>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
+pub(crate) fn fill_log_normal<R: SampleReal>(out: &mut [R], mean: f64, std: f64, generator: &mut Generator) {
     fill_real(out, LogNormal(Normal { mean: R::of(mean), std: R::of(std) }), generator);
 }
 
 /// Exponential with density `rate · exp(-rate · x)`; never zero, as in PyTorch.
-pub(crate) fn fill_exponential<R: Real>(out: &mut [R], rate: f64, generator: &mut Generator) {
+pub(crate) fn fill_exponential<R: SampleReal>(out: &mut [R], rate: f64, generator: &mut Generator) {
     fill_real(out, Each(Exponential { mean: R::of(1.0 / rate) }), generator);
 }
 
 /// Cauchy with density `σ / (π (σ² + (x - median)²))`.
-pub(crate) fn fill_cauchy<R: Real>(out: &mut [R], median: f64, sigma: f64, generator: &mut Generator) {
+pub(crate) fn fill_cauchy<R: SampleReal>(out: &mut [R], median: f64, sigma: f64, generator: &mut Generator) {
     fill_real(out, Each(Cauchy { median: R::of(median), sigma: R::of(sigma) }), generator);
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn fill_geometric(out: &mut [f64], p: f64, generator: &mut Generator)
 /// computer scientist should know about floating-point arithmetic*, 1991, theorem 4).
 fn ln_1p(x: f64) -> f64 {
     let u = 1.0 + x;
-    if u == 1.0 { x } else { Real::ln(u) * (x / (u - 1.0)) }
+    if u == 1.0 { x } else { SampleReal::ln(u) * (x / (u - 1.0)) }
 }
 
 #[cfg(test)]
@@ -409,12 +409,12 @@ pub(super) mod tests {
                 assert_eq!(widest, baseline);
             }
         }
-        check(Samples::<f32, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Samples::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
-        check(Samples::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
-        check(Samples::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
-        check(Samples::<f32, _>(Each(Exponential { mean: 0.5 }), PhantomData));
-        check(Samples::<f64, _>(Each(Cauchy { median: 0.5, sigma: 3.0 }), PhantomData));
-        check(Samples::<f64, _>(Each(Geometric { mean: 3.5 }), PhantomData));
+        check(FormulaSamples::<f32, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(FormulaSamples::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(FormulaSamples::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(FormulaSamples::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(FormulaSamples::<f32, _>(Each(Exponential { mean: 0.5 }), PhantomData));
+        check(FormulaSamples::<f64, _>(Each(Cauchy { median: 0.5, sigma: 3.0 }), PhantomData));
+        check(FormulaSamples::<f64, _>(Each(Geometric { mean: 3.5 }), PhantomData));
     }
 }

@@ -18,4 +18,4 @@ pub(crate) use distributions::{
     fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
 };
 pub use generator::{Generator, GeneratorState};
-pub(crate) use real::Real;
+pub(crate) use real::SampleReal;

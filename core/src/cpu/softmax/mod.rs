@@ -13,7 +13,7 @@ mod tests;
 use super::math::Real;
 use super::room::{Room, fill, write_each, written};
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, parallel};
+use super::threads::{DisjointParts, parallel};
 use columns::*;
 use contiguous::*;
 use std::ops::Range;
@@ -237,7 +237,7 @@ fn for_each_group<T: Real>(
         return f(0, y);
     }
     let (groups, grain) = (y.len() / inner, (TASK / size).max(1));
-    let parts = Parts::new(y);
+    let parts = DisjointParts::new(y);
     parallel(groups, grain, |groups| {
         // SAFETY: ranges of groups do not overlap.
         f(groups.start, unsafe { parts.part(groups.start * inner..groups.end * inner) });

@@ -56,16 +56,17 @@ thread_local! {
     };
 }
 
-struct Shared {
+struct SharedCache {
     free: [Vec<NonNull<Header>>; CLASSES],
     bytes: usize,
 }
 // SAFETY: there are no other references to blocks in the lists, and the mutex gives each block to one thread.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedCache {}
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared { free: [const { Vec::new() }; CLASSES], bytes: 0 });
+static SHARED: Mutex<SharedCache> =
+    Mutex::new(SharedCache { free: [const { Vec::new() }; CLASSES], bytes: 0 });
 
-fn shared() -> MutexGuard<'static, Shared> {
+fn shared() -> MutexGuard<'static, SharedCache> {
     SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -73,16 +73,16 @@ impl ConvSettings {
 
 /// A layer without its number of dims.
 #[derive(Clone, Debug)]
-pub(super) struct Body {
+pub(super) struct ConvBody {
     pub(super) settings: ConvSettings,
     pub(super) weight: Parameter,
     pub(super) bias: Option<Parameter>,
     path: ModulePath,
 }
 
-impl Body {
+impl ConvBody {
     #[track_caller]
-    pub(super) fn new(settings: ConvSettings, bias: bool, dtype: DType) -> Result<Body> {
+    pub(super) fn new(settings: ConvSettings, bias: bool, dtype: DType) -> Result<ConvBody> {
         settings.check()?;
         let ConvSettings { layer, input, output, groups, .. } = settings;
         check_dtype(layer, dtype)?;
@@ -106,7 +106,7 @@ impl Body {
         let bound = 1.0 / (fan.max(1) as f64).sqrt();
         let weight = uniform(layer, &dims, bound, dtype)?;
         let bias = if bias { Some(uniform(layer, &[output], bound, dtype)?) } else { None };
-        Ok(Body { settings, weight, bias, path: ModulePath::new() })
+        Ok(ConvBody { settings, weight, bias, path: ModulePath::new() })
     }
 
     /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
@@ -158,7 +158,7 @@ impl Body {
     }
 }
 
-impl Field for Body {
+impl Field for ConvBody {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.fields(&[("weight", &self.weight), ("bias", &self.bias), ("path", &self.path)]);
     }
