@@ -10,7 +10,9 @@
 #[macro_export]
 macro_rules! for_types {
     ($($type:ty),* => $T:ident $items:tt) => {
-        $(const _: () = {
+        // One of the types may need no conversion.
+        $(#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+        const _: () = {
             type $T = $type;
             const _: () = $items;
         };)*
