@@ -30,7 +30,14 @@ fn adds_up(profile: &Profile) {
     assert_eq!(bytes, profile.allocated_bytes(), "{profile}");
 }
 
+/// Threads that wait may help other tests of this program, and what these allocate would count.
 #[test]
+fn in_a_process_of_its_own() {
+    namegrad_tests::run_alone("profile::");
+}
+
+#[test]
+#[ignore = "run by `in_a_process_of_its_own`"]
 fn a_training_step_by_line() -> Result<()> {
     manual_seed(1);
     let model = Sequential::new()
