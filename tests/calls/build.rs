@@ -9,6 +9,12 @@ fn main() {
     let page = Path::new(&folder).join("../../docs/operators.md");
     println!("cargo::rerun-if-changed={}", page.display());
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=NAMEGRAD_OP");
+    // If the tests are limited to an op, its calls are all that is compiled.
+    let chosen = std::env::var("NAMEGRAD_OP").ok();
+    let is_chosen = |op: &str| {
+        chosen.as_deref().is_none_or(|chosen| op == chosen || op.strip_prefix("nn.") == Some(chosen))
+    };
     let page = std::fs::read_to_string(page).expect("the page of operators");
     let (ops, others) = page.split_once("\n## ").expect("two tables");
 
@@ -19,15 +25,16 @@ fn main() {
         let columns: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
         let shown: Vec<&str> = columns[0].split("<br>").map(|call| call.trim_matches('`')).collect();
         let types = arguments(columns[1]);
-        for call in &shown {
-            writeln!(calls, "    (\"{}\", |given| Some({})),", op(shown[0]), drawn(call, &types)).unwrap();
+        let op = op(shown[0]);
+        for call in shown.iter().filter(|_| is_chosen(&op)) {
+            writeln!(calls, "    (\"{op}\", |given| Some({})),", drawn(call, &types)).unwrap();
         }
     }
     calls += "];\n\n/// The calls of methods that are not ops. They are only compiled.\n\
               pub(crate) fn others(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {\n";
     for row in others.lines().filter(|line| line.starts_with("| `")) {
         let call = row.split(" | ").nth(1).and_then(|call| call.strip_prefix('`')?.strip_suffix('`'));
-        if let Some(call) = call {
+        if let Some(call) = call.filter(|_| chosen.is_none()) {
             writeln!(calls, "    {{ let (mut x, y) = (x.clone(), &y); {call}; }}").unwrap();
         }
     }

@@ -35,6 +35,7 @@ const _: fn(Tensor, Tensor, Tensor) -> Result<()> = calls::others;
 /// if one does not exist or has another kind.
 pub(crate) struct Given<'a>(&'a Drawn);
 
+#[allow(dead_code, reason = "the calls of one op do not need values of every type")]
 impl Given<'_> {
     fn tensors(&self, name: &str) -> Option<Vec<&Tensor>> {
         self.0.tensors.iter().find(|(drawn, _)| *drawn == name).map(|(_, tensors)| tensors.iter().collect())
