@@ -32,10 +32,17 @@ use std::sync::Arc;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Tensor {
     value: NamedTensor,
     meta: Option<Arc<Meta>>,
+}
+
+/// Tensors are cloned everywhere, so this is compiled once.
+impl Clone for Tensor {
+    #[inline(never)]
+    fn clone(&self) -> Tensor {
+        Tensor { value: self.value.clone(), meta: self.meta.clone() }
+    }
 }
 
 /// # Dtype, sizes, names and elements

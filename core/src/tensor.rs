@@ -1,5 +1,5 @@
 //! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
-//! the buffer is shared. `make` creates tensors, `serialize` is serde's
+//! the buffer is shared. `parts` has what a tensor points to, `make` creates tensors, `serialize` is serde's
 //! form of a tensor inside other data, and `bytes` that of its elements in files.
 
 use crate::cpu::storage::Storage;
@@ -15,37 +15,47 @@ use std::borrow::Cow;
 mod about;
 mod bytes;
 mod make;
+mod parts;
 pub(crate) mod range;
 mod serialize;
 
 pub(crate) use make::Unwritten;
+use parts::{Parts, PartsBox};
 
 /// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
 ///
 /// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
 /// into a copy, so changing one tensor never changes another.
-#[derive(Clone)]
 pub struct NamedTensor {
-    storage: Storage,
-    layout: Layout,
-    names: Names,
-    offset: usize,
-    dtype: DType,
-    is_number: bool,
+    parts: PartsBox,
 }
 
-/// With this size and a pointer to its record on the tape, a tensor is moved in registers. If it were larger,
-/// most of the time of ops on small tensors would be spent on moving results.
-const _: () = assert!(size_of::<NamedTensor>() + size_of::<usize>() <= 128);
+/// Tensors are cloned everywhere, so this is compiled once.
+impl Clone for NamedTensor {
+    #[inline(never)]
+    fn clone(&self) -> NamedTensor {
+        NamedTensor { parts: self.parts.clone() }
+    }
+}
+
+/// With a pointer to its record on the tape, a tensor or an error is returned in two registers. If it were
+/// larger, most of the time of ops on small tensors would be spent on moving results, and much of the code.
+const _: () = assert!(size_of::<Result<(NamedTensor, Option<Box<u8>>)>>() <= 16);
 
 impl NamedTensor {
+    #[inline]
+    fn of(parts: impl FnOnce() -> Parts) -> NamedTensor {
+        NamedTensor { parts: PartsBox::new(parts) }
+    }
+
     /// A dense tensor over a buffer.
     ///
     /// # Safety
     /// The buffer has room for the elements, and none is read before it is written.
     #[inline]
     unsafe fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
-        NamedTensor { storage, layout: Layout::contiguous(sizes), names, offset: 0, dtype, is_number: false }
+        let layout = Layout::contiguous(sizes);
+        NamedTensor::of(|| Parts { storage, layout, names, offset: 0, dtype, is_number: false })
     }
 
     /// Another view of the same buffer.
@@ -54,73 +64,78 @@ impl NamedTensor {
     /// If an element would be outside of the buffer, which is a bug in the op and not a mistake of its user.
     #[inline]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
-        let room = self.storage.bytes() / self.dtype.itemsize();
+        let room = self.parts.storage.bytes() / self.parts.dtype.itemsize();
         // An empty view can begin anywhere, even past the end of an empty buffer.
         let offset = if sizes.contains(&0) { 0 } else { offset };
         assert!(lies_within(room, &sizes, &strides, offset), "a view outside of the buffer");
-        let (storage, layout) = (self.storage.clone(), Layout::new(&sizes, &strides));
-        NamedTensor { storage, layout, names, offset, dtype: self.dtype, is_number: false }
+        let (storage, layout) = (self.parts.storage.clone(), Layout::new(&sizes, &strides));
+        let dtype = self.parts.dtype;
+        NamedTensor::of(|| Parts { storage, layout, names, offset, dtype, is_number: false })
     }
 
     /// The same tensor with other names: one for each dim, or none.
     #[inline]
     pub fn with_names(mut self, names: Names) -> NamedTensor {
         debug_assert!(!names.is_named() || names.iter(self.ndim()).len() == self.ndim());
-        self.names = names;
+        self.parts.names = names;
         self
     }
 
     #[inline]
     pub(crate) fn set_names(&mut self, names: Names) {
-        self.names = names;
+        self.parts.names = names;
     }
 
     /// The same values without names, which is what the tape computes with.
     #[inline]
     pub fn unnamed(&self) -> NamedTensor {
-        let NamedTensor { storage, layout, offset, dtype, is_number, .. } = self;
-        NamedTensor {
+        let Parts { storage, layout, offset, dtype, is_number, .. } = &*self.parts;
+        NamedTensor::of(|| Parts {
             storage: storage.clone(),
             layout: layout.clone(),
             names: Names::none(),
             offset: *offset,
             dtype: *dtype,
             is_number: *is_number,
-        }
+        })
     }
 
     /// Whether this is a plain number rather than a tensor.
     #[inline]
     pub fn is_number(&self) -> bool {
-        self.is_number
+        self.parts.is_number
     }
 
     /// Whether dtype, sizes and names are the same, so that an elementwise op has nothing to infer. With many
     /// dims, `false` means nothing.
     #[inline]
     pub(crate) fn is_like(&self, other: &NamedTensor) -> bool {
-        self.dtype == other.dtype && self.layout.has_sizes_of(&other.layout) && self.names == other.names
+        self.parts.dtype == other.parts.dtype
+            && self.parts.layout.has_sizes_of(&other.parts.layout)
+            && self.parts.names == other.parts.names
     }
 
     /// Whether this is a mask for `other`: `bool`, with the same sizes and names. With many dims, `false`
     /// means nothing.
     #[inline]
     pub(crate) fn is_mask_of(&self, other: &NamedTensor) -> bool {
-        self.dtype == DType::Bool && self.layout.has_sizes_of(&other.layout) && self.names == other.names
+        self.parts.dtype == DType::Bool
+            && self.parts.layout.has_sizes_of(&other.parts.layout)
+            && self.parts.names == other.parts.names
     }
 
     /// The tensor in the dtype that its loops compute in: half types become `f32`.
     #[inline]
     #[track_caller]
     pub(crate) fn widened(&self) -> Result<Cow<'_, NamedTensor>> {
-        self.cast(self.dtype.compute())
+        self.cast(self.parts.dtype.compute())
     }
 
     /// The tensor in `dtype`; costs nothing if it already has that dtype.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
-        Ok(if self.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
+        Ok(if self.parts.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
     }
 
     /// The tensor in the dtype that was asked for, if any was.
@@ -135,20 +150,20 @@ impl NamedTensor {
     /// The tensor in `dtype`, if one is given.
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, NamedTensor>> {
-        self.cast(dtype.unwrap_or(self.dtype))
+        self.cast(dtype.unwrap_or(self.parts.dtype))
     }
 
     /// [`to`](Self::to) for a tensor that is no longer needed.
     #[inline]
     #[track_caller]
     pub(crate) fn into_dtype(self, dtype: DType) -> Result<NamedTensor> {
-        if self.dtype == dtype { Ok(self) } else { self.to(dtype) }
+        if self.parts.dtype == dtype { Ok(self) } else { self.to(dtype) }
     }
 
     /// The dtype.
     #[inline]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.parts.dtype
     }
 
     /// The number of dims.
@@ -160,7 +175,7 @@ impl NamedTensor {
     /// The sizes, outermost first.
     #[inline]
     pub fn sizes(&self) -> &[usize] {
-        self.layout.sizes()
+        self.parts.layout.sizes()
     }
 
     /// The sizes of these dims.
@@ -204,7 +219,9 @@ impl NamedTensor {
     #[doc(hidden)]
     #[track_caller]
     pub fn check_names_of(&self, op: &'static str, value: &NamedTensor) -> Result<()> {
-        let Some((own, other)) = apart(self.names.iter(self.ndim()), value.names.iter(value.ndim())) else {
+        let Some((own, other)) =
+            apart(self.parts.names.iter(self.ndim()), value.parts.names.iter(value.ndim()))
+        else {
             return Ok(());
         };
         let message = format!("dim '{other}' of the value lies on dim '{own}'");
@@ -217,8 +234,8 @@ impl NamedTensor {
     #[doc(hidden)]
     #[track_caller]
     pub fn check_fits(&self, op: &'static str, x: &NamedTensor) -> Result<()> {
-        match range::beyond(&[self], x.dtype)? {
-            Some(number) => Err(range::does_not_fit(op, Some(x), number, x.dtype)),
+        match range::beyond(&[self], x.parts.dtype)? {
+            Some(number) => Err(range::does_not_fit(op, Some(x), number, x.parts.dtype)),
             None => Ok(()),
         }
     }
@@ -237,25 +254,25 @@ impl NamedTensor {
     /// dim.
     #[inline]
     pub fn strides(&self) -> &[isize] {
-        self.layout.strides()
+        self.parts.layout.strides()
     }
 
     /// The names.
     #[inline]
     pub fn names(&self) -> &Names {
-        &self.names
+        &self.parts.names
     }
 
     /// Whether any dim is named.
     #[inline]
     pub fn has_names(&self) -> bool {
-        self.names.is_named()
+        self.parts.names.is_named()
     }
 
     /// The name of `dim`, if it has one.
     #[inline]
     pub fn name(&self, dim: usize) -> Option<Name> {
-        self.names.get(dim)
+        self.parts.names.get(dim)
     }
 
     /// The number of elements.
@@ -267,19 +284,19 @@ impl NamedTensor {
     /// The size of all elements in bytes.
     #[inline]
     pub fn nbytes(&self) -> usize {
-        self.numel() * self.dtype.itemsize()
+        self.numel() * self.parts.dtype.itemsize()
     }
 
     /// The sizes with the names, as errors show them. Factories take it to make another tensor with the same
     /// dims.
     pub fn shape(&self) -> Shape {
-        Shape { sizes: Sizes::from_slice(self.sizes()), names: self.names.clone() }
+        Shape { sizes: Sizes::from_slice(self.sizes()), names: self.parts.names.clone() }
     }
 
     /// The tensor as the name rules see it.
     #[inline]
     pub(crate) fn input(&self) -> NamedInput<'_> {
-        NamedInput { names: &self.names, sizes: self.sizes() }
+        NamedInput { names: &self.parts.names, sizes: self.sizes() }
     }
 
     /// Whether the elements are in row-major order without gaps.
@@ -305,19 +322,19 @@ impl NamedTensor {
 
     /// The number of tensors that share this tensor's buffer, including itself.
     pub fn shared(&self) -> usize {
-        self.storage.references()
+        self.parts.storage.references()
     }
 
     /// Whether an in-place op can write into the buffer: the tensor is dense and the buffer is not shared.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {
-        self.storage.is_unique() && self.is_contiguous()
+        self.parts.storage.is_unique() && self.is_contiguous()
     }
 
     #[inline]
     pub(crate) fn ptr(&self) -> *const u8 {
         // SAFETY: the offset of a view is inside the buffer or at its end; `view_as` checks it.
-        unsafe { self.storage.data().add(self.offset * self.dtype.itemsize()) }
+        unsafe { self.parts.storage.data().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }
 
     /// The first element, for writing.
@@ -327,12 +344,12 @@ impl NamedTensor {
     #[inline]
     pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
         // SAFETY: as in `ptr`.
-        unsafe { self.storage.data_mut().add(self.offset * self.dtype.itemsize()) }
+        unsafe { self.parts.storage.data_mut().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }
 
     #[inline]
     pub(crate) fn offset(&self) -> usize {
-        self.offset
+        self.parts.offset
     }
 
     /// The elements, if they are in row-major order in memory.
@@ -352,7 +369,7 @@ impl NamedTensor {
     /// Same as [`as_slice`](Self::as_slice), for kernels that only move elements.
     #[track_caller]
     pub(crate) fn opaque<U>(&self) -> Result<&[Opaque<U>]> {
-        assert_eq!(size_of::<U>(), self.dtype.itemsize(), "elements of this width");
+        assert_eq!(size_of::<U>(), self.parts.dtype.itemsize(), "elements of this width");
         self.check_contiguous()?;
         // SAFETY: as in `as_slice`; the type has the size of an element and all patterns of bits.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
@@ -361,7 +378,7 @@ impl NamedTensor {
     /// Same as [`as_mut_slice`](Self::as_mut_slice), for kernels that only move elements.
     #[track_caller]
     pub(crate) fn opaque_mut<U>(&mut self) -> Result<&mut [Opaque<U>]> {
-        assert_eq!(size_of::<U>(), self.dtype.itemsize(), "elements of this width");
+        assert_eq!(size_of::<U>(), self.parts.dtype.itemsize(), "elements of this width");
         let numel = self.numel();
         self.make_writable()?;
         // SAFETY: as in `as_mut_slice`; what is written are elements of this dtype.
@@ -384,7 +401,7 @@ impl NamedTensor {
         // SAFETY: unique and contiguous, and every pattern of bits is a number; a `bool` is mended below.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr_mut(), nbytes) };
         let done = write(bytes);
-        if self.dtype == DType::Bool {
+        if self.parts.dtype == DType::Bool {
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
         done
@@ -425,10 +442,10 @@ impl NamedTensor {
 
     #[track_caller]
     fn check_dtype(&self, op: &'static str, dtype: DType) -> Result<()> {
-        if self.dtype == dtype {
+        if self.parts.dtype == dtype {
             return Ok(());
         }
-        let message = format!("expected a tensor of {dtype}, found {}", self.dtype);
+        let message = format!("expected a tensor of {dtype}, found {}", self.parts.dtype);
         Err(Error::about(&[self], ErrorKind::DType, op, message))
     }
 
@@ -448,7 +465,7 @@ impl NamedTensor {
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if self.dtype == T::DTYPE && self.is_contiguous() {
+        if self.parts.dtype == T::DTYPE && self.is_contiguous() {
             return Ok(self.as_slice::<T>()?.to_vec());
         }
         Ok(self.elements_as(T::DTYPE)?.as_slice::<T>()?.to_vec())
@@ -458,17 +475,18 @@ impl NamedTensor {
     #[track_caller]
     fn elements_as(&self, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "to_vec";
-        if self.dtype.category() != dtype.category() {
-            let message = format!("the elements are of {}, another kind of number than {dtype}", self.dtype);
+        if self.parts.dtype.category() != dtype.category() {
+            let message =
+                format!("the elements are of {}, another kind of number than {dtype}", self.parts.dtype);
             return Err(Error::about(&[self], ErrorKind::DType, OP, message).with_repair(explicit(dtype, OP)));
         }
         let dense = self.to(dtype)?.contiguous()?;
         if dtype.category() == Category::Integer
-            && !dense.to(self.dtype)?.eq(self)?.all(..)?.item::<bool>()?
+            && !dense.to(self.parts.dtype)?.eq(self)?.all(..)?.item::<bool>()?
         {
-            let message = format!("an element of {} does not fit in {dtype}", self.dtype);
+            let message = format!("an element of {} does not fit in {dtype}", self.parts.dtype);
             return Err(Error::about(&[self], ErrorKind::Value, OP, message)
-                .with_repair(format!("x.to_vec::<{}>()?", rust_name(self.dtype))));
+                .with_repair(format!("x.to_vec::<{}>()?", rust_name(self.parts.dtype))));
         }
         Ok(dense)
     }
@@ -514,20 +532,20 @@ impl NamedTensor {
     /// There is one.
     unsafe fn read(&self, step: isize) -> Scalar {
         // SAFETY: the caller's contract; as in `as_slice`.
-        dispatch!(self.dtype, T => unsafe { *self.ptr().cast::<T>().offset(step) }.to_scalar())
+        dispatch!(self.parts.dtype, T => unsafe { *self.ptr().cast::<T>().offset(step) }.to_scalar())
     }
 
     #[cold]
     #[track_caller]
     fn not_that_number(&self, number: Scalar, asked: Option<DType>) -> Error {
         const OP: &str = "item";
-        let asked = asked.unwrap_or(self.dtype);
-        if asked.category() == self.dtype.category() {
-            let message = format!("{number} of {} does not fit in {asked}", self.dtype);
+        let asked = asked.unwrap_or(self.parts.dtype);
+        if asked.category() == self.parts.dtype.category() {
+            let message = format!("{number} of {} does not fit in {asked}", self.parts.dtype);
             return Error::about(&[self], ErrorKind::Value, OP, message)
-                .with_repair(format!("x.item::<{}>()?", rust_name(self.dtype)));
+                .with_repair(format!("x.item::<{}>()?", rust_name(self.parts.dtype)));
         }
-        let message = format!("the element is of {}, another kind of number than {asked}", self.dtype);
+        let message = format!("the element is of {}, another kind of number than {asked}", self.parts.dtype);
         Error::about(&[self], ErrorKind::DType, OP, message).with_repair(explicit(asked, OP))
     }
 
@@ -579,10 +597,10 @@ impl NamedTensor {
             Scalar::Int(value) => Shown::Int(value),
             Scalar::Bool(value) => Shown::Bool(value),
         };
-        let default = [DType::I64, DType::Bool, crate::default_dtype()].contains(&self.dtype);
-        let empty = self.numel() == 0 && self.dtype != crate::default_dtype();
-        let dtype = (!default || empty).then(|| format!("dtype=torch.{}", self.dtype));
-        let names = self.has_names().then(|| format!("names={}", self.names.tuple(self.ndim())));
+        let default = [DType::I64, DType::Bool, crate::default_dtype()].contains(&self.parts.dtype);
+        let empty = self.numel() == 0 && self.parts.dtype != crate::default_dtype();
+        let dtype = (!default || empty).then(|| format!("dtype=torch.{}", self.parts.dtype));
+        let names = self.has_names().then(|| format!("names={}", self.parts.names.tuple(self.ndim())));
         let suffixes: Vec<&str> =
             dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()).collect();
         write_tensor(f, self.sizes(), &get, &suffixes)

@@ -113,12 +113,21 @@ impl Serialize for Name {
 pub struct Names(pub(super) NameSlots);
 
 /// A name for each dim. Up to four names, enough for most tensors, need no allocation.
-pub(super) type NameSlots = SmallVec<[Option<Name>; 4]>;
+pub(super) type NameSlots = SmallVec<[Option<Name>; FEW]>;
+
+const FEW: usize = 4;
 
 impl Clone for Names {
     #[inline]
     fn clone(&self) -> Names {
-        if self.0.is_empty() { Names::none() } else { Names(SmallVec::from_slice(&self.0)) }
+        if self.0.is_empty() {
+            return Names::none();
+        }
+        if self.0.len() > FEW {
+            return Names(SmallVec::from_slice(&self.0));
+        }
+        // All words are written, and at once, so that a move of the names need not wait for a part of one.
+        Names(SmallVec::from_buf_and_len(std::array::from_fn(|dim| self.get(dim)), self.0.len()))
     }
 }
 

@@ -39,7 +39,7 @@ impl NamedTensor {
         dispatch!(dtype, T => unsafe { storage.data_mut().cast::<T>().write(T::from_scalar(value)) });
         // SAFETY: the buffer holds the only element.
         let mut number = unsafe { NamedTensor::from_parts(storage, dtype, &[], Names::none()) };
-        number.is_number = true;
+        number.parts.is_number = true;
         Ok(number)
     }
 
@@ -80,7 +80,7 @@ impl NamedTensor {
         let Some(mut storage) = Storage::new(bytes) else { return Err(out_of_memory(op, bytes)) };
         write(storage.data_mut());
         // SAFETY: the buffer has that many bytes, and the caller's contract.
-        Ok(unsafe { NamedTensor::from_parts(storage, dtype, self.sizes(), self.names.clone()) })
+        Ok(unsafe { NamedTensor::from_parts(storage, dtype, self.sizes(), self.parts.names.clone()) })
     }
 
     /// A dense tensor with these elements.
@@ -152,7 +152,7 @@ impl Unwritten {
     #[inline]
     #[track_caller]
     pub(crate) fn like(op: &'static str, x: &NamedTensor, dtype: DType) -> Result<Unwritten> {
-        Unwritten::of(op, x.sizes(), x.names.clone(), dtype)
+        Unwritten::of(op, x.sizes(), x.parts.names.clone(), dtype)
     }
 
     /// Memory for elements of these sizes.
@@ -234,7 +234,7 @@ impl Unwritten {
         x: &NamedTensor,
         kernel: impl for<'a> FnOnce(&[Opaque<U>], &'a mut Room<Opaque<U>>) -> &'a mut [Opaque<U>],
     ) -> Result<NamedTensor> {
-        assert!(x.dtype == self.0.dtype, "elements are moved within a dtype");
+        assert!(x.parts.dtype == self.0.parts.dtype, "elements are moved within a dtype");
         let x = x.opaque::<U>()?;
         self.try_write_moved(|y| Ok(kernel(x, y)))
     }
@@ -289,13 +289,13 @@ impl Unwritten {
 
     /// The elements, which must be of this dtype, and their number.
     fn elements_of(&mut self, dtype: DType) -> (*mut u8, usize) {
-        assert!(self.0.dtype == dtype, "memory for {} and a kernel of {dtype}", self.0.dtype);
+        assert!(self.0.parts.dtype == dtype, "memory for {} and a kernel of {dtype}", self.0.parts.dtype);
         (self.0.ptr_mut(), self.0.numel())
     }
 
     /// The elements, which must have this size, and their number.
     fn elements(&mut self, itemsize: usize) -> (*mut u8, usize) {
-        assert_eq!(itemsize, self.0.dtype.itemsize(), "elements of this width");
+        assert_eq!(itemsize, self.0.parts.dtype.itemsize(), "elements of this width");
         (self.0.ptr_mut(), self.0.numel())
     }
 }
