@@ -25,14 +25,13 @@ pub struct Called {
 }
 
 /// Says that a function of the library was called at the caller's line, until the result is dropped.
-#[inline]
 #[track_caller]
 pub fn called_here() -> Called {
     called_at(Location::caller())
 }
 
 /// [`called_here`] at another line.
-#[inline]
+#[inline(never)]
 pub(crate) fn called_at(at: CallSite) -> Called {
     let before = CALLED.get();
     // A call from inside of the library is a part of the call that is known already. Most have the same
@@ -49,7 +48,7 @@ pub(crate) fn called() -> Option<CallSite> {
 }
 
 impl Drop for Called {
-    #[inline]
+    #[inline(never)]
     fn drop(&mut self) {
         CALLED.set(self.before);
     }

@@ -193,6 +193,13 @@ impl Parameter {
         }
     }
 
+    /// [`try_tensor`](Self::try_tensor), put in `place`.
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn tensor_in<'p>(&self, place: &'p mut Option<Tensor>) -> Result<&'p Tensor> {
+        Ok(place.insert(self.try_tensor()?))
+    }
+
     /// The computation of the parameter from others, if there is one.
     pub fn computed(&self) -> Option<Arc<dyn Computed>> {
         self.0.computed()

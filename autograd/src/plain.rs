@@ -30,7 +30,7 @@ impl<'a> Handle<'a> {
     {
         match self {
             Handle::Tensor(tensor) => Ok(tensor),
-            Handle::Parameter(parameter) => Ok(place.insert(parameter.try_tensor()?)),
+            Handle::Parameter(parameter) => parameter.tensor_in(place),
         }
     }
 }
@@ -72,12 +72,11 @@ impl<'a> TensorOrNumber<'a> {
     where
         'a: 'p,
     {
-        let made = match self {
-            TensorOrNumber::Tensor(tensor) => return Ok(tensor),
-            TensorOrNumber::Parameter(parameter) => parameter.try_tensor()?,
-            TensorOrNumber::Number(number) => Tensor::constant(NamedTensor::number_beside(number, dtype)?),
-        };
-        Ok(place.insert(made))
+        match self {
+            TensorOrNumber::Tensor(tensor) => Ok(tensor),
+            TensorOrNumber::Parameter(parameter) => parameter.tensor_in(place),
+            TensorOrNumber::Number(number) => number_in(number, dtype, place),
+        }
     }
 
     /// The dtype of the tensor, or that which a number has alone.
@@ -92,6 +91,12 @@ impl<'a> TensorOrNumber<'a> {
             TensorOrNumber::Number(number) => Ok(number.dtype()),
         }
     }
+}
+
+#[inline(never)]
+#[track_caller]
+fn number_in(number: Scalar, dtype: DType, place: &mut Option<Tensor>) -> Result<&Tensor> {
+    Ok(place.insert(Tensor::constant(NamedTensor::number_beside(number, dtype)?)))
 }
 
 /// The argument of an op for a tensor of its row.

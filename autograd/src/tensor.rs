@@ -126,7 +126,7 @@ impl Tensor {
     }
 
     /// The tensor in the dtype that was asked for, if any was.
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn in_dtype(self, dtype: Option<DType>) -> Result<Tensor> {
         match dtype {
@@ -136,6 +136,7 @@ impl Tensor {
     }
 
     /// The tensor in `dtype`, if one is given.
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
         match dtype {

@@ -152,13 +152,14 @@ impl NamedTensor {
     }
 
     /// The tensor in `dtype`; costs nothing if it already has that dtype.
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn cast(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
         Ok(if self.parts.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
     }
 
     /// The tensor in the dtype that was asked for, if any was.
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn in_dtype(self, dtype: Option<DType>) -> Result<NamedTensor> {
         match dtype {
@@ -168,13 +169,14 @@ impl NamedTensor {
     }
 
     /// The tensor in `dtype`, if one is given.
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, NamedTensor>> {
         self.cast(dtype.unwrap_or(self.parts.dtype))
     }
 
     /// [`to`](Self::to) for a tensor that is no longer needed.
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn into_dtype(self, dtype: DType) -> Result<NamedTensor> {
         if self.parts.dtype == dtype { Ok(self) } else { self.to(dtype) }

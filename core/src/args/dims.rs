@@ -24,7 +24,7 @@ fn looked_up_in<'a>(op: &'static str, of: &[&'a NamedTensor]) -> Result<&'a Name
 impl Argument for Dim {
     type Resolved = usize;
     type View<'a> = usize;
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
         position(&self, op, looked_up_in(op, of)?)
@@ -47,7 +47,7 @@ impl Argument for Dim {
 impl Argument for Dims {
     type Resolved = Positions;
     type View<'a> = &'a Positions;
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
         let x = looked_up_in(op, of)?;
@@ -162,7 +162,7 @@ impl From<Reduced> for Dims {
 impl Argument for Reduced {
     type Resolved = Over;
     type View<'a> = &'a Over;
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Over> {
         let x = looked_up_in(op, of)?;
