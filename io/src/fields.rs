@@ -234,7 +234,8 @@ impl TensorFile {
     #[doc(hidden)]
     #[track_caller]
     pub fn value(&self, key: &str, what: &str) -> Result<Json> {
-        self.json(key, what)
+        let json = self.text(key, what)?.parse();
+        json.map_err(|error: serde_json::Error| unread(key, &error))
     }
 
     /// Stores a JSON value.

@@ -1,8 +1,11 @@
 //! [`Files`]: one tensor in a file; the extension determines the format.
 
+use crate::fields::insert;
+use crate::open::first_names;
 use crate::{TensorFile, npy};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 
@@ -144,8 +147,8 @@ fn save(x: &NamedTensor, path: &Path) -> Result<()> {
         return npy::save(OP, x, path);
     }
     let mut file = TensorFile::default();
-    file.tensors.insert(NAME.into(), x.clone());
-    file.save(path)
+    insert(&mut file.tensors, NAME.into(), x.clone());
+    file.into_saved(path)
 }
 
 #[track_caller]
@@ -155,18 +158,19 @@ fn load(path: &Path) -> Result<NamedTensor> {
     if is_npy(OP, path, &READ)? {
         return npy::load(OP, path);
     }
-    let mut tensors = TensorFile::load(path)?.tensors;
-    if tensors.len() == 1 {
-        return Ok(tensors.pop_first().expect("there is one").1);
+    let tensors = TensorFile::load(path)?.tensors;
+    if tensors.len() != 1 {
+        return Err(not_one(path, &tensors).at(caller));
     }
-    let names: Vec<String> = tensors.keys().take(5).map(|name| format!("'{name}'")).collect();
-    let more = if tensors.len() > names.len() { ", ..." } else { "" };
-    let message = format!(
-        "{}: expected one tensor, found {}: {}{more}",
-        path.display(),
-        tensors.len(),
-        names.join(", ")
-    );
-    let repair = format!("namegrad::io::TensorFile::load({:?})?.tensors", path.display().to_string());
-    Err(Error::new(ErrorKind::Format, OP, message).with_repair(repair).at(caller))
+    Ok(tensors.into_values().next().expect("there is one"))
+}
+
+/// The error of a file that has not exactly one tensor.
+#[cold]
+fn not_one(path: &Path, tensors: &BTreeMap<String, NamedTensor>) -> Error {
+    let names = first_names(&mut tensors.keys().map(String::as_str));
+    let (path, count) = (path.display(), tensors.len());
+    let message = format!("{path}: expected one tensor, found {count}: {names}");
+    let repair = format!("namegrad::io::TensorFile::load({:?})?.tensors", path.to_string());
+    Error::new(ErrorKind::Format, "load", message).with_repair(repair)
 }

@@ -1,6 +1,7 @@
 //! Values with serde's traits in the metadata of a [`TensorFile`], as JSON.
 
 use crate::TensorFile;
+use crate::fields::insert_text;
 use crate::to_json::to_json;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -35,7 +36,7 @@ impl TensorFile {
     /// Stores a text, or fails with the reason that there is none.
     fn insert_text(&mut self, key: &str, text: std::result::Result<String, String>) -> Result<()> {
         let text = text.map_err(|reason| Error::new(ErrorKind::Value, "save", reason))?;
-        self.metadata.insert(key.into(), text);
+        insert_text(&mut self.metadata, key.into(), text);
         Ok(())
     }
 
@@ -65,11 +66,15 @@ impl TensorFile {
     }
 
     /// The text under a metadata key.
-    fn text(&self, key: &str, what: &str) -> Result<&str> {
-        self.metadata.get(key).map(String::as_str).ok_or_else(|| {
-            let message = format!("not {what}: there is no '{key}' in its metadata");
-            Error::new(ErrorKind::Format, "load", message)
-        })
+    #[track_caller]
+    pub(crate) fn text(&self, key: &str, what: &str) -> Result<&str> {
+        match self.metadata.get(key) {
+            Some(text) => Ok(text),
+            None => {
+                let message = format!("not {what}: there is no '{key}' in its metadata");
+                Err(Error::new(ErrorKind::Format, "load", message))
+            }
+        }
     }
 
     /// Reads a file and makes a value of its content. An error of `make` gets the path of the file.

@@ -12,6 +12,8 @@ use std::ops::Range;
 use std::panic::Location;
 use std::path::Path;
 
+use crate::input::write_elements;
+use crate::to_json::append;
 use crate::{atomic, io_error};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 
@@ -28,7 +30,7 @@ pub(crate) fn save(op: &'static str, x: &NamedTensor, path: &Path) -> Result<()>
         .map_err(|message| Error::about(&[x], ErrorKind::DType, op, message).at(caller))?;
     atomic::write(path, |out| {
         out.write_all(&header)?;
-        x.write_bytes(out)
+        write_elements(x, &mut |bytes| out.write_all(bytes))
     })
     .map_err(|error| io_error(op, path, &error).at(caller))
 }
@@ -142,15 +144,22 @@ pub(crate) fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u
     };
     let code = CODES.iter().find(|(of, _)| *of == dtype).map(|(_, code)| code);
     let code = code.ok_or_else(|| format!("NumPy has no type for {dtype}"))?;
-    let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
-    let sizes = if shape.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
+    let mut sizes = String::new();
+    for (dim, size) in shape.iter().enumerate() {
+        append(&mut sizes, format_args!("{}{size}", if dim == 0 { "" } else { ", " }));
+    }
+    if shape.len() == 1 {
+        sizes.push(',');
+    }
     let mut text = format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': ({sizes}), }}");
 
     let unpadded = |length_bytes: usize| MAGIC.len() + 2 + length_bytes + text.len() + 1;
     let padded = |length_bytes| unpadded(length_bytes).next_multiple_of(ALIGNMENT);
     let (version, length_bytes) = if padded(2) <= u16::MAX.into() { ([1, 0], 2) } else { ([2, 0], 4) };
     let total = padded(length_bytes);
-    text.extend(std::iter::repeat_n(' ', total - unpadded(length_bytes)));
+    for _ in unpadded(length_bytes)..total {
+        text.push(' ');
+    }
     text.push('\n');
 
     let length = u32::try_from(text.len()).map_err(|_| "the shape is too long for an npy header")?;

@@ -1,13 +1,15 @@
 //! [`OpenFile`]: a safetensors file whose tensors are read one by one.
 
 use crate::TensorFile;
-use crate::input::SourceFile;
+use crate::fields::insert;
+use crate::input::{Reader, SourceFile};
 use crate::safetensors::{self, Contents, Stored};
+use crate::sorted;
 use memmap2::Mmap;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -40,9 +42,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct OpenFile {
     input: SourceFile,
     metadata: BTreeMap<String, String>,
+    /// The tensors, sorted by name.
     tensors: Vec<Stored>,
-    /// The position of each tensor in the list, by name.
-    names: BTreeMap<String, usize>,
     elements: Backing,
 }
 
@@ -62,7 +63,7 @@ impl OpenFile {
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<OpenFile> {
         let caller = Location::caller();
-        OpenFile::new(path.as_ref(), |file| Ok(Backing::File(Mutex::new(file))))
+        OpenFile::new(path.as_ref(), &|file| Ok(Backing::File(Mutex::new(file))))
             .map_err(|error| error.at(caller))
     }
 
@@ -92,21 +93,21 @@ impl OpenFile {
         let caller = Location::caller();
         // SAFETY: the caller promises that the bytes of the file stay as they are.
         let map = |file: File| unsafe { Mmap::map(&file) }.map(Backing::Map);
-        OpenFile::new(path.as_ref(), map).map_err(|error| error.at(caller))
+        OpenFile::new(path.as_ref(), &map).map_err(|error| error.at(caller))
     }
 
-    fn new(path: &Path, elements: impl FnOnce(File) -> io::Result<Backing>) -> Result<OpenFile> {
-        let (input, mut file): (SourceFile, BufReader<File>) = SourceFile::file("open", path)?;
-        let Contents { metadata, tensors } = safetensors::contents(&input, &mut file)?;
-        let mut names = BTreeMap::new();
-        names.extend(tensors.iter().enumerate().map(|(at, stored)| (stored.name.clone(), at)));
-        let elements = elements(file.into_inner()).map_err(|error| input.failed(&error))?;
-        Ok(OpenFile { input: SourceFile { op: "tensor", ..input }, metadata, tensors, names, elements })
+    fn new(path: &Path, elements: &dyn Fn(File) -> io::Result<Backing>) -> Result<OpenFile> {
+        let (input, file) = SourceFile::file("open", path)?;
+        let read = safetensors::contents(&input, &mut Reader::file(&file, input.length))?;
+        let Contents { metadata, mut tensors } = read;
+        sorted::sort(&mut tensors, &|a: &Stored, b| a.name < b.name);
+        let elements = elements(file).map_err(|error| input.failed(&error))?;
+        Ok(OpenFile { input: SourceFile { op: "tensor", ..input }, metadata, tensors, elements })
     }
 
     /// The names of the tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.keys().map(String::as_str)
+        self.tensors.iter().map(|stored| stored.name.as_str())
     }
 
     /// The metadata: arbitrary strings by key.
@@ -119,8 +120,8 @@ impl OpenFile {
     #[track_caller]
     pub fn read_all(&self) -> Result<TensorFile> {
         let mut file = TensorFile { metadata: self.metadata.clone(), ..TensorFile::default() };
-        for name in self.names.keys() {
-            file.tensors.insert(name.clone(), self.tensor(name)?);
+        for Stored { name, .. } in &self.tensors {
+            insert(&mut file.tensors, name.clone(), self.tensor(name)?);
         }
         Ok(file)
     }
@@ -144,32 +145,41 @@ impl OpenFile {
     pub fn tensor(&self, name: &str) -> Result<NamedTensor> {
         let caller = Location::caller();
         let stored = self.stored(name).ok_or_else(|| self.unknown(name).at(caller))?;
+        let Stored { shape, dtype, at, .. } = stored;
+        let read =
+            |whole: Reader<'_>| self.input.tensor(shape.clone(), *dtype, &mut whole.part(at.start, at.end));
         let read = match &self.elements {
-            Backing::Map(map) => {
-                // The header was compared with the length of the file before it was mapped.
-                let bytes = map.get(stored.at.start as usize..stored.at.end as usize);
-                stored.read(&self.input, &mut bytes.unwrap_or_default())
-            }
+            Backing::Map(map) => read(Reader::bytes(map)),
             Backing::File(file) => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                let found = file.seek(SeekFrom::Start(stored.at.start));
-                found.map_err(|error| self.input.failed(&error)).and_then(|_| {
-                    stored.read(&self.input, &mut (&mut *file).take(stored.at.end - stored.at.start))
-                })
+                read(Reader::file(&file.lock().unwrap_or_else(PoisonError::into_inner), self.input.length))
             }
         };
         read.map_err(|error| error.at(caller))
     }
 
     fn stored(&self, name: &str) -> Option<&Stored> {
-        self.names.get(name).map(|at| &self.tensors[*at])
+        let at = sorted::find(self.tensors.len(), &|at| &self.tensors[at].name, name).ok()?;
+        Some(&self.tensors[at])
     }
 
     #[cold]
     fn unknown(&self, name: &str) -> Error {
-        let some: Vec<String> = self.names().take(5).map(|name| format!("'{name}'")).collect();
-        let more = if self.tensors.len() > some.len() { ", ..." } else { "" };
-        let message = format!("{}: no tensor '{name}', found {}{more}", self.input.name, some.join(", "));
+        let some = first_names(&mut self.names());
+        let message = format!("{}: no tensor '{name}', found {some}", self.input.name);
         Error::new(ErrorKind::Value, self.input.op, message)
     }
+}
+
+/// Some names, for a message.
+#[cold]
+pub(crate) fn first_names(names: &mut dyn Iterator<Item = &str>) -> String {
+    let mut list = String::new();
+    for (at, name) in names.enumerate() {
+        match at {
+            0 => list = format!("'{name}'"),
+            1..5 => list += &format!(", '{name}'"),
+            _ => return list + ", ...",
+        }
+    }
+    list
 }

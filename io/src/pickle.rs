@@ -9,23 +9,23 @@
 //! # Source
 //! Python, `Lib/pickletools.py`; PyTorch, `torch/_utils.py` and `torch/_weights_only_unpickler.py`.
 
+use crate::sorted;
 use namegrad_core::DType;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::borrow::Cow;
 
 /// PyTorch's own limit.
 const MOST_DIMS: usize = 64;
 /// PyTorch's keys are numbers.
 const LONGEST_KEY: usize = 100;
 
-/// A value in a pickle. Containers are indices into [`Machine::containers`].
-#[derive(Clone, Debug)]
-pub(crate) enum PickleValue {
+/// A value in a pickle; texts are parts of it. Containers are indices into [`Machine::containers`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PickleValue<'p> {
     None,
     Bool(bool),
     Int(i64),
     Float(f64),
-    Text(Rc<str>),
+    Text(&'p str),
     List(usize),
     Tuple(usize),
     Dict(usize),
@@ -36,8 +36,8 @@ pub(crate) enum PickleValue {
     Tensor(usize),
 }
 
-impl PickleValue {
-    pub(crate) fn kind(&self) -> &'static str {
+impl PickleValue<'_> {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             PickleValue::None => "None",
             PickleValue::Bool(_) => "a bool",
@@ -80,9 +80,9 @@ const GLOBALS: [(&str, &str, Global); 13] = [
 ];
 
 /// The elements that tensors are views of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StorageRef {
-    pub(crate) key: Rc<str>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StorageRef<'p> {
+    pub(crate) key: &'p str,
     pub(crate) dtype: DType,
     pub(crate) numel: u64,
 }
@@ -96,27 +96,14 @@ pub(crate) struct StridedView {
     pub(crate) strides: Vec<usize>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Container {
-    Sequence(Vec<PickleValue>),
-    Dict(Vec<(PickleValue, PickleValue)>),
-}
-
-impl Container {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Container::Sequence(items) => items.len(),
-            Container::Dict(items) => items.len(),
-        }
-    }
-}
-
 /// The result of a pickle.
 #[derive(Debug)]
-pub(crate) struct Unpickled {
-    pub(crate) root: PickleValue,
-    pub(crate) containers: Vec<Container>,
-    pub(crate) storages: Vec<StorageRef>,
+pub(crate) struct Unpickled<'p> {
+    pub(crate) root: PickleValue<'p>,
+    /// The items of lists and tuples, and the keys and values in turn of dicts.
+    pub(crate) containers: Vec<Vec<PickleValue<'p>>>,
+    /// The storages, as often as the pickle refers to them.
+    pub(crate) storages: Vec<StorageRef<'p>>,
     pub(crate) tensors: Vec<StridedView>,
 }
 
@@ -128,8 +115,11 @@ pub(crate) struct Refused {
     pub(crate) is_foreign: bool,
 }
 
+/// What an op gives, or the reason why it is refused.
+type Done<T = ()> = Result<T, Cow<'static, str>>;
+
 /// Runs a pickle.
-pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, Refused> {
+pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled<'_>, Refused> {
     let mut machine = Machine { rest: pickle, length: pickle.len(), ..Machine::default() };
     let root = loop {
         let at = pickle.len() - machine.rest.len();
@@ -147,20 +137,18 @@ pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, Refused> {
 }
 
 #[derive(Default)]
-struct Machine<'a> {
-    rest: &'a [u8],
-    stack: Vec<PickleValue>,
+struct Machine<'p> {
+    rest: &'p [u8],
+    stack: Vec<PickleValue<'p>>,
     /// The heights of the stack at the marks.
     marks: Vec<usize>,
-    memo: Vec<Option<PickleValue>>,
+    memo: Vec<Option<PickleValue<'p>>>,
     /// The number of values in the memo.
     remembered: usize,
     /// The length of the pickle, which limits the keys of the memo.
     length: usize,
-    containers: Vec<Container>,
-    storages: Vec<StorageRef>,
-    /// The number of the storage of each key.
-    keys: BTreeMap<String, usize>,
+    containers: Vec<Vec<PickleValue<'p>>>,
+    storages: Vec<StorageRef<'p>>,
     tensors: Vec<StridedView>,
     is_foreign: bool,
 }
@@ -196,14 +184,17 @@ const REFUSED: [(u8, &str); 27] = [
     (b'U', "SHORT_BINSTRING"),
 ];
 
-impl<'a> Machine<'a> {
+impl<'p> Machine<'p> {
     /// Executes one op. The last one returns the result.
-    fn step(&mut self) -> Result<Option<PickleValue>, String> {
+    fn step(&mut self) -> Done<Option<PickleValue<'p>>> {
         let op = self.bytes(1)?[0];
         match op {
             0x80 => self.protocol()?,
             0x95 => drop(self.bytes(8)?), // the length of a frame
-            b'.' => return self.pop().map(Some),
+            b'.' => {
+                self.check_storages()?;
+                return self.pop().map(Some);
+            }
 
             b'N' => self.stack.push(PickleValue::None),
             0x88 => self.stack.push(PickleValue::Bool(true)),
@@ -227,43 +218,33 @@ impl<'a> Machine<'a> {
             b'0' => drop(self.pop()?),
             b'1' => drop(self.since_mark()?),
             b'2' => {
-                let top = self.stack.last().ok_or("its stack is empty")?.clone();
+                let top = *self.stack.last().ok_or("its stack is empty")?;
                 self.stack.push(top);
             }
-            b')' => self.tuple(Vec::new()),
-            0x85..=0x87 => {
-                let items = self.take(usize::from(op - 0x84))?;
-                self.tuple(items);
+            b')' => self.container(PickleValue::Tuple, Vec::new()),
+            b']' => self.container(PickleValue::List, Vec::new()),
+            b'}' => self.container(PickleValue::Dict, Vec::new()),
+            0x85..=0x87 | b't' | b'l' | b'd' => {
+                let items = match op {
+                    0x85..=0x87 => self.take(usize::from(op - 0x84))?,
+                    _ => self.since_mark()?,
+                };
+                match op {
+                    b'l' => self.container(PickleValue::List, items),
+                    b'd' => {
+                        check_pairs(&items)?;
+                        self.container(PickleValue::Dict, items);
+                    }
+                    _ => self.container(PickleValue::Tuple, items),
+                }
             }
-            b't' => {
-                let items = self.since_mark()?;
-                self.tuple(items);
-            }
-            b']' => self.list(Vec::new()),
-            b'l' => {
-                let items = self.since_mark()?;
-                self.list(items);
-            }
-            b'}' => self.dict(Vec::new()),
-            b'd' => {
-                let items = self.since_mark()?;
-                self.dict(pairs(items)?);
-            }
-            b'a' => {
-                let items = self.take(1)?;
-                self.append(items)?;
-            }
-            b'e' => {
-                let items = self.since_mark()?;
-                self.append(items)?;
-            }
-            b's' => {
-                let items = self.take(2)?;
-                self.insert(items)?;
-            }
-            b'u' => {
-                let items = self.since_mark()?;
-                self.insert(items)?;
+            b'a' | b'e' | b's' | b'u' => {
+                let items = match op {
+                    b'a' => self.take(1)?,
+                    b's' => self.take(2)?,
+                    _ => self.since_mark()?,
+                };
+                self.extend(matches!(op, b's' | b'u'), items)?;
             }
 
             b'q' => {
@@ -283,8 +264,8 @@ impl<'a> Machine<'a> {
                 self.global(module, name)?;
             }
             0x93 => {
-                let names = self.take(2)?;
-                let [PickleValue::Text(module), PickleValue::Text(name)] = &names[..] else {
+                let (name, module) = (self.pop()?, self.pop()?);
+                let (PickleValue::Text(module), PickleValue::Text(name)) = (module, name) else {
                     return Err("it names a global by something other than strings".into());
                 };
                 self.global(module, name)?;
@@ -295,43 +276,43 @@ impl<'a> Machine<'a> {
             op => {
                 let name = REFUSED.iter().find(|(refused, _)| *refused == op);
                 let name = name.map_or(format!("0x{op:02x}"), |(_, name)| (*name).to_string());
-                return Err(format!("the pickle has the op {name}, which state dicts do not have"));
+                return Err(format!("the pickle has the op {name}, which state dicts do not have").into());
             }
         }
         Ok(None)
     }
 
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
+    fn bytes(&mut self, count: usize) -> Done<&'p [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or("the pickle is cut short")?;
         self.rest = rest;
         Ok(bytes)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+    fn array<const N: usize>(&mut self) -> Done<[u8; N]> {
         Ok(self.bytes(N)?.try_into().expect("that many bytes"))
     }
 
     /// An unsigned number of at most 8 bytes.
-    fn unsigned(&mut self, count: usize) -> Result<u64, String> {
+    fn unsigned(&mut self, count: usize) -> Done<u64> {
         let bytes = self.bytes(count)?;
         Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
-    fn protocol(&mut self) -> Result<(), String> {
+    fn protocol(&mut self) -> Done {
         match self.unsigned(1)? {
             2..=5 => Ok(()),
-            version => Err(format!("the pickle has protocol {version}, expected 2 to 5")),
+            version => Err(format!("the pickle has protocol {version}, expected 2 to 5").into()),
         }
     }
 
-    fn integer(&mut self, count: usize) -> Result<(), String> {
+    fn integer(&mut self, count: usize) -> Done {
         let number = self.unsigned(count)?;
         self.stack.push(PickleValue::Int(number as i64)); // at most 16 bits
         Ok(())
     }
 
     /// An integer of any length, of which those in 64 bits are known.
-    fn long(&mut self) -> Result<(), String> {
+    fn long(&mut self) -> Done {
         let count = self.unsigned(1)? as usize;
         let bytes = self.bytes(count)?;
         let sign = if bytes.last().is_some_and(|last| *last >= 0x80) { 0xff } else { 0 };
@@ -346,14 +327,14 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn text(&mut self, width: usize) -> Result<(), String> {
+    fn text(&mut self, width: usize) -> Done {
         let length = usize::try_from(self.unsigned(width)?).map_err(|_| "the pickle is cut short")?;
         let text = str::from_utf8(self.bytes(length)?).map_err(|_| "a string of the pickle is not UTF-8")?;
-        self.stack.push(PickleValue::Text(text.into()));
+        self.stack.push(PickleValue::Text(text));
         Ok(())
     }
 
-    fn line(&mut self) -> Result<&'a str, String> {
+    fn line(&mut self) -> Done<&'p str> {
         let end = self.rest.iter().position(|byte| *byte == b'\n').ok_or("the pickle is cut short")?;
         let line = self.bytes(end)?;
         self.bytes(1)?;
@@ -365,72 +346,53 @@ impl<'a> Machine<'a> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn pop(&mut self) -> Result<PickleValue, String> {
-        let items = self.take(1)?;
-        Ok(items.into_iter().next().expect("there is one"))
+    fn pop(&mut self) -> Done<PickleValue<'p>> {
+        match self.stack.len() > self.floor() {
+            true => Ok(self.stack.pop().expect("there is one")),
+            false => Err(TOO_MANY.into()),
+        }
     }
 
-    fn take(&mut self, count: usize) -> Result<Vec<PickleValue>, String> {
+    fn take(&mut self, count: usize) -> Done<Vec<PickleValue<'p>>> {
         let start = self.stack.len().checked_sub(count).filter(|start| *start >= self.floor());
-        Ok(self.stack.split_off(start.ok_or("the pickle takes more from its stack than there is")?))
+        Ok(self.stack.split_off(start.ok_or(TOO_MANY)?))
     }
 
-    fn since_mark(&mut self) -> Result<Vec<PickleValue>, String> {
+    fn since_mark(&mut self) -> Done<Vec<PickleValue<'p>>> {
         let mark = self.marks.pop().ok_or("the pickle has an op that needs a mark, and no mark")?;
         Ok(self.stack.split_off(mark))
     }
 
-    fn tuple(&mut self, items: Vec<PickleValue>) {
-        self.stack.push(PickleValue::Tuple(self.containers.len()));
-        self.containers.push(Container::Sequence(items));
+    fn container(&mut self, kind: fn(usize) -> PickleValue<'p>, items: Vec<PickleValue<'p>>) {
+        self.stack.push(kind(self.containers.len()));
+        self.containers.push(items);
     }
 
-    fn list(&mut self, items: Vec<PickleValue>) {
-        self.stack.push(PickleValue::List(self.containers.len()));
-        self.containers.push(Container::Sequence(items));
+    /// The value on top of the stack, after the last mark.
+    fn top(&self) -> Option<PickleValue<'p>> {
+        self.stack.get(self.floor()..)?.last().copied()
     }
 
-    fn dict(&mut self, items: Vec<(PickleValue, PickleValue)>) {
-        self.stack.push(PickleValue::Dict(self.containers.len()));
-        self.containers.push(Container::Dict(items));
-    }
-
-    fn append(&mut self, items: Vec<PickleValue>) -> Result<(), String> {
-        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
-            Some(PickleValue::List(list)) => match &mut self.containers[*list] {
-                Container::Sequence(list) => list.extend(items),
-                Container::Dict(_) => unreachable!("a list is a sequence"),
-            },
-            other => {
-                return Err(format!("the pickle appends to {}", other.map_or("nothing", PickleValue::kind)));
-            }
+    /// Appends items to the list on top of the stack, or keys and values to the dict.
+    fn extend(&mut self, is_dict: bool, items: Vec<PickleValue<'p>>) -> Done {
+        if is_dict {
+            check_pairs(&items)?;
         }
-        Ok(())
-    }
-
-    fn insert(&mut self, items: Vec<PickleValue>) -> Result<(), String> {
-        let items = pairs(items)?;
-        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
-            Some(PickleValue::Dict(dict)) => match &mut self.containers[*dict] {
-                Container::Dict(dict) => dict.extend(items),
-                Container::Sequence(_) => unreachable!("a dict has pairs"),
-            },
-            other => {
-                return Err(format!(
-                    "the pickle sets items of {}",
-                    other.map_or("nothing", PickleValue::kind)
-                ));
+        match (is_dict, self.top()) {
+            (false, Some(PickleValue::List(number))) | (true, Some(PickleValue::Dict(number))) => {
+                self.containers[number].extend_from_slice(&items);
+                Ok(())
             }
+            (false, other) => Err(mismatch("the pickle appends to", other)),
+            (true, other) => Err(mismatch("the pickle sets items of", other)),
         }
-        Ok(())
     }
 
-    fn remember(&mut self, key: u32) -> Result<(), String> {
-        let top = self.stack.get(self.floor()..).and_then(<[PickleValue]>::last);
-        let top = top.ok_or("the pickle remembers nothing")?.clone();
+    fn remember(&mut self, key: u32) -> Done {
+        let top = self.top().ok_or("the pickle remembers nothing")?;
         let key = key as usize;
         if key >= self.length {
-            return Err(format!("the pickle has a memo {key}, but only {} bytes", self.length));
+            return Err(format!("the pickle has a memo {key}, but only {} bytes", self.length).into());
         }
         if key >= self.memo.len() {
             self.memo.resize(key + 1, None);
@@ -440,22 +402,22 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn recall(&mut self, width: usize) -> Result<(), String> {
+    fn recall(&mut self, width: usize) -> Done {
         let key = self.unsigned(width)? as usize;
-        let value = self
-            .memo
-            .get(key)
-            .and_then(Option::as_ref)
-            .ok_or_else(|| format!("the pickle has no memo {key}"))?
-            .clone();
-        self.stack.push(value);
+        let Some(Some(value)) = self.memo.get(key) else {
+            return Err(format!("the pickle has no memo {key}").into());
+        };
+        self.stack.push(*value);
         Ok(())
     }
 
-    fn global(&mut self, module: &str, name: &str) -> Result<(), String> {
+    fn global(&mut self, module: &str, name: &str) -> Done {
         let known = GLOBALS.iter().find(|known| (known.0, known.1) == (module, name));
         let Some((_, _, global)) = known else {
-            let full: String = format!("{module}.{name}").chars().take(200).collect();
+            let mut full = format!("{module}.{name}");
+            if let Some((end, _)) = full.char_indices().nth(200) {
+                full.truncate(end);
+            }
             let what = match module {
                 "torch" if name.ends_with("Storage") => "is a storage of a dtype that is not supported",
                 "torch._utils" if name.starts_with("_rebuild_") => {
@@ -466,22 +428,19 @@ impl<'a> Machine<'a> {
                     "is not part of a state dict"
                 }
             };
-            return Err(format!("the pickle asks for {full:?}, which {what}"));
+            return Err(format!("the pickle asks for {full:?}, which {what}").into());
         };
         self.stack.push(PickleValue::Global(*global));
         Ok(())
     }
 
-    fn items(&self, tuple: &PickleValue) -> Option<&[PickleValue]> {
+    fn items(&self, tuple: &PickleValue<'p>) -> Option<&[PickleValue<'p>]> {
         let (PickleValue::Tuple(number) | PickleValue::List(number)) = tuple else { return None };
-        match &self.containers[*number] {
-            Container::Sequence(items) => Some(items),
-            Container::Dict(_) => None,
-        }
+        Some(&self.containers[*number])
     }
 
     /// A storage: `("storage", type, key, device, number of elements)`.
-    fn persistent(&mut self) -> Result<(), String> {
+    fn persistent(&mut self) -> Done {
         let id = self.pop()?;
         let Some(
             [
@@ -495,35 +454,38 @@ impl<'a> Machine<'a> {
         else {
             return Err("the pickle refers to something other than a storage of a tensor".into());
         };
-        let numel = u64::try_from(*numel).ok().filter(|_| &**tag == "storage");
-        let storage = StorageRef {
-            key: key.clone(),
-            dtype: *dtype,
-            numel: numel.ok_or("the pickle has a storage of a negative size")?,
-        };
-        if storage.key.len() > LONGEST_KEY {
+        let numel = u64::try_from(*numel).ok().filter(|_| *tag == "storage");
+        let numel = numel.ok_or("the pickle has a storage of a negative size")?;
+        if key.len() > LONGEST_KEY {
             return Err("the pickle has a storage whose key is too long".into());
         }
-        let number = *self.keys.entry(key.to_string()).or_insert(self.storages.len());
-        match self.storages.get(number) {
-            Some(same) if *same != storage => {
-                return Err(format!("the pickle has the storage '{}' with different sizes", storage.key));
-            }
-            Some(_) => {}
-            None => self.storages.push(storage),
-        }
-        self.stack.push(PickleValue::Storage(number));
+        let storage = StorageRef { key, dtype: *dtype, numel };
+        self.stack.push(PickleValue::Storage(self.storages.len()));
+        self.storages.push(storage);
         Ok(())
     }
 
-    fn call(&mut self) -> Result<(), String> {
-        let call = self.take(2)?;
-        let (PickleValue::Global(global), Some(arguments)) = (&call[0], self.items(&call[1])) else {
-            return Err(format!("the pickle calls {}", call[0].kind()));
+    /// Checks that storages with the same key are the same.
+    fn check_storages(&self) -> Done {
+        let all = &self.storages;
+        let order = sorted::order(all.len(), &|a, b| all[a].key < all[b].key);
+        for pair in order.windows(2) {
+            let [a, b] = [all[pair[0]], all[pair[1]]];
+            if a.key == b.key && a != b {
+                return Err(format!("the pickle has the storage '{}' with different sizes", a.key).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self) -> Done {
+        let (arguments, called) = (self.pop()?, self.pop()?);
+        let (PickleValue::Global(global), Some(arguments)) = (called, self.items(&arguments)) else {
+            return Err(mismatch("the pickle calls", Some(called)));
         };
         match global {
             // Its items are set one by one. From a list of them, a few bytes could make many large dicts.
-            Global::OrderedDict if arguments.is_empty() => self.dict(Vec::new()),
+            Global::OrderedDict if arguments.is_empty() => self.container(PickleValue::Dict, Vec::new()),
             Global::OrderedDict => return Err("the pickle makes an OrderedDict of a list".into()),
             Global::RebuildTensor => {
                 let view = self
@@ -543,7 +505,7 @@ impl<'a> Machine<'a> {
 
     /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions: bits that
     /// change what the elements mean.
-    fn view(&self, arguments: &[PickleValue]) -> Option<StridedView> {
+    fn view(&self, arguments: &[PickleValue<'p>]) -> Option<StridedView> {
         let [
             PickleValue::Storage(storage),
             PickleValue::Int(offset),
@@ -558,18 +520,16 @@ impl<'a> Machine<'a> {
         };
         let plain = match rest {
             [] | [PickleValue::None] => true,
-            [PickleValue::Dict(metadata)] => self.containers[*metadata].len() == 0,
+            [PickleValue::Dict(metadata)] => self.containers[*metadata].is_empty(),
             _ => false,
         };
-        let numbers = |tuple: &PickleValue| -> Option<Vec<usize>> {
-            self.items(tuple)
-                .filter(|items| items.len() <= MOST_DIMS)?
-                .iter()
-                .map(|item| match item {
-                    PickleValue::Int(number) => usize::try_from(*number).ok(),
-                    _ => None,
-                })
-                .collect()
+        let numbers = |tuple| -> Option<Vec<usize>> {
+            let mut numbers = Vec::new();
+            for item in self.items(tuple).filter(|items| items.len() <= MOST_DIMS)? {
+                let PickleValue::Int(number) = item else { return None };
+                numbers.push(usize::try_from(*number).ok()?);
+            }
+            Some(numbers)
         };
         let (sizes, strides) = (numbers(sizes)?, numbers(strides)?);
         let offset = usize::try_from(*offset).ok()?;
@@ -582,22 +542,26 @@ impl<'a> Machine<'a> {
     }
 
     /// Sets the state of an object: that of an `OrderedDict`, which has no meaning here.
-    fn build(&mut self) -> Result<(), String> {
+    fn build(&mut self) -> Done {
         let _state = self.pop()?;
-        match self.stack.get(self.floor()..).and_then(<[PickleValue]>::last) {
+        match self.top() {
             Some(PickleValue::Dict(_)) => Ok(()),
-            other => {
-                Err(format!("the pickle sets the state of {}", other.map_or("nothing", PickleValue::kind)))
-            }
+            other => Err(mismatch("the pickle sets the state of", other)),
         }
     }
 }
 
-/// Keys and values in turn.
-fn pairs(items: Vec<PickleValue>) -> Result<Vec<(PickleValue, PickleValue)>, String> {
-    if !items.len().is_multiple_of(2) {
-        return Err("the pickle has a key without a value".into());
+const TOO_MANY: &str = "the pickle takes more from its stack than there is";
+
+#[cold]
+fn mismatch(does: &str, to: Option<PickleValue<'_>>) -> Cow<'static, str> {
+    format!("{does} {}", to.map_or("nothing", |value| value.kind())).into()
+}
+
+/// Checks that items are keys and values in turn.
+fn check_pairs(items: &[PickleValue<'_>]) -> Done {
+    match items.len().is_multiple_of(2) {
+        true => Ok(()),
+        false => Err("the pickle has a key without a value".into()),
     }
-    let mut items = items.into_iter();
-    Ok(std::iter::from_fn(|| items.next().zip(items.next())).collect())
 }

@@ -8,13 +8,15 @@
 //! Hugging Face, *Safetensors*, section "Format".
 
 use crate::TensorFile;
-use crate::input::SourceFile;
-use crate::to_json::quoted;
+use crate::fields::{insert, insert_text};
+use crate::input::{Output, ReadSome, SourceFile, read_exactly, write_elements};
+use crate::sorted;
+use crate::to_json::{append, quoted};
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Range;
 
 /// The longest header that the format allows, in bytes.
@@ -31,7 +33,11 @@ const NAMES: &str = "names:";
 fn ordered(file: &TensorFile) -> Vec<(&String, &NamedTensor)> {
     let mut tensors = Vec::new();
     for width in [8, 4, 2, 1] {
-        tensors.extend(file.tensors.iter().filter(|(_, x)| x.dtype().itemsize() == width));
+        for (name, x) in &file.tensors {
+            if x.dtype().itemsize() == width {
+                tensors.push((name, x));
+            }
+        }
     }
     tensors
 }
@@ -42,32 +48,48 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
     if let Some(key) = file.metadata.keys().find(|key| key.starts_with(NAMES)) {
         return Err(refused(format!("the metadata key '{key}' is kept for the names of dims")));
     }
-    let mut metadata = file.metadata.clone();
-    let mut entries = Vec::new();
+    let mut texts = Vec::new();
+    for (key, text) in &file.metadata {
+        texts.push((key.clone(), quoted(text)));
+    }
+    let mut entries = String::new();
     let mut offset = 0;
     for (name, x) in ordered(file) {
         if name == METADATA {
             return Err(refused(format!("a tensor cannot be called '{METADATA}' in a safetensors file")));
         }
         if x.has_names() {
-            let names =
-                x.names().iter(x.ndim()).map(|name| name.map_or("null".into(), |name| quoted(name.as_str())));
-            metadata.insert(format!("{NAMES}{name}"), format!("[{}]", names.collect::<Vec<_>>().join(",")));
+            let mut names = Vec::new();
+            for name in x.names().iter(x.ndim()) {
+                names.push(name.map_or("null".into(), |name| quoted(name.as_str())));
+            }
+            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", names.join(",")))));
         }
         let end = offset + x.nbytes();
-        entries.push(format!(
-            "{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{offset},{end}]}}",
-            quoted(name),
-            DTYPES[x.dtype() as usize].1, // in the order of the declaration, as a test checks
-            x.sizes().iter().map(usize::to_string).collect::<Vec<_>>().join(","),
-        ));
+        // The dtypes are in the order of their declaration, as a test checks.
+        let (name, dtype) = (quoted(name), DTYPES[x.dtype() as usize].1);
+        append(&mut entries, format_args!(",{name}:{{\"dtype\":\"{dtype}\",\"shape\":["));
+        for (dim, size) in x.sizes().iter().enumerate() {
+            let comma = if dim == 0 { "" } else { "," };
+            append(&mut entries, format_args!("{comma}{size}"));
+        }
+        append(&mut entries, format_args!("],\"data_offsets\":[{offset},{end}]}}"));
         offset = end;
     }
-    if !metadata.is_empty() {
-        let texts = metadata.iter().map(|(key, text)| format!("{}:{}", quoted(key), quoted(text)));
-        entries.insert(0, format!("\"{METADATA}\":{{{}}}", texts.collect::<Vec<_>>().join(",")));
+    let mut metadata = String::new();
+    if !texts.is_empty() {
+        sorted::sort(&mut texts, &|a: &(String, String), b| a.0 < b.0);
+        for (key, text) in &texts {
+            append(&mut metadata, format_args!(",{}:{text}", quoted(key)));
+        }
+        metadata = format!(",\"{METADATA}\":{{{}}}", &metadata[1..]);
     }
-    let mut header = format!("{{{}}}", entries.join(",")).into_bytes();
+    let mut header = (metadata + &entries).into_bytes();
+    match header.first_mut() {
+        Some(comma) => *comma = b'{',
+        None => header.push(b'{'),
+    }
+    header.push(b'}');
     header.resize(header.len().next_multiple_of(LENGTH), b' ');
     if header.len() as u64 > MAX_HEADER {
         let message = format!("the header has {} bytes, the format allows {MAX_HEADER}", header.len());
@@ -77,10 +99,13 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
 }
 
 /// Writes a file with this header.
-pub(crate) fn write(file: &TensorFile, header: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(header)?;
-    ordered(file).into_iter().try_for_each(|(_, x)| x.write_bytes(out))
+pub(crate) fn write(file: &TensorFile, header: &[u8], out: &mut Output<'_>) -> io::Result<()> {
+    out(&(header.len() as u64).to_le_bytes())?;
+    out(header)?;
+    for (_, x) in ordered(file) {
+        write_elements(x, out)?;
+    }
+    Ok(())
 }
 
 /// The content of a header: the metadata and the tensors.
@@ -101,83 +126,74 @@ pub(crate) struct Stored {
     pub(crate) at: Range<u64>,
 }
 
-impl Stored {
-    /// Reads the tensor from its elements.
-    pub(crate) fn read(&self, input: &SourceFile, from: &mut dyn Read) -> Result<NamedTensor> {
-        NamedTensor::read_bytes(input.op, self.shape.clone(), self.dtype, from, &|error| input.failed(&error))
-    }
-}
-
 /// Reads a file.
-pub(crate) fn read(input: &SourceFile, from: &mut dyn Read) -> Result<TensorFile> {
+pub(crate) fn read(input: &SourceFile, from: &mut dyn ReadSome) -> Result<TensorFile> {
     let Contents { metadata, tensors } = contents(input, from)?;
     let mut file = TensorFile { metadata, ..TensorFile::default() };
     for stored in tensors {
-        let value = stored.read(input, from)?;
-        file.tensors.insert(stored.name, value);
+        let value = input.tensor(stored.shape, stored.dtype, from)?;
+        insert(&mut file.tensors, stored.name, value);
     }
     Ok(file)
 }
 
 /// Reads the header. Every length in the file is compared with the length of the file before it is used.
-pub(crate) fn contents(input: &SourceFile, from: &mut dyn Read) -> Result<Contents> {
+pub(crate) fn contents(input: &SourceFile, from: &mut dyn ReadSome) -> Result<Contents> {
     let mut length = [0; LENGTH];
     if input.length < LENGTH as u64 {
-        return Err(input.malformed(format!("{} bytes are no safetensors file", input.length)));
+        return Err(input.malformed(format_args!("{} bytes are no safetensors file", input.length)));
     }
-    from.read_exact(&mut length).map_err(|error| input.failed(&error))?;
+    read_exactly(from, &mut length).map_err(|error| input.failed(&error))?;
     let (length, rest) = (u64::from_le_bytes(length), input.length - LENGTH as u64);
     if length.to_le_bytes().starts_with(b"\x93NUMPY") {
         let error = input.malformed("an npy file, which has one tensor without a name");
         return Err(error.with_repair("NamedTensor::load_npy(path)?"));
     }
     if length > MAX_HEADER.min(rest) {
-        let message = format!(
+        return Err(input.malformed(format_args!(
             "not a safetensors file, or cut short: its header would have {length} bytes, {rest} follow"
-        );
-        return Err(input.malformed(message));
+        )));
     }
     let mut header = vec![0; length as usize];
-    from.read_exact(&mut header).map_err(|error| input.failed(&error))?;
-    let not_one = |error: &dyn fmt::Display| input.malformed(format!("not a safetensors header: {error}"));
+    read_exactly(from, &mut header).map_err(|error| input.failed(&error))?;
+    let not_one =
+        |error: &dyn fmt::Display| input.malformed(format_args!("not a safetensors header: {error}"));
     let text = str::from_utf8(&header).map_err(|error| not_one(&error))?;
     let entries = match text.parse().map_err(|error: serde_json::Error| not_one(&error))? {
         Value::Object(entries) => entries,
         _ => return Err(not_one(&"expected a map from names to tensors")),
     };
     if let Some(key) = repeated_key(text) {
-        return Err(input.malformed(format!("two entries are called '{key}'")));
+        return Err(input.malformed(format_args!("two entries are called '{key}'")));
     }
-    let mut contents = Contents { metadata: BTreeMap::new(), tensors: Vec::new() };
+    let (mut texts, mut tensors) = (None, Vec::new());
     let start = LENGTH as u64 + length;
     for (name, entry) in &entries {
         match name == METADATA {
-            true => {
-                contents.metadata = texts(entry).ok_or_else(|| not_one(&"the metadata is not text by key"))?
-            }
-            false => contents.tensors.push(stored(input, name, entry, start)?),
+            true => texts = Some(entry),
+            false => tensors.push(stored(input, name, entry, start)?),
         }
     }
-    contents.tensors.sort_by_key(|stored| (stored.at.start, stored.at.end));
+    let metadata = take_names(input, texts, &mut tensors)?;
+    sorted::sort(&mut tensors, &|a: &Stored, b| (a.at.start, a.at.end) < (b.at.start, b.at.end));
     let mut end = start;
-    for Stored { name, at, .. } in &contents.tensors {
+    for Stored { name, at, .. } in &tensors {
         if at.start != end {
-            let message = format!(
+            return Err(input.malformed(format_args!(
                 "tensor '{name}' has an invalid offset: {}, expected {}",
                 at.start - start,
                 end - start
-            );
-            return Err(input.malformed(message));
+            )));
         }
         end = at.end;
     }
     let (stated, found) = (end - start, rest - length);
     if stated != found {
-        let message = format!("the tensors of the header have {stated} bytes, {found} follow");
-        return Err(input.malformed(message));
+        return Err(
+            input.malformed(format_args!("the tensors of the header have {stated} bytes, {found} follow"))
+        );
     }
-    take_names(input, &mut contents)?;
-    Ok(contents)
+    Ok(Contents { metadata, tensors })
 }
 
 /// A key that a JSON object has twice. The format does not allow that, and maps lose one of the two entries.
@@ -205,49 +221,38 @@ fn repeated_key(object: &str) -> Option<String> {
             }
         }
     }
-    let mut seen = BTreeMap::new();
+    let mut texts = Vec::new();
     for key in keys {
-        let key = match key.parse() {
-            Ok(Value::String(key)) => key,
-            _ => continue,
-        };
-        if seen.insert(key.clone(), String::new()).is_some() {
-            return Some(key);
+        if let Ok(Value::String(key)) = key.parse() {
+            texts.push(key);
         }
     }
-    None
-}
-
-/// The texts of a JSON object, or `None` if it has anything else.
-fn texts(object: &Value) -> Option<BTreeMap<String, String>> {
-    let mut texts = BTreeMap::new();
-    for (key, text) in object.as_object()? {
-        texts.insert(key.clone(), text.as_str()?.to_string());
-    }
-    Some(texts)
+    sorted::sort(&mut texts, &|a: &String, b| a < b);
+    texts.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
 /// The tensor of an entry of a header, as yet without names. The elements of the first tensor begin at `start`.
 fn stored(input: &SourceFile, name: &str, entry: &Value, start: u64) -> Result<Stored> {
-    let malformed = |what: String| input.malformed(format!("tensor '{name}' {what}"));
-    let no_entry = || input.malformed(format!("not a safetensors header: '{name}' is {entry}"));
+    let malformed = |what: fmt::Arguments<'_>| input.malformed(format_args!("tensor '{name}' {what}"));
+    let no_entry = || input.malformed(format_args!("not a safetensors header: '{name}' is {entry}"));
     let dtype = entry["dtype"].as_str().ok_or_else(no_entry)?;
     let sizes = numbers(&entry["shape"]).ok_or_else(no_entry)?;
     let [first, end] =
         numbers(&entry["data_offsets"]).and_then(|offsets| offsets.try_into().ok()).ok_or_else(no_entry)?;
     let Some((dtype, _)) = DTYPES.iter().find(|(_, name)| *name == dtype) else {
-        return Err(malformed(format!("has dtype {dtype}, which is not supported")));
+        return Err(malformed(format_args!("has dtype {dtype}, which is not supported")));
     };
     let bytes = sizes.iter().try_fold(dtype.itemsize(), |bytes, size| bytes.checked_mul(*size));
-    let bytes =
-        bytes.ok_or_else(|| malformed(format!("has an invalid shape: the size of {sizes:?} overflows")))?;
+    let bytes = bytes
+        .ok_or_else(|| malformed(format_args!("has an invalid shape: the size of {sizes:?} overflows")))?;
     if first.checked_add(bytes) != Some(end) {
-        let message = format!(
+        return Err(malformed(format_args!(
             "has an invalid shape: {sizes:?} of {dtype} has {bytes} bytes, not those from {first} to {end}"
-        );
-        return Err(malformed(message));
+        )));
     }
-    let at = |offset: usize| start.checked_add(offset as u64).ok_or_else(|| malformed("is too large".into()));
+    let at = |offset: usize| {
+        start.checked_add(offset as u64).ok_or_else(|| malformed(format_args!("is too large")))
+    };
     let shape = Shape { sizes: sizes.as_slice().into(), names: Names::none() };
     Ok(Stored { name: name.to_string(), dtype: *dtype, shape, at: at(first)?..at(end)? })
 }
@@ -261,25 +266,37 @@ fn numbers(list: &Value) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// Moves the names of dims from the metadata to the tensors.
-fn take_names(input: &SourceFile, contents: &mut Contents) -> Result<()> {
-    for Stored { name, shape, .. } in &mut contents.tensors {
-        if let Some(list) = contents.metadata.remove(&format!("{NAMES}{name}")) {
-            shape.names = names(input, name, &list, shape.sizes.len())?;
-        }
+/// Moves the names of dims from the texts of the metadata to the tensors, which are sorted by name. The rest
+/// is the metadata.
+fn take_names(
+    input: &SourceFile,
+    texts: Option<&Value>,
+    tensors: &mut [Stored],
+) -> Result<BTreeMap<String, String>> {
+    let no_texts = || input.malformed("not a safetensors header: the metadata is not text by key");
+    let mut metadata = BTreeMap::new();
+    let Some(texts) = texts else { return Ok(metadata) };
+    for (key, text) in texts.as_object().ok_or_else(no_texts)? {
+        let text = text.as_str().ok_or_else(no_texts)?;
+        let Some(name) = key.strip_prefix(NAMES) else {
+            insert_text(&mut metadata, key.clone(), text.to_string());
+            continue;
+        };
+        let Ok(at) = sorted::find(tensors.len(), &|at| &tensors[at].name, name) else {
+            return Err(
+                input.malformed(format_args!("names of dims for tensor '{name}', which is not there"))
+            );
+        };
+        let shape = &mut tensors[at].shape;
+        shape.names = names(input, name, text, shape.sizes.len())?;
     }
-    match contents.metadata.keys().find_map(|key| key.strip_prefix(NAMES)) {
-        Some(tensor) => {
-            Err(input.malformed(format!("names of dims for tensor '{tensor}', which is not there")))
-        }
-        None => Ok(()),
-    }
+    Ok(metadata)
 }
 
 /// The names of the dims of a tensor, from their list in the metadata.
 fn names(input: &SourceFile, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
     let misfit = |what: &dyn fmt::Display| {
-        input.malformed(format!("the names {list} of tensor '{tensor}' do not fit: {what}"))
+        input.malformed(format_args!("the names {list} of tensor '{tensor}' do not fit: {what}"))
     };
     let list: Value = list.parse().map_err(|error: serde_json::Error| misfit(&error))?;
     let list = list.as_array().ok_or_else(|| misfit(&"expected a list"))?;

@@ -1,11 +1,12 @@
 //! [`TensorFile`]: the content of a file with any number of tensors.
 
-use crate::input::{ReadSeek, SourceFile, read_up_to};
+use crate::fields::{insert, insert_text};
+use crate::input::{Reader, SourceFile, read_up_to, write_elements};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
 use flate2::Crc;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::BTreeMap;
-use std::io::{self, Cursor, SeekFrom, Write};
+use std::io::Write;
 use std::panic::Location;
 use std::path::Path;
 
@@ -68,13 +69,27 @@ impl TensorFile {
     /// The file with these tensors and this metadata.
     #[doc(hidden)]
     pub fn of_entries(tensors: Vec<(String, NamedTensor)>, metadata: Vec<(String, String)>) -> TensorFile {
-        TensorFile { tensors: tensors.into_iter().collect(), metadata: metadata.into_iter().collect() }
+        let mut file = TensorFile::default();
+        for (name, tensor) in tensors {
+            insert(&mut file.tensors, name, tensor);
+        }
+        for (key, text) in metadata {
+            insert_text(&mut file.metadata, key, text);
+        }
+        file
     }
 
     /// A copy of the tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
     pub fn entries(&self) -> FileEntries {
-        self.clone().into_entries()
+        let (mut tensors, mut metadata) = (Vec::new(), Vec::new());
+        for (name, tensor) in &self.tensors {
+            tensors.push((name.clone(), tensor.clone()));
+        }
+        for (key, text) in &self.metadata {
+            metadata.push((key.clone(), text.clone()));
+        }
+        (tensors, metadata)
     }
 
     /// [`save`](Self::save), after which the file is not needed.
@@ -87,7 +102,7 @@ impl TensorFile {
     /// The tensors by name and the metadata by key, both sorted.
     #[doc(hidden)]
     pub fn into_entries(self) -> FileEntries {
-        (self.tensors.into_iter().collect(), self.metadata.into_iter().collect())
+        self.entries()
     }
 
     /// Writes the file, or replaces it. If that fails, an existing file is unchanged. A file name that ends
@@ -108,27 +123,20 @@ impl TensorFile {
     fn save_to(&self, path: &Path) -> Result<()> {
         const OP: &str = "save";
         let caller = Location::caller();
-        let written = |error: std::io::Error| io_error(OP, path, &error).at(caller);
-        match path
-            .extension()
-            .and_then(|extension| extension.to_str())
-            .map(str::to_ascii_lowercase)
-            .as_deref()
-        {
-            Some("npz") => {
-                let arrays = npz::prepare(OP, self).map_err(|error| error.at(caller))?;
-                atomic::write(path, |out| npz::write(&arrays, out)).map_err(written)
-            }
-            Some("pt" | "pth") => {
-                let message = format!("{}: PyTorch's files are read, but not written", path.display());
-                let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
-                Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair).at(caller))
-            }
-            _ => {
-                let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
-                atomic::write(path, |out| safetensors::write(self, &header, out)).map_err(written)
-            }
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if ["pt", "pth"].iter().any(|torch| extension.eq_ignore_ascii_case(torch)) {
+            let message = format!("{}: PyTorch's files are read, but not written", path.display());
+            let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+            return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
         }
+        let written = if extension.eq_ignore_ascii_case("npz") {
+            let arrays = npz::prepare(OP, self).map_err(|error| error.at(caller))?;
+            atomic::write(path, |out| npz::write(&arrays, &mut |bytes| out.write_all(bytes)))
+        } else {
+            let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
+            atomic::write(path, |out| safetensors::write(self, &header, &mut |bytes| out.write_all(bytes)))
+        };
+        written.map_err(|error| io_error(OP, path, &error).at(caller))
     }
 
     /// Reads a file: safetensors, NumPy's `.npz`, or PyTorch's `.pt` and `.pth`.
@@ -141,7 +149,7 @@ impl TensorFile {
     pub fn load(path: impl AsRef<Path>) -> Result<TensorFile> {
         let caller = Location::caller();
         SourceFile::file("load", path.as_ref())
-            .and_then(|(input, mut file)| read(&input, &mut file))
+            .and_then(|(input, file)| read(&input, Reader::file(&file, input.length)))
             .map_err(|error| error.at(caller))
     }
 
@@ -155,7 +163,10 @@ impl TensorFile {
         let caller = Location::caller();
         let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
         let mut bytes = Vec::new();
-        let written = safetensors::write(self, &header, &mut bytes);
+        let written = safetensors::write(self, &header, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        });
         written.map_err(|error| Error::new(ErrorKind::OutOfMemory, OP, error.to_string()).at(caller))?;
         Ok(bytes)
     }
@@ -179,19 +190,29 @@ impl TensorFile {
     /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
     #[track_caller]
     pub fn checksum(&self) -> Result<u32> {
-        let (mut sum, caller) = (Checksum(Crc::new()), Location::caller());
+        let caller = Location::caller();
+        let mut sum = Crc::new();
+        // The length of a text is added as well: `a`, `bc` has another sum than `ab`, `c`.
+        let add = |sum: &mut Crc, text: &str| {
+            sum.update(&(text.len() as u64).to_le_bytes());
+            sum.update(text.as_bytes());
+        };
         for (key, text) in &self.metadata {
-            sum.add(key.as_bytes());
-            sum.add(text.as_bytes());
+            add(&mut sum, key);
+            add(&mut sum, text);
         }
         for (name, x) in &self.tensors {
-            sum.add(name.as_bytes());
-            sum.add(format!("{} {}", x.dtype(), x.shape()).as_bytes());
-            x.write_bytes(&mut sum).map_err(|error| {
+            add(&mut sum, name);
+            add(&mut sum, &format!("{} {}", x.dtype(), x.shape()));
+            let added = write_elements(x, &mut |bytes| {
+                sum.update(bytes);
+                Ok(())
+            });
+            added.map_err(|error| {
                 Error::new(ErrorKind::OutOfMemory, "checksum", error.to_string()).at(caller)
             })?;
         }
-        Ok(sum.0.sum())
+        Ok(sum.sum())
     }
 
     /// Reads the content of a file from bytes, in any format that [`load`](Self::load) reads.
@@ -202,48 +223,24 @@ impl TensorFile {
     pub fn from_bytes(bytes: &[u8]) -> Result<TensorFile> {
         let caller = Location::caller();
         let input = SourceFile::bytes("from_bytes", bytes);
-        read(&input, &mut Cursor::new(bytes)).map_err(|error| error.at(caller))
-    }
-}
-
-/// The sum of what is written to it.
-struct Checksum(Crc);
-
-impl Checksum {
-    /// Adds bytes, and their number: `a`, `bc` has another sum than `ab`, `c`.
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
-    }
-}
-
-impl Write for Checksum {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        read(&input, Reader::bytes(bytes)).map_err(|error| error.at(caller))
     }
 }
 
 /// Reads a file of any format.
-fn read(input: &SourceFile, from: &mut dyn ReadSeek) -> Result<TensorFile> {
+fn read(input: &SourceFile, mut from: Reader<'_>) -> Result<TensorFile> {
     let failed = |error: std::io::Error| input.failed(&error);
     let mut start = Vec::new();
-    read_up_to(8, from, &mut start).map_err(failed)?;
-    from.seek(SeekFrom::Start(0)).map_err(failed)?;
+    read_up_to(8, &mut { from }, &mut start).map_err(failed)?;
     if start.starts_with(zip::ENTRY) || start.starts_with(zip::END) {
-        let mut archive = zip::Archive::new(from, input.length).map_err(failed)?;
-        let torch = torch::folder(&archive).map(str::to_string);
-        return match torch {
-            Some(folder) => torch::read(input, &mut archive, &folder),
-            None => npz::read(input, &mut archive),
+        let archive = zip::Archive::new(from, input.length).map_err(failed)?;
+        return match torch::folder(&archive) {
+            Some(folder) => torch::read(input, &archive, folder),
+            None => npz::read(input, &archive),
         };
     }
     if start == torch::LEGACY {
         return Err(torch::legacy(input));
     }
-    safetensors::read(input, from)
+    safetensors::read(input, &mut from)
 }

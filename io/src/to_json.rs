@@ -17,6 +17,11 @@ pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// Appends words to a text.
+pub(crate) fn append(text: &mut String, words: fmt::Arguments<'_>) {
+    text.write_fmt(words).expect("a string takes any text");
+}
+
 /// The error of a value that has no JSON.
 #[derive(Debug)]
 pub(crate) enum NoJson {
@@ -59,7 +64,7 @@ impl ser::Error for NoJson {
 struct Json<'t>(&'t mut String);
 
 impl<'t> Json<'t> {
-    fn append(self, text: &str) -> Result<(), NoJson> {
+    fn end_with(self, text: &str) -> Result<(), NoJson> {
         self.0.push_str(text);
         Ok(())
     }
@@ -67,7 +72,7 @@ impl<'t> Json<'t> {
     /// Starts a list, a map or a struct, which is the value of `variant` if there is one.
     fn open(self, variant: &str, open: char, close: &'static str) -> Result<Inside<'t>, NoJson> {
         if !variant.is_empty() {
-            let _ = write!(self.0, "{{{}:", quoted(variant)); // writing to a string does not fail
+            append(self.0, format_args!("{{{}:", quoted(variant)));
         }
         self.0.push(open);
         let close = if variant.is_empty() { &close[..1] } else { close };
@@ -133,7 +138,7 @@ impl Inside<'_> {
 macro_rules! numbers {
     ($($method:ident $Number:ty;)*) => {$(
         fn $method(self, value: $Number) -> Result<(), NoJson> {
-            self.append(&value.to_string())
+            self.end_with(&value.to_string())
         }
     )*};
 }
@@ -165,7 +170,7 @@ impl<'t> Serializer for Json<'t> {
 
     fn serialize_f64(self, value: f64) -> Result<(), NoJson> {
         match Number::from_f64(value) {
-            Some(number) => self.append(&number.to_string()),
+            Some(number) => self.end_with(&number.to_string()),
             None => Err(NoJson::NotFinite(value, String::new())),
         }
     }
@@ -173,17 +178,17 @@ impl<'t> Serializer for Json<'t> {
     fn serialize_f32(self, value: f32) -> Result<(), NoJson> {
         match value.is_finite() {
             // The fewest digits that determine the number, as for `f64`; converted to that, it would have more.
-            true => self.append(&format!("{value:?}")),
+            true => self.end_with(&format!("{value:?}")),
             false => Err(NoJson::NotFinite(value.into(), String::new())),
         }
     }
 
     fn serialize_char(self, value: char) -> Result<(), NoJson> {
-        self.append(&quoted(value.encode_utf8(&mut [0; 4])))
+        self.end_with(&quoted(value.encode_utf8(&mut [0; 4])))
     }
 
     fn serialize_str(self, value: &str) -> Result<(), NoJson> {
-        self.append(&quoted(value))
+        self.end_with(&quoted(value))
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<(), NoJson> {
@@ -191,7 +196,7 @@ impl<'t> Serializer for Json<'t> {
     }
 
     fn serialize_none(self) -> Result<(), NoJson> {
-        self.append("null")
+        self.end_with("null")
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), NoJson> {
@@ -199,15 +204,15 @@ impl<'t> Serializer for Json<'t> {
     }
 
     fn serialize_unit(self) -> Result<(), NoJson> {
-        self.append("null")
+        self.end_with("null")
     }
 
     fn serialize_unit_struct(self, _: &'static str) -> Result<(), NoJson> {
-        self.append("null")
+        self.end_with("null")
     }
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), NoJson> {
-        self.append(&quoted(variant))
+        self.end_with(&quoted(variant))
     }
 
     fn serialize_newtype_struct<T>(self, _: &'static str, value: &T) -> Result<(), NoJson>

@@ -7,10 +7,12 @@
 //! PyTorch, `torch/serialization.py` and `torch/_utils.py`.
 
 use crate::TensorFile;
-use crate::input::SourceFile;
-use crate::pickle::{self, Container, PickleValue, StorageRef, StridedView, Unpickled};
+use crate::fields::insert;
+use crate::input::{Reader, SourceFile};
+use crate::pickle::{self, PickleValue, StorageRef, StridedView, Unpickled};
+use crate::sorted;
 use crate::zip::{Archive, ZipEntry};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use std::collections::BTreeMap;
 
 const PICKLE: &str = "data.pkl";
@@ -31,11 +33,16 @@ pub(crate) fn legacy(input: &SourceFile) -> Error {
 
 /// The folder of the archive that the files are in, if the archive is of PyTorch.
 pub(crate) fn folder<'a>(archive: &'a Archive<'_>) -> Option<&'a str> {
-    let folder = |entry: &'a ZipEntry| entry.name.strip_suffix(PICKLE);
-    archive.entries().iter().filter_map(folder).find(|folder| folder.is_empty() || folder.ends_with('/'))
+    for entry in archive.entries() {
+        let folder = entry.name.strip_suffix(PICKLE);
+        if let Some(folder) = folder.filter(|folder| folder.is_empty() || folder.ends_with('/')) {
+            return Some(folder);
+        }
+    }
+    None
 }
 
-pub(crate) fn read(input: &SourceFile, archive: &mut Archive<'_>, folder: &str) -> Result<TensorFile> {
+pub(crate) fn read(input: &SourceFile, archive: &Archive<'_>, folder: &str) -> Result<TensorFile> {
     if archive.entry(&format!("{folder}constants.pkl")).is_some() {
         let message = "a TorchScript program, which is not read";
         return Err(input
@@ -53,31 +60,31 @@ pub(crate) fn read(input: &SourceFile, archive: &mut Archive<'_>, folder: &str) 
         let error = input.malformed(refused.message);
         if refused.is_foreign { error.with_repair(ONLY_TENSORS) } else { error }
     })?;
-    let (paths, metadata) = flatten(&unpickled, pickle.len()).map_err(|message| input.malformed(message))?;
+    let (paths, texts) = flatten(&unpickled, pickle.len()).map_err(|message| input.malformed(message))?;
     let mut storages = Storages { input, archive, folder, loaded: BTreeMap::new(), copied: 0 };
-    let mut file = TensorFile { metadata, ..TensorFile::default() };
+    let mut file = TensorFile::of_entries(Vec::new(), texts);
     for (path, tensor) in paths {
         let view = &unpickled.tensors[tensor];
         let x = storages.view(&unpickled.storages[view.storage], view, &path);
         let x = x.map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Format | ErrorKind::OutOfMemory => error.of(input.op),
-            _ => input.malformed(format!("tensor '{path}': {}", error.message())),
+            _ => input.malformed(format_args!("tensor '{path}': {}", error.message())),
         })?;
-        file.tensors.insert(path, x);
+        insert(&mut file.tensors, path, x);
     }
     Ok(file)
 }
 
 /// An entry that is not compressed: what it says of its size is bounded by the file.
 fn stored(input: &SourceFile, archive: &Archive<'_>, name: &str) -> Result<ZipEntry> {
-    let entry = archive.entry(name).ok_or_else(|| input.malformed(format!("it has no '{name}'")))?;
+    let entry = archive.entry(name).ok_or_else(|| input.malformed(format_args!("it has no '{name}'")))?;
     if !entry.is_stored() {
-        return Err(input.malformed(format!("'{name}' is compressed, which torch.save never does")));
+        return Err(input.malformed(format_args!("'{name}' is compressed, which torch.save never does")));
     }
     Ok(entry.clone())
 }
 
-fn content(input: &SourceFile, archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>> {
+fn content(input: &SourceFile, archive: &Archive<'_>, name: &str) -> Result<Vec<u8>> {
     let entry = stored(input, archive, name)?;
     archive.open(&entry).and_then(|content| content.into_vec()).map_err(|error| input.failed(&error))
 }
@@ -85,7 +92,7 @@ fn content(input: &SourceFile, archive: &mut Archive<'_>, name: &str) -> Result<
 /// The storages that are read, each once.
 struct Storages<'a, 'b> {
     input: &'a SourceFile,
-    archive: &'a mut Archive<'b>,
+    archive: &'a Archive<'b>,
     folder: &'a str,
     loaded: BTreeMap<String, NamedTensor>,
     /// The bytes of views that were copied: at most as many as the file has, because views can overlap.
@@ -94,37 +101,36 @@ struct Storages<'a, 'b> {
 
 impl Storages<'_, '_> {
     /// All elements of a storage, in one dim.
-    fn load(&mut self, storage: &StorageRef) -> Result<NamedTensor> {
-        if let Some(loaded) = self.loaded.get(&*storage.key) {
+    fn load(&mut self, storage: &StorageRef<'_>) -> Result<NamedTensor> {
+        if let Some(loaded) = self.loaded.get(storage.key) {
             return Ok(loaded.clone());
         }
         let (input, name) = (self.input, format!("{}data/{}", self.folder, storage.key));
         let entry = stored(input, self.archive, &name)?;
         if storage.numel.checked_mul(storage.dtype.itemsize() as u64) != Some(entry.size) {
-            return Err(input.malformed(format!(
+            return Err(input.malformed(format_args!(
                 "'{name}' has {} bytes, and should have {} elements of {}",
                 entry.size, storage.numel, storage.dtype
             )));
         }
-        let failed = |error: std::io::Error| input.failed(&error);
-        let mut elements = self.archive.open(&entry).map_err(failed)?;
+        let mut elements = self.archive.open(&entry).map_err(|error| input.failed(&error))?;
         let shape = unnamed(&[storage.numel as usize]); // as many bytes are in the file
-        let x = NamedTensor::read_bytes(input.op, shape, storage.dtype, &mut elements, &failed)?;
-        self.loaded.insert(storage.key.to_string(), x.clone());
+        let x = input.tensor(shape, storage.dtype, &mut elements)?;
+        insert(&mut self.loaded, storage.key.to_string(), x.clone());
         Ok(x)
     }
 
     /// The tensor of a view.
-    fn view(&mut self, storage: &StorageRef, view: &StridedView, path: &str) -> Result<NamedTensor> {
+    fn view(&mut self, storage: &StorageRef<'_>, view: &StridedView, path: &str) -> Result<NamedTensor> {
         let input = self.input;
         let checked = CheckedView::new(view, storage.numel).ok_or_else(|| {
-            input.malformed(format!(
+            input.malformed(format_args!(
                 "tensor '{path}' of sizes {:?} and strides {:?} from {} is not within its storage of {} elements",
                 view.sizes, view.strides, view.offset, storage.numel
             ))
         })?;
         if checked.numel == 0 {
-            return empty(input, view, storage.dtype);
+            return input.tensor(unnamed(&view.sizes), storage.dtype, &mut Reader::bytes(&[]));
         }
         let elements = self.load(storage)?;
         let x = match checked.is_dense() {
@@ -148,12 +154,6 @@ impl Storages<'_, '_> {
 
 fn unnamed(sizes: &[usize]) -> Shape {
     Shape { sizes: sizes.into(), names: Names::none() }
-}
-
-fn empty(input: &SourceFile, view: &StridedView, dtype: DType) -> Result<NamedTensor> {
-    NamedTensor::read_bytes(input.op, unnamed(&view.sizes), dtype, &mut std::io::empty(), &|error| {
-        input.failed(&error)
-    })
 }
 
 /// A view whose elements are all inside of its storage.
@@ -181,7 +181,7 @@ impl CheckedView {
         if last as u64 >= storage {
             return None;
         }
-        dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
+        sorted::sort(&mut dims, &|a: &(usize, usize, usize), b| a.0 > b.0);
         Some(CheckedView { dims, numel })
     }
 
@@ -212,43 +212,42 @@ impl CheckedView {
     fn positions(&self, offset: usize) -> Vec<i64> {
         let mut positions = vec![offset as i64];
         for (stride, size, _) in &self.dims {
-            let along = |start: i64| (0..*size).map(move |i| start + (i * stride) as i64);
-            positions = positions.into_iter().flat_map(along).collect();
+            let starts = std::mem::take(&mut positions);
+            for start in starts {
+                for i in 0..*size {
+                    positions.push(start + (i * stride) as i64);
+                }
+            }
         }
         positions
     }
 }
 
-/// Tensors by path, as numbers, and everything else as strings.
-type Flat = (BTreeMap<String, usize>, BTreeMap<String, String>);
+/// Tensors by path, as numbers, which are sorted, and everything else as strings.
+type Flat = (Vec<(String, usize)>, Vec<(String, String)>);
 
 /// The content by path: dicts and lists in each other become `model.fc.weight`.
-fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, String> {
-    let (mut tensors, mut texts) = (BTreeMap::new(), BTreeMap::new());
-    match &unpickled.root {
-        PickleValue::Tensor(tensor) => {
-            tensors.insert(ALONE.to_string(), *tensor);
-            return Ok((tensors, texts));
-        }
+fn flatten(unpickled: &Unpickled<'_>, length: usize) -> std::result::Result<Flat, String> {
+    let (mut tensors, mut texts) = (Vec::new(), Vec::new());
+    match unpickled.root {
+        PickleValue::Tensor(tensor) => return Ok((vec![(ALONE.to_string(), tensor)], texts)),
         PickleValue::Dict(_) | PickleValue::List(_) | PickleValue::Tuple(_) => {}
         other => return Err(format!("it has {}, neither a tensor nor a dict of tensors", other.kind())),
     }
     // Dicts that contain one dict many times over would make exponentially many paths.
     let mut budget = 64 * length + 4096;
-    let mut next = vec![(String::new(), 0, unpickled.root.clone())];
+    let mut next = vec![(String::new(), 0, unpickled.root)];
     while let Some((path, depth, value)) = next.pop() {
         let text = match value {
             PickleValue::Tensor(tensor) => {
-                if tensors.insert(path.clone(), tensor).is_some() {
-                    return Err(format!("two tensors are called '{path}'"));
-                }
+                tensors.push((path, tensor));
                 continue;
             }
-            PickleValue::Dict(number) | PickleValue::List(number) | PickleValue::Tuple(number) => {
+            PickleValue::Dict(_) | PickleValue::List(_) | PickleValue::Tuple(_) => {
                 if depth == DEEPEST {
                     return Err(format!("dicts are nested more than {DEEPEST} deep"));
                 }
-                for (key, value) in entries(&unpickled.containers[number], &mut budget)? {
+                for (key, value) in entries(unpickled, value, &mut budget)? {
                     let path = if depth == 0 { key } else { format!("{path}.{key}") };
                     budget = budget.checked_sub(path.len() + 1).ok_or(ENDLESS)?;
                     next.push((path, depth + 1, value));
@@ -266,26 +265,29 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
             }
         };
         budget = budget.checked_sub(text.len()).ok_or(ENDLESS)?;
-        texts.insert(path, text);
+        texts.push((path, text));
     }
-    Ok((tensors, texts))
+    sorted::sort(&mut tensors, &|a: &(String, usize), b| a.0 < b.0);
+    match tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(format!("two tensors are called '{}'", pair[0].0)),
+        None => Ok((tensors, texts)),
+    }
 }
 
-/// The entries of a container, or an error if they exceed the budget. A later value of a key replaces an
-/// earlier one, as in Python.
-fn entries(
-    container: &Container,
+/// The entries of a container, sorted by key, or an error if they exceed the budget. A later value of a key
+/// replaces an earlier one, as in Python.
+fn entries<'p>(
+    unpickled: &Unpickled<'p>,
+    container: PickleValue<'p>,
     budget: &mut usize,
-) -> std::result::Result<Vec<(String, PickleValue)>, String> {
-    let mut found = BTreeMap::new(); // the position of the last value of each key
-    *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
+) -> std::result::Result<Vec<(String, PickleValue<'p>)>, String> {
+    let mut entries: Vec<(String, PickleValue<'p>)> = Vec::new();
     match container {
-        Container::Sequence(items) => {
-            Ok(items.iter().enumerate().map(|(i, item)| (i.to_string(), item.clone())).collect())
-        }
-        Container::Dict(items) => {
-            for (at, (key, _)) in items.iter().enumerate() {
-                let key = match key {
+        PickleValue::Dict(number) => {
+            let items = &unpickled.containers[number];
+            *budget = budget.checked_sub(items.len() / 2).ok_or(ENDLESS)?;
+            for pair in items.chunks_exact(2) {
+                let key = match pair[0] {
                     PickleValue::Text(key) => {
                         *budget = budget.checked_sub(key.len()).ok_or(ENDLESS)?;
                         key.to_string()
@@ -293,31 +295,35 @@ fn entries(
                     PickleValue::Int(key) => key.to_string(),
                     _ => return Err("a key of a dict is neither a string nor an integer".into()),
                 };
-                found.insert(key, at);
+                entries.push((key, pair[1]));
             }
-            Ok(found.into_iter().map(|(key, at): (String, usize)| (key, items[at].1.clone())).collect())
+            entries.reverse();
+            sorted::sort(&mut entries, &|a, b| a.0 < b.0);
+            entries.dedup_by(|next, kept| next.0 == kept.0);
         }
+        PickleValue::List(number) | PickleValue::Tuple(number) => {
+            let items = &unpickled.containers[number];
+            *budget = budget.checked_sub(items.len()).ok_or(ENDLESS)?;
+            for (at, item) in items.iter().enumerate() {
+                entries.push((at.to_string(), *item));
+            }
+        }
+        _ => {}
     }
+    Ok(entries)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zip::Writer;
+    use crate::zip::archive;
     use namegrad_core::random::Generator;
     use rand::RngExt;
-    use std::io::{Cursor, Write};
 
     /// A file with this pickle and the storage `0` of four floats.
     fn file(pickle: &[u8]) -> Vec<u8> {
         let elements = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
-        let mut bytes = Vec::new();
-        let mut zip = Writer::new(&mut bytes);
-        for (name, content) in [("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &elements)] {
-            zip.add(name, &|out: &mut dyn Write| out.write_all(content)).unwrap();
-        }
-        zip.finish().unwrap();
-        bytes
+        archive(&[("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &elements)])
     }
 
     fn int(number: i64) -> Vec<u8> {
@@ -534,24 +540,21 @@ mod tests {
         for name in ["views.pt", "checkpoint.pt", "dtypes.pt"] {
             let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
             let whole = std::fs::read(path).unwrap();
-            let mut from = Cursor::new(&whole[..]);
-            let mut archive = Archive::new(&mut from, whole.len() as u64).unwrap();
-            let entries = archive.entries().to_vec();
-            let contents: Vec<Vec<u8>> =
-                entries.iter().map(|entry| archive.open(entry).unwrap().into_vec().unwrap()).collect();
+            let read = Archive::new(Reader::bytes(&whole), whole.len() as u64).unwrap();
+            let entries: Vec<(&str, Vec<u8>)> = (read.entries().iter())
+                .map(|entry| (&entry.name[..], read.open(entry).unwrap().into_vec().unwrap()))
+                .collect();
             for _ in 0..3_000 {
-                let mut bytes = Vec::new();
-                let mut zip = Writer::new(&mut bytes);
-                for (entry, content) in entries.iter().zip(&contents) {
-                    let mut content = content.clone();
-                    for _ in 0..if entry.name.ends_with(PICKLE) { generator.random_range(1..4) } else { 0 } {
+                let mut changed = entries.clone();
+                for (name, content) in &mut changed {
+                    for _ in 0..if name.ends_with(PICKLE) { generator.random_range(1..4) } else { 0 } {
                         let at = generator.random_range(0..content.len());
                         content[at] = ops[generator.random_range(0..ops.len())];
                     }
-                    zip.add(&entry.name, &|out: &mut dyn Write| out.write_all(&content)).unwrap();
                 }
-                zip.finish().unwrap();
-                if let Err(error) = TensorFile::from_bytes(&bytes) {
+                let changed: Vec<(&str, &[u8])> =
+                    changed.iter().map(|(name, content)| (*name, &content[..])).collect();
+                if let Err(error) = TensorFile::from_bytes(&archive(&changed)) {
                     assert_eq!(error.kind(), ErrorKind::Format, "{name}: {error}");
                 }
             }

@@ -8,11 +8,11 @@
 //! # Source
 //! PKWARE, *APPNOTE.TXT*, .ZIP File Format Specification, version 6.3.10. RFC 1951 for deflate.
 
-use crate::input::{ReadSeek, read_up_to};
+use crate::input::{Output, ReadSome, Reader, read_up_to};
+use crate::sorted;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
-use std::collections::BTreeMap;
-use std::io::{self, Read, SeekFrom, Write};
+use std::io::{self, Read};
 
 /// Starts an entry.
 pub(crate) const ENTRY: &[u8] = b"PK\x03\x04";
@@ -66,24 +66,30 @@ impl ZipEntry {
 
 /// An archive that is read.
 pub(crate) struct Archive<'a> {
-    from: &'a mut dyn ReadSeek,
+    from: Reader<'a>,
     length: u64,
     entries: Vec<ZipEntry>,
-    numbers: BTreeMap<String, usize>,
+    /// The numbers of the entries, sorted by their names.
+    by_name: Vec<usize>,
 }
 
 impl<'a> Archive<'a> {
     /// Reads the directory of an archive of `length` bytes.
-    pub(crate) fn new(from: &'a mut dyn ReadSeek, length: u64) -> io::Result<Archive<'a>> {
-        let mut archive = Archive { from, length, entries: Vec::new(), numbers: BTreeMap::new() };
+    pub(crate) fn new(from: Reader<'a>, length: u64) -> io::Result<Archive<'a>> {
+        let mut archive = Archive { from, length, entries: Vec::new(), by_name: Vec::new() };
         let (count, start, size) = archive.directory()?;
         let directory = archive.bytes_at(start, size)?;
         archive.entries = entries(&directory, count)?;
-        let mut total = 0u64;
-        for (number, entry) in archive.entries.iter().enumerate() {
-            if archive.numbers.insert(entry.name.clone(), number).is_some() {
-                return Err(malformed(format!("two entries are called '{}'", entry.name)));
+        let entries = &archive.entries;
+        archive.by_name = sorted::order(entries.len(), &|a, b| entries[a].name < entries[b].name);
+        for pair in archive.by_name.windows(2) {
+            let name = &entries[pair[1]].name;
+            if entries[pair[0]].name == *name {
+                return Err(malformed(format!("two entries are called '{name}'")));
             }
+        }
+        let mut total = 0u64;
+        for entry in entries {
             total = total.saturating_add(entry.compressed).saturating_add(ENTRY_SIZE);
         }
         if total > length {
@@ -97,11 +103,12 @@ impl<'a> Archive<'a> {
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&ZipEntry> {
-        self.numbers.get(name).map(|number| &self.entries[*number])
+        let entry = |at: usize| &self.entries[self.by_name[at]];
+        sorted::find(self.entries.len(), &|at| &entry(at).name, name).ok().map(entry)
     }
 
     /// The content of an entry, which is read completely only if its checksum is right.
-    pub(crate) fn open(&mut self, entry: &ZipEntry) -> io::Result<EntryReader<'_>> {
+    pub(crate) fn open(&self, entry: &ZipEntry) -> io::Result<EntryReader<'a>> {
         let header = self.bytes_at(entry.header, ENTRY_SIZE)?;
         if !header.starts_with(ENTRY) {
             return Err(malformed(format!("'{}' is not where the directory says", entry.name)));
@@ -111,9 +118,7 @@ impl<'a> Archive<'a> {
         if start.checked_add(entry.compressed).is_none_or(|end| end > self.length) {
             return Err(malformed(format!("'{}' ends after the file", entry.name)));
         }
-        self.from.seek(SeekFrom::Start(start))?;
-        let source: &mut dyn ReadSeek = self.from;
-        let bytes = source.take(entry.compressed);
+        let bytes = self.from.part(start, start + entry.compressed);
         let from = match entry.method {
             STORED => Decoder::Stored(bytes),
             DEFLATED => Decoder::Deflated(DeflateDecoder::new(bytes)),
@@ -129,7 +134,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Finds the directory: the number of entries, its position and its size.
-    fn directory(&mut self) -> io::Result<(u64, u64, u64)> {
+    fn directory(&self) -> io::Result<(u64, u64, u64)> {
         let tail = self.length.min((END_SIZE + usize::from(u16::MAX) + LOCATOR64_SIZE) as u64);
         let start = self.length - tail;
         let tail = self.bytes_at(start, tail)?;
@@ -159,13 +164,12 @@ impl<'a> Archive<'a> {
     }
 
     /// Reads bytes that are inside of the file.
-    fn bytes_at(&mut self, start: u64, count: u64) -> io::Result<Vec<u8>> {
+    fn bytes_at(&self, start: u64, count: u64) -> io::Result<Vec<u8>> {
         if start.checked_add(count).is_none_or(|end| end > self.length) {
             return Err(malformed("the zip archive points after its end"));
         }
-        self.from.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
-        read_up_to(count, self.from, &mut bytes)?;
+        read_up_to(count, &mut self.from.part(start, start + count), &mut bytes)?;
         if (bytes.len() as u64) < count {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -245,14 +249,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 enum Decoder<'a> {
-    Stored(io::Take<&'a mut dyn ReadSeek>),
-    Deflated(DeflateDecoder<io::Take<&'a mut dyn ReadSeek>>),
+    Stored(Reader<'a>),
+    Deflated(DeflateDecoder<Reader<'a>>),
 }
 
-impl Read for Decoder<'_> {
+impl Decoder<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Decoder::Stored(from) => from.read(out),
+            Decoder::Stored(from) => from.read_some(out),
             Decoder::Deflated(from) => from.read(out),
         }
     }
@@ -279,8 +283,8 @@ impl EntryReader<'_> {
     }
 }
 
-impl Read for EntryReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+impl ReadSome for EntryReader<'_> {
+    fn read_some(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.len());
         if most == 0 {
             return Ok(0);
@@ -305,14 +309,14 @@ impl Read for EntryReader<'_> {
 
 /// Writes an archive, entry by entry.
 pub(crate) struct Writer<'a> {
-    out: &'a mut dyn Write,
+    out: &'a mut Output<'a>,
     position: u64,
     directory: Vec<u8>,
     count: u64,
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write) -> Writer<'a> {
+    pub(crate) fn new(out: &'a mut Output<'a>) -> Writer<'a> {
         Writer { out, position: 0, directory: Vec::new(), count: 0 }
     }
 
@@ -320,11 +324,15 @@ impl<'a> Writer<'a> {
     pub(crate) fn add(
         &mut self,
         name: &str,
-        content: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+        content: &dyn Fn(&mut Output<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut sum = CrcAndSize { crc: Crc::new(), size: 0 };
-        content(&mut sum)?;
-        let (crc, size) = (sum.crc.sum(), sum.size);
+        let (mut sum, mut size) = (Crc::new(), 0);
+        content(&mut |bytes| {
+            sum.update(bytes);
+            size += bytes.len() as u64;
+            Ok(())
+        })?;
+        let crc = sum.sum();
         let name_length = u16::try_from(name.len()).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, "a name is longer than zip archives allow")
         })?;
@@ -401,34 +409,32 @@ impl<'a> Writer<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(bytes)?;
+        (self.out)(bytes)?;
         self.position += bytes.len() as u64;
         Ok(())
     }
 }
 
-/// Counts and sums what is written.
-struct CrcAndSize {
-    crc: Crc,
-    size: u64,
-}
-
-impl Write for CrcAndSize {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.crc.update(bytes);
-        self.size += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
+/// The bytes of an archive with these entries.
+#[cfg(test)]
+pub(crate) fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut out = |part: &[u8]| {
+        bytes.extend_from_slice(part);
         Ok(())
+    };
+    let mut zip = Writer::new(&mut out);
+    for (name, content) in entries {
+        zip.add(name, &|out| out(content)).unwrap();
     }
+    zip.finish().unwrap();
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
+    use std::io::Write;
 
     /// An entry as a test writes it: its name, method, checksum, stated size and bytes.
     type Raw<'a> = (&'a str, u16, u32, u64, &'a [u8]);
@@ -447,7 +453,7 @@ mod tests {
 
     /// An archive whose directory says that all entries are at the position of the last one, if `overlap`.
     /// Sizes are in the Zip64 form if `large`.
-    fn archive(entries: &[Raw<'_>], overlap: bool, large: bool) -> Vec<u8> {
+    fn raw(entries: &[Raw<'_>], overlap: bool, large: bool) -> Vec<u8> {
         let (mut bytes, mut directory, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for (name, method, _, _, content) in entries {
             starts.push(bytes.len());
@@ -480,8 +486,7 @@ mod tests {
 
     /// The contents of all entries.
     fn read(bytes: &[u8]) -> io::Result<Vec<(String, Vec<u8>)>> {
-        let mut from = Cursor::new(bytes);
-        let mut archive = Archive::new(&mut from, bytes.len() as u64)?;
+        let archive = Archive::new(Reader::bytes(bytes), bytes.len() as u64)?;
         let entries = archive.entries().to_vec();
         entries.into_iter().map(|entry| Ok((entry.name.clone(), archive.open(&entry)?.into_vec()?))).collect()
     }
@@ -489,13 +494,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for count in [0, 1, 3, 70_000] {
-            let mut bytes = Vec::new();
-            let mut writer = Writer::new(&mut bytes);
-            for i in 0..count {
-                writer.add(&i.to_string(), &|out| out.write_all(&vec![7; i % 3])).unwrap();
-            }
-            writer.finish().unwrap();
-            let contents = read(&bytes).unwrap();
+            let names: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+            let entries: Vec<(&str, &[u8])> =
+                names.iter().enumerate().map(|(i, name)| (&name[..], &[7, 7][..i % 3])).collect();
+            let contents = read(&archive(&entries)).unwrap();
             assert_eq!(contents.len(), count);
             for (i, (name, content)) in contents.into_iter().enumerate() {
                 assert_eq!((name, content), (i.to_string(), vec![7; i % 3]));
@@ -510,12 +512,12 @@ mod tests {
         let entries: [Raw<'_>; 2] =
             [("a", STORED, crc(b"text"), 4, b"text"), ("b", DEFLATED, crc(&zeros), 100_000, &small)];
         for large in [false, true] {
-            let contents = read(&archive(&entries, false, large)).unwrap();
+            let contents = read(&raw(&entries, false, large)).unwrap();
             assert_eq!(contents, [("a".to_string(), b"text".to_vec()), ("b".to_string(), zeros.clone())]);
         }
-        let unchecked = archive(&[("a", STORED, UNCHECKED, 4, b"text")], false, false);
+        let unchecked = raw(&[("a", STORED, UNCHECKED, 4, b"text")], false, false);
         assert_eq!(read(&unchecked).unwrap(), [("a".to_string(), b"text".to_vec())]);
-        let with_comment = [&archive(&entries, false, false)[..], b"comment"].concat();
+        let with_comment = [&raw(&entries, false, false)[..], b"comment"].concat();
         let mut with_comment = with_comment;
         let at = with_comment.len() - 9;
         with_comment[at] = 7;
@@ -527,7 +529,7 @@ mod tests {
         let zeros = vec![0; 100_000];
         let small = deflated(&zeros);
         let sum = crc(&zeros);
-        let of = |entry: Raw<'_>| archive(&[entry], false, false);
+        let of = |entry: Raw<'_>| raw(&[entry], false, false);
         for (bytes, message) in [
             (of(("a", STORED, 9, 4, b"text")), "checksum"),
             (of(("a", STORED, 1, 0, b"")), "checksum"),
@@ -537,7 +539,7 @@ mod tests {
             (of(("a", DEFLATED, sum, 100_001, &small)), "shorter"),
             (of(("a", DEFLATED, crc(&zeros[1..]), 99_999, &small)), "longer"),
             (of(("a", 12, 0, 4, b"text")), "method 12"),
-            (archive(&[("a", STORED, crc(b"text"), 4, &b"text"[..]); 2], false, false), "two entries"),
+            (raw(&[("a", STORED, crc(b"text"), 4, &b"text"[..]); 2], false, false), "two entries"),
             (of(("a", STORED, 0, 4, b"text"))[4..].to_vec(), "ends after the file"),
             (b"PK\x03\x04".repeat(10), "no directory"),
             (vec![], "no directory"),
@@ -555,7 +557,7 @@ mod tests {
         let entries: Vec<Raw<'_>> = ["a", "b", "c"]
             .map(|name| (name, STORED, sum, 10_000, if name == "c" { &content[..] } else { b"" }))
             .into();
-        let mut bytes = archive(&entries, true, false);
+        let mut bytes = raw(&entries, true, false);
         // The sizes in the archive of the first two, which the helper took from their content.
         let directory = bytes.len() - END_SIZE - 3 * (DIRECTORY_SIZE + 1);
         for entry in 0..2 {

@@ -1,0 +1,86 @@
+//! Sorting that is compiled once. The sorts and maps of the standard library are compiled again, with
+//! thousands of bytes, for each type of element.
+
+use std::mem::{replace, swap};
+
+/// The numbers below `count`, sorted by `is_less`. The sort is stable: equal ones stay in their order.
+pub fn order(count: usize, is_less: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut merged = order.clone();
+    let mut width = 1;
+    while width < count {
+        for start in (0..count).step_by(2 * width) {
+            let middle = count.min(start + width);
+            let end = count.min(start + 2 * width);
+            let (mut left, mut right) = (start, middle);
+            for slot in &mut merged[start..end] {
+                let is_right = left == middle || (right < end && is_less(order[right], order[left]));
+                let next = if is_right { &mut right } else { &mut left };
+                *slot = order[*next];
+                *next += 1;
+            }
+        }
+        swap(&mut order, &mut merged);
+        width *= 2;
+    }
+    order
+}
+
+/// Sorts the items. The sort is stable.
+pub fn sort<T>(items: &mut [T], is_less: &dyn Fn(&T, &T) -> bool) {
+    let mut order = order(items.len(), &|a, b| is_less(&items[a], &items[b]));
+    swap_into(&mut order, &mut |a, b| items.swap(a, b));
+}
+
+/// Swaps until the item of number `order[at]` is at `at`, one cycle of the permutation after the other.
+fn swap_into(order: &mut [usize], swap: &mut dyn FnMut(usize, usize)) {
+    for start in 0..order.len() {
+        let mut at = start;
+        loop {
+            let from = replace(&mut order[at], at);
+            if from == start {
+                break;
+            }
+            swap(at, from);
+            at = from;
+        }
+    }
+}
+
+/// The place of a name in a list that is sorted by name, or the place at which it belongs.
+pub fn find<'n>(count: usize, name_at: &dyn Fn(usize) -> &'n str, name: &str) -> Result<usize, usize> {
+    let (mut start, mut end) = (0, count);
+    while start < end {
+        let middle = start.midpoint(end);
+        match name_at(middle) < name {
+            true => start = middle + 1,
+            false => end = middle,
+        }
+    }
+    if start < count && name_at(start) == name { Ok(start) } else { Err(start) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_sorted_and_equal_ones_stay_in_their_order() {
+        for count in 0..70 {
+            let mut items: Vec<(usize, usize)> = (0..count).map(|at| (at * 7919 % 11, at)).collect();
+            let mut expected = items.clone();
+            expected.sort_by_key(|item| item.0);
+            sort(&mut items, &|a, b| a.0 < b.0);
+            assert_eq!(items, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_where_it_is_or_belongs() {
+        let names = ["a", "c", "e"];
+        for (name, place) in [("a", Ok(0)), ("e", Ok(2)), ("", Err(0)), ("d", Err(2)), ("f", Err(3))] {
+            assert_eq!(find(3, &|at| names[at], name), place, "{name}");
+        }
+        assert_eq!(find(0, &|_| unreachable!(), "a"), Err(0));
+    }
+}
