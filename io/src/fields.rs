@@ -21,6 +21,16 @@ pub fn insert(tensors: &mut BTreeMap<String, NamedTensor>, name: String, tensor:
     tensors.insert(name, tensor);
 }
 
+/// The text under a key.
+pub fn text_of<'t>(texts: &'t BTreeMap<String, String>, key: &str) -> Option<&'t String> {
+    texts.get(key)
+}
+
+/// The tensor of a name.
+pub fn tensor_of<'t>(tensors: &'t BTreeMap<String, NamedTensor>, name: &str) -> Option<&'t NamedTensor> {
+    tensors.get(name)
+}
+
 /// Inserts a text under a key.
 pub fn insert_text(texts: &mut BTreeMap<String, String>, key: String, text: String) {
     texts.insert(key, text);

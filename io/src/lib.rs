@@ -33,6 +33,8 @@ mod zip;
 
 pub use self::files::Files;
 pub use self::open::OpenFile;
+#[doc(hidden)]
+pub use self::tensor_file::FileEntries;
 pub use self::tensor_file::TensorFile;
 
 use namegrad_core::{Error, ErrorKind};

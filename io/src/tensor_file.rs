@@ -63,7 +63,8 @@ pub struct TensorFile {
 }
 
 /// The tensors by name and the metadata by key, both sorted.
-type FileEntries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
+#[doc(hidden)]
+pub type FileEntries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
 
 impl TensorFile {
     /// The file with these tensors and this metadata.
@@ -190,6 +191,13 @@ impl TensorFile {
     /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
     #[track_caller]
     pub fn checksum(&self) -> Result<u32> {
+        self.checksum_without(None)
+    }
+
+    /// The [`checksum`](Self::checksum) without the metadata under a key.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn checksum_without(&self, left_out: Option<&str>) -> Result<u32> {
         let caller = Location::caller();
         let mut sum = Crc::new();
         // The length of a text is added as well: `a`, `bc` has another sum than `ab`, `c`.
@@ -198,8 +206,10 @@ impl TensorFile {
             sum.update(text.as_bytes());
         };
         for (key, text) in &self.metadata {
-            add(&mut sum, key);
-            add(&mut sum, text);
+            if Some(key.as_str()) != left_out {
+                add(&mut sum, key);
+                add(&mut sum, text);
+            }
         }
         for (name, x) in &self.tensors {
             add(&mut sum, name);

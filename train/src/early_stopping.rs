@@ -4,6 +4,7 @@ use crate::log::Measurement;
 use crate::{Best, Resumable};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::fields::{insert, insert_text, tensor_of, text_of};
 
 /// Says when to stop a training: when a metric, such as the loss of the validation, has not improved for
 /// `patience` steps in a row.
@@ -165,25 +166,25 @@ impl Resumable for EarlyStopping {
         let mut state = TensorFile::default();
         // A tensor holds infinite numbers too, and each bit.
         if let Some(best) = self.best {
-            state.tensors.insert("best".into(), NamedTensor::from_slice(&[best], ())?);
+            insert(&mut state.tensors, "best".into(), NamedTensor::from_slice(&[best], ())?);
         }
-        state.metadata.insert("mode".into(), self.mode_name().into());
-        state.metadata.insert("since_best".into(), self.since_best.to_string());
+        insert_text(&mut state.metadata, "mode".into(), self.mode_name().into());
+        insert_text(&mut state.metadata, "since_best".into(), self.since_best.to_string());
         Ok(state)
     }
 
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         let damaged = |message: String| Error::new(ErrorKind::Format, NAME, message);
-        let (mode, own) = (state.metadata.get("mode"), self.mode_name());
+        let (mode, own) = (text_of(&state.metadata, "mode"), self.mode_name());
         if mode.is_none_or(|mode| mode != own) {
             let other = mode.map_or("nothing", String::as_str);
             let message = format!("the mode is '{own}', but the state was saved with '{other}'");
             return Err(Error::new(ErrorKind::Value, NAME, message)
                 .with_repair("EarlyStopping::builder().mode(..), with the mode of the saved run"));
         }
-        let since_best = state.metadata.get("since_best").and_then(|number| number.parse().ok());
+        let since_best = text_of(&state.metadata, "since_best").and_then(|number| number.parse().ok());
         let since_best = since_best.ok_or_else(|| damaged("the state lacks 'since_best'".into()))?;
-        self.best = state.tensors.get("best").map(|best| best.item::<f64>()).transpose()?;
+        self.best = tensor_of(&state.tensors, "best").map(|best| best.item::<f64>()).transpose()?;
         self.since_best = since_best;
         Ok(())
     }

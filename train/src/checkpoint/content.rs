@@ -5,12 +5,13 @@
 //! checksum of all this is under [`CHECKSUM`].
 
 use super::Resumed;
-use super::part::{Parts, Snapshot};
+use super::folder::by_name;
+use super::part::{Parts, Resumable, Snapshot};
 use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{insert, insert_text, object};
+use namegrad_io::fields::{insert_text, object, text_of};
+use namegrad_io::{FileEntries, TensorFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(super) struct CheckpointHeader {
 impl CheckpointHeader {
     /// The header in the metadata of a file, or what is wrong with it.
     pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
-        let text = metadata.get(HEADER).ok_or("it is not a checkpoint")?;
+        let text = text_of(metadata, HEADER).ok_or("it is not a checkpoint")?;
         let header: Value = text.parse().map_err(|error: serde_json::Error| error.to_string())?;
         let damaged = |field: &str| format!("'{field}' of its header is missing or damaged");
         let number = |field: &str| header[field].as_u64().ok_or_else(|| damaged(field));
@@ -90,44 +91,47 @@ impl CheckpointHeader {
     }
 
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
-        let mut metrics = BTreeMap::new();
+        let mut metrics = Vec::new();
         for (name, text) in &self.metrics {
             if let Ok(value) = text.parse() {
-                metrics.insert(name.clone(), value);
+                metrics.push((name.clone(), value));
             }
         }
-        metrics
+        by_name(metrics)
     }
 }
 
 /// The content of a checkpoint of the current state.
 pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f64>) -> Result<TensorFile> {
-    let mut header = CheckpointHeader {
+    let (mut names, mut texts_of_metrics, mut orders) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, value) in metrics {
+        texts_of_metrics.push((name.clone(), format!("{value:?}")));
+    }
+    let (mut tensors, mut texts) = (Vec::new(), Vec::new());
+    for (name, part) in &parts.parts {
+        names.push(name.clone());
+        let state = part.state().map_err(|error| error.context(format_args!("part '{name}': ")))?;
+        let (own_tensors, own_texts) = state.into_entries();
+        for (key, tensor) in own_tensors {
+            let name = format!("{name}.{key}");
+            if let Some(order) = order_of(&tensor) {
+                orders.push((name.clone(), order));
+            }
+            tensors.push((name, tensor));
+        }
+        for (key, text) in own_texts {
+            texts.push((format!("{name}.{key}"), text));
+        }
+    }
+    let header = CheckpointHeader {
         step,
-        metrics: Vec::new(),
-        parts: parts.names().map(String::from).collect(),
+        metrics: texts_of_metrics,
+        parts: names,
         random: random_state(),
         has_checksum: true,
-        orders: Vec::new(),
+        orders,
     };
-    for (name, value) in metrics {
-        header.metrics.push((name.clone(), format!("{value:?}")));
-    }
-    let mut file = TensorFile::default();
-    for (name, part) in &parts.parts {
-        let state = part.state().map_err(|error| error.context(format_args!("part '{name}': ")))?;
-        for (key, tensor) in &state.tensors {
-            insert(&mut file.tensors, format!("{name}.{key}"), tensor.clone());
-        }
-        for (key, text) in &state.metadata {
-            insert_text(&mut file.metadata, format!("{name}.{key}"), text.clone());
-        }
-    }
-    for (name, tensor) in &file.tensors {
-        if let Some(order) = order_of(tensor) {
-            header.orders.push((name.clone(), order));
-        }
-    }
+    let mut file = TensorFile::of_entries(tensors, texts);
     file.insert_value(HEADER, &header.to_json());
     let checksum = checksum_text(file.checksum()?);
     insert_text(&mut file.metadata, CHECKSUM.into(), checksum);
@@ -139,12 +143,13 @@ fn checksum_text(checksum: u32) -> String {
 }
 
 /// Checks that a file has the content with which it was written.
-pub(super) fn verify(file: &mut TensorFile, header: &CheckpointHeader) -> Result<()> {
-    let written = file.metadata.remove(CHECKSUM);
+pub(super) fn verify(file: &TensorFile, header: &CheckpointHeader) -> Result<()> {
+    let written = text_of(&file.metadata, CHECKSUM);
     if written.is_none() && !header.has_checksum {
         return Ok(());
     }
-    let (now, written) = (checksum_text(file.checksum()?), written.unwrap_or_else(|| "missing".into()));
+    let now = checksum_text(file.checksum_without(Some(CHECKSUM))?);
+    let written = written.map_or("missing", String::as_str);
     match now == written {
         true => Ok(()),
         false => {
@@ -170,7 +175,7 @@ pub(super) enum Take {
 
 /// Restores the parts from a checkpoint. After an error, everything is as it was before.
 pub(super) fn apply(
-    file: &TensorFile,
+    file: &FileEntries,
     header: &CheckpointHeader,
     parts: &mut Parts<'_>,
     take: Take,
@@ -183,29 +188,9 @@ pub(super) fn apply(
     }
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
-        let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) else { continue };
-        let mut error = error.context(format_args!("part '{name}': "));
-        let touched = parts.parts[..=at].iter_mut().zip(&before);
-        for ((name, part), before) in touched {
-            if let Err(second) = part.put_back(before) {
-                let message = format!(
-                    "{}; after that, part '{name}' could not be put back as it was: {}",
-                    error.message(),
-                    second.message()
-                );
-                error = error.with_message(message);
-            }
+        if let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) {
+            return Err(put_back(error, &mut parts.parts[..=at], &before, take));
         }
-        let name = &parts.parts[at].0;
-        return Err(error.with_repair(match take {
-            Take::Given => {
-                format!("make part '{name}' as it was when the checkpoint was saved, or leave it out")
-            }
-            _ => format!(
-                "make part '{name}' as it was when the checkpoint was saved; \
-                 checkpoints.resume_some(parts)? goes on without '{name}', which you can then begin again"
-            ),
-        }));
     }
     if take != Take::Given {
         set_random_state(header.random);
@@ -213,35 +198,85 @@ pub(super) fn apply(
     Ok(resumed)
 }
 
+/// Puts parts back as they were before, of which the last one could not be restored because of an error.
+#[cold]
+fn put_back(
+    error: Error,
+    touched: &mut [(String, Box<dyn Resumable + '_>)],
+    before: &[Snapshot],
+    take: Take,
+) -> Error {
+    let failed = touched.last().map_or(String::new(), |(name, _)| name.clone());
+    let mut error = error.context(format_args!("part '{failed}': "));
+    for ((name, part), before) in touched.iter_mut().zip(before) {
+        if let Err(second) = part.put_back(before) {
+            let message = format!(
+                "{}; after that, part '{name}' could not be put back as it was: {}",
+                error.message(),
+                second.message()
+            );
+            error = error.with_message(message);
+        }
+    }
+    error.with_repair(match take {
+        Take::Given => {
+            format!("make part '{failed}' as it was when the checkpoint was saved, or leave it out")
+        }
+        _ => format!(
+            "make part '{failed}' as it was when the checkpoint was saved; \
+             checkpoints.resume_some(parts)? goes on without '{failed}', which you can then begin again"
+        ),
+    })
+}
+
 /// Compares the parts of the checkpoint with those of the call. An error if they differ in a way that `take`
 /// does not allow.
 fn compare(header: &CheckpointHeader, parts: &Parts<'_>, take: Take) -> Result<Resumed> {
-    let missing = parts.names().filter(|name| !header.parts.iter().any(|own| own == name));
-    let missing: Vec<String> = missing.map(String::from).collect();
-    let unused = header.parts.iter().filter(|own| !parts.names().any(|name| name == *own)).cloned().collect();
-    let resumed = Resumed { step: header.step, missing, unused };
-    let Resumed { missing, unused, .. } = &resumed;
+    let (mut missing, mut unused) = (Vec::new(), Vec::new());
+    for name in parts.names() {
+        if header.parts.iter().all(|own| own != name) {
+            missing.push(name.to_string());
+        }
+    }
+    for own in &header.parts {
+        if parts.names().all(|name| name != own) {
+            unused.push(own.clone());
+        }
+    }
     let fits = match take {
         Take::All => missing.is_empty() && unused.is_empty(),
         Take::Common => missing.len() < parts.parts.len(),
         Take::Given => missing.is_empty(),
     };
     if fits {
-        return Ok(resumed);
+        return Ok(Resumed { step: header.step, missing, unused });
     }
-    let mut differences: Vec<String> = missing
-        .iter()
-        .map(|name| match closest(name, header.parts.iter().map(String::as_str)) {
-            Some(similar) => format!("the checkpoint has no part '{name}', it has '{similar}'"),
-            None => format!("the checkpoint has no part '{name}', it has {}", list(&header.parts)),
-        })
-        .collect();
+    Err(misfit(header, parts, take, &missing, &unused))
+}
+
+/// The error of parts that differ from those of the checkpoint.
+#[cold]
+fn misfit(
+    header: &CheckpointHeader,
+    parts: &Parts<'_>,
+    take: Take,
+    missing: &[String],
+    unused: &[String],
+) -> Error {
+    let mut differences = Vec::new();
+    for name in missing {
+        let found = match closest(name, header.parts.iter().map(String::as_str)) {
+            Some(similar) => format!("'{similar}'"),
+            None => list(&header.parts),
+        };
+        differences.push(format!("the checkpoint has no part '{name}', it has {found}"));
+    }
     if take == Take::All {
-        let left =
-            unused.iter().map(|name| format!("part '{name}' of the checkpoint is not among the parts"));
-        differences.extend(left);
+        for name in unused {
+            differences.push(format!("part '{name}' of the checkpoint is not among the parts"));
+        }
     }
-    let renamed = match (&missing[..], &unused[..]) {
+    let renamed = match (missing, unused) {
         ([new], [old]) => parts.form(new).map(|form| format!("parts![{old} = {form}{new}]")),
         _ => None,
     };
@@ -256,31 +291,35 @@ fn compare(header: &CheckpointHeader, parts: &Parts<'_>, take: Take) -> Result<R
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
         (None, _) => "give parts that it has; parts![model = &network] calls the part of `network` 'model'".into(),
     };
-    Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair))
+    Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair)
 }
 
 fn list(names: &[String]) -> String {
-    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+    let mut quoted = Vec::new();
+    for name in names {
+        quoted.push(format!("'{name}'"));
+    }
+    quoted.join(", ")
 }
 
 /// The state of a part.
-fn part_of(file: &TensorFile, header: &CheckpointHeader, name: &str) -> Result<TensorFile> {
+fn part_of(file: &FileEntries, header: &CheckpointHeader, name: &str) -> Result<TensorFile> {
     let own = |key: &str| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_string());
-    let mut state = TensorFile::default();
-    for (key, text) in &file.metadata {
+    let (mut tensors, mut texts) = (Vec::new(), Vec::new());
+    for (key, text) in &file.1 {
         if let Some(key) = own(key) {
-            insert_text(&mut state.metadata, key, text.clone());
+            texts.push((key, text.clone()));
         }
     }
-    for (key, tensor) in &file.tensors {
+    for (key, tensor) in &file.0 {
         let Some(name) = own(key) else { continue };
         let tensor = match header.orders.iter().find(|(own, _)| own == key) {
             Some((_, order)) => in_order(tensor, order)?,
             None => tensor.clone(),
         };
-        insert(&mut state.tensors, name, tensor);
+        tensors.push((name, tensor));
     }
-    Ok(state)
+    Ok(TensorFile::of_entries(tensors, texts))
 }
 
 /// The dims of a tensor from the outermost to the innermost in memory, if that is not their own order.
@@ -309,9 +348,10 @@ fn order_of(tensor: &NamedTensor) -> Option<Vec<usize>> {
 fn in_order(tensor: &NamedTensor, order: &[usize]) -> Result<NamedTensor> {
     let mut back = vec![0; order.len()];
     for (at, dim) in order.iter().enumerate() {
-        *back
-            .get_mut(*dim)
-            .ok_or_else(|| Error::new(ErrorKind::Format, "load", "the orders are damaged"))? = at;
+        match back.get_mut(*dim) {
+            Some(place) => *place = at,
+            None => return Err(Error::new(ErrorKind::Format, "load", "the orders are damaged")),
+        }
     }
     tensor.permute(order.to_vec())?.contiguous()?.permute(back)
 }

@@ -53,7 +53,20 @@ pub(super) fn steps(op: &'static str, folder: &Path) -> Result<Vec<u64>> {
 
 /// All checkpoints in a folder, by step.
 pub(super) fn list(op: &'static str, folder: &Path) -> Result<Vec<Checkpoint>> {
-    Ok(steps(op, folder)?.into_iter().map(|step| describe(op, folder, step)).collect())
+    let mut all = Vec::new();
+    for step in steps(op, folder)? {
+        all.push(describe(op, folder, step));
+    }
+    Ok(all)
+}
+
+/// A map of metrics by name.
+pub(super) fn by_name(metrics: Vec<(String, f64)>) -> BTreeMap<String, f64> {
+    let mut named = BTreeMap::new();
+    for (name, value) in metrics {
+        named.insert(name, value);
+    }
+    named
 }
 
 /// Reads what a checkpoint says about itself, without its tensors.

@@ -14,6 +14,7 @@ pub use resume::Resumed;
 use content::compose;
 use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::sorted;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::panic::Location;
@@ -266,9 +267,11 @@ impl Checkpoints {
         metrics: impl IntoIterator<Item = (&'m str, f64)>,
     ) -> Result<Checkpoint> {
         let caller = Location::caller();
-        let mut named = BTreeMap::new();
-        named.extend(metrics.into_iter().map(|(name, value)| (name.to_string(), value)));
-        self.write(step, &parts, named, caller).map_err(|error| error.at(caller))
+        let mut named = Vec::new();
+        for (name, value) in metrics {
+            named.push((name.to_string(), value));
+        }
+        self.write(step, &parts, folder::by_name(named), caller).map_err(|error| error.at(caller))
     }
 
     fn write(
@@ -345,13 +348,17 @@ impl Checkpoints {
         }
         let mut all = folder::list(OP, &self.folder)?;
         all.retain(|checkpoint| checkpoint.damage.is_none());
-        let best: Vec<u64> = match &self.keep.best {
-            Some(keep) => keep.ranked(&all).into_iter().take(keep.count).map(|best| best.step).collect(),
-            None => Vec::new(),
-        };
-        let latest = all.len().saturating_sub(last);
-        let old = all[..latest].iter().filter(|checkpoint| !best.contains(&checkpoint.step));
-        old.into_iter().try_for_each(|checkpoint| folder::remove(OP, &self.folder, checkpoint.step))
+        let mut best = Vec::new();
+        if let Some(keep) = &self.keep.best {
+            best = keep.ranked(&all);
+            best.truncate(keep.count);
+        }
+        for at in 0..all.len().saturating_sub(last) {
+            if !best.contains(&at) {
+                folder::remove(OP, &self.folder, all[at].step)?;
+            }
+        }
+        Ok(())
     }
 
     /// Loads the given parts from the best checkpoint, and returns it; `None` if no checkpoint has the
@@ -380,8 +387,8 @@ impl Checkpoints {
                 "Checkpoints::builder(folder).keep_best(1, \"val_loss\", Best::Lowest).build()?",
             ));
         };
-        let all = self.list()?;
-        Ok(keep.ranked(&all).first().map(|best| (*best).clone()))
+        let mut all = self.list()?;
+        Ok(keep.ranked(&all).first().map(|best| all.swap_remove(*best)))
     }
 
     /// All checkpoints in the folder, by step. Damaged ones are among them.
@@ -402,11 +409,10 @@ impl Checkpoints {
     pub fn remove_after(&self, step: u64) -> Result<()> {
         const OP: &str = "Checkpoints::remove_after";
         let caller = Location::caller();
-        let remove = || {
-            let later = folder::steps(OP, &self.folder)?.into_iter().filter(|other| *other > step);
-            later.rev().try_for_each(|other| folder::remove(OP, &self.folder, other))
-        };
-        remove().map_err(|error: Error| error.at(caller))?;
+        let steps = folder::steps(OP, &self.folder).map_err(|error| error.at(caller))?;
+        for later in steps.iter().rev().filter(|other| **other > step) {
+            folder::remove(OP, &self.folder, *later).map_err(|error| error.at(caller))?;
+        }
         let mut state = self.state();
         state.known = state.known.map(|known| known.min(step));
         Ok(())
@@ -419,17 +425,22 @@ impl Checkpoints {
 
 impl KeepBest {
     /// The checkpoints that have the metric, the best first.
-    fn ranked<'c>(&self, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
-        let value = |checkpoint: &Checkpoint| checkpoint.metrics.get(&self.metric).copied();
-        let mut ranked: Vec<(f64, &Checkpoint)> = all
-            .iter()
-            .filter_map(|each| Some((value(each).filter(|value| !value.is_nan())?, each)))
-            .collect();
+    fn ranked(&self, all: &[Checkpoint]) -> Vec<usize> {
+        let mut ranked = Vec::new();
+        for (at, checkpoint) in all.iter().enumerate() {
+            if let Some(value) = checkpoint.metrics.get(&self.metric).filter(|value| !value.is_nan()) {
+                ranked.push((*value, at));
+            }
+        }
         // A stable sort: equal ones stay in the order of their steps.
-        ranked.sort_by(|(a, _), (b, _)| match self.best {
-            Best::Lowest => a.total_cmp(b),
-            Best::Highest => b.total_cmp(a),
+        sorted::sort(&mut ranked, &|a: &(f64, usize), b| match self.best {
+            Best::Lowest => a.0.total_cmp(&b.0).is_lt(),
+            Best::Highest => b.0.total_cmp(&a.0).is_lt(),
         });
-        ranked.into_iter().map(|(_, checkpoint)| checkpoint).collect()
+        let mut places = Vec::new();
+        for (_, at) in ranked {
+            places.push(at);
+        }
+        places
     }
 }

@@ -6,7 +6,7 @@ use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_data::{Loader, LoaderPosition, LoaderState};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, object};
+use namegrad_io::fields::{Fields, insert, object, tensor_of};
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
 use namegrad_optim::{AverageState, AveragedModel, GradScaler, GradScalerState, Optimizer, OptimizerState};
@@ -193,11 +193,11 @@ impl Resumable for Generator {
 impl Resumable for &Parameter {
     fn state(&self) -> Result<TensorFile> {
         let mut file = TensorFile::default();
-        file.tensors.insert("value".into(), self.try_tensor()?.into_value());
+        insert(&mut file.tensors, "value".into(), self.try_tensor()?.into_value());
         Ok(file)
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        match state.tensors.get("value") {
+        match tensor_of(&state.tensors, "value") {
             Some(value) => self.set(value),
             None => Err(Error::new(ErrorKind::Format, "load", "not the state of a parameter")),
         }

@@ -134,7 +134,7 @@ impl Checkpoints {
             )),
             None => error.with_repair("remove the file to begin again"),
         };
-        let resumed = self.continue_from(op, *newest, parts, take, unreadable);
+        let resumed = self.continue_from(op, *newest, parts, take, &unreadable);
         resumed.map(Some).map_err(|error| error.at(caller))
     }
 
@@ -149,7 +149,7 @@ impl Checkpoints {
         const OP: &str = "Checkpoints::resume_from";
         self.check_exists(OP, step)?;
         let caller = Location::caller();
-        let resumed = self.continue_from(OP, step, parts, Take::All, |error| error);
+        let resumed = self.continue_from(OP, step, parts, Take::All, &|error| error);
         resumed.map(|resumed| resumed.step).map_err(|error| error.at(caller))
     }
 
@@ -160,7 +160,7 @@ impl Checkpoints {
         step: u64,
         parts: Parts<'_>,
         take: Take,
-        unreadable: impl Fn(Error) -> Error,
+        unreadable: &dyn Fn(Error) -> Error,
     ) -> Result<Resumed> {
         let resumed = self.restore(op, step, parts, take, unreadable)?;
         self.state().known = Some(step);
@@ -177,7 +177,7 @@ impl Checkpoints {
         const OP: &str = "Checkpoints::load";
         let caller = Location::caller();
         self.check_exists(OP, step)?;
-        let restored = self.restore(OP, step, parts, Take::Given, |error| error);
+        let restored = self.restore(OP, step, parts, Take::Given, &|error| error);
         restored.map(drop).map_err(|error| error.at(caller))
     }
 
@@ -188,7 +188,10 @@ impl Checkpoints {
         if steps.contains(&step) {
             return Ok(());
         }
-        let have: Vec<String> = steps.iter().map(u64::to_string).collect();
+        let mut have = Vec::new();
+        for step in steps {
+            have.push(step.to_string());
+        }
         let have = if have.is_empty() { "none".into() } else { have.join(", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
         Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
@@ -200,14 +203,14 @@ impl Checkpoints {
         step: u64,
         mut parts: Parts<'_>,
         take: Take,
-        unreadable: impl Fn(Error) -> Error,
+        unreadable: &dyn Fn(Error) -> Error,
     ) -> Result<Resumed> {
         parts.check(op, Location::caller())?;
         let path = folder::path_of(&self.folder, step);
-        let mut file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
-        let header = folder::header(op, &path, step, &file.metadata).map_err(&unreadable)?;
+        let file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
+        let header = folder::header(op, &path, step, &file.metadata).map_err(unreadable)?;
         let named = |error: Error| error.of(op).context(format_args!("{}: ", path.display()));
-        verify(&mut file, &header).map_err(|error| unreadable(named(error)))?;
-        apply(&file, &header, &mut parts, take).map_err(named)
+        verify(&file, &header).map_err(|error| unreadable(named(error)))?;
+        apply(&file.into_entries(), &header, &mut parts, take).map_err(named)
     }
 }

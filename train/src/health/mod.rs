@@ -76,9 +76,13 @@ impl HealthWatch {
     /// watched once.
     pub fn new(parameters: impl IntoIterator<Item = (String, Parameter)>) -> HealthWatch {
         let mut seen = HashSet::new();
-        let parameters =
-            parameters.into_iter().filter(|(_, parameter)| seen.insert(parameter.id())).collect();
-        HealthWatch { parameters, before: None }
+        let mut own = Vec::new();
+        for (path, parameter) in parameters {
+            if seen.insert(parameter.id()) {
+                own.push((path, parameter));
+            }
+        }
+        HealthWatch { parameters: own, before: None }
     }
 
     /// Runs a step of the training, `f`, and stops it at the first value that is not finite: the backward
@@ -111,8 +115,13 @@ impl HealthWatch {
     /// Takes the values before a step, with which [`report`](Self::report) compares. Nothing is copied here,
     /// but the optimizer then writes to new memory: as much as the parameters take, until the next call.
     pub fn remember(&mut self) {
-        let values = self.parameters.iter().map(|(_, parameter)| Ok(parameter.try_tensor()?.into_value()));
-        self.before = values.collect::<Result<_>>().ok();
+        self.before = None;
+        let mut values = Vec::new();
+        for (_, parameter) in &self.parameters {
+            let Ok(tensor) = parameter.try_tensor() else { return };
+            values.push(tensor.into_value());
+        }
+        self.before = Some(values);
     }
 
     /// The health of each parameter now, with the update since [`remember`](Self::remember) or the last
@@ -123,12 +132,12 @@ impl HealthWatch {
     #[track_caller]
     pub fn report(&self) -> Result<HealthReport> {
         let caller = Location::caller();
-        let row = |(at, (path, parameter)): (usize, &(String, Parameter))| {
+        let mut rows = Vec::new();
+        for (at, (path, parameter)) in self.parameters.iter().enumerate() {
             let before = self.before.as_ref().map(|before| &before[at]);
-            ParameterHealth::of(path, parameter, before)
-        };
-        let rows = self.parameters.iter().enumerate().map(row).collect::<Result<_>>();
-        rows.map(HealthReport::new).map_err(|error| error.at(caller))
+            rows.push(ParameterHealth::of(path, parameter, before).map_err(|error| error.at(caller))?);
+        }
+        Ok(HealthReport::new(rows))
     }
 
     /// Checks that all parameters are finite.
@@ -157,12 +166,12 @@ impl HealthWatch {
             tensor.record_id().is_some_and(|id| anomaly.leaves.contains(&id))
                 || anomaly.inputs.contains(&address)
         };
-        let paths: Vec<String> = self
-            .parameters
-            .iter()
-            .filter(|(_, parameter)| is_meant(parameter))
-            .map(|(path, _)| format!("'{path}'"))
-            .collect();
+        let mut paths = Vec::new();
+        for (path, parameter) in &self.parameters {
+            if is_meant(parameter) {
+                paths.push(format!("'{path}'"));
+            }
+        }
         let paths = match paths.len() {
             0 => return error,
             1..=8 => paths.join(", "),

@@ -1,6 +1,7 @@
 //! [`LogBuilder`]: the files of a log, and whether it continues an earlier one.
 
 use super::Log;
+use super::json;
 use super::sink::{self, FileFormat, ResumedFile};
 use super::value::{Step, whole};
 use namegrad_core::{Error, ErrorKind, Result};
@@ -104,7 +105,13 @@ impl LogBuilder {
             #[cfg(feature = "tensorboard")]
             (self.tensorboard, FileFormat::Events),
         ];
-        all.into_iter().filter(|(wanted, _)| *wanted).map(|(_, format)| format).collect()
+        let mut formats = Vec::new();
+        for (wanted, format) in all {
+            if wanted {
+                formats.push(format);
+            }
+        }
+        formats
     }
 
     fn open(self) -> Result<Log> {
@@ -117,43 +124,45 @@ impl LogBuilder {
         let existing = sink::existing(&folder);
         sink::check_unlocked(&existing)?;
         // All files are read before one of them changes.
-        let kept = match resumed {
-            Some(step) => formats
-                .into_iter()
-                .map(|format| ResumedFile::before(step, format, &folder))
-                .collect::<Result<Vec<_>>>()?,
-            None => {
-                move_away(&folder, &existing)?;
-                formats
-                    .into_iter()
-                    .map(|format| ResumedFile::before(0, format, &folder))
-                    .collect::<Result<Vec<_>>>()?
+        if resumed.is_none() {
+            move_away(&folder, &existing)?;
+        }
+        let (mut kept, mut sinks, mut hparams) = (Vec::new(), Vec::new(), json::NO_HPARAMS.to_string());
+        for format in formats {
+            kept.push(ResumedFile::before(resumed.unwrap_or(0), format, &folder)?);
+        }
+        for file in kept {
+            if hparams == json::NO_HPARAMS {
+                hparams.clone_from(&file.hparams);
             }
-        };
-        let hparams = kept.iter().find_map(|kept| kept.hparams.clone());
-        let sinks = kept.into_iter().map(ResumedFile::open).collect::<Result<Vec<_>>>()?;
-        Ok(Log { folder, sinks, hparams: hparams.unwrap_or_default() })
+            sinks.push(file.open()?);
+        }
+        Ok(Log { folder, sinks, hparams })
     }
 }
 
 /// Moves the files of an earlier log to a new folder in the same folder. Empty files and devices stay.
 fn move_away(folder: &Path, files: &[PathBuf]) -> Result<()> {
-    let used =
-        |path: &&PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
-    let files: Vec<&PathBuf> = files.iter().filter(used).collect();
-    if files.is_empty() {
+    let mut used = Vec::new();
+    for path in files {
+        if fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+            used.push(path);
+        }
+    }
+    if used.is_empty() {
         return Ok(());
     }
     let failed = |path: &Path, error: &std::io::Error| sink::io_error("log", path, error);
-    let target = (1..)
-        .map(|number| folder.join(format!("earlier-{number}")))
-        .find_map(|target| match fs::create_dir(&target) {
-            Ok(()) => Some(Ok(target)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
-            Err(error) => Some(Err(failed(&target, &error))),
-        })
-        .unwrap_or_else(|| unreachable!("there is always a next number"))?;
-    for path in files {
+    let mut number = 1;
+    let target = loop {
+        let target = folder.join(format!("earlier-{number}"));
+        match fs::create_dir(&target) {
+            Ok(()) => break target,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(failed(&target, &error)),
+        }
+    };
+    for path in used {
         let Some(name) = path.file_name() else { continue };
         fs::rename(path, target.join(name)).map_err(|error| failed(path, &error))?;
     }

@@ -60,13 +60,8 @@ impl Histogram {
         Error::ensure((1..=1 << 16).contains(&buckets), ErrorKind::Value, op, || {
             format!("the number of buckets must be from 1 to 65536, got {buckets}")
         })?;
-        match x.dtype() {
-            // A half has an exact copy in `f32`; other dtypes have one in `f64`, if they are not large
-            // integers.
-            DType::F32 | DType::F16 | DType::BF16 => Ok(count(&x.to_vec::<f32>()?, buckets)),
-            DType::F64 => Ok(count(&x.to_vec::<f64>()?, buckets)),
-            _ => Ok(count(&x.to(DType::F64)?.to_vec::<f64>()?, buckets)),
-        }
+        // Every dtype has an exact copy in `f64`, if its numbers are not large integers.
+        Ok(count(&x.to(DType::F64)?.to_vec::<f64>()?, buckets))
     }
 
     /// The number of finite values.
@@ -81,10 +76,10 @@ impl Histogram {
     }
 }
 
-fn count<T: Copy + Into<f64>>(values: &[T], buckets: usize) -> Histogram {
+fn count(values: &[f64], buckets: usize) -> Histogram {
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut sum, mut sum_squares, mut not_finite) = (0.0, 0.0, 0);
-    let finite = || values.iter().map(|value| (*value).into()).filter(|value: &f64| value.is_finite());
+    let finite = || values.iter().copied().filter(|value| value.is_finite());
     for value in finite() {
         (min, max) = (min.min(value), max.max(value));
         sum += value;
@@ -102,8 +97,10 @@ fn count<T: Copy + Into<f64>>(values: &[T], buckets: usize) -> Histogram {
         let (limits, counts) = (vec![max], vec![total as u64]);
         return Histogram { min, max, sum, sum_squares, not_finite, limits, counts };
     }
-    let mut limits: Vec<f64> =
-        (1..buckets).map(|number| min + half_width * number as f64 + half_width * number as f64).collect();
+    let mut limits = Vec::new();
+    for number in 1..buckets {
+        limits.push(min + half_width * number as f64 + half_width * number as f64);
+    }
     limits.push(max);
     let mut counts = vec![0; buckets];
     for value in finite() {

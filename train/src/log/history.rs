@@ -3,7 +3,7 @@
 use super::sink::{self, FileFormat};
 use super::value::{Content, Measurement, Record, Step, whole};
 use namegrad_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
+use namegrad_io::sorted;
 use std::panic::Location;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    series: BTreeMap<String, Vec<(u64, f64)>>,
+    series: Vec<(String, Vec<(u64, f64)>)>,
 }
 
 impl History {
@@ -43,10 +43,14 @@ impl History {
     #[track_caller]
     pub fn read(path: impl AsRef<Path>) -> Result<History> {
         let (path, caller) = (path.as_ref(), Location::caller());
+        History::of(path).map_err(|error| error.at(caller))
+    }
+
+    fn of(path: &Path) -> Result<History> {
         let mut history = History::default();
-        for Record { step, name, content } in records(path).map_err(|error| error.at(caller))? {
+        for Record { step, name, content } in records(path)? {
             if let Content::Scalar(value) = content {
-                history.series.entry(name).or_default().push((step, value));
+                history.add(&name, (step, value));
             }
         }
         Ok(history)
@@ -71,18 +75,25 @@ impl History {
     pub fn push(&mut self, name: &str, step: impl Step, value: impl Measurement) -> Result<()> {
         let step = whole("push", step)?;
         let value = value.number().map_err(|error| error.of("push"))?;
-        match self.series.get_mut(name) {
-            Some(series) => series.push((step, value)),
-            None => {
-                self.series.insert(name.into(), vec![(step, value)]);
-            }
-        }
+        self.add(name, (step, value));
         Ok(())
+    }
+
+    fn add(&mut self, name: &str, number: (u64, f64)) {
+        match self.find(name) {
+            Ok(at) => self.series[at].1.push(number),
+            Err(at) => self.series.insert(at, (name.into(), vec![number])),
+        }
+    }
+
+    /// The place of a series, or the place at which it belongs.
+    fn find(&self, name: &str) -> std::result::Result<usize, usize> {
+        sorted::find(self.series.len(), &|at| &self.series[at].0, name)
     }
 
     /// The names of the series, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.series.keys().map(String::as_str)
+        self.series.iter().map(|(name, _)| name.as_str())
     }
 
     /// Steps and numbers of a series, in the order in which they were logged.
@@ -91,10 +102,13 @@ impl History {
     /// [`ErrorKind::Value`] if there is no series of this name; the error lists those that there are.
     #[track_caller]
     pub fn get(&self, name: &str) -> Result<&[(u64, f64)]> {
-        if let Some(series) = self.series.get(name) {
-            return Ok(series);
+        if let Ok(at) = self.find(name) {
+            return Ok(&self.series[at].1);
         }
-        let names: Vec<String> = self.names().map(|name| format!("'{name}'")).collect();
+        let mut names = Vec::new();
+        for name in self.names() {
+            names.push(format!("'{name}'"));
+        }
         let message = match names.is_empty() {
             true => format!("no series '{name}'; there are none"),
             false => format!("no series '{name}'; there are {}", names.join(", ")),
@@ -104,7 +118,7 @@ impl History {
 
     /// The last number of a series, if there is one.
     pub fn last(&self, name: &str) -> Option<f64> {
-        Some(self.series.get(name)?.last()?.1)
+        Some(self.series[self.find(name).ok()?].1.last()?.1)
     }
 }
 
@@ -131,5 +145,9 @@ fn records(path: &Path) -> Result<Vec<Record>> {
         let message = format!("{}: neither a .jsonl, nor a .csv, nor an event file", path.display());
         return Err(Error::new(ErrorKind::Format, OP, message));
     };
-    Ok(format.entries(OP, &path)?.into_iter().flat_map(|entry| entry.records).collect())
+    let mut records = Vec::new();
+    for entry in format.entries(OP, &path)? {
+        records.extend(entry.records);
+    }
+    Ok(records)
 }

@@ -3,13 +3,15 @@
 //! JSON has no NaN and no infinities. They are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the
 //! JSON form of protocol buffers.
 
-use super::value::{Content, Hparam, Record};
+use super::value::{Content, Hparam, Record, by_name};
 use super::{Histogram, csv};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The name of hyperparameters in a record.
 pub(super) const HPARAMS: &str = "hparams";
+/// No hyperparameters, as JSON.
+pub(super) const NO_HPARAMS: &str = "{}";
 
 /// The line of a record; none for an image.
 pub(super) fn line(record: &Record) -> Option<String> {
@@ -40,13 +42,18 @@ fn of_number(value: f64) -> String {
 fn of_histogram(histogram: &Histogram) -> String {
     let Histogram { min, max, sum, sum_squares, not_finite, limits, counts } = histogram;
     let [min, max, sum, sum_squares] = [min, max, sum, sum_squares].map(|value| of_number(*value));
-    let limits: Vec<String> = limits.iter().map(|limit| of_number(*limit)).collect();
-    let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+    let (mut limit_texts, mut count_texts) = (Vec::new(), Vec::new());
+    for limit in limits {
+        limit_texts.push(of_number(*limit));
+    }
+    for count in counts {
+        count_texts.push(count.to_string());
+    }
     format!(
         "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
          \"limits\":[{}],\"counts\":[{}]}}",
-        limits.join(","),
-        counts.join(",")
+        limit_texts.join(","),
+        count_texts.join(",")
     )
 }
 
@@ -114,7 +121,7 @@ fn histogram_of(object: &Value) -> Result<Histogram, String> {
 }
 
 fn hparams_of(object: &Value) -> Result<BTreeMap<String, Hparam>, String> {
-    let mut values = BTreeMap::new();
+    let mut values = Vec::new();
     for (name, value) in object.as_object().ok_or("'hparams' is not an object")? {
         let hparam = match (value, number_of(value)) {
             (_, Ok(number)) => Hparam::Number(number),
@@ -122,9 +129,9 @@ fn hparams_of(object: &Value) -> Result<BTreeMap<String, Hparam>, String> {
             (Value::String(text), _) => Hparam::Text(text.clone()),
             _ => return Err(format!("'{name}' is neither a number, a text nor a bool")),
         };
-        values.insert(name.clone(), hparam);
+        values.push((name.clone(), hparam));
     }
-    Ok(values)
+    Ok(by_name(values))
 }
 
 /// Numbers that can be NaN or infinite.

@@ -26,7 +26,7 @@ use namegrad_autograd::Parameter;
 use namegrad_core::NamedTensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_nn::Module;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub struct Log {
     folder: PathBuf,
     sinks: Vec<Sink>,
     /// The hyperparameters that are in the files.
-    hparams: BTreeMap<String, Hparam>,
+    hparams: String,
 }
 
 impl fmt::Debug for Log {
@@ -235,22 +235,24 @@ impl Log {
     #[doc(alias = "add_hparams")]
     #[track_caller]
     pub fn hparams<N: Into<String>>(&mut self, values: impl IntoIterator<Item = (N, Hparam)>) -> Result<()> {
-        let mut named = BTreeMap::new();
-        named.extend(values.into_iter().map(|(name, value)| (name.into(), value)));
-        self.write_hparams(named)
+        let mut named = Vec::new();
+        for (name, value) in values {
+            named.push((name.into(), value));
+        }
+        self.write_hparams(value::by_name(named))
     }
 
     #[track_caller]
     fn write_hparams(&mut self, values: BTreeMap<String, Hparam>) -> Result<()> {
-        // As texts, because NaN is not equal to itself.
-        if json::of_hparams(&values) == json::of_hparams(&self.hparams) {
+        let text = json::of_hparams(&values);
+        if text == self.hparams {
             return Ok(());
         }
         for name in values.keys() {
             check_name("hparams", name)?;
         }
-        self.write("hparams", vec![record(json::HPARAMS, 0, Content::Hparams(values.clone()))])?;
-        self.hparams = values;
+        self.write("hparams", vec![record(json::HPARAMS, 0, Content::Hparams(values))])?;
+        self.hparams = text;
         Ok(())
     }
 
@@ -281,7 +283,11 @@ impl Log {
         for record in &records {
             check_name(op, &record.name)?;
         }
-        let encoded: Vec<Vec<u8>> = self.sinks.iter_mut().map(|sink| sink.encode(&records)).collect();
+        let (mut encoded, mut before) = (Vec::new(), Vec::new());
+        for sink in &mut self.sinks {
+            encoded.push(sink.encode(&records));
+            before.push(sink.len());
+        }
         if !records.is_empty() && encoded.iter().all(Vec::is_empty) {
             let message = format!("none of the files of this log can hold '{}'", records[0].name);
             let repair = match op {
@@ -291,7 +297,6 @@ impl Log {
             return Err(Error::new(ErrorKind::Unsupported, op, message)
                 .with_repair(format!("Log::builder(folder){repair}.build()?")));
         }
-        let before: Vec<u64> = self.sinks.iter().map(Sink::len).collect();
         let caller = Location::caller();
         for (number, bytes) in encoded.iter().enumerate() {
             if let Err(error) = self.sinks[number].append(bytes) {
@@ -320,12 +325,13 @@ fn check_name(op: &'static str, name: &str) -> Result<()> {
 
 /// Histograms of the values and the gradients of parameters.
 fn of_parameters(op: &'static str, step: u64, parameters: Vec<(String, Parameter)>) -> Result<Vec<Record>> {
-    let mut known = HashSet::new();
+    let mut known = Vec::new();
     let mut records = Vec::new();
     for (path, parameter) in parameters {
-        if !known.insert(parameter.id()) {
+        if known.contains(&parameter.id()) {
             continue;
         }
+        known.push(parameter.id());
         let value = Histogram::of(op, parameter.try_tensor()?.value(), BUCKETS)?;
         records.push(record(&format!("parameters/{path}"), step, Content::Histogram(value)));
         if let Some(grad) = parameter.grad() {

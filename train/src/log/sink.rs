@@ -3,10 +3,10 @@
 use super::appender::{self, Appender};
 #[cfg(feature = "tensorboard")]
 use super::events;
-use super::value::{Content, Hparam, Record};
+use super::value::{Content, Record};
 use super::{csv, json};
 use namegrad_core::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
+use namegrad_io::sorted;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -99,9 +99,13 @@ pub(super) struct Chunk {
 
 /// The files of a log in a folder, in all formats.
 pub(super) fn existing(folder: &Path) -> Vec<PathBuf> {
-    let lines = [FileFormat::JsonLines, FileFormat::Csv].map(|format| format.file(folder));
-    let mut files: Vec<PathBuf> = lines.into_iter().filter(|path| path.exists()).collect();
-    files.extend(own_event_files(folder));
+    let mut files = own_event_files(folder);
+    for format in [FileFormat::Csv, FileFormat::JsonLines] {
+        let path = format.file(folder);
+        if path.exists() {
+            files.insert(0, path);
+        }
+    }
     files
 }
 
@@ -110,17 +114,17 @@ pub(super) const EVENTS_SUFFIX: &str = ".namegrad";
 
 /// Our event files in a folder, in the order of their names, which begin with the time.
 fn own_event_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with("events.out.tfevents.") && name.ends_with(EVENTS_SUFFIX))
-        })
-        .collect();
-    files.sort();
+    let mut files: Vec<PathBuf> = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return files };
+    for entry in entries {
+        let Ok(entry) = entry else { continue };
+        let name = entry.file_name();
+        let is_own = |name: &str| name.starts_with("events.out.tfevents.") && name.ends_with(EVENTS_SUFFIX);
+        if name.to_str().is_some_and(is_own) {
+            files.push(entry.path());
+        }
+    }
+    sorted::sort(&mut files, &|a, b| a < b);
     files
 }
 
@@ -131,7 +135,7 @@ pub(super) struct ResumedFile {
     /// The content, unless it is that of the file.
     content: Option<Vec<u8>>,
     /// The last hyperparameters in it.
-    pub(super) hparams: Option<BTreeMap<String, Hparam>>,
+    pub(super) hparams: String,
 }
 
 impl ResumedFile {
@@ -139,13 +143,13 @@ impl ResumedFile {
     pub(super) fn before(step: u64, format: FileFormat, folder: &Path) -> Result<ResumedFile> {
         let path = format.file(folder);
         if !path.exists() {
-            return Ok(ResumedFile { format, path, content: None, hparams: None });
+            return Ok(ResumedFile { format, path, content: None, hparams: json::NO_HPARAMS.into() });
         }
         let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        let (mut content, mut hparams) = (Vec::new(), None);
+        let (mut content, mut hparams) = (Vec::new(), json::NO_HPARAMS.to_string());
         for Chunk { records, bytes } in format.entries("log", &path)? {
-            match records.into_iter().next() {
-                Some(Record { content: Content::Hparams(values), .. }) => hparams = Some(values),
+            match records.first() {
+                Some(Record { content: Content::Hparams(values), .. }) => hparams = json::of_hparams(values),
                 Some(record) if record.step >= step => continue,
                 _ => {}
             }
@@ -203,7 +207,11 @@ impl Sink {
     /// The bytes of the records that the format can hold.
     pub(super) fn encode(&mut self, records: &[Record]) -> Vec<u8> {
         let lines = |line: fn(&Record) -> Option<String>| {
-            records.iter().filter_map(line).collect::<String>().into_bytes()
+            let mut lines = Vec::new();
+            for record in records {
+                lines.extend_from_slice(line(record).unwrap_or_default().as_bytes());
+            }
+            lines
         };
         match self.format {
             FileFormat::JsonLines => lines(json::line),

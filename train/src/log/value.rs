@@ -64,6 +64,15 @@ pub enum Hparam {
     Text(String),
 }
 
+/// A map of hyperparameters by name.
+pub(super) fn by_name(values: Vec<(String, Hparam)>) -> BTreeMap<String, Hparam> {
+    let mut named = BTreeMap::new();
+    for (name, value) in values {
+        named.insert(name, value);
+    }
+    named
+}
+
 impl From<bool> for Hparam {
     fn from(value: bool) -> Hparam {
         Hparam::Bool(value)

@@ -109,11 +109,12 @@ impl TakesBatch for Accuracy {
     }
 
     fn take(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
-        self.right += match logits.dtype() {
-            DType::F64 => right(&logits.to_vec::<f64>()?, targets, self.k),
-            _ => right(&logits.to(DType::F32)?.to_vec::<f32>()?, targets, self.k),
-        };
-        self.seen += targets.iter().flatten().count() as u64;
+        let logits = logits.to(DType::F64)?.to_vec::<f64>()?;
+        for (row, target) in rows(&logits, targets) {
+            let Some(target) = target else { continue };
+            self.right += u64::from(rank(row, target) < self.k);
+            self.seen += 1;
+        }
         Ok(())
     }
 }
@@ -131,16 +132,10 @@ impl fmt::Display for Accuracy {
 }
 
 /// The number of rows whose target is among the `k` largest.
-fn right<T: PartialOrd + Copy>(logits: &[T], targets: &[Option<usize>], k: usize) -> u64 {
-    rows(logits, targets).filter(|(row, target)| target.is_some_and(|target| rank(row, target) < k)).count()
-        as u64
-}
-
 /// The number of classes with greater scores than a class.
-fn rank<T: PartialOrd + Copy>(row: &[T], class: usize) -> usize {
-    let is_nan = |value: T| value.partial_cmp(&value).is_none();
+fn rank(row: &[f64], class: usize) -> usize {
     let own = row[class];
-    let before = |(other, value): (usize, &T)| match (is_nan(*value), is_nan(own)) {
+    let before = |(other, value): (usize, &f64)| match (value.is_nan(), own.is_nan()) {
         (false, false) => *value > own || *value == own && other < class,
         (true, true) => other < class,
         (value, _) => value,

@@ -3,8 +3,6 @@
 
 use super::pairs::in_order_of;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::panic::Location;
 
 const OP: &str = "update";
@@ -56,19 +54,31 @@ pub fn update_all(
     target: impl AsRef<NamedTensor>,
     dim: impl Into<Dim>,
 ) -> Result<()> {
-    let ClassBatch { logits, target, classes } =
-        ClassBatch::new(logits.as_ref(), target.as_ref(), dim.into())?;
+    update_as(meters, logits.as_ref(), target.as_ref(), dim.into())
+}
+
+#[track_caller]
+fn update_as(
+    meters: &mut [&mut dyn ClassMeter],
+    logits: &NamedTensor,
+    target: &NamedTensor,
+    dim: Dim,
+) -> Result<()> {
+    let ClassBatch { logits, target, classes } = ClassBatch::new(logits, target, dim)?;
     // Most meters ignore the same target, and share the indices.
-    let mut known: HashMap<Option<i64>, Vec<Option<usize>>> = HashMap::new();
+    let mut known: Vec<(Option<i64>, Vec<Option<usize>>)> = Vec::new();
+    let mut numbers = Vec::new();
     for meter in &*meters {
         meter.check(classes)?;
-        if let Entry::Vacant(entry) = known.entry(meter.ignored()) {
-            entry.insert(indices(&target, classes, meter.ignored())?);
+        let ignored = meter.ignored();
+        let number = known.iter().position(|(own, _)| *own == ignored);
+        numbers.push(number.unwrap_or(known.len()));
+        if number.is_none() {
+            known.push((ignored, indices(&target, classes, ignored)?));
         }
     }
-    for meter in meters {
-        let targets = &known[&meter.ignored()];
-        meter.take(&logits, targets)?;
+    for (meter, number) in meters.iter_mut().zip(numbers) {
+        meter.take(&logits, &known[number].1)?;
     }
     Ok(())
 }
@@ -112,19 +122,18 @@ pub(super) fn indices(
             .with_repair("target.to(DType::I64)?"));
     }
     let caller = Location::caller();
-    let index = |class: i64| {
-        if Some(class) == ignored {
-            return Ok(None);
-        }
-        match usize::try_from(class).ok().filter(|class| *class < classes) {
-            Some(class) => Ok(Some(class)),
-            None => Err(Error::new(ErrorKind::Index, OP, format!("class {class} is not in 0..{classes}"))
+    let mut indices = Vec::new();
+    for class in target.to(DType::I64)?.to_vec::<i64>()? {
+        let index = usize::try_from(class).ok().filter(|class| *class < classes);
+        if Some(class) != ignored && index.is_none() {
+            return Err(Error::new(ErrorKind::Index, OP, format!("class {class} is not in 0..{classes}"))
                 .with_operands([target.shape()])
                 .with_repair(format!(".ignore_index({class}), if it marks what is not to be counted"))
-                .at(caller)),
+                .at(caller));
         }
-    };
-    target.to(DType::I64)?.to_vec::<i64>()?.into_iter().map(index).collect()
+        indices.push(index.filter(|_| Some(class) != ignored));
+    }
+    Ok(indices)
 }
 
 /// The rows of logits `[.., class]` with their targets.

@@ -73,7 +73,10 @@ pub struct Scores {
 impl ConfusionMatrix {
     /// Without any sample. The names of the classes are their numbers.
     pub fn new(classes: usize) -> ConfusionMatrix {
-        let names = (0..classes).map(|class| class.to_string()).collect();
+        let mut names = Vec::new();
+        for class in 0..classes {
+            names.push(class.to_string());
+        }
         ConfusionMatrix { names, ignored: None, counts: vec![0; classes * classes] }
     }
 
@@ -178,36 +181,40 @@ impl ConfusionMatrix {
     /// The scores of each class.
     pub fn per_class(&self) -> Vec<Scores> {
         let ratio = |part: u64, whole: u64| if whole > 0 { part as f64 / whole as f64 } else { 0.0 };
-        let scores = |class| {
+        let mut all = Vec::new();
+        for class in 0..self.classes() {
             let (right, support, predicted) =
                 (self.count(class, class), self.support(class), self.predicted(class));
-            Scores {
+            all.push(Scores {
                 precision: ratio(right, predicted),
                 recall: ratio(right, support),
                 f1: ratio(2 * right, support + predicted),
                 support,
-            }
-        };
-        (0..self.classes()).map(scores).collect()
+            });
+        }
+        all
     }
 
     /// The scores of all classes together; the support is the number of samples.
     pub fn scores(&self, average: Average) -> Scores {
         let (support, scores) = (self.total(), self.per_class());
-        let weight = |class: usize| match average {
-            Average::Micro => 0.0,
-            Average::Macro => f64::from(u8::from(self.support(class) + self.predicted(class) > 0)),
-            Average::Weighted => scores[class].support as f64,
-        };
-        let weights: f64 = (0..scores.len()).map(weight).sum();
-        let mean = |of: fn(&Scores) -> f64| match average {
-            Average::Micro => self.accuracy(),
-            _ => {
-                scores.iter().enumerate().map(|(class, scores)| weight(class) * of(scores)).sum::<f64>()
-                    / weights
+        if average == Average::Micro {
+            let accuracy = self.accuracy();
+            return Scores { precision: accuracy, recall: accuracy, f1: accuracy, support };
+        }
+        let (mut weights, mut sums) = (0.0, [0.0; 3]);
+        for (class, scores) in scores.iter().enumerate() {
+            let weight = match average {
+                Average::Weighted => scores.support as f64,
+                _ => f64::from(u8::from(scores.support + self.predicted(class) > 0)),
+            };
+            weights += weight;
+            for (sum, score) in sums.iter_mut().zip([scores.precision, scores.recall, scores.f1]) {
+                *sum += weight * score;
             }
-        };
-        Scores { precision: mean(|s| s.precision), recall: mean(|s| s.recall), f1: mean(|s| s.f1), support }
+        }
+        let [precision, recall, f1] = sums.map(|sum| sum / weights);
+        Scores { precision, recall, f1, support }
     }
 
     /// Starts again.

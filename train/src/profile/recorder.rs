@@ -3,6 +3,7 @@
 use super::{Profile, Row, RowKind};
 use namegrad_autograd::{ForThread, Observed, Observer, Section, SectionKind};
 use namegrad_core::memory::allocated_bytes;
+use namegrad_io::sorted;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::rc::Rc;
@@ -267,10 +268,8 @@ impl Collected {
             let outside = total.saturating_sub(known + record.cost);
             rest(RowKind::Outside, "outside of ops", outside, allocated.saturating_sub(known_bytes));
         }
-        profile.rows.sort_by(|a, b| {
-            (a.thread.cmp(&b.thread))
-                .then(b.own.cmp(&a.own))
-                .then_with(|| (a.kind, a.name).cmp(&(b.kind, b.name)))
+        sorted::sort(&mut profile.rows, &|a, b| {
+            (a.thread, b.own, a.kind, a.name) < (b.thread, a.own, b.kind, b.name)
         });
         profile
     }

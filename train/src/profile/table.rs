@@ -1,7 +1,7 @@
 //! A profile as a table.
 
 use super::{Profile, Row, RowKind};
-use std::collections::HashMap;
+use namegrad_io::sorted;
 use std::fmt;
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ fn is_elsewhere(row: &Row) -> bool {
 struct TableRow<'p> {
     /// The first of its rows.
     first: &'p Row,
+    /// The place of the first row in the profile.
+    place: usize,
     /// The ops, and the lines, that it has rows of.
     names: Vec<&'static str>,
     lines: Vec<SourceLine>,
@@ -103,31 +105,38 @@ impl Table<'_> {
 
     /// The rows of all parts, those with the most own time first.
     fn groups(&self) -> Vec<TableRow<'_>> {
-        let mut groups: Vec<TableRow<'_>> = Vec::new();
-        let mut places = HashMap::new();
-        let rows = self.profile.rows.iter().filter(|row| PARTS.iter().any(|(_, kind)| *kind == row.kind));
-        for row in rows {
-            let line = line_of(row);
-            let key = match self.grouping {
-                Grouping::OpAndLine => (Some(row.name), Some(line)),
-                Grouping::Op => (Some(row.name), None),
-                Grouping::Line => (None, Some(line)),
+        let rows = &self.profile.rows;
+        let key = |at: usize| {
+            let (row, line) = (&rows[at], line_of(&rows[at]));
+            let (name, line) = match self.grouping {
+                Grouping::OpAndLine => (row.name, line),
+                Grouping::Op => (row.name, ("", 0)),
+                Grouping::Line => ("", line),
             };
-            let place = *places.entry((is_elsewhere(row), row.kind, key)).or_insert(groups.len());
-            match groups.get_mut(place) {
-                Some(group) => group.add(row),
-                None => groups.push(TableRow::of(row)),
+            (is_elsewhere(row), row.kind, name, line)
+        };
+        let mut groups: Vec<TableRow<'_>> = Vec::new();
+        let mut last = None;
+        for at in sorted::order(rows.len(), &|a, b| key(a) < key(b)) {
+            if PARTS.iter().all(|(_, kind)| *kind != rows[at].kind) {
+                continue;
             }
+            match groups.last_mut() {
+                Some(group) if last == Some(key(at)) => group.add(&rows[at]),
+                _ => groups.push(TableRow::of(at, &rows[at])),
+            }
+            last = Some(key(at));
         }
-        groups.sort_by_key(|group| std::cmp::Reverse(group.own)); // stable
+        sorted::sort(&mut groups, &|a, b| (b.own, a.place) < (a.own, b.place));
         groups
     }
 }
 
 impl<'p> TableRow<'p> {
-    fn of(row: &'p Row) -> TableRow<'p> {
+    fn of(place: usize, row: &'p Row) -> TableRow<'p> {
         let Row { name, calls, total, own, share, bytes, .. } = *row;
-        TableRow { first: row, names: vec![name], lines: vec![line_of(row)], calls, total, own, share, bytes }
+        let (names, lines) = (vec![name], vec![line_of(row)]);
+        TableRow { first: row, place, names, lines, calls, total, own, share, bytes }
     }
 
     fn add(&mut self, row: &'p Row) {
@@ -169,57 +178,103 @@ impl fmt::Display for Profile {
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (profile, groups) = (self.profile, self.groups());
-        let shown = &groups[..self.rows.min(groups.len())];
-        let width = shown.iter().map(|group| group.name().chars().count()).max().unwrap_or(0).max(16);
-        let cells = |f: &mut fmt::Formatter<'_>, cells: [&str; 7]| {
-            let [name, calls, total, own, share, bytes, line] = cells;
-            let text =
-                format!("{name:width$}  {calls:>8}  {total:>10}  {own:>10}  {share:>7}  {bytes:>10}  {line}");
-            f.write_str(text.trim_end())
-        };
-        cells(f, ["", "calls", "total", "self", "share", "allocated", "line"])?;
-        let parts =
-            [false, true].into_iter().flat_map(|other| PARTS.map(|(title, kind)| (other, title, kind)));
-        for (elsewhere, title, kind) in parts {
-            let is_here =
-                |group: &&TableRow<'_>| is_elsewhere(group.first) == elsewhere && group.first.kind == kind;
-            let all: Vec<&TableRow<'_>> = groups.iter().filter(is_here).collect();
-            if all.is_empty() {
-                continue;
-            }
-            let title = if elsewhere { format!("{title}, other threads") } else { title.to_string() };
-            let sums = |groups: &[&TableRow<'_>]| {
-                let own: Duration = groups.iter().map(|group| group.own).sum();
-                (time(own), percent(groups.iter().map(|group| group.share).sum()))
-            };
-            let (own, share) = sums(&all);
-            f.write_str("\n")?;
-            cells(f, [&title, "", "", &own, &share, "", ""])?;
-            let (shown, others) = all.split_at(shown.iter().filter(is_here).count());
-            for group in shown {
-                let calls = group.calls.to_string();
-                let (total, own, share) = (time(group.total), time(group.own), percent(group.share));
-                f.write_str("\n")?;
-                cells(f, [&group.name(), &calls, &total, &own, &share, &size(group.bytes), &group.line()])?;
-            }
-            if !others.is_empty() {
-                let word = if others.len() == 1 { "other" } else { "others" };
-                let title = format!("  … {} {word}", others.len());
-                let calls: u64 = others.iter().map(|group| group.calls).sum();
-                let (own, share) = sums(others);
-                let bytes = size(others.iter().map(|group| group.bytes).sum());
-                f.write_str("\n")?;
-                cells(f, [&title, &calls.to_string(), "", &own, &share, &bytes, ""])?;
+        let shown = self.rows.min(groups.len());
+        let mut width = 16;
+        for group in &groups[..shown] {
+            width = width.max(group.name().chars().count());
+        }
+        let mut lines = Lines { width, text: String::new() };
+        lines.add(&["", "calls", "total", "self", "share", "allocated", "line"]);
+        for elsewhere in [false, true] {
+            for (title, kind) in PARTS {
+                lines.add_part(&groups, shown, title, kind, elsewhere);
             }
         }
-        let is_rest = |row: &&Row| matches!(row.kind, RowKind::Outside | RowKind::Profile);
-        for Row { name, own, share, bytes, .. } in profile.rows.iter().filter(is_rest) {
-            f.write_str("\n")?;
-            cells(f, [name, "", "", &time(*own), &percent(*share), &size(*bytes), ""])?;
+        for Row { kind, name, own, share, bytes, .. } in &profile.rows {
+            if matches!(kind, RowKind::Outside | RowKind::Profile) {
+                lines.add(&[name, "", "", &time(*own), &percent(*share), &size(*bytes), ""]);
+            }
         }
         let (total, bytes) = (time(profile.total), size(profile.allocated));
-        f.write_str("\n")?;
-        cells(f, ["in all", "", &total, &total, "100.0 %", &bytes, ""])
+        lines.add(&["in all", "", &total, &total, "100.0 %", &bytes, ""]);
+        f.write_str(&lines.text)
+    }
+}
+
+/// The lines of a table, whose first column has this width.
+struct Lines {
+    width: usize,
+    text: String,
+}
+
+impl Lines {
+    fn add(&mut self, cells: &[&str; 7]) {
+        let [name, calls, total, own, share, bytes, line] = cells;
+        let width = self.width;
+        let line =
+            format!("{name:width$}  {calls:>8}  {total:>10}  {own:>10}  {share:>7}  {bytes:>10}  {line}");
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(line.trim_end());
+    }
+
+    /// The groups of a kind of op, if there are any. The first `shown` of all groups have lines of their own.
+    fn add_part(
+        &mut self,
+        groups: &[TableRow<'_>],
+        shown: usize,
+        title: &str,
+        kind: RowKind,
+        elsewhere: bool,
+    ) {
+        let (mut rows, mut count, mut all, mut others) = (Vec::new(), 0, Sums::default(), Sums::default());
+        for (at, group) in groups.iter().enumerate() {
+            if is_elsewhere(group.first) != elsewhere || group.first.kind != kind {
+                continue;
+            }
+            all.add(group);
+            match at < shown {
+                true => rows.push(group),
+                false => {
+                    others.add(group);
+                    count += 1;
+                }
+            }
+        }
+        if rows.is_empty() && count == 0 {
+            return;
+        }
+        let title = format!("{title}{}", if elsewhere { ", other threads" } else { "" });
+        self.add(&[&title, "", "", &time(all.own), &percent(all.share), "", ""]);
+        for group in rows {
+            let (calls, total, own) = (group.calls.to_string(), time(group.total), time(group.own));
+            let (share, bytes) = (percent(group.share), size(group.bytes));
+            self.add(&[&group.name(), &calls, &total, &own, &share, &bytes, &group.line()]);
+        }
+        if count > 0 {
+            let title = format!("  … {count} other{}", if count == 1 { "" } else { "s" });
+            let (calls, own) = (others.calls.to_string(), time(others.own));
+            self.add(&[&title, &calls, "", &own, &percent(others.share), &size(others.bytes), ""]);
+        }
+    }
+}
+
+/// The sums of several groups.
+#[derive(Default)]
+struct Sums {
+    calls: u64,
+    own: Duration,
+    share: f64,
+    bytes: u64,
+}
+
+impl Sums {
+    fn add(&mut self, group: &TableRow<'_>) {
+        self.calls += group.calls;
+        self.own += group.own;
+        self.share += group.share;
+        self.bytes += group.bytes;
     }
 }
 
