@@ -130,7 +130,7 @@ impl Collate for Tensor {
     type Batch = Tensor;
 
     fn collate(samples: Vec<Tensor>, how: &Collation<'_>) -> Result<Tensor> {
-        stack::stack(samples, how, |dim| how.pad(dim))
+        stack::stack(samples, how, &|dim| how.pad(dim))
     }
 }
 
@@ -159,13 +159,17 @@ impl Collate for usize {
     type Batch = Tensor;
 
     fn collate(samples: Vec<usize>, how: &Collation<'_>) -> Result<Tensor> {
-        let signed = |(position, value): (usize, &usize)| {
-            i64::try_from(*value).map_err(|_| {
-                let message = format!("{}: {value} does not fit in i64", how.sample(position));
-                Error::new(ErrorKind::Value, "collate", message)
-            })
-        };
-        i64::collate(samples.iter().enumerate().map(signed).collect::<Result<_>>()?, how)
+        let mut numbers = Vec::new();
+        for (position, value) in samples.into_iter().enumerate() {
+            match i64::try_from(value) {
+                Ok(number) => numbers.push(number),
+                Err(_) => {
+                    let message = format!("{}: {value} does not fit in i64", how.sample(position));
+                    return Err(Error::new(ErrorKind::Value, "collate", message));
+                }
+            }
+        }
+        i64::collate(numbers, how)
     }
 }
 

@@ -8,9 +8,10 @@
 
 use crate::input::{Input, Opened};
 use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, NamedTensor, Names, Result, Shape};
+use namegrad_core::{DType, Error, Names, Result, Shape};
+use namegrad_io::input::read_tensor;
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::panic::Location;
 use std::path::Path;
 
@@ -72,10 +73,10 @@ fn read(input: &Input) -> Result<Tensor> {
     bytes.read_exact(&mut magic).map_err(failed)?;
     let [0, 0, code, dims] = magic else {
         let magic = u32::from_be_bytes(magic);
-        return Err(input.malformed(OP, format!("not an idx file: it starts with {magic:#010x}")));
+        return Err(input.malformed(OP, &format_args!("not an idx file: it starts with {magic:#010x}")));
     };
     let Some((_, dtype)) = TYPES.into_iter().find(|(known, _)| *known == code) else {
-        return Err(input.malformed(OP, format!("not an idx file: no type has code {code:#04x}")));
+        return Err(input.malformed(OP, &format_args!("not an idx file: no type has code {code:#04x}")));
     };
     let mut sizes = Vec::new();
     for _ in 0..dims {
@@ -90,59 +91,59 @@ fn read(input: &Input) -> Result<Tensor> {
     let Some(announced) = announced.filter(|bytes| *bytes <= possible) else {
         let what =
             format!("truncated: its header says {sizes:?} of {dtype}, which do not fit in {stored} bytes");
-        return Err(input.malformed(OP, what));
+        return Err(input.malformed(OP, &what));
     };
     let trailing = || {
         let what = format!(
             "there are more than the {announced} bytes after the header that it says, {sizes:?} of {dtype}"
         );
-        input.malformed(OP, what)
+        input.malformed(OP, &what)
     };
     if !gzipped && announced < possible {
         return Err(trailing());
     }
     if gzipped && announced > stored.saturating_mul(USUAL_PER_BYTE) {
-        let mut all = input.open(OP)?.bytes.take(header + announced);
-        let found = io::copy(&mut all, &mut io::sink()).map_err(failed)?.saturating_sub(header);
+        let mut all = input.open(OP)?.bytes;
+        let mut found = 0;
+        while found < header + announced {
+            let part = all.fill_buf().map_err(failed)?.len();
+            if part == 0 {
+                break;
+            }
+            all.consume(part);
+            found += part as u64;
+        }
+        found = found.min(header + announced).saturating_sub(header);
         if found < announced {
             let what = format!(
                 "truncated: its header says {sizes:?} of {dtype}, but there are {found} bytes after it"
             );
-            return Err(input.malformed(OP, what));
+            return Err(input.malformed(OP, &what));
         }
     }
     let shape = Shape { sizes: sizes.iter().copied().collect(), names: Names::none() };
     let failed = |error: io::Error| -> Error {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                input.malformed(OP, format!("truncated: its header says {sizes:?} of {dtype}"))
+                input.malformed(OP, &format_args!("truncated: its header says {sizes:?} of {dtype}"))
             }
             _ => input.failed(OP, &error),
         }
     };
-    let mut elements = Reversed { bytes, size: dtype.itemsize() };
-    let value = NamedTensor::read_bytes(OP, shape, dtype, &mut elements, &failed)?;
-    // Reading past the end also makes gzip verify its checksum.
-    match elements.bytes.read(&mut [0]).map_err(failed)? {
-        0 => Ok(Tensor::constant(value)),
-        _ => Err(trailing()),
-    }
-}
-
-/// Elements whose bytes are reversed: big-endian ones become little-endian. They are read in whole.
-struct Reversed {
-    bytes: Box<dyn Read + Send>,
-    size: usize,
-}
-
-impl Read for Reversed {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let whole = out.len() - out.len() % self.size;
+    let size = dtype.itemsize();
+    let mut read = |out: &mut [u8]| {
+        let whole = out.len() - out.len() % size;
         let out = &mut out[..whole];
-        self.bytes.read_exact(out)?;
-        if self.size > 1 {
-            out.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+        bytes.read_exact(out)?;
+        if size > 1 {
+            out.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
         Ok(whole)
+    };
+    let value = read_tensor(OP, shape, dtype, &mut read, &failed)?;
+    // Reading past the end also makes gzip verify its checksum.
+    match bytes.fill_buf().map_err(failed)?.len() {
+        0 => Ok(Tensor::constant(value)),
+        _ => Err(trailing()),
     }
 }

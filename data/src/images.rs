@@ -4,6 +4,7 @@ use crate::dataset::{Dataset, no_sample};
 use crate::pixels::Pixels;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::sorted;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -117,7 +118,7 @@ fn add_images(folder: &Path, class: i64, files: &mut Vec<(PathBuf, i64)>) -> Res
             }
         }
     }
-    files[first..].sort();
+    sorted::sort(&mut files[first..], &|a, b| a < b);
     Ok(())
 }
 
@@ -126,7 +127,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error: io::Error| Error::new(ErrorKind::Io, OP, format!("{}: {error}", folder.display()));
     let entries = fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path()));
     let mut paths = entries.collect::<Result<Vec<_>>>()?;
-    paths.sort();
+    sorted::sort(&mut paths, &|a: &PathBuf, b| a < b);
     Ok(paths)
 }
 

@@ -1,10 +1,10 @@
 //! The input of readers: bytes from files or memory, gzipped or not.
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) enum Input {
 /// The content of an input.
 pub(crate) struct Opened {
     /// The bytes, unpacked if they were gzipped.
-    pub(crate) bytes: Box<dyn Read + Send>,
+    pub(crate) bytes: Bytes,
     /// The number of bytes before they are unpacked.
     pub(crate) stored: u64,
     pub(crate) gzipped: bool,
@@ -47,25 +47,22 @@ impl Input {
     }
 
     fn unpacked(&self) -> io::Result<Opened> {
-        let (mut bytes, stored): (Box<dyn Read + Send>, u64) = match self {
+        let (place, stored) = match self {
             Input::File(path) => {
                 let file = File::open(path)?;
                 let about = file.metadata()?;
                 if about.is_dir() {
                     return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a file"));
                 }
-                (Box::new(BufReader::with_capacity(1 << 16, file)), about.len())
+                (Place::File(file), about.len())
             }
-            Input::Bytes(bytes) => (Box::new(Cursor::new(SharedBytes(bytes.clone()))), bytes.len() as u64),
+            Input::Bytes(bytes) => (Place::Memory(bytes.clone(), 0), bytes.len() as u64),
         };
-        let mut start = Vec::new();
-        bytes.by_ref().take(2).read_to_end(&mut start)?;
-        let gzipped = start == [0x1f, 0x8b];
-        let bytes = Cursor::new(start).chain(bytes);
-        let bytes: Box<dyn Read + Send> = match gzipped {
-            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(bytes))),
-            false => Box::new(bytes),
-        };
+        let mut bytes = Bytes::new(place);
+        let gzipped = bytes.peek(2)?.starts_with(&[0x1f, 0x8b]);
+        if gzipped {
+            bytes = Bytes::new(Place::Gzipped(Box::new(MultiGzDecoder::new(bytes))));
+        }
         Ok(Opened { bytes, stored, gzipped })
     }
 
@@ -84,16 +81,98 @@ impl Input {
 
     /// The error of content that does not follow its format.
     #[cold]
-    pub(crate) fn malformed(&self, op: &'static str, what: impl std::fmt::Display) -> Error {
+    pub(crate) fn malformed(&self, op: &'static str, what: &dyn std::fmt::Display) -> Error {
         Error::new(ErrorKind::Format, op, format!("{}: {what}", self.name()))
     }
 }
 
-/// Bytes that several readers share.
-struct SharedBytes(Arc<Cow<'static, [u8]>>);
+/// The unpacked content of an input, with a buffer.
+pub(crate) struct Bytes {
+    from: Place,
+    buffer: Vec<u8>,
+    /// The start of the rest of the buffer.
+    at: usize,
+}
 
-impl AsRef<[u8]> for SharedBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+pub(crate) enum Place {
+    File(File),
+    /// Bytes, and the position of the next one.
+    Memory(Arc<Cow<'static, [u8]>>, usize),
+    Gzipped(Box<MultiGzDecoder<Bytes>>),
+    #[cfg(test)]
+    Other(Box<dyn Read + Send>),
+}
+
+/// The number of bytes that are read at once.
+const PART: usize = 1 << 16;
+
+impl Bytes {
+    pub(crate) fn new(from: Place) -> Bytes {
+        Bytes { from, buffer: Vec::new(), at: 0 }
+    }
+
+    /// Reads more bytes into the buffer, and returns how many.
+    fn more(&mut self) -> io::Result<usize> {
+        self.buffer.drain(..std::mem::take(&mut self.at));
+        let rest = self.buffer.len();
+        self.buffer.resize(rest + PART, 0);
+        let part = &mut self.buffer[rest..];
+        let read = match &mut self.from {
+            Place::File(file) => file.read(part),
+            Place::Memory(bytes, at) => {
+                let n = PART.min(bytes.len() - *at);
+                part[..n].copy_from_slice(&bytes[*at..*at + n]);
+                *at += n;
+                Ok(n)
+            }
+            Place::Gzipped(from) => from.read(part),
+            #[cfg(test)]
+            Place::Other(from) => from.read(part),
+        };
+        self.buffer.truncate(rest + *read.as_ref().unwrap_or(&0));
+        read
+    }
+
+    /// The next bytes, which stay the next ones: at least `count`, unless there are fewer.
+    pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        while self.buffer.len() - self.at < count && self.more()? > 0 {}
+        Ok(&self.buffer[self.at..])
+    }
+
+    /// All bytes.
+    pub(crate) fn into_vec(mut self) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        loop {
+            let part = self.fill_buf()?;
+            if part.is_empty() {
+                return Ok(all);
+            }
+            all.extend_from_slice(part);
+            let n = part.len();
+            self.consume(n);
+        }
+    }
+}
+
+impl BufRead for Bytes {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.buffer.len() {
+            self.more()?;
+        }
+        Ok(&self.buffer[self.at..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.at += count;
+    }
+}
+
+impl Read for Bytes {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.fill_buf()?;
+        let n = bytes.len().min(out.len());
+        out[..n].copy_from_slice(&bytes[..n]);
+        self.consume(n);
+        Ok(n)
     }
 }

@@ -18,14 +18,22 @@ pub(crate) fn derived(seed: u64, number: u64) -> u64 {
 /// The numbers `0..n` in random order.
 pub(crate) fn permutation(n: usize, seed: u64, number: u64) -> Result<Vec<usize>> {
     let order = Generator::from_seed(derived(seed, number)).scope(|| NamedTensor::randperm(n))?;
-    Ok(order.as_slice::<i64>()?.iter().map(|index| *index as usize).collect())
+    let mut indices = Vec::with_capacity(n);
+    for index in order.as_slice::<i64>()? {
+        indices.push(*index as usize);
+    }
+    Ok(indices)
 }
 
 /// `n` numbers that are uniform in `[0, 1)`.
 pub(crate) fn uniform(n: usize, seed: u64, number: u64) -> Result<Vec<f64>> {
     let words =
         Generator::from_seed(derived(seed, number)).scope(|| NamedTensor::randint(0, 1 << 53, [n]))?;
-    Ok(words.as_slice::<i64>()?.iter().map(|word| *word as f64 / (1u64 << 53) as f64).collect())
+    let mut numbers = Vec::with_capacity(n);
+    for word in words.as_slice::<i64>()? {
+        numbers.push(*word as f64 / (1u64 << 53) as f64);
+    }
+    Ok(numbers)
 }
 
 /// A seed from the default generator.

@@ -107,11 +107,14 @@ pub(crate) fn fold_indices(len: usize, k: usize, seed: u64) -> Result<Vec<[Vec<u
         return Err(Error::new(ErrorKind::Value, "k_folds", message));
     }
     let order = permutation(len, seed, 0)?;
-    let fold = |fold: usize| {
+    let mut folds = Vec::new();
+    for fold in 0..k {
         // The first `len % k` folds have one sample more.
         let start = fold * (len / k) + fold.min(len % k);
         let end = start + len / k + usize::from(fold < len % k);
-        [[&order[..start], &order[end..]].concat(), order[start..end].to_vec()]
-    };
-    Ok((0..k).map(fold).collect())
+        let mut rest = order[..start].to_vec();
+        rest.extend_from_slice(&order[end..]);
+        folds.push([rest, order[start..end].to_vec()]);
+    }
+    Ok(folds)
 }

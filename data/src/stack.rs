@@ -4,6 +4,7 @@ use crate::collate::{Collate, Collation};
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::options::StackOptions;
 use namegrad_core::{DType, Error, ErrorKind, Name, Result, Scalar};
+use namegrad_io::text::join;
 
 const OP: &str = "collate";
 
@@ -12,7 +13,7 @@ const OP: &str = "collate";
 pub(crate) fn stack(
     mut samples: Vec<Tensor>,
     how: &Collation<'_>,
-    pad: impl Fn(Name) -> Option<Scalar>,
+    pad: &dyn Fn(Name) -> Option<Scalar>,
 ) -> Result<Tensor> {
     let Some(first) = samples.first().cloned() else {
         return Err(Error::new(ErrorKind::Value, OP, "a batch has at least one sample"));
@@ -31,7 +32,7 @@ pub(crate) fn stack(
         else {
             continue;
         };
-        let Some(value) = first.name(dim).and_then(&pad) else {
+        let Some(value) = first.name(dim).and_then(pad) else {
             return Err(sizes_differ(&first, &samples[position], dim, position, how));
         };
         check_value(&first, dim, value)?;
@@ -60,13 +61,16 @@ fn check_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation
     if sample.ndim() != first.ndim() {
         return Err(Error::new(ErrorKind::Shape, OP, message));
     }
-    let names: Vec<String> =
-        first.names().iter(first.ndim()).flatten().map(|name| format!("\"{name}\"")).collect();
     let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
-    let permuted = names.len() == first.ndim()
-        && first.names().iter(first.ndim()).flatten().all(|name| sample.names().position(name).is_some());
+    let (mut names, mut permuted) = (Vec::new(), true);
+    for name in first.names().iter(first.ndim()) {
+        permuted &= name.is_some_and(|name| sample.names().position(name).is_some());
+        if let Some(name) = name {
+            names.push(format!("\"{name}\""));
+        }
+    }
     let method = if permuted { "align_to" } else { "rename" };
-    Err(error.with_repair(format!("x.{method}([{}])?", names.join(", "))))
+    Err(error.with_repair(format!("x.{method}([{}])?", join(&names, ", "))))
 }
 
 #[cold]
@@ -185,9 +189,12 @@ impl Collate for Ragged {
             return Err(Error::new(ErrorKind::Value, OP, message)
                 .with_repair("give all samples of a batch the same ragged dim and value"));
         }
-        let lengths = samples.iter().map(|sample| sample.tensor.size(sample.dim)).collect::<Result<_>>()?;
-        let tensors = samples.into_iter().map(|sample| sample.tensor).collect();
+        let (mut lengths, mut tensors) = (Vec::new(), Vec::new());
+        for Ragged { tensor, dim, .. } in samples {
+            lengths.push(tensor.size(dim)?);
+            tensors.push(tensor);
+        }
         let pad = |dim| own.filter(|own| own.0 == dim).map(|own| own.1).or_else(|| how.pad(dim));
-        Ok(Padded { tensor: stack(tensors, how, pad)?, lengths: usize::collate(lengths, how)? })
+        Ok(Padded { tensor: stack(tensors, how, &pad)?, lengths: usize::collate(lengths, how)? })
     }
 }

@@ -5,6 +5,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Over, Reduced};
 use namegrad_core::{DType, Dims, Error, ErrorKind, Name, Result, keep};
 use namegrad_io::TensorFile;
+use namegrad_io::text::join;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::path::Path;
@@ -225,21 +226,23 @@ impl Standardize {
 #[cold]
 fn only_missing(is_empty: &Tensor) -> Result<String> {
     let name = |dim: usize| is_empty.name(dim).map_or("feature".into(), |name| name.to_string());
-    let place = |index: &[i64]| {
-        let dims = index.iter().enumerate().map(|(dim, at)| format!("{} {at}", name(dim)));
-        dims.collect::<Vec<_>>().join(", ")
-    };
-    let indices = is_empty.nonzero()?.to_vec::<i64>()?; // [place, dim]
-    let places: Vec<String> = indices.chunks(is_empty.ndim().max(1)).map(place).collect();
+    let mut places = Vec::new();
+    for index in is_empty.nonzero()?.to_vec::<i64>()?.chunks(is_empty.ndim().max(1)) {
+        let mut dims = Vec::new();
+        for (dim, at) in index.iter().enumerate() {
+            dims.push(format!("{} {at}", name(dim)));
+        }
+        places.push(join(&dims, ", "));
+    }
     Ok(match &places[..] {
         [] => "there are only missing values".into(),
         [one] => format!("{one} (from 0) has only missing values"),
         [first @ .., last] if first.len() < 8 => {
-            format!("{} and {last} (from 0) have only missing values", first.join(", "))
+            format!("{} and {last} (from 0) have only missing values", join(first, ", "))
         }
         all => {
             let more = all.len() - 8;
-            format!("{} and {more} more (from 0) have only missing values", all[..8].join(", "))
+            format!("{} and {more} more (from 0) have only missing values", join(&all[..8], ", "))
         }
     })
 }

@@ -1,7 +1,7 @@
 //! [`Files`]: one tensor in a file; the extension determines the format.
 
 use crate::fields::insert;
-use crate::open::first_names;
+use crate::text::quoted_list;
 use crate::{TensorFile, npy};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -168,7 +168,7 @@ fn load(path: &Path) -> Result<NamedTensor> {
 /// The error of a file that has not exactly one tensor.
 #[cold]
 fn not_one(path: &Path, tensors: &BTreeMap<String, NamedTensor>) -> Error {
-    let names = first_names(&mut tensors.keys().map(String::as_str));
+    let names = quoted_list(5, &mut tensors.keys().map(String::as_str));
     let (path, count) = (path.display(), tensors.len());
     let message = format!("{path}: expected one tensor, found {count}: {names}");
     let repair = format!("namegrad::io::TensorFile::load({:?})?.tensors", path.to_string());

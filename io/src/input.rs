@@ -7,6 +7,29 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+/// Reads a tensor from its elements in little-endian order, with a function like [`Read::read`].
+///
+/// # Errors
+/// The errors of [`NamedTensor::read_bytes`].
+#[track_caller]
+pub fn read_tensor(
+    op: &'static str,
+    shape: Shape,
+    dtype: DType,
+    read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<NamedTensor> {
+    struct Elements<'r>(&'r mut dyn FnMut(&mut [u8]) -> io::Result<usize>);
+
+    impl Read for Elements<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            (self.0)(out)
+        }
+    }
+
+    NamedTensor::read_bytes(op, shape, dtype, &mut Elements(read), failed)
+}
+
 /// Reads bytes as [`Read::read`] does. The table of methods of a `dyn Read` has six more, each of which is
 /// compiled again for every reader.
 pub(crate) trait ReadSome {
@@ -140,13 +163,8 @@ impl SourceFile {
 
     /// Reads the elements of a tensor.
     #[track_caller]
-    pub(crate) fn tensor(
-        &self,
-        shape: Shape,
-        dtype: DType,
-        mut from: &mut dyn ReadSome,
-    ) -> Result<NamedTensor> {
-        NamedTensor::read_bytes(self.op, shape, dtype, &mut from, &|error| self.failed(&error))
+    pub(crate) fn tensor(&self, shape: Shape, dtype: DType, from: &mut dyn ReadSome) -> Result<NamedTensor> {
+        read_tensor(self.op, shape, dtype, &mut |out| from.read_some(out), &|error| self.failed(&error))
     }
 
     #[cold]

@@ -4,7 +4,8 @@
 //! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
 //! Each format has a module; `zip` and `pickle` read the formats that `.npz` and `.pt` files consist of,
 //! `input` is the file or the bytes for all of them, `json` stores values in metadata, `to_json` turns them
-//! into text, `fields` reads the states of the library, `sorted` sorts, and `atomic` replaces files. A tensor inside of other
+//! into text, `fields` reads the states of the library, `sorted` sorts, `text` makes lists for
+//! messages, and `atomic` replaces files. A tensor inside of other
 //! data is written with serde, whose traits the core crate implements.
 //!
 //! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
@@ -16,7 +17,8 @@ pub mod atomic;
 #[doc(hidden)]
 pub mod fields;
 mod files;
-mod input;
+#[doc(hidden)]
+pub mod input;
 mod json;
 mod npy;
 mod npz;
@@ -27,6 +29,8 @@ mod safetensors;
 #[doc(hidden)]
 pub mod sorted;
 mod tensor_file;
+#[doc(hidden)]
+pub mod text;
 mod to_json;
 mod torch;
 mod zip;

@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::path::Path;
 
 use crate::input::write_elements;
-use crate::to_json::append;
+use crate::text::append;
 use crate::{atomic, io_error};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 

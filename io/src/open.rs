@@ -5,6 +5,7 @@ use crate::fields::insert;
 use crate::input::{Reader, SourceFile};
 use crate::safetensors::{self, Contents, Stored};
 use crate::sorted;
+use crate::text::quoted_list;
 use memmap2::Mmap;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::collections::BTreeMap;
@@ -164,22 +165,8 @@ impl OpenFile {
 
     #[cold]
     fn unknown(&self, name: &str) -> Error {
-        let some = first_names(&mut self.names());
+        let some = quoted_list(5, &mut self.names());
         let message = format!("{}: no tensor '{name}', found {some}", self.input.name);
         Error::new(ErrorKind::Value, self.input.op, message)
     }
-}
-
-/// Some names, for a message.
-#[cold]
-pub(crate) fn first_names(names: &mut dyn Iterator<Item = &str>) -> String {
-    let mut list = String::new();
-    for (at, name) in names.enumerate() {
-        match at {
-            0 => list = format!("'{name}'"),
-            1..5 => list += &format!(", '{name}'"),
-            _ => return list + ", ...",
-        }
-    }
-    list
 }

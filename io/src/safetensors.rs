@@ -11,7 +11,8 @@ use crate::TensorFile;
 use crate::fields::{insert, insert_text};
 use crate::input::{Output, ReadSome, SourceFile, read_exactly, write_elements};
 use crate::sorted;
-use crate::to_json::{append, quoted};
+use crate::text::{append, join};
+use crate::to_json::quoted;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -63,7 +64,7 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
             for name in x.names().iter(x.ndim()) {
                 names.push(name.map_or("null".into(), |name| quoted(name.as_str())));
             }
-            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", names.join(",")))));
+            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", join(&names, ",")))));
         }
         let end = offset + x.nbytes();
         // The dtypes are in the order of their declaration, as a test checks.

@@ -1,9 +1,10 @@
 //! A value with serde's traits as JSON text. Unlike `serde_json`, which writes NaN and infinite numbers as
 //! `null`, so that they come back as `None` or not at all, it refuses them and says where they are.
 
+use crate::text::append;
 use serde::ser::{self, Serialize, Serializer};
 use serde_json::{Number, Value};
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 
 /// The JSON of a value, with the fields of structs in their order.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, NoJson> {
@@ -15,11 +16,6 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, NoJson
 /// The JSON of a string, with its quotes.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-/// Appends words to a text.
-pub(crate) fn append(text: &mut String, words: fmt::Arguments<'_>) {
-    text.write_fmt(words).expect("a string takes any text");
 }
 
 /// The error of a value that has no JSON.

@@ -1,7 +1,8 @@
 //! Lines of a file as the parser of CSV wants them, with their numbers.
 
+use crate::input::Bytes;
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The numbers of blank lines that have been read and are not behind the parser. The parser takes the line
@@ -23,7 +24,7 @@ impl Blank {
 
 /// A text without a byte order mark, whose lines end with `\n`: the parser counts `\r\n` late.
 pub(super) struct LineReader {
-    text: BufReader<Box<dyn Read + Send>>,
+    text: Bytes,
     ends: LineEnds,
 }
 
@@ -83,16 +84,13 @@ impl Quotes {
 }
 
 impl LineReader {
-    pub(super) fn new(mut text: Box<dyn Read + Send>, delimiter: u8, blank: Blank) -> io::Result<LineReader> {
-        let mut start = Vec::new();
-        text.by_ref().take(3).read_to_end(&mut start)?;
-        if start == b"\xef\xbb\xbf" {
-            start.clear();
+    pub(super) fn new(mut text: Bytes, delimiter: u8, blank: Blank) -> io::Result<LineReader> {
+        if text.peek(3)?.starts_with(b"\xef\xbb\xbf") {
+            text.consume(3);
         }
-        let text: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(text));
         let quotes = Quotes { delimiter, at: FieldPosition::Start, opened: 0, length: 0 };
         let ends = LineEnds { blank, line: 1, length: 0, carriage_return: false, quotes };
-        Ok(LineReader { text: BufReader::with_capacity(1 << 16, text), ends })
+        Ok(LineReader { text, ends })
     }
 
     /// Checks the limits, and at the end of the text that no quote is open.
@@ -166,19 +164,23 @@ impl Read for LineReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::Place;
+
+    fn reader(text: impl Read + Send + 'static, blank: Blank) -> LineReader {
+        LineReader::new(Bytes::new(Place::Other(Box::new(text))), b',', blank).unwrap()
+    }
 
     #[test]
     fn an_endless_line_is_an_error() {
-        let mut lines = LineReader::new(Box::new(io::repeat(b'a')), b',', Blank::default()).unwrap();
+        let mut lines = reader(io::repeat(b'a'), Blank::default());
         let error = io::copy(&mut lines, &mut io::sink()).unwrap_err();
         assert_eq!(error.to_string(), "line 1 is longer than 67108864 bytes");
     }
 
     #[test]
     fn an_endless_quoted_field_is_an_error() {
-        let text = Box::new((&b"a\n1,\""[..]).chain(io::repeat(b'\n')));
-        let error = io::copy(&mut LineReader::new(text, b',', Blank::default()).unwrap(), &mut io::sink())
-            .unwrap_err();
+        let text = (&b"a\n1,\""[..]).chain(io::repeat(b'\n'));
+        let error = io::copy(&mut reader(text, Blank::default()), &mut io::sink()).unwrap_err();
         assert_eq!(error.to_string(), "line 2: a quote opens here that is not closed within 67108864 bytes");
     }
 
@@ -187,7 +189,7 @@ mod tests {
         let text = b"\xef\xbb\xbfa\r\n\r\nb\rc\n\n\r\r\n\r";
         for size in 1..8 {
             let blank = Blank::default();
-            let mut lines = LineReader::new(Box::new(&text[..]), b',', blank.clone()).unwrap();
+            let mut lines = reader(&text[..], blank.clone());
             let (mut all, mut part) = (Vec::<u8>::new(), vec![0; size]);
             loop {
                 match lines.read(&mut part).unwrap() {

@@ -80,7 +80,10 @@ impl Csv {
     }
 
     fn of(input: Input) -> Csv {
-        let missing = ["", "NA", "N/A", "NaN", "nan", "null"].map(String::from).into();
+        let mut missing = Vec::new();
+        for field in ["", "NA", "N/A", "NaN", "nan", "null"] {
+            missing.push(field.to_string());
+        }
         let (kinds, fills) = (Vec::new(), Vec::new());
         Csv {
             input,
@@ -179,10 +182,10 @@ impl Csv {
 
     fn table(&self) -> Result<Table> {
         let mut rows = self.rows()?;
-        let mut table = Table::new(rows.schema.clone());
+        let (mut table, mut known) = Table::new(rows.schema.clone());
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
-            if let Err(error) = table.push(&record) {
+            if let Err(error) = table.push(&mut known, &record) {
                 return Err(rows.missing(record).unwrap_or(error));
             }
         }
@@ -229,7 +232,7 @@ impl Csv {
         // Without a header, these are the fields of the first row, which is read again.
         let first = reader.headers().map_err(|error| self.failed(&error, &blank))?.clone();
         if first.is_empty() {
-            return Err(self.input.malformed(OP, "there are no rows"));
+            return Err(self.input.malformed(OP, &"there are no rows"));
         }
         let schema = Arc::new(Schema::new(self, &first)?);
         Ok(RowReader { reader, blank, schema, csv: self.clone() })
@@ -246,14 +249,14 @@ impl Csv {
             csv::ErrorKind::Io(error) => self.input.failed(OP, error),
             csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
                 let what = format!("{}{len} fields, expected {expected_len}", line(pos));
-                let error = self.input.malformed(OP, what);
+                let error = self.input.malformed(OP, &what);
                 match len > expected_len {
                     true => error.with_repair(self.quoting()),
                     false => error,
                 }
             }
             csv::ErrorKind::Utf8 { pos, err } => {
-                self.input.malformed(OP, format!("{}field {} is not UTF-8", line(pos), err.field() + 1))
+                self.input.malformed(OP, &format_args!("{}field {} is not UTF-8", line(pos), err.field() + 1))
             }
             _ => self.input.malformed(OP, error),
         }
@@ -268,7 +271,7 @@ impl Csv {
     }
 
     #[cold]
-    fn malformed(&self, what: impl std::fmt::Display) -> Error {
+    fn malformed(&self, what: &dyn std::fmt::Display) -> Error {
         self.input.malformed(OP, what)
     }
 

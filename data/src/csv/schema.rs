@@ -4,6 +4,7 @@ use super::{Csv, OP};
 use csv::StringRecord;
 use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::text::{join, quoted_list};
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
 /// the last column.
@@ -118,7 +119,13 @@ pub(super) struct Schema {
 impl Schema {
     /// The columns of a table by its first row, which is the header if there is one.
     pub(super) fn new(csv: &Csv, first: &StringRecord) -> Result<Schema> {
-        let names: Option<Vec<String>> = csv.header.then(|| first.iter().map(String::from).collect());
+        let mut names = None;
+        if csv.header {
+            let names = names.insert(Vec::new());
+            for name in first {
+                names.push(name.to_string());
+            }
+        }
         if let Some(names) = &names {
             for (column, name) in names.iter().enumerate() {
                 if let Some(other) = names[..column].iter().position(|other| other == name) {
@@ -126,7 +133,7 @@ impl Schema {
                     let what =
                         format!("line 1: columns {one} and {other} of the header are both called '{name}'");
                     return Err(csv
-                        .malformed(what)
+                        .malformed(&what)
                         .with_repair("Csv::new(path).header(false), with columns by number"));
                 }
             }
@@ -149,11 +156,10 @@ impl Schema {
             schema.fill(column, fill)?;
         }
         if let Some(fill) = &csv.fill_numbers {
-            let is_open = |column: &usize| {
-                schema.kinds[*column] == ColumnKind::Numbers && schema.fills[*column].is_none()
-            };
-            for column in (0..schema.kinds.len()).filter(is_open).collect::<Vec<_>>() {
-                schema.fill(column, fill)?;
+            for column in 0..schema.kinds.len() {
+                if schema.kinds[column] == ColumnKind::Numbers && schema.fills[column].is_none() {
+                    schema.fill(column, fill)?;
+                }
             }
         }
         Ok(schema)
@@ -210,10 +216,8 @@ impl Schema {
             let message = format!("{input}: there is no column '{name}', as there is no header");
             return Csv::refused(message).with_repair("columns by number: 0, or -1 for the last one");
         };
-        let some: Vec<String> = names.iter().take(20).map(|name| format!("'{name}'")).collect();
-        let more = if names.len() > some.len() { ", ..." } else { "" };
-        let error =
-            Csv::refused(format!("{input}: there is no column '{name}', only {}{more}", some.join(", ")));
+        let some = quoted_list(20, &mut names.iter().map(String::as_str));
+        let error = Csv::refused(format!("{input}: there is no column '{name}', only {some}"));
         match closest(name, names.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
@@ -250,7 +254,7 @@ impl Schema {
     pub(super) fn check_header(&self, record: &StringRecord) -> Result<()> {
         match &self.names {
             Some(names) if record.iter().eq(names.iter().map(String::as_str)) => {
-                Err(self.csv.malformed(format!("{}: the header repeats", line(record))))
+                Err(self.csv.malformed(&format_args!("{}: the header repeats", line(record))))
             }
             _ => Ok(()),
         }
@@ -279,7 +283,7 @@ impl Schema {
                 let what = format!("{}, {column_text}: '{field}' is not {what}", line(record));
                 let column = self.in_rust(column);
                 let repair = format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])");
-                Err(self.csv.malformed(what).with_repair(repair))
+                Err(self.csv.malformed(&what).with_repair(repair))
             }
         }
     }
@@ -300,7 +304,8 @@ impl Schema {
     #[cold]
     pub(super) fn no_category(&self, record: &StringRecord, column: usize, given: &[String]) -> Error {
         let (line, column_text, field) = (line(record), self.called(column), &record[column]);
-        let error = self.csv.malformed(format!("{line}, {column_text}: '{field}' is not one of {given:?}"));
+        let error =
+            self.csv.malformed(&format_args!("{line}, {column_text}: '{field}' is not one of {given:?}"));
         match closest(field, given.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
@@ -330,27 +335,29 @@ impl Schema {
                 )
             }
             _ => {
-                let column = |(column, Missing { line, count }): &(usize, Missing)| {
-                    format!("{} ({count}, from line {line} on)", self.called(*column))
-                };
-                let list: Vec<String> = columns.iter().map(column).collect();
-                format!("values are missing in {}", list.join(", "))
+                let mut list = Vec::new();
+                for (column, Missing { line, count }) in columns {
+                    list.push(format!("{} ({count}, from line {line} on)", self.called(*column)));
+                }
+                format!("values are missing in {}", join(&list, ", "))
             }
         };
-        let is_number = |(column, _): &&(usize, Missing)| self.kinds[*column] == ColumnKind::Numbers;
-        let (numbers, categories): (Vec<_>, Vec<_>) = columns.iter().partition(is_number);
-        let mut repairs = match numbers[..] {
-            [] => vec![],
-            [(column, _)] => {
-                let column = self.in_rust(column);
-                vec![format!(".fill({column}, Fill::Mean)"), format!(".fill({column}, f64::NAN)")]
+        let (mut number, mut numbers, mut categories) = (String::new(), 0, Vec::new());
+        for (column, _) in columns {
+            let in_rust = self.in_rust(*column);
+            match self.kinds[*column] {
+                ColumnKind::Numbers => (number, numbers) = (in_rust, numbers + 1),
+                _ => categories.push(format!(".fill({in_rust}, \"unknown\")")),
             }
+        }
+        let mut repairs = match numbers {
+            0 => vec![],
+            1 => vec![format!(".fill({number}, Fill::Mean)"), format!(".fill({number}, f64::NAN)")],
             _ => vec![".fill_numbers(Fill::Mean)".into(), ".fill_numbers(f64::NAN)".into()],
         };
-        repairs.extend(
-            categories.iter().map(|(column, _)| format!(".fill({}, \"unknown\")", self.in_rust(*column))),
-        );
-        self.csv.malformed(what).with_repair(format!("{} or .drop_missing(true)", repairs.join(", ")))
+        repairs.append(&mut categories);
+        let repair = format!("{} or .drop_missing(true)", join(&repairs, ", "));
+        self.csv.malformed(&what).with_repair(repair)
     }
 
     /// A column as one would write it.
@@ -364,7 +371,7 @@ impl Schema {
     /// The error of a table without rows.
     #[cold]
     pub(super) fn no_rows(&self) -> Error {
-        self.csv.malformed("there are no rows")
+        self.csv.malformed(&"there are no rows")
     }
 
     /// Checks that each row can be read without the others.

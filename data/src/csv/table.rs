@@ -6,6 +6,7 @@ use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::sorted;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub struct Table {
 #[derive(Clone, Debug)]
 enum Values {
     Numbers(Vec<f64>),
-    Categories { ids: Vec<i64>, names: Vec<String>, known: HashMap<String, i64> },
+    Categories { ids: Vec<i64>, names: Vec<String> },
     Skipped,
 }
 
@@ -31,36 +32,55 @@ impl Values {
     fn at(&self, rows: &[usize]) -> Values {
         match self {
             Values::Skipped => Values::Skipped,
-            Values::Numbers(numbers) => Values::Numbers(rows.iter().map(|row| numbers[*row]).collect()),
-            Values::Categories { ids, names, known } => {
-                let ids = rows.iter().map(|row| ids[*row]).collect();
-                Values::Categories { ids, names: names.clone(), known: known.clone() }
+            Values::Numbers(numbers) => {
+                let mut picked = Vec::new();
+                for row in rows {
+                    picked.push(numbers[*row]);
+                }
+                Values::Numbers(picked)
+            }
+            Values::Categories { ids, names } => {
+                let mut picked = Vec::new();
+                for row in rows {
+                    picked.push(ids[*row]);
+                }
+                Values::Categories { ids: picked, names: names.clone() }
             }
         }
     }
 }
 
+/// The numbers of the categories of each column, while a table is read.
+pub(super) type KnownCategories = Vec<HashMap<String, i64>>;
+
 impl Table {
-    pub(super) fn new(schema: Arc<Schema>) -> Table {
-        let column = |kind: &ColumnKind| match kind {
-            ColumnKind::Numbers => Values::Numbers(Vec::new()),
-            ColumnKind::Skipped => Values::Skipped,
-            ColumnKind::Categories(given) => {
-                let names = given.clone().unwrap_or_default();
-                let known = names.iter().cloned().zip(0..).collect();
-                Values::Categories { ids: Vec::new(), names, known }
-            }
-        };
-        Table { columns: schema.kinds.iter().map(column).collect(), schema, rows: 0 }
+    pub(super) fn new(schema: Arc<Schema>) -> (Table, KnownCategories) {
+        let (mut columns, mut known) = (Vec::new(), Vec::new());
+        for kind in &schema.kinds {
+            let mut numbers = HashMap::new();
+            columns.push(match kind {
+                ColumnKind::Numbers => Values::Numbers(Vec::new()),
+                ColumnKind::Skipped => Values::Skipped,
+                ColumnKind::Categories(given) => {
+                    let names = given.clone().unwrap_or_default();
+                    for name in &names {
+                        numbers.insert(name.clone(), numbers.len() as i64);
+                    }
+                    Values::Categories { ids: Vec::new(), names }
+                }
+            });
+            known.push(numbers);
+        }
+        (Table { columns, schema, rows: 0 }, known)
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, record: &StringRecord) -> Result<()> {
-        for (column, values) in self.columns.iter_mut().enumerate() {
+    pub(super) fn push(&mut self, known: &mut KnownCategories, record: &StringRecord) -> Result<()> {
+        for (column, (values, known)) in self.columns.iter_mut().zip(known).enumerate() {
             match values {
                 Values::Skipped => {}
                 Values::Numbers(numbers) => numbers.push(self.schema.number(record, column)?),
-                Values::Categories { ids, names, known } => {
+                Values::Categories { ids, names } => {
                     let category = self.schema.category(record, column)?;
                     if let Some(id) = known.get(category) {
                         ids.push(*id);
@@ -123,7 +143,11 @@ impl Table {
     /// [`ErrorKind::Index`] if there is no such row, [`ErrorKind::Value`] if there are no indices.
     #[track_caller]
     pub fn rows(&self, indices: impl IntoIterator<Item = usize>) -> Result<Table> {
-        let indices: Vec<usize> = indices.into_iter().collect();
+        self.chosen(indices.into_iter().collect())
+    }
+
+    #[track_caller]
+    fn chosen(&self, indices: Vec<usize>) -> Result<Table> {
         if let Some(index) = indices.iter().find(|index| **index >= self.rows) {
             let message = format!("there is no row {index} in a table of {} rows", self.rows);
             let repair = format!("indices from 0 to {}", self.rows - 1);
@@ -139,7 +163,10 @@ impl Table {
 
     /// The rows at indices that are in range.
     fn picked(&self, indices: &[usize]) -> Table {
-        let columns = self.columns.iter().map(|values| values.at(indices)).collect();
+        let mut columns = Vec::new();
+        for values in &self.columns {
+            columns.push(values.at(indices));
+        }
         Table { schema: self.schema.clone(), columns, rows: indices.len() }
     }
 
@@ -166,7 +193,13 @@ impl Table {
                 .with_repair("table.rows_where(&table.column(\"area\")?.gt(50.0)?)?"));
         }
         let kept = mask.to_vec::<bool>()?;
-        self.rows((0..self.rows).filter(|row| kept[*row]))
+        let mut rows = Vec::new();
+        for (row, kept) in kept.into_iter().enumerate() {
+            if kept {
+                rows.push(row);
+            }
+        }
+        self.chosen(rows)
     }
 
     /// Splits the rows at random: by numbers of rows, or by fractions, as in `[0.8, 0.2]`. The same seed
@@ -217,7 +250,11 @@ impl Table {
     pub fn k_folds(&self, k: usize, seed: u64) -> Result<Vec<[Table; 2]>> {
         let caller = Location::caller();
         let folds = split::fold_indices(self.rows, k, seed).map_err(|error| error.at(caller))?;
-        Ok(folds.into_iter().map(|fold| fold.map(|indices| self.picked(&indices))).collect())
+        let mut tables = Vec::new();
+        for [train, test] in folds {
+            tables.push([self.picked(&train), self.picked(&test)]);
+        }
+        Ok(tables)
     }
 
     /// The names of the columns, without those that were [skipped](Csv::skip); empty if the table has no
@@ -233,23 +270,28 @@ impl Table {
     /// # Ok::<(), namegrad::Error>(())
     /// ```
     pub fn names(&self) -> Vec<&str> {
-        self.names_of(|values| !matches!(values, Values::Skipped))
+        self.names_of(&|values| !matches!(values, Values::Skipped))
     }
 
     /// The names of the columns of numbers; empty if the table has no header.
     pub fn numeric_columns(&self) -> Vec<&str> {
-        self.names_of(|values| matches!(values, Values::Numbers(_)))
+        self.names_of(&|values| matches!(values, Values::Numbers(_)))
     }
 
     /// The names of the columns of categories; empty if the table has no header.
     /// [`category_names`](Self::category_names) has the categories of one of them.
     pub fn category_columns(&self) -> Vec<&str> {
-        self.names_of(|values| matches!(values, Values::Categories { .. }))
+        self.names_of(&|values| matches!(values, Values::Categories { .. }))
     }
 
-    fn names_of(&self, is_meant: impl Fn(&Values) -> bool) -> Vec<&str> {
-        let names = self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
-        names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
+    fn names_of(&self, is_meant: &dyn Fn(&Values) -> bool) -> Vec<&str> {
+        let mut names = Vec::new();
+        for (name, values) in self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns) {
+            if is_meant(values) {
+                names.push(name.as_str());
+            }
+        }
+        names
     }
 
     /// A column of numbers, `[N]` in `f32`.
@@ -304,12 +346,15 @@ impl Table {
     }
 
     fn matrix(&self, columns: &[usize]) -> Result<Tensor> {
-        let columns = columns.iter().map(|column| self.numbers(*column)).collect::<Result<Vec<_>>>()?;
+        let mut lists = Vec::new();
+        for column in columns {
+            lists.push(self.numbers(*column)?);
+        }
         let mut matrix = NamedTensor::zeros([("N", self.rows), ("feature", columns.len())])?
             .to(namegrad_core::DType::F32)?;
         for (row, values) in matrix.as_mut_slice::<f32>()?.chunks_exact_mut(columns.len().max(1)).enumerate()
         {
-            for (value, numbers) in values.iter_mut().zip(&columns) {
+            for (value, numbers) in values.iter_mut().zip(&lists) {
                 *value = numbers[row] as f32;
             }
         }
@@ -372,20 +417,22 @@ fn fill_mean(numbers: &mut [f64]) -> bool {
     if !numbers.iter().any(|number| number.is_nan()) {
         return true;
     }
-    let (count, sum) = numbers
-        .iter()
-        .filter(|number| !number.is_nan())
-        .fold((0.0, 0.0), |(count, sum), number| (count + 1.0, sum + number));
+    let (mut count, mut sum) = (0.0, 0.0);
+    for number in numbers.iter().filter(|number| !number.is_nan()) {
+        count += 1.0;
+        sum += number;
+    }
     numbers.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = sum / count);
     count > 0.0
 }
 
 /// Numbers categories in alphabetical order.
 fn sort(ids: &mut [i64], names: &mut [String]) {
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by(|a, b| names[*a].cmp(&names[*b]));
+    let order = sorted::order(names.len(), &|a, b| names[a] < names[b]);
     let mut new = vec![0; names.len()];
-    order.iter().zip(0..).for_each(|(old, id)| new[*old] = id);
+    for (id, old) in order.into_iter().enumerate() {
+        new[old] = id as i64;
+    }
     ids.iter_mut().for_each(|id| *id = new[*id as usize]);
-    names.sort();
+    sorted::sort(names, &|a, b| a < b);
 }

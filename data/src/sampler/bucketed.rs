@@ -3,6 +3,7 @@
 use super::{Epoch, Sampler, refused};
 use crate::random::permutation;
 use namegrad_core::Result;
+use namegrad_io::sorted;
 
 /// Random batches whose samples have similar lengths, so that little is padded. The order of the batches is
 /// random too, except that a last batch that is not full stays the last.
@@ -45,13 +46,15 @@ impl Sampler for Bucketed {
         let count = self.count(epoch)?;
         let mut order = epoch.permutation(count)?;
         for pool in order.chunks_mut(self.batches.saturating_mul(epoch.batch_size)) {
-            pool.sort_by_key(|index| self.lengths[*index]);
+            sorted::sort(pool, &|a, b| self.lengths[*a] < self.lengths[*b]);
         }
         let full = count / epoch.batch_size;
-        let batches = permutation(full, epoch.seed, !epoch.number)?.into_iter();
-        let of = |batch: usize| &order[batch * epoch.batch_size..][..epoch.batch_size];
-        let rest = &order[full * epoch.batch_size..];
-        Ok(batches.flat_map(of).chain(rest).copied().collect())
+        let mut indices = Vec::new();
+        for batch in permutation(full, epoch.seed, !epoch.number)? {
+            indices.extend_from_slice(&order[batch * epoch.batch_size..][..epoch.batch_size]);
+        }
+        indices.extend_from_slice(&order[full * epoch.batch_size..]);
+        Ok(indices)
     }
 
     fn count(&self, epoch: &Epoch) -> Result<usize> {

@@ -45,8 +45,11 @@ impl Sampler for Random {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
         let count = self.count(epoch)?;
         if self.replacement && epoch.samples > 0 {
-            let scaled = |number: f64| ((number * epoch.samples as f64) as usize).min(epoch.samples - 1);
-            return Ok(epoch.uniform(count)?.into_iter().map(scaled).collect());
+            let mut drawn = Vec::new();
+            for number in epoch.uniform(count)? {
+                drawn.push(((number * epoch.samples as f64) as usize).min(epoch.samples - 1));
+            }
+            return Ok(drawn);
         }
         let mut indices = epoch.permutation(epoch.samples)?;
         if indices.is_empty() {
@@ -98,8 +101,11 @@ impl SubsetRandom {
 
 impl Sampler for SubsetRandom {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
-        let order = epoch.permutation(self.indices.len())?;
-        Ok(order.into_iter().map(|position| self.indices[position]).collect())
+        let mut order = epoch.permutation(self.indices.len())?;
+        for place in &mut order {
+            *place = self.indices[*place];
+        }
+        Ok(order)
     }
 
     fn count(&self, _: &Epoch) -> Result<usize> {

@@ -2,6 +2,7 @@
 
 use super::{Epoch, Sampler, refused};
 use namegrad_core::{Error, Result};
+use namegrad_io::sorted;
 
 const OP: &str = "Weighted";
 
@@ -93,18 +94,26 @@ impl Sampler for Weighted {
             });
             // The last sample that can be drawn, should rounding give the total itself.
             let last = self.weights.iter().rposition(|weight| *weight > 0.0).unwrap_or(0);
-            let drawn = |number: f64| sums.partition_point(|sum| *sum <= number * total).min(last);
-            return Ok(epoch.uniform(count)?.into_iter().map(drawn).collect());
+            let mut drawn = Vec::new();
+            for number in epoch.uniform(count)? {
+                drawn.push(sums.partition_point(|sum| *sum <= number * total).min(last));
+            }
+            return Ok(drawn);
         }
-        let uniform = epoch.uniform(self.weights.len())?.into_iter();
-        let mut keys: Vec<(f64, usize)> = uniform
-            .zip(&self.weights)
-            .enumerate()
-            .filter(|(_, (_, weight))| **weight > 0.0)
-            .map(|(index, (number, weight))| ((1.0 - number).ln() / weight, index))
-            .collect();
-        keys.sort_by(|a, b| b.0.total_cmp(&a.0));
-        Ok(keys.into_iter().take(count).map(|(_, index)| index).collect())
+        let (mut keys, mut indices) = (Vec::new(), Vec::new());
+        for (index, number) in epoch.uniform(self.weights.len())?.into_iter().enumerate() {
+            let weight = self.weights[index];
+            if weight > 0.0 {
+                keys.push((1.0 - number).ln() / weight);
+                indices.push(index);
+            }
+        }
+        let mut order = sorted::order(keys.len(), &|a, b| keys[b].total_cmp(&keys[a]).is_lt());
+        order.truncate(count);
+        for at in &mut order {
+            *at = indices[*at];
+        }
+        Ok(order)
     }
 
     fn count(&self, epoch: &Epoch) -> Result<usize> {

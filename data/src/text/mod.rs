@@ -10,7 +10,7 @@ pub use windows::{Shifted, Windows};
 use crate::input::Input;
 use crate::{Samples, Stream};
 use namegrad_core::{Error, Result};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead};
 use std::panic::Location;
 use std::path::Path;
 
@@ -26,9 +26,11 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let caller = Location::caller();
     let input = Input::file(path.as_ref());
     let read = || {
-        let mut text = String::new();
-        input.open(OP)?.bytes.read_to_string(&mut text).map_err(|error| input.failed(OP, &error))?;
-        Ok(text)
+        let bytes = input.open(OP)?.bytes.into_vec().map_err(|error| input.failed(OP, &error))?;
+        String::from_utf8(bytes).map_err(|_| {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+            input.failed(OP, &error)
+        })
     };
     read().map_err(|error: Error| error.at(caller))
 }
@@ -52,8 +54,13 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 pub fn lines(path: impl AsRef<Path>) -> Result<Samples<String>> {
     let caller = Location::caller();
     let text = read_text(path).map_err(|error| error.at(caller))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    Ok(Samples::new(lines.map(String::from).collect()))
+    let mut lines = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if !line.is_empty() {
+            lines.push(line.to_string());
+        }
+    }
+    Ok(Samples::new(lines))
 }
 
 /// The lines of a text file that is larger than memory; otherwise like [`lines`].
@@ -68,7 +75,7 @@ pub fn stream_lines(path: impl AsRef<Path>) -> Result<Stream<String>> {
     input.open(OP).map_err(|error| error.at(caller))?;
     Ok(Stream::fallible(move || {
         let (content, input) = (input.open(OP)?, input.clone());
-        let lines = BufReader::new(content.bytes).lines().enumerate();
+        let lines = content.bytes.lines().enumerate();
         Ok(lines.filter_map(move |(number, line)| trimmed(line, number + 1, &input).transpose()))
     }))
 }

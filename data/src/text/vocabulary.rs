@@ -2,7 +2,7 @@
 
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::TensorFile;
+use namegrad_io::{TensorFile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::panic::Location;
@@ -57,19 +57,45 @@ pub struct Vocabulary {
     unknown: Option<i64>,
 }
 
+/// The tokens with their numbers.
+fn numbered(tokens: &[String]) -> HashMap<String, i64> {
+    let mut ids = HashMap::new();
+    for (id, token) in tokens.iter().enumerate() {
+        ids.insert(token.clone(), id as i64);
+    }
+    ids
+}
+
+#[cold]
+#[track_caller]
+fn not_in_it(token: &str, position: usize) -> Error {
+    let message = format!("{token:?}, token {position} of the text, is not in the vocabulary");
+    Error::new(ErrorKind::Value, OP, message).with_repair("vocabulary.with_unknown(\"<unk>\")?")
+}
+
 impl Vocabulary {
     /// The 256 bytes, each with its value as its number.
     pub fn bytes() -> Vocabulary {
-        let tokens = (0..=255u8).map(|byte| format!("{byte:#04x}")).collect();
+        let mut tokens = Vec::new();
+        for byte in 0..=255u8 {
+            tokens.push(format!("{byte:#04x}"));
+        }
         Vocabulary::of(Tokens::Bytes, tokens)
     }
 
     /// The characters that occur in a text, in alphabetical order.
     pub fn chars(text: &str) -> Vocabulary {
-        let mut chars: Vec<char> =
-            text.chars().collect::<std::collections::HashSet<char>>().into_iter().collect();
-        chars.sort_unstable();
-        Vocabulary::of(Tokens::Chars, chars.into_iter().map(String::from).collect())
+        let mut is_used = vec![false; char::MAX as usize + 1];
+        for char in text.chars() {
+            is_used[char as usize] = true;
+        }
+        let mut chars = Vec::new();
+        for char in '\0'..=char::MAX {
+            if is_used[char as usize] {
+                chars.push(String::from(char));
+            }
+        }
+        Vocabulary::of(Tokens::Chars, chars)
     }
 
     /// The words that occur in a text, in alphabetical order.
@@ -84,18 +110,26 @@ impl Vocabulary {
     /// assert_eq!(Vocabulary::frequent_words("the cat and the dog", 2).tokens(), ["the"]);
     /// ```
     pub fn frequent_words(text: &str, min_count: usize) -> Vocabulary {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        text.split_whitespace().for_each(|word| *counts.entry(word).or_default() += 1);
-        let frequent = counts.into_iter().filter(|(_, count)| *count >= min_count);
-        let mut words: Vec<String> = frequent.map(|(word, _)| word.into()).collect();
-        words.sort_unstable();
+        let mut counts: HashMap<String, i64> = HashMap::new();
+        for word in text.split_whitespace() {
+            match counts.get_mut(word) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(word.to_string(), 1)),
+            }
+        }
+        let mut words = Vec::new();
+        for (word, count) in counts {
+            if count as usize >= min_count {
+                words.push(word);
+            }
+        }
+        sorted::sort(&mut words, &|a, b| a < b);
         Vocabulary::of(Tokens::Words, words)
     }
 
     /// A vocabulary of tokens that differ.
     fn of(of: Tokens, tokens: Vec<String>) -> Vocabulary {
-        let ids = tokens.iter().cloned().zip(0..).collect();
-        Vocabulary { of, tokens, ids, special: 0, unknown: None }
+        Vocabulary { of, ids: numbered(&tokens), tokens, special: 0, unknown: None }
     }
 
     /// The same vocabulary with a special token, such as `<pad>`, after those that it has, and before all
@@ -115,7 +149,7 @@ impl Vocabulary {
         }
         self.tokens.insert(self.special, token.into());
         self.special += 1;
-        self.ids = self.tokens.iter().cloned().zip(0..).collect();
+        self.ids = numbered(&self.tokens);
         Ok(self)
     }
 
@@ -157,22 +191,25 @@ impl Vocabulary {
     #[track_caller]
     pub fn ids(&self, text: &str) -> Result<Vec<i64>> {
         let caller = Location::caller();
-        let id = |(position, token): (usize, &str)| {
-            self.id(token).or(self.unknown).ok_or_else(|| {
-                let message = format!("{token:?}, token {position} of the text, is not in the vocabulary");
-                Error::new(ErrorKind::Value, OP, message)
-                    .with_repair("vocabulary.with_unknown(\"<unk>\")?")
-                    .at(caller)
-            })
+        let mut ids = Vec::new();
+        let mut add = |token: &str| match self.id(token).or(self.unknown) {
+            Some(id) => {
+                ids.push(id);
+                Ok(())
+            }
+            None => Err(not_in_it(token, ids.len()).at(caller)),
         };
         match self.of {
-            Tokens::Bytes => Ok(text.bytes().map(i64::from).collect()),
-            Tokens::Words => text.split_whitespace().enumerate().map(id).collect(),
+            Tokens::Bytes => return Ok(text.bytes().map(i64::from).collect()),
+            Tokens::Words => text.split_whitespace().try_for_each(add)?,
             Tokens::Chars => {
-                let chars = text.char_indices().map(|(start, char)| &text[start..start + char.len_utf8()]);
-                chars.enumerate().map(id).collect()
+                let mut bytes = [0; 4];
+                for char in text.chars() {
+                    add(char.encode_utf8(&mut bytes))?;
+                }
             }
         }
+        Ok(ids)
     }
 
     /// The numbers of the tokens of a text, `[seq]` in `i64`.
@@ -204,15 +241,11 @@ impl Vocabulary {
     #[track_caller]
     pub fn text(&self, ids: &[i64]) -> Result<String> {
         let caller = Location::caller();
-        let token = |id: &i64| {
-            usize::try_from(*id).ok().and_then(|id| self.tokens.get(id)).map(String::as_str).ok_or_else(
-                || {
-                    let message = format!("no token has number {id} in a vocabulary of {}", self.len());
-                    Error::new(ErrorKind::Index, OP, message).at(caller)
-                },
-            )
-        };
-        let tokens = ids.iter().map(token).collect::<Result<Vec<&str>>>()?;
+        let mut tokens = Vec::new();
+        for id in ids {
+            let token = usize::try_from(*id).ok().and_then(|id| self.tokens.get(id));
+            tokens.push(token.ok_or_else(|| self.no_token(*id).at(caller))?.as_str());
+        }
         Ok(match self.of {
             Tokens::Chars => tokens.concat(),
             Tokens::Words => tokens.join(" "),
@@ -221,6 +254,13 @@ impl Vocabulary {
                 String::from_utf8_lossy(&bytes).into_owned()
             }
         })
+    }
+
+    #[cold]
+    #[track_caller]
+    fn no_token(&self, id: i64) -> Error {
+        let message = format!("no token has number {id} in a vocabulary of {}", self.len());
+        Error::new(ErrorKind::Index, OP, message)
     }
 
     /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key

@@ -11,6 +11,7 @@ use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::fields::{insert_text, object, text_of};
+use namegrad_io::text::{join, quoted_list};
 use namegrad_io::{FileEntries, TensorFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -267,7 +268,7 @@ fn misfit(
     for name in missing {
         let found = match closest(name, header.parts.iter().map(String::as_str)) {
             Some(similar) => format!("'{similar}'"),
-            None => list(&header.parts),
+            None => quoted_list(usize::MAX, &mut header.parts.iter().map(String::as_str)),
         };
         differences.push(format!("the checkpoint has no part '{name}', it has {found}"));
     }
@@ -291,15 +292,7 @@ fn misfit(
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
         (None, _) => "give parts that it has; parts![model = &network] calls the part of `network` 'model'".into(),
     };
-    Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair)
-}
-
-fn list(names: &[String]) -> String {
-    let mut quoted = Vec::new();
-    for name in names {
-        quoted.push(format!("'{name}'"));
-    }
-    quoted.join(", ")
+    Error::new(ErrorKind::Value, "restore", join(&differences, "; ")).with_repair(repair)
 }
 
 /// The state of a part.

@@ -4,6 +4,7 @@ use super::content::{Take, apply, verify};
 use super::{Checkpoints, Parts, folder};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::text::join;
 use std::panic::Location;
 
 /// The result of [`Checkpoints::resume_some`]: the step, and the parts that were not restored.
@@ -192,7 +193,7 @@ impl Checkpoints {
         for step in steps {
             have.push(step.to_string());
         }
-        let have = if have.is_empty() { "none".into() } else { have.join(", ") };
+        let have = if have.is_empty() { "none".into() } else { join(&have, ", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
         Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
     }

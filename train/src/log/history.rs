@@ -4,6 +4,7 @@ use super::sink::{self, FileFormat};
 use super::value::{Content, Measurement, Record, Step, whole};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::sorted;
+use namegrad_io::text::quoted_list;
 use std::panic::Location;
 use std::path::Path;
 
@@ -105,13 +106,10 @@ impl History {
         if let Ok(at) = self.find(name) {
             return Ok(&self.series[at].1);
         }
-        let mut names = Vec::new();
-        for name in self.names() {
-            names.push(format!("'{name}'"));
-        }
+        let names = quoted_list(usize::MAX, &mut self.names());
         let message = match names.is_empty() {
             true => format!("no series '{name}'; there are none"),
-            false => format!("no series '{name}'; there are {}", names.join(", ")),
+            false => format!("no series '{name}'; there are {names}"),
         };
         Err(Error::new(ErrorKind::Value, "get", message))
     }

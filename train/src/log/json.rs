@@ -5,6 +5,7 @@
 
 use super::value::{Content, Hparam, Record, by_name};
 use super::{Histogram, csv};
+use namegrad_io::text::join;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,8 +53,8 @@ fn of_histogram(histogram: &Histogram) -> String {
     format!(
         "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
          \"limits\":[{}],\"counts\":[{}]}}",
-        limit_texts.join(","),
-        count_texts.join(",")
+        join(&limit_texts, ","),
+        join(&count_texts, ",")
     )
 }
 
@@ -68,7 +69,7 @@ pub(super) fn of_hparams(values: &BTreeMap<String, Hparam>) -> String {
         };
         fields.push(format!("{}:{value}", of_text(name)));
     }
-    format!("{{{}}}", fields.join(","))
+    format!("{{{}}}", join(&fields, ","))
 }
 
 /// The record of a line, or what is wrong with it.
