@@ -4,7 +4,7 @@ use crate::line::line_of;
 use crate::observe;
 use crate::tape::is_observed;
 use crate::tensor::Tensor;
-use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
+use namegrad_core::{NameList, NamedTensor, RenameArg, Result};
 use std::panic::Location;
 
 /// # Names
@@ -67,11 +67,5 @@ impl Tensor {
             observe::tell("rename", line_of(Location::caller()), &[self.value()], &[&value]);
         }
         Tensor::from_parts(value, self.meta().cloned())
-    }
-
-    /// The same tensor with these names: one for each dim, or none.
-    pub(crate) fn named(self, names: Names) -> Tensor {
-        let meta = self.meta().cloned();
-        Tensor::from_parts(self.into_value().with_names(names), meta)
     }
 }

@@ -10,6 +10,7 @@ use crate::tape::{Meta, is_grad_enabled};
 #[cfg(doc)]
 use namegrad_core::Scalar;
 use namegrad_core::args::whole;
+use namegrad_core::recycled::{FreeList, Recycle, Recycled};
 use namegrad_core::{
     Argument, DType, Dim, Element, Error, ErrorKind, Name, NamedTensor, Names, Number, Result, Shape, Whole,
 };
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 /// A tensor whose dims can have names, and which can be differentiated.
 ///
@@ -33,15 +35,28 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Tensor {
+    parts: Recycled<Parts>,
+}
+
+#[derive(Clone)]
+struct Parts {
     value: NamedTensor,
     meta: Option<Arc<Meta>>,
+}
+
+impl Recycle for Parts {
+    #[inline]
+    fn free() -> &'static LocalKey<FreeList<Parts>> {
+        thread_local!(static FREE: FreeList<Parts> = const { FreeList::new() });
+        &FREE
+    }
 }
 
 /// Tensors are cloned everywhere, so this is compiled once.
 impl Clone for Tensor {
     #[inline(never)]
     fn clone(&self) -> Tensor {
-        Tensor { value: self.value.clone(), meta: self.meta.clone() }
+        Tensor { parts: self.parts.clone() }
     }
 }
 
@@ -49,19 +64,19 @@ impl Clone for Tensor {
 impl Tensor {
     #[inline]
     pub(crate) fn from_parts(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {
-        Tensor { value, meta }
+        Tensor { parts: Recycled::new(|| Parts { value, meta }) }
     }
 
     /// A tensor that requires no gradient.
     #[inline]
     pub fn constant(value: NamedTensor) -> Tensor {
-        Tensor { value, meta: None }
+        Tensor::from_parts(value, None)
     }
 
     /// The value, without the tape.
     #[inline]
     pub fn value(&self) -> &NamedTensor {
-        &self.value
+        &self.parts.value
     }
 
     /// The values of tensors, without the tape.
@@ -73,35 +88,41 @@ impl Tensor {
     /// The value, without the tape.
     #[inline]
     pub fn into_value(self) -> NamedTensor {
-        self.value
+        self.parts.into_inner().value
     }
 
     #[inline]
     pub(crate) fn meta(&self) -> Option<&Arc<Meta>> {
-        self.meta.as_ref()
+        self.parts.meta.as_ref()
     }
 
     /// The number of the record on the tape, if there is one.
     #[doc(hidden)]
     pub fn record_id(&self) -> Option<u64> {
-        self.meta.as_ref().map(|meta| meta.id)
+        self.parts.meta.as_ref().map(|meta| meta.id)
     }
 
     /// The record that an op would lead back to if it were recorded now.
     #[inline]
     pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {
-        if is_grad_enabled() { self.meta.as_ref() } else { None }
+        if is_grad_enabled() { self.parts.meta.as_ref() } else { None }
+    }
+
+    /// The same tensor with these names: one for each dim, or none.
+    pub(crate) fn named(mut self, names: Names) -> Tensor {
+        self.parts.value.set_names(names);
+        self
     }
 
     /// The tensor as a gradient of `other`, with the names of `other`.
     pub(crate) fn with_names_of(self, other: &Tensor) -> Tensor {
-        Tensor { value: self.value.with_names(other.names().clone()), meta: self.meta }
+        self.named(other.names().clone())
     }
 
     /// The same record on the tape with an unnamed value, which is what derivatives compute with.
     #[inline]
     pub(crate) fn unnamed(&self) -> Tensor {
-        Tensor { value: self.value.unnamed(), meta: self.meta.clone() }
+        Tensor::from_parts(self.parts.value.unnamed(), self.parts.meta.clone())
     }
 
     /// The tensor in the dtype that was asked for, if any was.
@@ -126,17 +147,17 @@ impl Tensor {
 
     /// The dtype.
     pub fn dtype(&self) -> DType {
-        self.value.dtype()
+        self.parts.value.dtype()
     }
 
     /// The number of dims.
     pub fn ndim(&self) -> usize {
-        self.value.ndim()
+        self.parts.value.ndim()
     }
 
     /// The sizes, outermost first.
     pub fn sizes(&self) -> &[usize] {
-        self.value.sizes()
+        self.parts.value.sizes()
     }
 
     /// The size of one dim.
@@ -150,7 +171,7 @@ impl Tensor {
 
     #[track_caller]
     fn size_for(&self, op: &'static str, dim: Dim) -> Result<usize> {
-        let dim = Argument::resolve(dim, op, &self.value)?;
+        let dim = Argument::resolve(dim, op, &self.parts.value)?;
         match self.sizes().get(dim) {
             Some(size) => Ok(*size),
             None => {
@@ -183,27 +204,27 @@ impl Tensor {
 
     /// The distance in elements between neighbors along each dim.
     pub fn strides(&self) -> &[isize] {
-        self.value.strides()
+        self.parts.value.strides()
     }
 
     /// The number of elements.
     pub fn numel(&self) -> usize {
-        self.value.numel()
+        self.parts.value.numel()
     }
 
     /// The names.
     pub fn names(&self) -> &Names {
-        self.value.names()
+        self.parts.value.names()
     }
 
     /// The name of `dim`, if it has one.
     pub fn name(&self, dim: usize) -> Option<Name> {
-        self.value.name(dim)
+        self.parts.value.name(dim)
     }
 
     /// Whether any dim is named.
     pub fn has_names(&self) -> bool {
-        self.value.has_names()
+        self.parts.value.has_names()
     }
 
     /// The sizes with the names, as errors show them. Factories take it to make another tensor with the same
@@ -217,12 +238,12 @@ impl Tensor {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn shape(&self) -> Shape {
-        self.value.shape()
+        self.parts.value.shape()
     }
 
     /// Whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
-        self.value.is_contiguous()
+        self.parts.value.is_contiguous()
     }
 
     /// The only element, as a number of type `T`; [`Scalar`] accepts all dtypes. An integer must fit, and a
@@ -241,7 +262,7 @@ impl Tensor {
     /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
-        self.value.item()
+        self.parts.value.item()
     }
 
     /// The element at these positions, one for each dim, as a number. A negative position counts from the
@@ -273,7 +294,7 @@ impl Tensor {
     fn of_element(&self, op: &'static str, error: Error) -> Error {
         let repair =
             error.repair().map(|call| call.replace(".item::<", ".item_at::<").replace("()?", "(at)?"));
-        let error = error.of(op).with_inputs(&[&self.value]);
+        let error = error.of(op).with_inputs(&[&self.parts.value]);
         match repair {
             Some(repair) => error.with_repair(repair),
             None => error,
@@ -289,7 +310,7 @@ impl Tensor {
                 .with_repair("one position for each dim, such as x.item_at::<f32>([0, 2])?"));
         }
         let caller = Location::caller();
-        let mut element = self.value.clone();
+        let mut element = self.parts.value.clone();
         for place in at {
             element = element
                 .select(0, *place)
@@ -315,23 +336,23 @@ impl Tensor {
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.value.to_vec()
+        self.parts.value.to_vec()
     }
 
     /// Whether gradients flow to or through this tensor.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.meta.is_some()
+        self.parts.meta.is_some()
     }
 
     /// Whether this tensor is a leaf, that is, not the result of a recorded op.
     pub fn is_leaf(&self) -> bool {
-        self.meta.as_ref().is_none_or(|meta| meta.is_leaf())
+        self.parts.meta.as_ref().is_none_or(|meta| meta.is_leaf())
     }
 
     /// The op that made this tensor, if it is recorded.
     pub fn grad_fn(&self) -> Option<&'static str> {
-        Some(self.meta.as_ref()?.origin?.op)
+        Some(self.parts.meta.as_ref()?.origin?.op)
     }
 }
 
@@ -358,10 +379,10 @@ impl AsRef<Tensor> for Tensor {
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.meta, self.grad_fn()) {
-            (_, Some(op)) => self.value.write(f, &[&format!("grad_fn=<{op}>")]),
-            (Some(_), None) => self.value.write(f, &["requires_grad=True"]),
-            (None, None) => self.value.write(f, &[]),
+        match (&self.parts.meta, self.grad_fn()) {
+            (_, Some(op)) => self.parts.value.write(f, &[&format!("grad_fn=<{op}>")]),
+            (Some(_), None) => self.parts.value.write(f, &["requires_grad=True"]),
+            (None, None) => self.parts.value.write(f, &[]),
         }
     }
 }
@@ -370,7 +391,7 @@ impl PartialEq for Tensor {
     /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything, and the tape
     /// does not matter. For an elementwise comparison, see [`eq`](Tensor::eq).
     fn eq(&self, other: &Tensor) -> bool {
-        self.value == other.value
+        self.parts.value == other.parts.value
     }
 }
 
@@ -379,8 +400,8 @@ namegrad_core::approximate_equality!(Tensor, Tensor::value);
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.value)?;
-        match (&self.meta, self.grad_fn()) {
+        write!(f, "{:?}", self.parts.value)?;
+        match (&self.parts.meta, self.grad_fn()) {
             (_, Some(op)) => write!(f, " <- {op}"),
             (Some(_), None) => f.write_str(" requires grad"),
             (None, None) => Ok(()),

@@ -1,10 +1,12 @@
 //! The error type: what went wrong, the inputs, the caller's line, and a repair.
 
 use crate::dtype::DType;
+use crate::recycled::{FreeList, Recycle, Recycled};
 use crate::shape::Shape;
 use std::error::Error as StdError;
 use std::panic::Location;
 use std::sync::Arc;
+use std::thread::LocalKey;
 use std::{fmt, io};
 
 /// `Result` with the crate's [`Error`] by default. With another error type, as in
@@ -87,7 +89,7 @@ pub enum ErrorKind {
 /// assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
 /// ```
 #[derive(Clone)]
-pub struct Error(Box<Inner>);
+pub struct Error(Recycled<Inner>);
 
 #[derive(Clone)]
 struct Inner {
@@ -101,6 +103,15 @@ struct Inner {
     at: &'static Location<'static>,
     /// An error of other code that this one was made of.
     source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+/// Every `?` may drop an error: with [`Recycled`], it does so by one call.
+impl Recycle for Inner {
+    #[inline]
+    fn free() -> &'static LocalKey<FreeList<Inner>> {
+        thread_local!(static FREE: FreeList<Inner> = const { FreeList::new() });
+        &FREE
+    }
 }
 
 impl Error {
@@ -129,16 +140,14 @@ impl Error {
     #[cold]
     #[track_caller]
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner {
-            kind,
-            op,
-            message: message.into(),
-            operands: Vec::new(),
-            dtypes: Vec::new(),
-            repair: None,
-            at: Location::caller(),
-            source: None,
-        }))
+        Error::made(kind, op, message.into(), Location::caller())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn made(kind: ErrorKind, op: &'static str, message: String, at: &'static Location<'static>) -> Error {
+        let (operands, dtypes) = (Vec::new(), Vec::new());
+        Error(Recycled::new(|| Inner { kind, op, message, operands, dtypes, repair: None, at, source: None }))
     }
 
     /// The error of other code, or a message, as an error of kind [`ErrorKind::Other`] at the caller's line.
@@ -205,8 +214,14 @@ impl Error {
     }
 
     /// The same error with a line of code that would repair the call.
-    pub fn with_repair(mut self, repair: impl Into<String>) -> Error {
-        self.0.repair = Some(repair.into());
+    pub fn with_repair(self, repair: impl Into<String>) -> Error {
+        self.repaired_by(repair.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn repaired_by(mut self, repair: String) -> Error {
+        self.0.repair = Some(repair);
         self
     }
 

@@ -25,6 +25,9 @@ pub mod names;
 mod operand;
 pub mod ops;
 pub mod random;
+#[allow(unsafe_code)]
+#[doc(hidden)]
+pub mod recycled;
 mod shape;
 mod sizes;
 #[allow(unsafe_code)]

@@ -5,7 +5,7 @@ use crate::layout::Sizes;
 use smallvec::SmallVec;
 
 /// The number of elements, or an error if it or the number of bytes overflows.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) -> Result<usize> {
     let mut product = 1usize;
@@ -30,7 +30,7 @@ pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) 
 ///
 /// # Errors
 /// [`ErrorKind::Shape`].
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Sizes> {
     if a == b {

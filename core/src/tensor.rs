@@ -1,6 +1,6 @@
 //! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
-//! the buffer is shared. `parts` has what a tensor points to, `make` creates tensors, `serialize` is serde's
-//! form of a tensor inside other data, and `bytes` that of its elements in files.
+//! the buffer is shared. `make` creates tensors, `serialize` is serde's form of a tensor inside other data, and
+//! `bytes` that of its elements in files.
 
 use crate::cpu::storage::Storage;
 use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dtype, dispatch};
@@ -9,26 +9,48 @@ use crate::layout::Layout;
 use crate::layout::{Sizes, Strides};
 use crate::names::rules::NamedInput;
 use crate::names::{Name, Names, apart};
+use crate::recycled::{FreeList, Recycle, Recycled};
 use crate::shape::Shape;
 use std::borrow::Cow;
+use std::thread::LocalKey;
 
 mod about;
 mod bytes;
 mod make;
-mod parts;
 pub(crate) mod range;
 mod serialize;
 
 pub(crate) use make::Unwritten;
-use parts::{Parts, PartsBox};
 
 /// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
 ///
 /// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
 /// into a copy, so changing one tensor never changes another.
 pub struct NamedTensor {
-    parts: PartsBox,
+    parts: Recycled<Parts>,
 }
+
+#[derive(Clone)]
+struct Parts {
+    storage: Storage,
+    layout: Layout,
+    names: Names,
+    offset: usize,
+    dtype: DType,
+    is_number: bool,
+}
+
+impl Recycle for Parts {
+    #[inline]
+    fn free() -> &'static LocalKey<FreeList<Parts>> {
+        thread_local!(static FREE: FreeList<Parts> = const { FreeList::new() });
+        &FREE
+    }
+}
+
+/// A tensor or an error is returned in two registers. If it were larger, most of the time of ops on small tensors
+/// would be spent on moving results, and much of the code.
+const _: () = assert!(size_of::<Result<NamedTensor>>() == 16);
 
 /// Tensors are cloned everywhere, so this is compiled once.
 impl Clone for NamedTensor {
@@ -38,14 +60,10 @@ impl Clone for NamedTensor {
     }
 }
 
-/// With a pointer to its record on the tape, a tensor or an error is returned in two registers. If it were
-/// larger, most of the time of ops on small tensors would be spent on moving results, and much of the code.
-const _: () = assert!(size_of::<Result<(NamedTensor, Option<Box<u8>>)>>() <= 16);
-
 impl NamedTensor {
     #[inline]
     fn of(parts: impl FnOnce() -> Parts) -> NamedTensor {
-        NamedTensor { parts: PartsBox::new(parts) }
+        NamedTensor { parts: Recycled::new(parts) }
     }
 
     /// A dense tensor over a buffer.
@@ -81,13 +99,15 @@ impl NamedTensor {
         self
     }
 
+    /// Same as [`with_names`](Self::with_names), in place.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn set_names(&mut self, names: Names) {
+    pub fn set_names(&mut self, names: Names) {
         self.parts.names = names;
     }
 
     /// The same values without names, which is what the tape computes with.
-    #[inline]
+    #[inline(never)]
     pub fn unnamed(&self) -> NamedTensor {
         let Parts { storage, layout, offset, dtype, is_number, .. } = &*self.parts;
         NamedTensor::of(|| Parts {

@@ -240,18 +240,21 @@ impl<'a> Call<'a> {
 
     /// The argument at this position in the row, which is required.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn required<K: Argument>(&self, at: usize) -> K {
         read(&self.passed[at]).expect("`read_all` has seen that it is there")
     }
 
     /// The argument at this position, or its default.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn or<K: Argument>(&self, at: usize, default: K) -> K {
         read(&self.passed[at]).unwrap_or(default)
     }
 
     /// Sets a field of options to the argument at this position, if it was passed.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn set<K: Argument>(&self, at: usize, field: &mut K) {
         if let Some(value) = read(&self.passed[at]) {
             *field = value;

@@ -44,26 +44,26 @@ impl Tensor {
     #[track_caller]
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<&mut Tensor> {
         const OP: &str = "requires_grad_";
-        match (requires_grad, &self.meta) {
+        match (requires_grad, &self.parts.meta) {
             (true, None) if !self.dtype().is_floating_point() => {
                 let message = format!(
                     "only Tensors of floating point dtype can require gradients, got {}",
                     self.dtype()
                 );
-                Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, OP, message)
                     .with_repair("x.to(DType::F32)?.requiring_grad()?"))
             }
             (true, None) => {
-                self.meta = Some(Meta::leaf(&self.value));
+                self.parts.meta = Some(Meta::leaf(&self.parts.value));
                 Ok(self)
             }
             (false, Some(meta)) if !meta.is_leaf() => {
                 let message = "you can only change requires_grad flags of leaf variables, and this tensor was computed from others";
-                Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, OP, message)
                     .with_repair("let x = x.detach();"))
             }
             (false, _) => {
-                self.meta = None;
+                self.parts.meta = None;
                 Ok(self)
             }
             (true, Some(_)) => Ok(self),
@@ -74,7 +74,7 @@ impl Tensor {
     /// called. It has no names, unless the backward pass used [`BackwardOptions::named`] or it was
     /// [set](Self::set_grad) with names.
     pub fn grad(&self) -> Option<Tensor> {
-        let state = self.meta.as_ref()?.state();
+        let state = self.parts.meta.as_ref()?.state();
         let grad = state.grad.clone()?;
         Some(match &state.grad_names {
             GradNames::None => grad,
@@ -92,12 +92,12 @@ impl Tensor {
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";
-        let Some(meta) = &self.meta else {
+        let Some(meta) = &self.parts.meta else {
             return match grad {
                 None => Ok(()),
                 Some(_) => {
                     let message = "the tensor does not require a gradient";
-                    Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                    Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, OP, message)
                         .with_repair("let x = x.requiring_grad()?; before it is used"))
                 }
             };
@@ -118,7 +118,7 @@ impl Tensor {
     /// Changes the gradient outside of the tape, if there is one. See `Parameter::update_grad`.
     #[track_caller]
     pub(crate) fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
-        let Some(meta) = &self.meta else { return Ok(None) };
+        let Some(meta) = &self.parts.meta else { return Ok(None) };
         let mut state = meta.state();
         let Some(grad) = &mut state.grad else { return Ok(None) };
         f(grad.detach_().in_buffer()).map(Some)
@@ -126,7 +126,7 @@ impl Tensor {
 
     /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
-        if let Some(meta) = &self.meta {
+        if let Some(meta) = &self.parts.meta {
             meta.state().grad = None;
         }
     }
@@ -137,12 +137,12 @@ impl Tensor {
     /// [`ErrorKind::Autograd`] if the tensor requires no gradient.
     #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
-        match &self.meta {
+        match &self.parts.meta {
             Some(meta) => meta.state().retain_grad = true,
             None => {
                 let message =
                     "can't retain_grad on Tensor that has requires_grad=False: there will be no gradient";
-                return Err(Error::about(&[&self.value], ErrorKind::Autograd, "retain_grad", message)
+                return Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, "retain_grad", message)
                     .with_repair(REQUIRED_BEFORE));
             }
         }
@@ -151,12 +151,12 @@ impl Tensor {
 
     /// The same value, detached from the tape.
     pub fn detach(&self) -> Tensor {
-        Tensor::constant(self.value.clone())
+        Tensor::constant(self.parts.value.clone())
     }
 
     /// [`detach`](Self::detach) in place.
     pub fn detach_(&mut self) -> &mut Tensor {
-        self.meta = None;
+        self.parts.meta = None;
         self
     }
 
@@ -194,7 +194,7 @@ impl Tensor {
         const OP: &str = "register_post_accumulate_grad_hook";
         if !self.is_leaf() {
             let message = "post accumulate grad hooks cannot be registered on non-leaf tensors: this one was computed from others";
-            return Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+            return Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, OP, message)
                 .with_repair("x.register_hook(..)? for the gradient on its way"));
         }
         self.add_hook(OP, Arc::new(hook), true)
@@ -202,12 +202,12 @@ impl Tensor {
 
     #[track_caller]
     fn add_hook(&self, op: &'static str, hook: Hook, after_accumulation: bool) -> Result<HookHandle> {
-        match &self.meta {
+        match &self.parts.meta {
             Some(meta) => Ok(HookHandle::add(meta, hook, after_accumulation)),
             None => {
                 let message =
                     "cannot register a hook on a tensor that doesn't require gradient: it would never run";
-                Err(Error::about(&[&self.value], ErrorKind::Autograd, op, message)
+                Err(Error::about(&[&self.parts.value], ErrorKind::Autograd, op, message)
                     .with_repair(REQUIRED_BEFORE))
             }
         }
@@ -272,7 +272,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
 /// The start of a backward pass: an output and its gradient, by default 1 for a single element.
 #[track_caller]
 fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
-    let Some(meta) = output.meta.clone() else { return Err(without_gradient(op, output)) };
+    let Some(meta) = output.parts.meta.clone() else { return Err(without_gradient(op, output)) };
     let gradient = match gradient {
         Some(gradient) => {
             let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
@@ -383,7 +383,7 @@ pub fn grad_with(
     }
     let mut metas = Vec::with_capacity(inputs.len());
     for (number, input) in inputs.iter().enumerate() {
-        match &input.meta {
+        match &input.parts.meta {
             Some(meta) => metas.push(meta.clone()),
             None => {
                 let message = format!("input {number} does not require a gradient");

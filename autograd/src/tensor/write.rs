@@ -15,8 +15,8 @@ impl Tensor {
 
     /// Adds `other` to this tensor, outside of the tape. The buffer is reused if it is not shared.
     pub(crate) fn add_in_place(&mut self, other: Tensor) -> Result<()> {
-        self.meta = None;
-        self.value.add_(&other.value).map(drop)
+        self.parts.meta = None;
+        self.parts.value.add_(&other.parts.value).map(drop)
     }
 
     /// The last step of an in-place op: this handle becomes `y`.
@@ -45,7 +45,7 @@ impl Tensor {
         if is_grad_enabled() {
             *self = y;
         } else {
-            self.value = y.value; // an update like an optimizer's: the record on the tape is kept
+            self.parts.value = y.into_value(); // an update like an optimizer's: the record on the tape is kept
         }
         Ok(self)
     }
@@ -64,7 +64,7 @@ impl Tensor {
 
     /// The value, for an in-place op that the tape does not follow. [`written`](Self::written) comes next.
     pub(crate) fn in_buffer(&mut self) -> &mut NamedTensor {
-        &mut self.value
+        &mut self.parts.value
     }
 
     /// The last step of an in-place op that has written to the value.
@@ -130,7 +130,7 @@ impl Tensor {
                 .with_operands([self.shape(), out.shape()])
                 .with_repair("no_grad(|| y.write_to(&mut out).map(drop))?, or use y itself"));
         }
-        self.value.write_to(&mut out.value)?;
+        self.into_value().write_to(&mut out.parts.value)?;
         Ok(out)
     }
 
@@ -141,17 +141,17 @@ impl Tensor {
     /// The errors of `f`.
     #[track_caller]
     pub fn update<R>(&mut self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        let result = f(&mut self.value);
+        let result = f(&mut self.parts.value);
         self.renew_leaf();
         result
     }
 
     /// Makes this a new leaf if the value no longer has the sizes or the dtype of the old one.
     fn renew_leaf(&mut self) {
-        if let Some(meta) = &self.meta
+        if let Some(meta) = &self.parts.meta
             && (meta.sizes[..] != *self.sizes() || meta.dtype != self.dtype())
         {
-            self.meta = Some(Meta::leaf(&self.value));
+            self.parts.meta = Some(Meta::leaf(&self.parts.value));
         }
     }
 }

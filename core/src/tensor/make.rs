@@ -156,7 +156,7 @@ impl Unwritten {
     }
 
     /// Memory for elements of these sizes.
-    #[inline]
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn of(op: &'static str, sizes: &[usize], names: Names, dtype: DType) -> Result<Unwritten> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;

@@ -46,7 +46,7 @@ impl Storage {
         Storage::allocate(bytes, true)
     }
 
-    #[inline]
+    #[inline(never)]
     fn allocate(bytes: usize, zeroed: bool) -> Option<Storage> {
         if bytes > isize::MAX as usize / 4 {
             return None;
@@ -123,7 +123,7 @@ impl Clone for Storage {
 }
 
 impl Drop for Storage {
-    #[inline]
+    #[inline(never)]
     fn drop(&mut self) {
         let header = self.header();
         let class = header.class;
