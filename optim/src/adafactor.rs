@@ -3,7 +3,7 @@
 use crate::formula::{rounded, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::options;
-use crate::sums::{WIDTH, total};
+use crate::sums::{WIDTH, rare, total};
 use crate::update::sweep_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
@@ -158,6 +158,7 @@ impl Measured<'_> {
     fn part<T: Real>(&self, row: f64, cols: &[f64], param: &[T], grad: &[T], lanes: &mut [[T; WIDTH]; 2]) {
         let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.0.floor_sq));
         for i in 0..WIDTH.min(cols.len()).min(param.len()).min(grad.len()) {
+            let i = rare::<T>(i);
             let u = grad[i] / (row * T::from_f64(cols[i])).maximum(floor_sq).sqrt();
             lanes[0][i] += u * u;
             lanes[1][i] += param[i] * param[i];
@@ -199,6 +200,7 @@ impl Sweep<0, 0> for AlongDirection<'_> {
             let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.v.floor_sq));
             let (params, grads) = (&mut param[done..][..cols.len()], &grad[done..][..cols.len()]);
             for i in 0..cols.len() {
+                let i = rare::<T>(i);
                 let v = (row * T::from_f64(cols[i])).maximum(floor_sq);
                 params[i] = params[i] * shrink - size * grads[i] / v.sqrt();
             }

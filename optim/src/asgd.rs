@@ -1,9 +1,9 @@
 //! ASGD, gradient descent that averages the parameters.
 
-use crate::formula::{Elementwise, Formula, sign_of};
+use crate::formula::{Formula, apply, sign_of};
 use crate::method::ParameterStep;
 use crate::rows::options;
-use crate::update::{set_single, single, update_tensors};
+use crate::update::{set_single, single};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
@@ -81,7 +81,7 @@ options! {
             let numbers = [f64::from(single(eta)?), f64::from(single(mu)?)];
             let shrink = 1.0 - lambd * numbers[0];
             let numbers = [sign_of(maximize), weight_decay, shrink, numbers[0], numbers[1]];
-            update_tensors(&Elementwise::new(AsgdFormula, numbers), param, grad, [ax])?;
+            apply(AsgdFormula, numbers, param, grad, [ax])?;
             let t = t as f64;
             set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
             set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)

@@ -1,11 +1,11 @@
 //! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by
 //! value.
 
+use crate::formula::{Formula, with};
 use crate::norm::{norm_of, norm_of_norms};
-use crate::update::update_alone;
+use crate::update::run_alone;
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -183,7 +183,8 @@ pub fn clip_grad_value_(
     not_negative(OP, "clip_value", clip_value)?;
     let caller = Location::caller();
     for parameter in distinct(parameters).0 {
-        let clamped = parameter.update_grad(|gradient| update_alone(gradient, &Clamp(clip_value)));
+        let clamped = parameter
+            .update_grad(|gradient| run_alone(gradient, &with(ClampFormula, &[clip_value]), &mut []));
         clamped.map_err(|error| error.of(OP).at(caller))?;
     }
     Ok(())
@@ -337,35 +338,29 @@ fn scale(parameters: &[Parameter], factors: &[f64]) -> Result<()> {
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| update_alone(gradient, &Scale(factor)))?;
+            parameter.update_grad(|gradient| run_alone(gradient, &with(ScaleFormula, &[factor]), &mut []))?;
         }
     }
     Ok(())
 }
 
 /// `x *= factor`.
-struct Scale(f64);
+struct ScaleFormula;
 
-impl Update<0> for Scale {
+impl Formula<1, 0> for ScaleFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
-        let factor = T::from_f64(self.0);
-        for x in x {
-            *x *= factor;
-        }
+    fn apply<T: Real>([factor]: [T; 1], x: T, _: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x * factor, [])
     }
 }
 
 /// `x = min(max(x, -bound), bound)`; NaN stays NaN.
-struct Clamp(f64);
+struct ClampFormula;
 
-impl Update<0> for Clamp {
+impl Formula<1, 0> for ClampFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
-        let (low, high) = (T::from_f64(-self.0), T::from_f64(self.0));
-        for x in x {
-            let value = if *x < low { low } else { *x };
-            *x = if value > high { high } else { value };
-        }
+    fn apply<T: Real>([bound]: [T; 1], x: T, _: T, []: [T; 0]) -> (T, [T; 0]) {
+        let x = if x < -bound { -bound } else { x };
+        (if x > bound { bound } else { x }, [])
     }
 }

@@ -1,55 +1,26 @@
-//! [`Formula`], an elementwise update of one element, and [`Elementwise`], its loop over all of them.
+//! Elementwise formulas of optimizers, and the numbers and functions that several of them share.
 
 use crate::method::ParameterStep;
-use namegrad_core::Result;
+use crate::update;
+use namegrad_core::cpu::formula::FormulaLoops;
+pub(crate) use namegrad_core::cpu::formula::{Formula, FormulaStep};
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
-use std::marker::PhantomData;
+use namegrad_core::{NamedTensor, Result};
 
-/// A formula for one element of a parameter, with `K` numbers that are the same for all elements and `N`
-/// states of the element.
-pub(crate) trait Formula<const K: usize, const N: usize>: Sync {
-    /// The new element and states, from the numbers, the element, its gradient and its states. It must be
-    /// `#[inline(always)]`, and so must every function that it calls.
-    fn apply<T: Real>(numbers: [T; K], p: T, g: T, states: [T; N]) -> (T, [T; N]);
+/// A formula with its numbers, as a loop.
+pub(crate) fn with<F: Formula<K, N>, const K: usize, const N: usize>(
+    _formula: F,
+    numbers: &[f64; K],
+) -> FormulaStep<'_> {
+    FormulaStep { loops: const { &FormulaLoops::of::<F, K, N, 0>() }, numbers }
 }
 
-/// A [`Formula`] for all elements.
-pub(crate) struct Elementwise<F, const K: usize> {
-    numbers: [f64; K],
-    formula: PhantomData<F>,
-}
-
-impl<F, const K: usize> Elementwise<F, K> {
-    pub(crate) fn new(_formula: F, numbers: [f64; K]) -> Elementwise<F, K> {
-        Elementwise { numbers, formula: PhantomData }
-    }
-}
-
-impl<F: Formula<K, N>, const K: usize, const N: usize> Update<N> for Elementwise<F, K> {
-    #[inline(always)]
-    fn run<T: Real>(&self, params: &mut [T], grads: &[T], mut states: [&mut [T]; N]) {
-        let numbers = rounded(&self.numbers);
-        // The compiler sees that no index is out of range, so that the loop becomes vectors.
-        let n = params.len();
-        let grads = &grads[..n];
-        for state in &mut states {
-            *state = &mut std::mem::take(state)[..n];
-        }
-        for i in 0..n {
-            // Not with vectors where few CPUs run the loop.
-            let i = if T::IS_RARE { std::hint::black_box(i) } else { i };
-            let mut own = [T::ZERO; N];
-            for k in 0..N {
-                own[k] = states[k][i];
-            }
-            let (param, own) = F::apply(numbers, params[i], grads[i], own);
-            params[i] = param;
-            for k in 0..N {
-                states[k][i] = own[k];
-            }
-        }
-    }
+/// A formula whose last `S` states are sums over all elements, with its numbers.
+pub(crate) fn with_sums<F: Formula<K, N>, const K: usize, const N: usize, const S: usize>(
+    _formula: F,
+    numbers: &[f64; K],
+) -> FormulaStep<'_> {
+    FormulaStep { loops: const { &FormulaLoops::of::<F, K, N, S>() }, numbers }
 }
 
 impl ParameterStep<'_> {
@@ -59,8 +30,19 @@ impl ParameterStep<'_> {
         formula: F,
         numbers: [f64; K],
     ) -> Result<()> {
-        self.run::<N>(&Elementwise::new(formula, numbers))
+        self.run_loops(N, &with(formula, &numbers))
     }
+}
+
+/// Updates a tensor, and slots of the same sizes, with a formula.
+pub(crate) fn apply<F: Formula<K, N>, const K: usize, const N: usize>(
+    formula: F,
+    numbers: [f64; K],
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: [&mut NamedTensor; N],
+) -> Result<()> {
+    update::run(&with(formula, &numbers), param, grad, &mut slots.into_iter(), &mut [])
 }
 
 /// Numbers in the type of the computation.

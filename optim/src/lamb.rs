@@ -1,14 +1,12 @@
 //! LAMB, Adam whose step is as long as the parameter for large batches.
 
-use crate::formula::{Elementwise, Formula, rounded};
+use crate::formula::{Formula, apply, with_sums};
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, moments};
 use crate::rows::options;
-use crate::sums::{WIDTH, total};
-use crate::update::{sweep_tensors, update_tensors};
+use crate::update::run;
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Sweep;
 
 options! {
     /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
@@ -66,19 +64,15 @@ options! {
             let LambOptions { lr, betas, eps, weight_decay, maximize } = *self;
             let ParameterStep { number: t, param, grad, slots, .. } = step;
             let [exp_avg, exp_avg_sq] = slots.take()?;
-            let along = [
-                correction(betas.0, t).recip(),
-                correction(betas.1, t).sqrt().recip(),
-                eps,
-                weight_decay,
-            ];
-            let averages = Averages { moments: moments(maximize, [1.0, 0.0], betas), along };
-            let squares = sweep_tensors(&averages, param, grad, [&mut *exp_avg, &mut *exp_avg_sq])?;
+            let [_, sign, _, keep, take, keep_sq, take_sq] = moments(maximize, [1.0, 0.0], betas);
+            let (average_scale, root_scale) = (correction(betas.0, t).recip(), correction(betas.1, t).sqrt().recip());
+            let numbers = [sign, keep, take, keep_sq, take_sq, average_scale, root_scale, eps, weight_decay];
+            let (averages, mut squares) = (with_sums::<_, 9, 4, 2>(LambAverages, &numbers), [0.0; 2]);
+            run(&averages, param, grad, &mut [&mut *exp_avg, &mut *exp_avg_sq].into_iter(), &mut squares)?;
             let [param_norm, step_norm] = squares.map(f64::sqrt);
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
-            let [average_scale, root_scale, eps, weight_decay] = along;
             let numbers = [average_scale, root_scale, eps, weight_decay, lr * ratio];
-            update_tensors(&Elementwise::new(LambStep, numbers), param, grad, [exp_avg, exp_avg_sq])
+            apply(LambStep, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }
@@ -90,51 +84,15 @@ fn along<T: Real>([average_scale, root_scale, eps, weight_decay]: [T; 4], p: T, 
 }
 
 /// Updates the averages. The sums are `‖param‖²` and `‖u‖²`.
-struct Averages {
-    moments: [f64; 7],
-    along: [f64; 4],
-}
+struct LambAverages;
 
-impl Averages {
-    /// A part of at most [`WIDTH`] elements. Element `i` is added to the sums `i`.
+impl Formula<9, 4> for LambAverages {
     #[inline(always)]
-    fn part<T: Real>(
-        (moments, scales): ([T; 7], [T; 4]),
-        [params, grads]: [&[T]; 2],
-        [exp_avg, exp_avg_sq]: [&mut [T]; 2],
-        [params_sum, steps_sum]: &mut [[T; WIDTH]; 2],
-    ) {
-        let [_, sign, decay, keep, take, keep_sq, take_sq] = moments;
-        for i in 0..WIDTH.min(params.len()).min(grads.len()).min(exp_avg.len()).min(exp_avg_sq.len()) {
-            let (p, own) = (params[i], [exp_avg[i], exp_avg_sq[i]]);
-            let own = averaged([keep, take, keep_sq, take_sq], p * decay + grads[i] * sign, own);
-            [exp_avg[i], exp_avg_sq[i]] = own;
-            let u = along(scales, p, own);
-            params_sum[i] += p * p;
-            steps_sum[i] += u * u;
-        }
-    }
-}
-
-impl Sweep<2, 2> for Averages {
-    #[inline(always)]
-    fn run<T: Real>(
-        &self,
-        _start: usize,
-        param: &mut [T],
-        grad: &[T],
-        [exp_avg, exp_avg_sq]: [&mut [T]; 2],
-    ) -> [f64; 2] {
-        let numbers = (rounded(&self.moments), rounded(&self.along));
-        let mut sums = [[T::ZERO; WIDTH]; 2];
-        let ((params, p), (grads, g)) = (param.as_chunks::<WIDTH>(), grad.as_chunks::<WIDTH>());
-        let (averages, m) = exp_avg.as_chunks_mut::<WIDTH>();
-        let (squares, v) = exp_avg_sq.as_chunks_mut::<WIDTH>();
-        for (((p, g), m), v) in params.iter().zip(grads).zip(averages).zip(squares) {
-            Averages::part(numbers, [p, g], [m, v], &mut sums);
-        }
-        Averages::part(numbers, [p, g], [m, v], &mut sums);
-        [total(&sums[0]), total(&sums[1])]
+    fn apply<T: Real>(numbers: [T; 9], p: T, g: T, [m, v, params, steps]: [T; 4]) -> (T, [T; 4]) {
+        let [sign, keep, take, keep_sq, take_sq, average_scale, root_scale, eps, weight_decay] = numbers;
+        let [m, v] = averaged([keep, take, keep_sq, take_sq], g * sign, [m, v]);
+        let u = along([average_scale, root_scale, eps, weight_decay], p, [m, v]);
+        (p, [m, v, params + p * p, steps + u * u])
     }
 }
 

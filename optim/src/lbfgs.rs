@@ -149,30 +149,39 @@ const PRODUCTS: &str = "products";
 /// and for pair `i` these, a dot and `i`.
 const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
+/// The names of all tensors of a history but [`PRODUCTS`], in their order.
+fn names(pairs: usize) -> Vec<String> {
+    let mut names = Vec::with_capacity(5 + 2 * pairs);
+    for name in [VECTORS[0], VECTORS[1], NUMBERS[0], NUMBERS[1], INVERSES] {
+        names.push(name.to_string());
+    }
+    for place in 0..2 * pairs {
+        names.push(format!("{}.{}", PAIRS[place % 2], place / 2));
+    }
+    names
+}
+
 /// Checks that a saved history is one of parameters with `numel` elements.
 fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
     if shared.is_empty() {
         return Ok(());
     }
-    let [of_d, of_before, of_t, of_scale] = [VECTORS[0], VECTORS[1], NUMBERS[0], NUMBERS[1]];
-    let mut needed = vec![of_d.to_string(), of_before.into(), of_t.into(), of_scale.into(), INVERSES.into()];
-    let mut pairs = 0;
-    while shared.contains_key(&format!("{}.{pairs}", PAIRS[0])) {
-        needed.extend(PAIRS.map(|name| format!("{name}.{pairs}")));
-        pairs += 1;
-    }
+    let pairs = shared.keys().filter(|name| name.starts_with(PAIRS[0])).count();
     let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
-    if let Some(name) = needed.iter().find(|name| !shared.contains_key(*name)) {
-        return wrong(format!("{name} is missing in the state"));
+    let names = names(pairs);
+    for name in &names {
+        if !shared.contains_key(name) {
+            return wrong(format!("{name} is missing in the state"));
+        }
     }
     for (name, value) in shared {
-        let sizes = match name.as_str() {
-            INVERSES => vec![pairs],
+        let sizes = match names.iter().position(|known| known == name) {
+            Some(2 | 3) => vec![],
+            Some(4) => vec![pairs],
+            Some(_) => vec![numel],
             // PyTorch has no products; they are computed then.
-            PRODUCTS => vec![pairs, 2 * pairs],
-            name if NUMBERS.contains(&name) => vec![],
-            _ if needed.contains(name) => vec![numel],
-            _ => return wrong(format!("{name} in the state is not of Lbfgs")),
+            None if name == PRODUCTS => vec![pairs, 2 * pairs],
+            None => return wrong(format!("{name} in the state is not of Lbfgs")),
         };
         if value.sizes() != sizes || !value.dtype().is_floating_point() {
             return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
@@ -228,11 +237,14 @@ impl LbfgsHistory {
         if shared.is_empty() {
             return Ok(None);
         }
-        let vector = |name: &str| shared[name].to(dtype)?.contiguous();
-        let (d, before) = (vector(VECTORS[0])?, vector(VECTORS[1])?);
-        let (t, scale) = (number(&shared[NUMBERS[0]])?, number(&shared[NUMBERS[1]])?);
         let inverses = shared[INVERSES].to_vec::<f64>()?;
-        let count = inverses.len();
+        let (count, mut numbers, mut vectors) = (inverses.len(), Vec::new(), Vec::new());
+        for name in names(count) {
+            match &shared[&name] {
+                value if value.ndim() == 0 => numbers.push(number(value)?),
+                value => vectors.push(value.to(dtype)?.contiguous()?),
+            }
+        }
         let mut known = match shared.get(PRODUCTS) {
             Some(products) => products.to_vec::<f64>()?,
             None => Vec::new(),
@@ -241,9 +253,11 @@ impl LbfgsHistory {
         if known.iter().any(|product| !product.is_finite()) {
             known.clear();
         }
-        let mut history = LbfgsHistory { d, t, before, pairs: Vec::with_capacity(count), scale };
+        let [d, before, _, rest @ ..] = &vectors[..] else { return Ok(None) };
+        let (d, before, pairs) = (d.clone(), before.clone(), Vec::with_capacity(count));
+        let mut history = LbfgsHistory { d, t: numbers[0], before, pairs, scale: numbers[1] };
         for (i, inverse) in inverses.into_iter().enumerate() {
-            let [y, s] = [vector(&format!("{}.{i}", PAIRS[0]))?, vector(&format!("{}.{i}", PAIRS[1]))?];
+            let [y, s] = [rest[2 * i].clone(), rest[2 * i + 1].clone()];
             let products = match known.is_empty() {
                 false => known[2 * i * count..][..2 * (i + 1)].to_vec(),
                 true => products(&history.vectors_and(&y, &s), &[&y])?,
@@ -261,18 +275,21 @@ impl LbfgsHistory {
             products.extend_from_slice(&pair.products);
             products.resize(2 * count * inverses.len(), 0.0);
         }
-        shared.clear();
-        let mut keep = |name: &str, value: NamedTensor| insert(shared, name.into(), value);
-        keep(VECTORS[0], self.d);
-        keep(VECTORS[1], self.before);
-        keep(NUMBERS[0], NamedTensor::from_slice(&[self.t], ())?);
-        keep(NUMBERS[1], NamedTensor::from_slice(&[self.scale], ())?);
-        keep(INVERSES, NamedTensor::from_slice(&inverses, [count])?);
-        keep(PRODUCTS, NamedTensor::from_slice(&products, [count, 2 * count])?);
-        for (i, pair) in self.pairs.into_iter().enumerate() {
-            keep(&format!("{}.{i}", PAIRS[0]), pair.y);
-            keep(&format!("{}.{i}", PAIRS[1]), pair.s);
+        let mut values = vec![
+            self.d,
+            self.before,
+            NamedTensor::from_slice(&[self.t], ())?,
+            NamedTensor::from_slice(&[self.scale], ())?,
+            NamedTensor::from_slice(&inverses, [count])?,
+        ];
+        for pair in self.pairs {
+            values.extend([pair.y, pair.s]);
         }
+        shared.clear();
+        for (name, value) in names(count).into_iter().zip(values) {
+            insert(shared, name, value);
+        }
+        insert(shared, PRODUCTS.into(), NamedTensor::from_slice(&products, [count, 2 * count])?);
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use crate::schedule::{
 };
 use namegrad_autograd::Parameter;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::fields::object;
 use serde_json::Value as Json;
+use std::panic::Location;
 
 /// Every optimizer.
 pub static OPTIMIZERS: [AnyOptimizer; 16] = [
@@ -101,8 +103,8 @@ impl<S: Schedule + Rows> TableSchedule for S {}
 pub struct AnyOptimizer {
     name: &'static str,
     defaults: fn() -> Box<dyn Rows>,
-    /// Calls the function with the default hyperparameters of each of some groups, and returns the groups.
-    groups: fn(usize, Change<'_>) -> std::result::Result<Box<dyn Groups>, String>,
+    /// No groups of it.
+    none: fn() -> Box<dyn Groups>,
 }
 
 /// Changes the hyperparameters of a group, which has a number, or says what is wrong.
@@ -126,10 +128,15 @@ impl AnyOptimizer {
     /// The errors of a builder and of `change`.
     #[track_caller]
     pub fn build_with(&self, groups: Vec<Vec<Listed>>, change: Change<'_>) -> Result<Box<dyn Optimizer>> {
-        let methods = match (self.groups)(groups.len(), change) {
-            Ok(methods) => methods,
-            Err(message) => return Err(Error::new(ErrorKind::Value, self.name, message)),
-        };
+        let caller = Location::caller();
+        let wrong = |message| Error::new(ErrorKind::Value, self.name, message).at(caller);
+        let (mut methods, defaults) = ((self.none)(), object(Vec::new()));
+        for group in 0..groups.len() {
+            methods.push_json(&defaults).map_err(wrong)?;
+            if let Some(rows) = methods.rows_mut(group) {
+                change(group, rows).map_err(wrong)?;
+            }
+        }
         let mut merged_groups = Vec::new();
         for parameters in groups {
             merged_groups.push(merged(parameters));
@@ -150,18 +157,5 @@ impl AnyOptimizer {
 
 /// The optimizer of a method.
 const fn of<M: Method + Default + Rows>() -> AnyOptimizer {
-    AnyOptimizer { name: M::NAME, defaults: || Box::new(M::default()), groups: groups::<M> }
-}
-
-fn groups<M: Method + Default + Rows>(
-    count: usize,
-    change: Change<'_>,
-) -> std::result::Result<Box<dyn Groups>, String> {
-    let mut methods = Vec::new();
-    for group in 0..count {
-        let mut method = M::default();
-        change(group, &mut method)?;
-        methods.push(method);
-    }
-    Ok(Box::new(methods))
+    AnyOptimizer { name: M::NAME, defaults: || Box::new(M::default()), none: || Box::new(Vec::<M>::new()) }
 }

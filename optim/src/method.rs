@@ -123,7 +123,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
 
     /// The sizes of such a tensor for a parameter with `sizes`: `[]` for a number.
     fn slot_sizes(&self, _slot: &str, sizes: &[usize]) -> Vec<usize> {
-        sizes.to_vec()
+        all_of(sizes)
     }
 
     /// The number that a new tensor is filled with.
@@ -212,13 +212,19 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// # Errors
     /// The errors of the formula.
     fn step(step: &mut OptimizerStep<'_, Self>) -> Result<()> {
-        step.each_at_once(|method, own| method.update(own))
+        step.update_each()
     }
 
     /// The table of the hyperparameters, if they are one. Their ranges are checked before
     /// [`check`](Self::check).
     #[doc(hidden)]
     fn rows(&self) -> Option<&dyn Rows> {
+        None
+    }
+
+    /// The same table, to be changed.
+    #[doc(hidden)]
+    fn rows_mut(&mut self) -> Option<&mut dyn Rows> {
         None
     }
 
@@ -234,6 +240,12 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     fn of_json(json: &Json) -> std::result::Result<Self, String> {
         Self::deserialize(json).map_err(|error| error.to_string())
     }
+}
+
+/// `to_vec`, which is compiled once.
+#[inline(never)]
+fn all_of(sizes: &[usize]) -> Vec<usize> {
+    sizes.to_vec()
 }
 
 /// A step of one parameter, the argument of [`Method::update`]: the parameter, its gradient, and the tensors
@@ -266,7 +278,7 @@ impl ParameterStep<'_> {
         self.run_loops(N, &Compiled::<_, N, 0>(&WithoutSums(update)))
     }
 
-    fn run_loops(self, count: usize, loops: &dyn Loops) -> Result<()> {
+    pub(crate) fn run_loops(self, count: usize, loops: &dyn Loops) -> Result<()> {
         let ParameterStep { param, grad, slots, .. } = self;
         slots.check(count)?;
         let mut tensors = slots.slots.iter_mut().map(|(_, slot)| slot);

@@ -1,11 +1,10 @@
 //! Muon, momentum whose direction is an orthogonal matrix.
 
 use crate::engine::OptimizerStep;
-use crate::formula::{Elementwise, Formula};
+use crate::formula::{Formula, apply};
 use crate::method::ParameterStep;
 use crate::rows::options;
 use crate::setting::Choice;
-use crate::update::update_tensors;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::options::AddmmOptions;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
@@ -93,14 +92,13 @@ options! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            let average = Elementwise::new(MixFormula, [self.momentum, 1.0 - self.momentum]);
-            update_tensors(&average, buffer, grad, [])?;
+            apply(MixFormula, [self.momentum, 1.0 - self.momentum], buffer, grad, [])?;
             let along = buffer.unnamed();
             let along = if self.nesterov { grad.lerp(&along, self.momentum)? } else { along };
             let along = self.orthogonal(along)?.to(param.dtype())?.contiguous()?;
             let scale = self.adjust_lr_fn.unwrap_or(AdjustLr::Original).scale(param.sizes());
             let numbers = [1.0 - self.lr * self.weight_decay, -self.lr * scale];
-            update_tensors(&Elementwise::new(MixFormula, numbers), param, &along, [])
+            apply(MixFormula, numbers, param, &along, [])
         }
 
         /// Steps one matrix after the other, since products use all threads.

@@ -1,10 +1,10 @@
 //! NAdam, Adam with Nesterov's momentum.
 
-use crate::formula::{Elementwise, Formula};
+use crate::formula::{Formula, apply};
 use crate::method::ParameterStep;
 use crate::moments::{SLOTS, averaged, correction, decays, moments};
 use crate::rows::options;
-use crate::update::{set_single, single, update_tensors};
+use crate::update::{set_single, single};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 
@@ -88,8 +88,7 @@ options! {
             let numbers = [
                 shrink, sign, decay, keep, take, keep_sq, take_sq, along_gradient, along_average, root_scale, eps,
             ];
-            let update = Elementwise::new(NAdamFormula, numbers);
-            update_tensors(&update, param, grad, [exp_avg, exp_avg_sq])
+            apply(NAdamFormula, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }

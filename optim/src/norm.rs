@@ -1,6 +1,6 @@
 //! Norms of tensors, in one pass and in `f64`.
 
-use crate::sums::{WIDTH, total};
+use crate::sums::{WIDTH, rare, total};
 use crate::update::sums_of;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
@@ -38,16 +38,15 @@ impl Sweep<0, 1> for Squares {
     #[inline(always)]
     fn run<T: Real>(&self, _: usize, _: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
         let mut lanes = [0.0_f64; WIDTH];
-        let mut chunks = g.chunks_exact(WIDTH);
-        for chunk in &mut chunks {
-            for (lane, g) in lanes.iter_mut().zip(chunk) {
-                let g = g.to_f64();
+        let (whole, rest) = g.as_chunks::<WIDTH>();
+        for g in whole {
+            for (i, lane) in lanes.iter_mut().enumerate() {
+                let g = g[rare::<T>(i)].to_f64();
                 *lane += g * g;
             }
         }
-        for (lane, g) in lanes.iter_mut().zip(chunks.remainder()) {
-            let g = g.to_f64();
-            *lane += g * g;
+        for (lane, g) in lanes.iter_mut().zip(rest) {
+            *lane += g.to_f64() * g.to_f64();
         }
         [total(&lanes)]
     }

@@ -131,7 +131,17 @@ impl Row {
     pub(crate) fn message(&self, words: &str, index: usize, number: f64) -> String {
         let is_integer = self.range.is_some_and(|range| range.is_of_integers());
         let number = if is_integer { format!("{number}") } else { format!("{number:?}") };
-        words.replace("{name}", self.name).replace("{index}", &index.to_string()).replace("{}", &number)
+        let (index, mut message) = (index.to_string(), String::new());
+        // What is in braces has an odd position.
+        for (position, part) in words.split(['{', '}']).enumerate() {
+            message += match (position % 2, part) {
+                (0, text) => text,
+                (_, "name") => self.name,
+                (_, "index") => &index,
+                _ => &number,
+            };
+        }
+        message
     }
 }
 
@@ -305,6 +315,9 @@ macro_rules! options {
                 }
             )?
             fn rows(&self) -> Option<&dyn $crate::rows::Rows> {
+                Some(self)
+            }
+            fn rows_mut(&mut self) -> Option<&mut dyn $crate::rows::Rows> {
                 Some(self)
             }
             fn to_json(&self) -> std::result::Result<serde_json::Value, String> {

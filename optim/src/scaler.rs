@@ -5,13 +5,12 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
+use crate::formula::{Formula, with_sums};
 use crate::rows::options;
 use crate::schedule::table::check;
-use crate::sums::{WIDTH, total};
-use crate::update::sweep_alone;
+use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -65,8 +64,9 @@ pub struct GradScaler {
     skipped: u64,
     /// Whether a loss was scaled since the last update.
     scaled: bool,
-    /// The parameters whose gradients were unscaled since the last update.
-    seen: HashMap<usize, Seen>,
+    /// The parameters whose gradients were unscaled since the last update, by id, and their places in `events`.
+    seen: HashMap<usize, usize>,
+    events: Vec<Seen>,
 }
 
 /// The events of a parameter since the last update.
@@ -109,8 +109,16 @@ impl GradScalerBuilder {
         self.check()?;
         check_scale(self.init_scale)?;
         let scale = f64::from(self.init_scale as f32);
-        let (growth_tracker, taken, skipped, seen) = (0, 0, 0, HashMap::new());
-        Ok(GradScaler { settings: self, scale, growth_tracker, taken, skipped, scaled: false, seen })
+        Ok(GradScaler {
+            settings: self,
+            scale,
+            growth_tracker: 0,
+            taken: 0,
+            skipped: 0,
+            scaled: false,
+            seen: HashMap::new(),
+            events: Vec::new(),
+        })
     }
 
     #[track_caller]
@@ -189,7 +197,7 @@ impl GradScaler {
         let parameters = optimizer.parameters();
         self.check_scaled("unscale_")?;
         self.check_unstepped("unscale_", "unscale_() is being called after step().", &parameters)?;
-        if parameters.iter().any(|parameter| self.seen.contains_key(&parameter.id())) {
+        if parameters.iter().any(|parameter| self.event(parameter).is_some()) {
             let message = "unscale_() has already been called on this optimizer since the last update().";
             return Err(
                 wrong_order("unscale_", message).with_repair("scaler.update()?, at the end of each step")
@@ -201,9 +209,10 @@ impl GradScaler {
 
     /// Unscales the gradients that are not yet.
     fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
-        let new = || parameters.iter().filter(|parameter| !self.seen.contains_key(&parameter.id()));
-        let is_half = |parameter: &&Parameter| parameter.dtype() == DType::F16 && parameter.grad().is_some();
-        if let Some(parameter) = new().find(is_half) {
+        let is_half = |parameter: &&Parameter| {
+            parameter.dtype() == DType::F16 && parameter.grad().is_some() && self.event(parameter).is_none()
+        };
+        if let Some(parameter) = parameters.iter().find(is_half) {
             let message =
                 format!("Attempting to unscale FP16 gradients: a parameter {} is of f16.", parameter.shape());
             return Err(Error::new(ErrorKind::DType, op, message).with_repair(
@@ -213,14 +222,16 @@ impl GradScaler {
         // The reciprocal is rounded to `f32`, as in PyTorch.
         let inverse = f64::from((1.0 / self.scale) as f32);
         let mut found = Vec::new();
-        for parameter in new() {
-            let is_finite = parameter.update_grad(|gradient| scaled(gradient, inverse))?;
-            found.push((parameter.id(), is_finite));
+        for parameter in parameters {
+            if self.event(parameter).is_none()
+                && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
+            {
+                found.push((parameter.id(), is_finite));
+            }
         }
         for (id, is_finite) in found {
-            if let Some(is_finite) = is_finite {
-                self.seen.insert(id, Seen { is_finite, has_stepped: false });
-            }
+            self.seen.insert(id, self.events.len());
+            self.events.push(Seen { is_finite, has_stepped: false });
         }
         Ok(())
     }
@@ -268,21 +279,25 @@ impl GradScaler {
         }
         let caller = Location::caller();
         self.unscale("step", &parameters).map_err(|error| error.at(caller))?;
-        let ids: Vec<usize> = parameters.iter().map(Parameter::id).collect();
-        let seen: Vec<Seen> = ids.iter().filter_map(|id| self.seen.get(id)).copied().collect();
-        if seen.is_empty() {
+        let (mut is_good, mut places) = (true, Vec::new());
+        for parameter in &parameters {
+            if let Some(place) = self.seen.get(&parameter.id()) {
+                is_good &= self.events[*place].is_finite;
+                places.push(*place);
+            }
+        }
+        if places.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
             return Err(wrong_order("step", message).with_repair("scaler.scale(&loss)?.backward()?"));
         }
-        let is_good = seen.iter().all(|seen| seen.is_finite);
         if is_good {
             optimizer.step().map_err(|error| error.at(caller))?;
             self.taken += 1;
         } else {
             self.skipped += 1;
         }
-        for id in ids {
-            self.seen.entry(id).and_modify(|seen| seen.has_stepped = true);
+        for place in places {
+            self.events[place].has_stepped = true;
         }
         Ok(is_good)
     }
@@ -298,12 +313,12 @@ impl GradScaler {
             return Ok(());
         }
         self.check_scaled("update")?;
-        if self.seen.is_empty() {
+        if self.events.is_empty() {
             let message = "No inf checks were recorded prior to update.";
             return Err(wrong_order("update", message).with_repair("scaler.step(&mut optimizer)?"));
         }
         let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
-        if self.seen.values().all(|seen| seen.is_finite) {
+        if self.events.iter().all(|seen| seen.is_finite) {
             self.growth_tracker += 1;
             if self.growth_tracker >= growth_interval {
                 let grown = (self.scale * growth_factor) as f32;
@@ -338,9 +353,15 @@ impl GradScaler {
         Ok(())
     }
 
+    /// The events of a parameter, if its gradient was unscaled.
+    fn event(&self, parameter: &Parameter) -> Option<&Seen> {
+        self.seen.get(&parameter.id()).map(|place| &self.events[*place])
+    }
+
     fn start_again(&mut self) {
         self.scaled = false;
         self.seen.clear();
+        self.events.clear();
     }
 
     /// The current scale; 1 if the scaler is not enabled.
@@ -378,15 +399,19 @@ impl GradScaler {
 
     #[track_caller]
     fn check_unstepped(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
-        let has_stepped = |p: &Parameter| self.seen.get(&p.id()).is_some_and(|seen| seen.has_stepped);
-        let with_gradients = parameters.iter().filter(|parameter| parameter.grad().is_some());
-        let stepped: Vec<bool> = with_gradients.map(has_stepped).collect();
-        if !stepped.contains(&true) {
+        let (mut some, mut all) = (false, true);
+        for parameter in parameters {
+            if parameter.grad().is_some() {
+                let has_stepped = self.event(parameter).is_some_and(|seen| seen.has_stepped);
+                (some, all) = (some || has_stepped, all && has_stepped);
+            }
+        }
+        if !some {
             return Ok(());
         }
-        let (message, repair) = match stepped.contains(&false) {
-            false => (message, "scaler.update()?, at the end of each step"),
-            true => (
+        let (message, repair) = match all {
+            true => (message, "scaler.update()?, at the end of each step"),
+            false => (
                 "another optimizer with a parameter of this one has stepped since the last update().",
                 "give each parameter to one optimizer",
             ),
@@ -402,28 +427,18 @@ fn wrong_order(op: &'static str, message: &str) -> Error {
 
 /// Multiplies a gradient in its buffer. Returns whether the result is finite.
 fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
-    let [sum] = sweep_alone(gradient, &Unscale(factor))?;
-    Ok(!sum.is_nan())
+    let mut sum = [0.0];
+    run_alone(gradient, &with_sums::<_, 1, 1, 1>(UnscaleFormula, &[factor]), &mut sum)?;
+    Ok(!sum[0].is_nan())
 }
 
 /// `x *= factor`, and a sum that is NaN if an `x` is then NaN or infinite.
-struct Unscale(f64);
+struct UnscaleFormula;
 
-impl Sweep<0, 1> for Unscale {
+impl Formula<1, 1> for UnscaleFormula {
     #[inline(always)]
-    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
-        let (factor, mut lanes) = (T::from_f64(self.0), [T::ZERO; WIDTH]);
-        let (whole, rest) = x.as_chunks_mut::<WIDTH>();
-        for x in whole {
-            for i in 0..WIDTH {
-                x[i] *= factor;
-                lanes[i] += x[i] * T::ZERO;
-            }
-        }
-        for x in rest {
-            *x *= factor;
-            lanes[0] += *x * T::ZERO;
-        }
-        [total(&lanes)]
+    fn apply<T: Real>([factor]: [T; 1], x: T, _: T, [sum]: [T; 1]) -> (T, [T; 1]) {
+        let x = x * factor;
+        (x, [sum + x * T::ZERO])
     }
 }

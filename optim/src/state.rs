@@ -152,10 +152,13 @@ impl OptimizerState {
     /// The same state without the names of dims and the paths of parameters, for a model in which they were
     /// renamed.
     pub fn ignore_names(mut self) -> OptimizerState {
-        for parameter in self.groups.iter_mut().flat_map(|group| &mut group.parameters) {
-            parameter.names = Names::none();
-            parameter.path = None;
-            parameter.slots.values_mut().for_each(|slot| *slot = slot.unnamed());
+        for group in &mut self.groups {
+            for parameter in &mut group.parameters {
+                (parameter.names, parameter.path) = (Names::none(), None);
+                for slot in parameter.slots.values_mut() {
+                    *slot = slot.unnamed();
+                }
+            }
         }
         self
     }
@@ -207,10 +210,15 @@ fn read(file: &TensorFile, fields: Fields<'_>) -> Result<OptimizerState> {
     let method = fields.text("method")?.into();
     let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
     let state = OptimizerState { method, groups, shared: taken(file, names, "shared")? };
-    let parameters: Vec<&ParameterState> = state.groups.iter().flat_map(|group| &group.parameters).collect();
+    let mut parameters = Vec::new();
+    for group in &state.groups {
+        for parameter in &group.parameters {
+            parameters.push(parameter);
+        }
+    }
     for name in file.tensors.keys() {
         let (place, slot) = name.split_once('.').unwrap_or((name, ""));
-        let parameter = place.parse().ok().and_then(|index: usize| parameters.get(index));
+        let parameter = place.parse().ok().and_then(|place: usize| parameters.get(place));
         let is_known = match parameter {
             Some(parameter) => {
                 parameter.slots.contains_key(slot) || (slot == "master" && parameter.master.is_some())

@@ -14,3 +14,9 @@ pub(crate) fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
     }
     total
 }
+
+/// The index in a loop, hidden from the compiler where few CPUs run the loop, so that it stays short.
+#[inline(always)]
+pub(crate) fn rare<T: Real>(i: usize) -> usize {
+    if T::IS_RARE { std::hint::black_box(i) } else { i }
+}

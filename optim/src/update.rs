@@ -1,5 +1,5 @@
 //! Elementwise updates of tensors in place: [`update_tensors`] and [`sweep_tensors`] of a parameter with its
-//! gradient and its slots, [`sweep_alone`] of one tensor, [`sums_of`] of a tensor that is only read.
+//! gradient and its slots, [`run_alone`] of one tensor, [`sums_of`] of a tensor that is only read.
 //!
 //! The loops of an update are compiled for each type of numbers and each set of instructions. Everything
 //! around them takes a `&dyn Loops` and is compiled once.
@@ -93,23 +93,8 @@ fn run_as<T: Real + Element>(
     Ok(())
 }
 
-/// Changes the numbers of one tensor in its buffer, and returns the sums. A half type is changed in `f32` and
-/// rounded.
-pub(crate) fn sweep_alone<const SUMS: usize>(
-    tensor: &mut NamedTensor,
-    sweep: &impl Sweep<0, SUMS>,
-) -> Result<[f64; SUMS]> {
-    let mut sums = [0.0; SUMS];
-    run_alone(tensor, &Compiled::<_, 0, SUMS>(sweep), &mut sums)?;
-    Ok(sums)
-}
-
-/// [`sweep_alone`] for a loop without sums.
-pub(crate) fn update_alone(tensor: &mut NamedTensor, update: &impl Update<0>) -> Result<()> {
-    run_alone(tensor, &Compiled::<_, 0, 0>(&WithoutSums(update)), &mut [])
-}
-
-fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut [f64]) -> Result<()> {
+/// Changes the numbers of one tensor in its buffer. A half type is changed in `f32` and rounded.
+pub(crate) fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut [f64]) -> Result<()> {
     match tensor.dtype() {
         DType::F64 => sweep_any::<f64>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),
         DType::F32 => sweep_any::<f32>(sweep, tensor.as_mut_slice()?, &[], &mut [], sums),

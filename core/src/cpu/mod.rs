@@ -1,6 +1,6 @@
 //! The kernels for the CPU. A second device would be a folder beside this one.
 //!
-//! Other crates and your own ops use [`math`], [`update`] and [`vectors`]; all else is private to this crate.
+//! Other crates and your own ops use [`math`], [`update`], [`formula`] and [`vectors`]; all else is private to this crate.
 //!
 //! A kernel is a plain function on slices, and on sizes for which the slices have room. It knows nothing about
 //! names, errors or ops: this folder imports only dtypes, cells of recurrent layers and lists of sizes from the
@@ -11,7 +11,7 @@
 //! * Reductions: `fold`, `scan` (cumulative sums), `order` (sorting), `count` (counting and searching),
 //!   [`vectors`] (sums of many vectors), `row` (the sums of one row).
 //! * Layers: `matmul`, `conv`, `pool`, `softmax`, `norm`, `standardize`, `attention`, `recurrent`; `resample`
-//!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] for the steps of optimizers.
+//!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] and [`formula`] for the steps of optimizers.
 //! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`,
 //!   and functions of one number in [`math`] and `integer`.
 
@@ -22,6 +22,7 @@ pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod fill;
 pub(crate) mod fold;
+pub mod formula;
 pub(crate) mod index;
 pub(crate) mod integer;
 pub(crate) mod join;

@@ -35,17 +35,21 @@ pub fn products<T: Real>(x: &[&[T]], y: &[&[T]]) -> Vec<f64> {
     let Some(n) = x.first().map(|x| x.len()) else { return Vec::new() };
     check(n, x);
     check(n, y);
-    let count = x.len() * y.len();
-    let mut parts = vec![0.0; count * n.div_ceil(task_len(n))];
-    each_task(n, &mut parts, count, &|start, end, sums| add_tiles(x, y, start, end, sums));
-    let mut total = vec![0.0; count];
-    for (place, sum) in parts.into_iter().enumerate() {
-        total[place % count] += sum;
-    }
+    let mut total = sum_parts(n, x.len() * y.len(), &|start, end, sums| add_tiles(x, y, start, end, sums));
     for (place, total) in total.iter_mut().enumerate() {
         if !total.is_finite() {
             *total = product_f64(x[place / y.len()], y[place % y.len()]);
         }
+    }
+    total
+}
+
+/// The totals of `count` sums, of which `add` adds the part of a range of elements.
+fn sum_parts(n: usize, count: usize, add: &(dyn Fn(usize, usize, &mut [f64]) + Sync)) -> Vec<f64> {
+    let (mut parts, mut total) = (vec![0.0; count * n.div_ceil(task_len(n))], vec![0.0; count]);
+    each_task(n, &mut parts, count, add);
+    for (place, sum) in parts.into_iter().enumerate() {
+        total[place % count] += sum;
     }
     total
 }
@@ -58,10 +62,10 @@ fn add_tiles<T: Real>(x: &[&[T]], y: &[&[T]], start: usize, end: usize, sums: &m
             let (mut tile, mut found) =
                 (ProductTile { x: [&[]; GROUP], y: [&[]; PAIR] }, [[0.0; PAIR]; GROUP]);
             for i in 0..GROUP {
-                tile.x[i] = &x[(row + i).min(x.len() - 1)][start..end];
+                tile.x[i] = part(x, row + i, start, end);
             }
             for j in 0..PAIR {
-                tile.y[j] = &y[(column + j).min(y.len() - 1)][start..end];
+                tile.y[j] = part(y, column + j, start, end);
             }
             vectorize(tile, &mut found);
             for i in row..(row + GROUP).min(x.len()) {
@@ -71,6 +75,12 @@ fn add_tiles<T: Real>(x: &[&[T]], y: &[&[T]], start: usize, end: usize, sums: &m
             }
         }
     }
+}
+
+/// A part of a vector, or of the last.
+#[inline(never)]
+fn part<'a, T>(vectors: &[&'a [T]], place: usize, start: usize, end: usize) -> &'a [T] {
+    &vectors[place.min(vectors.len() - 1)][start..end]
 }
 
 /// `to += Σ factor x` for pairs of a factor and a vector. Returns the product of `to` with `y`, and the
@@ -111,8 +121,9 @@ pub fn combine<T: Real>(terms: &[(f64, &[T])], y: &[T], to: &mut [T]) -> (f64, f
     total
 }
 
-/// `x · y`, for numbers whose products can be infinite in `T`.
+/// `x · y`, for numbers whose products can be infinite in `T`, for few elements and for rare CPUs.
 #[cold]
+#[inline(never)]
 fn product_f64<T: Real>(x: &[T], y: &[T]) -> f64 {
     let mut sum = 0.0;
     for i in 0..x.len() {
@@ -147,9 +158,19 @@ struct ProductTile<'a, T> {
 
 impl<T: Real> Vectorized for ProductTile<'_, T> {
     type Out<'a> = &'a mut [[f64; PAIR]; GROUP];
+    /// Most parameters are `f32`.
+    const IS_WIDE: bool = size_of::<T>() < size_of::<f64>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [[f64; PAIR]; GROUP]) {
+        let n = if S::IS_RARE { 0 } else { self.y[0].len() / LANES * LANES };
+        for place in 0..GROUP * PAIR {
+            let (i, j) = (place / PAIR, place % PAIR);
+            sums[i][j] += product_f64(&self.x[i][n..], &self.y[j][n..]);
+        }
+        if S::IS_RARE {
+            return;
+        }
         let (mut x, mut y) = ([simd.numbers(self.x[0]); GROUP], [simd.numbers(self.y[0]); PAIR]);
         for (x, own) in x.iter_mut().zip(&self.x).skip(1) {
             *x = simd.numbers(own);
@@ -164,10 +185,10 @@ impl<T: Real> Vectorized for ProductTile<'_, T> {
 /// Numbers in groups of as many as there are accumulators.
 type VectorLanes<'a, T> = &'a [[T; LANES]];
 
-/// Adds the product of each `x` with each `y`.
+/// Adds the product of each `x` with each `y`, without their last elements, which fill no lanes.
 #[inline(always)]
 fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PAIR]; GROUP]) {
-    let (n, mut start) = (y[0].len(), 0);
+    let (n, mut start) = (y[0].len() / LANES * LANES, 0);
     while start < n {
         let end = (start + PART).min(n);
         let (mut x_whole, mut y_whole): ([VectorLanes<'_, T>; GROUP], [VectorLanes<'_, T>; PAIR]) =
@@ -179,7 +200,6 @@ fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PA
             y_whole[j] = y[j][start..end].as_chunks().0;
         }
         let mut lanes = [[[T::ZERO; LANES]; PAIR]; GROUP];
-        // Not with `add_product`, with which the compiler keeps the sums in memory.
         for at in 0..(end - start) / LANES {
             for i in 0..GROUP {
                 for j in 0..PAIR {
@@ -190,22 +210,12 @@ fn add_products<T: Real>(x: [&[T]; GROUP], y: [&[T]; PAIR], sums: &mut [[f64; PA
                 }
             }
         }
-        let rest = end - (end - start) % LANES..end;
         for i in 0..GROUP {
             for j in 0..PAIR {
-                add_product(&x[i][rest.start..rest.end], &y[j][rest.start..rest.end], &mut lanes[i][j]);
                 sums[i][j] += sum_lanes(lanes[i][j]).to_f64();
             }
         }
         start = end;
-    }
-}
-
-/// Adds the product of each number in `x` with that in `y`.
-#[inline(always)]
-fn add_product<T: Real>(x: &[T], y: &[T], lanes: &mut [T; LANES]) {
-    for k in 0..x.len().min(LANES) {
-        lanes[k] = x[k].mul_add(y[k], lanes[k]);
     }
 }
 
@@ -218,9 +228,15 @@ struct Combination<'a, T> {
 
 impl<T: Real> Vectorized for Combination<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut (f64, f64));
+    /// Most parameters are `f32`.
+    const IS_WIDE: bool = size_of::<T>() < size_of::<f64>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (to, (product, most)): Self::Out<'_>) {
+        if S::IS_RARE {
+            (*product, *most) = self.each_element(to);
+            return;
+        }
         let (start, end) = (self.start, self.start + to.len());
         let to = simd.numbers_mut(to);
         let (groups, rest) = self.terms.as_chunks::<GROUP>();
@@ -235,6 +251,24 @@ impl<T: Real> Vectorized for Combination<'_, T> {
             add([*factor], [simd.numbers(&x[start..end])], to);
         }
         measure(to, simd.numbers(self.y), product, most);
+    }
+}
+
+impl<T: Real> Combination<'_, T> {
+    /// The same for rare CPUs.
+    #[inline(never)]
+    fn each_element(&self, to: &mut [T]) -> (f64, f64) {
+        let (mut product, mut most) = (0.0, 0.0);
+        for (i, to) in to.iter_mut().enumerate() {
+            let mut sum = to.to_f64();
+            for (factor, x) in self.terms {
+                sum += factor * x[self.start + i].to_f64();
+            }
+            *to = T::from_f64(sum);
+            product += to.to_f64() * self.y[i].to_f64();
+            most = f64::max(most, to.to_f64().abs());
+        }
+        (product, most)
     }
 }
 

@@ -1,8 +1,7 @@
 //! [`Rule`], the formula of an average.
 
 use super::state::Averaged;
-use crate::formula::{Elementwise, Formula};
-use crate::update::update_tensors;
+use crate::formula::{Formula, apply};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 
@@ -94,7 +93,7 @@ impl Averaged {
             let is_far = weight.abs() >= 0.5;
             let numbers = if is_far { [1.0, weight - 1.0] } else { [0.0, weight] };
             let value = value.to(dtype)?.contiguous()?;
-            update_tensors(&Elementwise::new(LerpFormula, numbers), &mut self.value, &value, [])?;
+            apply(LerpFormula, numbers, &mut self.value, &value, [])?;
         } else {
             self.value = self.of_integers(rule, &value, weight)?.to(dtype)?.with_names(names);
         }

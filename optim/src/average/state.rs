@@ -2,6 +2,7 @@
 
 use super::rule::check_decay;
 use super::{AveragedEntry, AveragedModel, OP};
+use crate::engine::agree;
 use crate::state::{malformed, tensor};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_io::TensorFile;
@@ -200,19 +201,15 @@ impl AverageState {
 /// Checks that an average fits a value at a path.
 pub(super) fn check_dims(path: &str, average: &NamedTensor, value: &Shape) -> Result<()> {
     let own = average.shape();
-    if own.sizes != value.sizes {
-        let message = format!("'{path}' is {own} in the average and {value} in the model");
-        return Err(Error::new(ErrorKind::Shape, OP, message)
-            .with_operands([own, value.clone()])
-            .with_repair("AveragedModel::new(&model)?, after a change of its sizes"));
-    }
-    let agree = |dim| match (own.names.get(dim), value.names.get(dim)) {
-        (Some(own), Some(name)) => own == name,
-        _ => true,
-    };
-    if (0..own.sizes.len()).all(agree) {
+    let has_sizes = own.sizes == value.sizes;
+    if has_sizes && agree(&own.names, &value.names, own.sizes.len()) {
         return Ok(());
     }
     let message = format!("'{path}' is {own} in the average and {value} in the model");
-    Err(Error::new(ErrorKind::NameMismatch, OP, message).with_operands([own, value.clone()]))
+    let kind = if has_sizes { ErrorKind::NameMismatch } else { ErrorKind::Shape };
+    let error = Error::new(kind, OP, message).with_operands([own, value.clone()]);
+    Err(match has_sizes {
+        true => error,
+        false => error.with_repair("AveragedModel::new(&model)?, after a change of its sizes"),
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::groups::Groups;
-use super::member::{Member, slot_names, sort_slots};
+use super::member::{Member, agree, slot_names, sort_slots};
 use crate::master::Master;
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
@@ -118,12 +118,8 @@ impl Member {
             let message = format!("sizes {:?} in the state, {:?} in the optimizer", state.sizes, own.sizes());
             return Err(misfit(message).with_operands([theirs, own.shape()]));
         }
-        let named_alike = |dim| match (state.names.get(dim), own.names().get(dim)) {
-            (Some(name), Some(own)) => name == own,
-            _ => true,
-        };
-        if !(0..own.ndim()).all(named_alike) {
-            let ndim = own.ndim();
+        let ndim = own.ndim();
+        if !agree(&state.names, own.names(), ndim) {
             let lists = [state.names.list(ndim), own.names().list(ndim)];
             let message = format!("names {} in the state, {} in the optimizer", lists[0], lists[1]);
             return Err(misfit(message)

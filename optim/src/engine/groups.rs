@@ -1,7 +1,8 @@
 //! [`Groups`], the hyperparameters of an optimizer without their type.
 
 use super::step::{AnyStep, OptimizerStep};
-use crate::method::Method;
+use crate::method::{Method, ParameterStep};
+use crate::rows::Rows;
 use namegrad_core::{NamedTensor, Result, Shape};
 use serde_json::Value as Json;
 use std::any::Any;
@@ -27,6 +28,10 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn slot_sizes(&self, group: usize, slot: &str, sizes: &[usize]) -> Vec<usize>;
     fn slot_start(&self, group: usize, slot: &str) -> f64;
     fn needs_loss(&self) -> bool;
+    /// Updates one parameter.
+    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
+    /// The table of hyperparameters, if they are one.
+    fn rows_mut(&mut self, group: usize) -> Option<&mut dyn Rows>;
     /// Makes a step, and says whether its closure has failed.
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
@@ -88,6 +93,12 @@ impl<M: Method> Groups for Vec<M> {
     }
     fn needs_loss(&self) -> bool {
         M::needs_loss()
+    }
+    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
+        self[group].update(step)
+    }
+    fn rows_mut(&mut self, group: usize) -> Option<&mut dyn Rows> {
+        self[group].rows_mut()
     }
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool) {
         let mut step = OptimizerStep { groups: self, step };

@@ -117,13 +117,21 @@ fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DT
     Ok(())
 }
 
+/// Whether the first dims have no two names that differ.
+pub(crate) fn agree(a: &Names, b: &Names, ndim: usize) -> bool {
+    for dim in 0..ndim {
+        if let (Some(a), Some(b)) = (a.get(dim), b.get(dim))
+            && a != b
+        {
+            return false;
+        }
+    }
+    true
+}
+
 /// Checks that a gradient with names has those of its parameter.
 fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
-    let agree = |dim| match (grad.names().get(dim), own.names.get(dim)) {
-        (Some(name), Some(own)) => name == own,
-        _ => true,
-    };
-    if !grad.has_names() || (0..own.sizes.len()).all(agree) {
+    if agree(grad.names(), &own.names, own.sizes.len()) {
         return Ok(());
     }
     let ndim = own.sizes.len();

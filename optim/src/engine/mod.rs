@@ -8,6 +8,7 @@ mod member;
 mod step;
 
 pub(crate) use groups::Groups;
+pub(crate) use member::agree;
 pub use step::OptimizerStep;
 
 use crate::listed::Listed;

@@ -72,6 +72,15 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
         self.step.each_at_once(&|group, own| f(&methods[group], own))
     }
 
+    /// Calls [`Method::update`] for each parameter that has a gradient, like
+    /// [`each_at_once`](Self::each_at_once).
+    ///
+    /// # Errors
+    /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
+    pub fn update_each(&mut self) -> Result<()> {
+        self.step.update_each()
+    }
+
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
     /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
     pub fn gradients(&self) -> Vec<(&'a M, NamedTensor)> {
@@ -147,6 +156,11 @@ impl AnyStep<'_> {
             task.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
         }
         Ok(())
+    }
+
+    fn update_each(&mut self) -> Result<()> {
+        let groups = self.groups;
+        self.each_at_once(&|group, own| groups.update(group, own))
     }
 
     /// The gradients of all parameters that have one, with the numbers of their groups.

@@ -235,9 +235,10 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
 }
 
 /// The name of a type without the modules and the generics.
+#[inline(never)]
 fn last_name(path: &'static str) -> &'static str {
     let path = path.split('<').next().unwrap_or(path);
-    path.rsplit("::").next().unwrap_or(path)
+    path.rsplit(':').next().unwrap_or(path)
 }
 
 /// [`Schedule::lr`] of a schedule that is not a function of the step: all steps from the first.

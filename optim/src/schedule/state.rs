@@ -116,38 +116,35 @@ impl SchedulerState {
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.
     pub(super) fn check(&self, name: &'static str, settings: &Json, groups: usize) -> Result<()> {
-        let refused = |message: String| Err(Error::new(ErrorKind::Value, name, message));
+        let refused = |message: String, repair: &str| {
+            Err(Error::new(ErrorKind::Value, name, message).with_repair(repair))
+        };
         let mut differences = Vec::new();
         if self.schedule != name {
             differences.push(format!("the schedule is {name} here, {} in the state", self.schedule));
         } else {
             compare("", settings, &self.settings, &mut differences);
         }
-        if self.base_lrs.len() != groups {
-            differences.push(format!(
-                "the optimizer has {groups} groups here, {} in the state",
-                self.base_lrs.len()
-            ));
+        let theirs = self.base_lrs.len();
+        if theirs != groups {
+            differences.push(format!("the optimizer has {groups} groups here, {theirs} in the state"));
         }
         if !differences.is_empty() {
-            return refused(format!("the state is of another schedule: {}", differences.join("; "))).map_err(
-                |error| {
-                    error.with_repair(
-                        "make the scheduler with the settings of the state; another schedule goes on at the same step \
-                         with scheduler.step_to(state.step, &mut optimizer)?",
-                    )
-                },
+            return refused(
+                format!("the state is of another schedule: {}", differences.join("; ")),
+                "make the scheduler with the settings of the state; another schedule goes on at the same step \
+                 with scheduler.step_to(state.step, &mut optimizer)?",
             );
         }
-        let momentums = self.momentums.as_deref().unwrap_or_default();
-        let counts = self.lrs.len() == groups && (self.momentums.is_none() || momentums.len() == groups);
-        let numbers =
-            [self.step].into_iter().chain(self.base_lrs.iter().chain(&self.lrs).chain(momentums).copied());
-        if !counts || self.step < 0.0 || !numbers.into_iter().all(f64::is_finite) {
-            return refused(format!(
-                "the state is damaged: it has one finite rate for each group, not {self:?}"
-            ))
-            .map_err(|error| error.with_repair("load a state that scheduler.state_dict() has returned"));
+        let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
+        let counts = self.lrs.len() == groups && momentums.len() == groups;
+        let mut numbers = [&self.base_lrs, &self.lrs[..], momentums].into_iter().flatten();
+        let is_step = self.step >= 0.0 && self.step.is_finite();
+        if !counts || !is_step || !numbers.all(|number| number.is_finite()) {
+            return refused(
+                format!("the state is damaged: it has one finite rate for each group, not {self:?}"),
+                "load a state that scheduler.state_dict() has returned",
+            );
         }
         Ok(())
     }
@@ -155,19 +152,24 @@ impl SchedulerState {
 
 /// Adds what differs between the settings here and in a state.
 fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>) {
-    let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+    let mut compare_inner = |key: &str, here: Option<&Json>, there: Option<&Json>| {
+        let inner = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+        compare(&inner, here.unwrap_or(&Json::Null), there.unwrap_or(&Json::Null), differences);
+    };
     match (here, there) {
         (Json::Object(here), Json::Object(there)) => {
-            let absent = Json::Null;
-            let keys = here.keys().chain(there.keys().filter(|key| !here.contains_key(*key)));
-            for key in keys {
-                let pair = [here, there].map(|settings| settings.get(key).unwrap_or(&absent));
-                compare(&inner(key), pair[0], pair[1], differences);
+            for (key, value) in here {
+                compare_inner(key, Some(value), there.get(key));
+            }
+            for (key, value) in there {
+                if !here.contains_key(key) {
+                    compare_inner(key, None, Some(value));
+                }
             }
         }
         (Json::Array(here), Json::Array(there)) if here.len() == there.len() => {
-            for (index, (here, there)) in here.iter().zip(there).enumerate() {
-                compare(&inner(&index.to_string()), here, there, differences);
+            for (index, value) in here.iter().enumerate() {
+                compare_inner(&index.to_string(), Some(value), there.get(index));
             }
         }
         _ if here == there => {}

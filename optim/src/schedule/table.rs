@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use std::panic::Location;
 
 /// The options of a schedule as [`Schedule::settings`](super::Schedule::settings).
+#[inline(never)]
 pub(super) fn settings(schedule: &dyn Rows) -> Json {
     schedule.to_json().unwrap_or_default() // of finite numbers
 }
@@ -33,10 +34,10 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
         ("", _) => "{name} must be finite, but is {}",
         (words, _) => words,
     };
-    let example = schedule.example().replace(",)", ")");
+    let example = schedule.example().trim_end_matches([',', ')']);
     let repair = match row.is_argument {
-        true => example,
-        false => format!("{example}.{}({})", row.name, row.default),
+        true => format!("{example})"),
+        false => format!("{example}).{}({})", row.name, row.default),
     };
     Err(refused(row.message(words, index, number)).with_repair(repair))
 }
