@@ -49,17 +49,22 @@ fn check_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation
     if sample.ndim() == first.ndim() && sample.names() == first.names() && sample.dtype() == first.dtype() {
         return Ok(());
     }
+    Err(not_alike(first, sample, position, how))
+}
+
+#[cold]
+fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'_>) -> Error {
     let both = |one: String, other: String| {
         format!("{} is {one}, but {} is {other}", how.sample(0), how.sample(position))
     };
     if sample.dtype() != first.dtype() {
         let message = both(first.dtype().to_string(), sample.dtype().to_string());
-        return Err(Error::new(ErrorKind::DType, OP, message)
-            .with_repair(format!("x.to(DType::{:?})?", first.dtype())));
+        return Error::new(ErrorKind::DType, OP, message)
+            .with_repair(format!("x.to(DType::{:?})?", first.dtype()));
     }
     let message = both(first.shape().to_string(), sample.shape().to_string());
     if sample.ndim() != first.ndim() {
-        return Err(Error::new(ErrorKind::Shape, OP, message));
+        return Error::new(ErrorKind::Shape, OP, message);
     }
     let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
     let (mut names, mut permuted) = (Vec::new(), true);
@@ -70,7 +75,7 @@ fn check_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation
         }
     }
     let method = if permuted { "align_to" } else { "rename" };
-    Err(error.with_repair(format!("x.{method}([{}])?", join(&names, ", "))))
+    error.with_repair(format!("x.{method}([{}])?", join(&names, ", ")))
 }
 
 #[cold]

@@ -5,7 +5,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Over, Reduced};
 use namegrad_core::{DType, Dims, Error, ErrorKind, Name, Result, keep};
 use namegrad_io::TensorFile;
-use namegrad_io::text::join;
+use namegrad_io::text::{WithShapes, join};
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::path::Path;
@@ -249,7 +249,7 @@ fn only_missing(is_empty: &Tensor) -> Result<String> {
 
 #[cold]
 fn refused(x: &Tensor, what: &str) -> Error {
-    Error::new(ErrorKind::Value, OP, what).with_operands([x.shape()])
+    Error::new(ErrorKind::Value, OP, what).with_shapes_of(&[x.value()])
 }
 
 /// The most elements that are converted to `f64` at once.

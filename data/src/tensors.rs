@@ -4,6 +4,7 @@ use crate::collate::{Collate, Collation};
 use crate::dataset::{Dataset, no_sample};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Result, for_types};
+use namegrad_io::text::WithShapes;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -88,27 +89,35 @@ impl<T: Tensors> TensorDataset<T> {
     }
 
     fn of(tensors: T, dim: impl Fn(&Tensor) -> Result<usize>) -> Result<TensorDataset<T>> {
-        let rows = |tensor: Tensor| Ok(Slices { dim: dim(&tensor)?, tensor });
-        TensorDataset::checked(tensors.into_list().into_iter().map(rows).collect::<Result<_>>()?)
-    }
-
-    fn checked(rows: Vec<Slices>) -> Result<TensorDataset<T>> {
-        let lengths: Vec<usize> = rows.iter().map(|rows| rows.tensor.sizes()[rows.dim]).collect();
-        let shapes = || rows.iter().map(|rows| rows.tensor.shape());
-        if lengths.iter().any(|length| *length != lengths[0]) {
-            let message = format!("the tensors have {lengths:?} samples, but each must have as many");
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes()));
+        let mut rows = Vec::new();
+        for tensor in tensors.into_list() {
+            rows.push(Slices { dim: dim(&tensor)?, tensor });
         }
-        if rows.iter().any(|rows| rows.tensor.requires_grad()) {
-            let message = "a tensor of the data set requires a gradient";
-            return Err(Error::new(ErrorKind::Autograd, OP, message)
-                .with_operands(shapes())
-                .with_repair("TensorDataset::new((x.detach(), y))?"));
-        }
-        Ok(TensorDataset { len: lengths.first().copied().unwrap_or(0), rows, tuple: PhantomData })
+        Ok(TensorDataset { len: check(&rows)?, rows, tuple: PhantomData })
     }
 }
 
+/// The number of samples, which is the same for all tensors.
+fn check(rows: &[Slices]) -> Result<usize> {
+    let (mut lengths, mut tensors) = (Vec::new(), Vec::new());
+    for Slices { tensor, dim } in rows {
+        lengths.push(tensor.sizes()[*dim]);
+        tensors.push(tensor.value());
+    }
+    if lengths.iter().any(|length| *length != lengths[0]) {
+        let message = format!("the tensors have {lengths:?} samples, but each must have as many");
+        return Err(Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&tensors));
+    }
+    if rows.iter().any(|rows| rows.tensor.requires_grad()) {
+        let message = "a tensor of the data set requires a gradient";
+        return Err(Error::new(ErrorKind::Autograd, OP, message)
+            .with_shapes_of(&tensors)
+            .with_repair("TensorDataset::new((x.detach(), y))?"));
+    }
+    Ok(lengths.first().copied().unwrap_or(0))
+}
+
+/// The position of a dim.
 fn position(tensor: &Tensor, dim: &str) -> Option<usize> {
     Name::lookup(dim).and_then(|name| tensor.names().position(name))
 }
@@ -123,7 +132,7 @@ pub(crate) fn samples_dim(tensor: &Tensor) -> Result<usize> {
 fn no_dim(tensor: &Tensor, dim: &str) -> Error {
     if tensor.ndim() == 0 {
         let message = "a tensor without dims has no samples";
-        return Error::new(ErrorKind::Shape, OP, message).with_operands([tensor.shape()]);
+        return Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&[tensor.value()]);
     }
     let (names, sizes) = (tensor.names().tuple(tensor.ndim()), tensor.sizes());
     let message = format!("Name '{dim}' not found in Tensor{names} of sizes {sizes:?}");
@@ -131,7 +140,7 @@ fn no_dim(tensor: &Tensor, dim: &str) -> Error {
         Some(first) => format!("TensorDataset::along(\"{first}\", tensors)?"),
         None => format!("x.refine_names([\"{dim}\", \"...\"])?"),
     };
-    Error::new(ErrorKind::NameNotFound, OP, message).with_operands([tensor.shape()]).with_repair(repair)
+    Error::new(ErrorKind::NameNotFound, OP, message).with_shapes_of(&[tensor.value()]).with_repair(repair)
 }
 
 impl<T> Clone for TensorDataset<T> {

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 
 /// A JSON object with these fields.
 pub fn object(fields: Vec<(&str, Json)>) -> Json {
-    let mut object = Map::new();
+    let mut object = Json::Object(Map::new());
     for (name, value) in fields {
-        object.insert(name.into(), value);
+        object[name] = value;
     }
-    Json::Object(object)
+    object
 }
 
 /// Inserts a tensor under a name.
+#[inline(never)]
 pub fn insert(tensors: &mut BTreeMap<String, NamedTensor>, name: String, tensor: NamedTensor) {
     tensors.insert(name, tensor);
 }
@@ -32,6 +33,7 @@ pub fn tensor_of<'t>(tensors: &'t BTreeMap<String, NamedTensor>, name: &str) -> 
 }
 
 /// Inserts a text under a key.
+#[inline(never)]
 pub fn insert_text(texts: &mut BTreeMap<String, String>, key: String, text: String) {
     texts.insert(key, text);
 }

@@ -1,7 +1,7 @@
 //! [`Files`]: one tensor in a file; the extension determines the format.
 
 use crate::fields::insert;
-use crate::text::quoted_list;
+use crate::text::{append, quoted_list};
 use crate::{TensorFile, npy};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -129,15 +129,28 @@ const READ: [&str; 5] = ["safetensors", "npy", "npz", "pt", "pth"];
 #[track_caller]
 fn is_npy(op: &'static str, path: &Path, extensions: &[&str]) -> Result<bool> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let known = extensions.iter().find(|known| extension.eq_ignore_ascii_case(known));
-    if let Some(known) = known {
-        return Ok(*known == "npy");
+    for known in extensions {
+        if extension.eq_ignore_ascii_case(known) {
+            return Ok(*known == "npy");
+        }
     }
-    let (last, first) = extensions.split_last().expect("there are some");
-    let message =
-        format!("{}: expected a file name that ends in .{} or .{last}", path.display(), first.join(", ."));
+    Err(unknown(op, path, extensions))
+}
+
+#[cold]
+#[track_caller]
+fn unknown(op: &'static str, path: &Path, extensions: &[&str]) -> Error {
+    let mut message = format!("{}: expected a file name that ends in ", path.display());
+    for (at, extension) in extensions.iter().enumerate() {
+        let between = match extensions.len() - at {
+            _ if at == 0 => "",
+            1 => " or ",
+            _ => ", ",
+        };
+        append(&mut message, format_args!("{between}.{extension}"));
+    }
     let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
-    Err(Error::new(ErrorKind::Value, op, message).with_repair(repair))
+    Error::new(ErrorKind::Value, op, message).with_repair(repair)
 }
 
 #[track_caller]

@@ -196,19 +196,19 @@ impl<'p> Machine<'p> {
                 return self.pop().map(Some);
             }
 
-            b'N' => self.stack.push(PickleValue::None),
-            0x88 => self.stack.push(PickleValue::Bool(true)),
-            0x89 => self.stack.push(PickleValue::Bool(false)),
+            b'N' => self.push(PickleValue::None),
+            0x88 => self.push(PickleValue::Bool(true)),
+            0x89 => self.push(PickleValue::Bool(false)),
             b'K' => self.integer(1)?,
             b'M' => self.integer(2)?,
             b'J' => {
                 let number = i32::from_le_bytes(self.array()?);
-                self.stack.push(PickleValue::Int(number.into()));
+                self.push(PickleValue::Int(number.into()));
             }
             0x8a => self.long()?,
             b'G' => {
                 let number = f64::from_be_bytes(self.array()?);
-                self.stack.push(PickleValue::Float(number));
+                self.push(PickleValue::Float(number));
             }
             0x8c => self.text(1)?,
             b'X' => self.text(4)?,
@@ -219,7 +219,7 @@ impl<'p> Machine<'p> {
             b'1' => drop(self.since_mark()?),
             b'2' => {
                 let top = *self.stack.last().ok_or("its stack is empty")?;
-                self.stack.push(top);
+                self.push(top);
             }
             b')' => self.container(PickleValue::Tuple, Vec::new()),
             b']' => self.container(PickleValue::List, Vec::new()),
@@ -282,6 +282,13 @@ impl<'p> Machine<'p> {
         Ok(None)
     }
 
+    /// Pushes a value on the stack. It is not inlined, because many ops call it.
+    #[inline(never)]
+    fn push(&mut self, value: PickleValue<'p>) {
+        self.stack.push(value);
+    }
+
+    #[inline(never)]
     fn bytes(&mut self, count: usize) -> Done<&'p [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or("the pickle is cut short")?;
         self.rest = rest;
@@ -293,6 +300,7 @@ impl<'p> Machine<'p> {
     }
 
     /// An unsigned number of at most 8 bytes.
+    #[inline(never)]
     fn unsigned(&mut self, count: usize) -> Done<u64> {
         let bytes = self.bytes(count)?;
         Ok(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
@@ -307,7 +315,7 @@ impl<'p> Machine<'p> {
 
     fn integer(&mut self, count: usize) -> Done {
         let number = self.unsigned(count)?;
-        self.stack.push(PickleValue::Int(number as i64)); // at most 16 bits
+        self.push(PickleValue::Int(number as i64)); // at most 16 bits
         Ok(())
     }
 
@@ -323,14 +331,14 @@ impl<'p> Machine<'p> {
         for (to, from) in number.iter_mut().zip(bytes) {
             *to = *from;
         }
-        self.stack.push(PickleValue::Int(i64::from_le_bytes(number)));
+        self.push(PickleValue::Int(i64::from_le_bytes(number)));
         Ok(())
     }
 
     fn text(&mut self, width: usize) -> Done {
         let length = usize::try_from(self.unsigned(width)?).map_err(|_| "the pickle is cut short")?;
         let text = str::from_utf8(self.bytes(length)?).map_err(|_| "a string of the pickle is not UTF-8")?;
-        self.stack.push(PickleValue::Text(text));
+        self.push(PickleValue::Text(text));
         Ok(())
     }
 
@@ -346,6 +354,7 @@ impl<'p> Machine<'p> {
         self.marks.last().copied().unwrap_or(0)
     }
 
+    #[inline(never)]
     fn pop(&mut self) -> Done<PickleValue<'p>> {
         match self.stack.len() > self.floor() {
             true => Ok(self.stack.pop().expect("there is one")),
@@ -353,6 +362,7 @@ impl<'p> Machine<'p> {
         }
     }
 
+    #[inline(never)]
     fn take(&mut self, count: usize) -> Done<Vec<PickleValue<'p>>> {
         let start = self.stack.len().checked_sub(count).filter(|start| *start >= self.floor());
         Ok(self.stack.split_off(start.ok_or(TOO_MANY)?))
@@ -363,6 +373,7 @@ impl<'p> Machine<'p> {
         Ok(self.stack.split_off(mark))
     }
 
+    #[inline(never)]
     fn container(&mut self, kind: fn(usize) -> PickleValue<'p>, items: Vec<PickleValue<'p>>) {
         self.stack.push(kind(self.containers.len()));
         self.containers.push(items);
@@ -407,7 +418,7 @@ impl<'p> Machine<'p> {
         let Some(Some(value)) = self.memo.get(key) else {
             return Err(format!("the pickle has no memo {key}").into());
         };
-        self.stack.push(*value);
+        self.push(*value);
         Ok(())
     }
 
@@ -430,7 +441,7 @@ impl<'p> Machine<'p> {
             };
             return Err(format!("the pickle asks for {full:?}, which {what}").into());
         };
-        self.stack.push(PickleValue::Global(*global));
+        self.push(PickleValue::Global(*global));
         Ok(())
     }
 
@@ -460,7 +471,7 @@ impl<'p> Machine<'p> {
             return Err("the pickle has a storage whose key is too long".into());
         }
         let storage = StorageRef { key, dtype: *dtype, numel };
-        self.stack.push(PickleValue::Storage(self.storages.len()));
+        self.push(PickleValue::Storage(self.storages.len()));
         self.storages.push(storage);
         Ok(())
     }
@@ -491,11 +502,11 @@ impl<'p> Machine<'p> {
                 let view = self
                     .view(arguments)
                     .ok_or("the pickle has a tensor that is not well-formed or not plain")?;
-                self.stack.push(PickleValue::Tensor(self.tensors.len()));
+                self.push(PickleValue::Tensor(self.tensors.len()));
                 self.tensors.push(view);
             }
             Global::RebuildParameter => match arguments {
-                [PickleValue::Tensor(tensor), _, _] => self.stack.push(PickleValue::Tensor(*tensor)),
+                [PickleValue::Tensor(tensor), _, _] => self.push(PickleValue::Tensor(*tensor)),
                 _ => return Err("the pickle has a parameter without a tensor".into()),
             },
             Global::Storage(_) => return Err("the pickle calls a type of storage".into()),

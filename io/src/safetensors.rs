@@ -11,8 +11,7 @@ use crate::TensorFile;
 use crate::fields::{insert, insert_text};
 use crate::input::{Output, ReadSome, SourceFile, read_exactly, write_elements};
 use crate::sorted;
-use crate::text::{append, join};
-use crate::to_json::quoted;
+use crate::text::{append, join, quoted};
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -33,13 +32,10 @@ const NAMES: &str = "names:";
 /// The tensors in the order of the file: those with wide elements first, so that each is aligned.
 fn ordered(file: &TensorFile) -> Vec<(&String, &NamedTensor)> {
     let mut tensors = Vec::new();
-    for width in [8, 4, 2, 1] {
-        for (name, x) in &file.tensors {
-            if x.dtype().itemsize() == width {
-                tensors.push((name, x));
-            }
-        }
+    for tensor in &file.tensors {
+        tensors.push(tensor);
     }
+    sorted::sort(&mut tensors, &|a, b| a.1.dtype().itemsize() > b.1.dtype().itemsize());
     tensors
 }
 

@@ -1,10 +1,20 @@
-//! Texts and lists in messages, whose code is compiled once.
+//! Texts, lists in messages, and shapes in errors, whose code is compiled once.
 
+use namegrad_core::names::closest;
+use namegrad_core::{Error, NamedTensor};
+use serde_json::Value;
 use std::fmt::{self, Write};
 
 /// Appends words to a text.
+#[inline(never)]
 pub fn append(text: &mut String, words: fmt::Arguments<'_>) {
     text.write_fmt(words).expect("a string takes any text");
+}
+
+/// The JSON of a string, with its quotes.
+#[inline(never)]
+pub fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// The parts with a text between them.
@@ -31,4 +41,27 @@ pub fn quoted_list(most: usize, names: &mut dyn Iterator<Item = &str>) -> String
         append(&mut list, format_args!("{comma}'{name}'"));
     }
     list
+}
+
+/// The name that is most like another one, if one is.
+#[cold]
+pub fn closest_name<'n>(name: &str, names: &mut dyn Iterator<Item = &'n str>) -> Option<&'n str> {
+    closest(name, names)
+}
+
+/// Errors with the shapes of tensors. [`Error::with_operands`] is compiled for each type of list.
+pub trait WithShapes {
+    /// The same error with the sizes and names of the tensors that it is about.
+    fn with_shapes_of(self, tensors: &[&NamedTensor]) -> Error;
+}
+
+impl WithShapes for Error {
+    #[cold]
+    fn with_shapes_of(self, tensors: &[&NamedTensor]) -> Error {
+        let mut shapes = Vec::new();
+        for tensor in tensors {
+            shapes.push(tensor.shape());
+        }
+        self.with_operands(shapes)
+    }
 }

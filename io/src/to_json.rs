@@ -1,9 +1,9 @@
 //! A value with serde's traits as JSON text. Unlike `serde_json`, which writes NaN and infinite numbers as
 //! `null`, so that they come back as `None` or not at all, it refuses them and says where they are.
 
-use crate::text::append;
+use crate::text::{append, quoted};
 use serde::ser::{self, Serialize, Serializer};
-use serde_json::{Number, Value};
+use serde_json::Number;
 use std::fmt::{self, Display};
 
 /// The JSON of a value, with the fields of structs in their order.
@@ -11,11 +11,6 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, NoJson
     let mut text = String::new();
     value.serialize(Json(&mut text))?;
     Ok(text)
-}
-
-/// The JSON of a string, with its quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 /// The error of a value that has no JSON.

@@ -181,7 +181,7 @@ impl Csv {
     }
 
     fn table(&self) -> Result<Table> {
-        let mut rows = self.rows()?;
+        let mut rows = self.shared().rows()?;
         let (mut table, mut known) = Table::new(rows.schema.clone());
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
@@ -213,14 +213,20 @@ impl Csv {
     #[track_caller]
     pub fn stream(&self) -> Result<Stream<Row>> {
         let caller = Location::caller();
-        let first = self.rows().and_then(|rows| rows.schema.check_stream());
+        let csv = self.shared();
+        let first = csv.clone().rows().and_then(|rows| rows.schema.check_stream());
         first.map_err(|error| error.at(caller))?;
-        let csv = self.clone();
-        Ok(Stream::fallible(move || csv.rows()))
+        Ok(Stream::fallible(move || csv.clone().rows()))
     }
 
     /// Reads the header and finds the columns.
-    fn rows(&self) -> Result<RowReader> {
+    /// A copy that the reader, the schema and the stream share.
+    #[inline(never)]
+    fn shared(&self) -> Arc<Csv> {
+        Arc::new(self.clone())
+    }
+
+    fn rows(self: Arc<Csv>) -> Result<RowReader> {
         let (content, blank) = (self.input.open(OP)?, Blank::default());
         let lines = LineReader::new(content.bytes, self.delimiter, blank.clone());
         let lines = lines.map_err(|error| self.input.failed(OP, &error))?;
@@ -234,8 +240,7 @@ impl Csv {
         if first.is_empty() {
             return Err(self.input.malformed(OP, &"there are no rows"));
         }
-        let schema = Arc::new(Schema::new(self, &first)?);
-        Ok(RowReader { reader, blank, schema, csv: self.clone() })
+        Ok(RowReader { reader, blank, schema: Arc::new(Schema::new(self, &first)?) })
     }
 
     /// The error of a row that could not be read.
@@ -286,7 +291,6 @@ struct RowReader {
     reader: csv::Reader<LineReader>,
     blank: Blank,
     schema: Arc<Schema>,
-    csv: Csv,
 }
 
 impl RowReader {
@@ -309,7 +313,11 @@ impl RowReader {
     /// to be.
     fn read(&mut self, record: &mut StringRecord) -> Result<bool> {
         loop {
-            if !self.reader.read_record(record).map_err(|error| self.csv.failed(&error, &self.blank))? {
+            if !self
+                .reader
+                .read_record(record)
+                .map_err(|error| self.schema.csv.failed(&error, &self.blank))?
+            {
                 return Ok(false);
             }
             let position = record.position().cloned().map(|mut position| {
@@ -319,7 +327,7 @@ impl RowReader {
             });
             record.set_position(position);
             self.schema.check_header(record)?;
-            if !(self.csv.drop_missing && self.schema.missing_in(record).next().is_some()) {
+            if !(self.schema.csv.drop_missing && self.schema.missing_in(record).next().is_some()) {
                 return Ok(true);
             }
         }

@@ -2,9 +2,9 @@
 
 use super::{Csv, OP};
 use csv::StringRecord;
-use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::text::{join, quoted_list};
+use namegrad_io::text::{closest_name, join, quoted_list};
+use std::sync::Arc;
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
 /// the last column.
@@ -113,12 +113,12 @@ pub(super) struct Schema {
     pub(super) names: Option<Vec<String>>,
     pub(super) kinds: Vec<ColumnKind>,
     fills: Vec<Option<Fill>>,
-    csv: Csv,
+    pub(super) csv: Arc<Csv>,
 }
 
 impl Schema {
     /// The columns of a table by its first row, which is the header if there is one.
-    pub(super) fn new(csv: &Csv, first: &StringRecord) -> Result<Schema> {
+    pub(super) fn new(csv: Arc<Csv>, first: &StringRecord) -> Result<Schema> {
         let mut names = None;
         if csv.header {
             let names = names.insert(Vec::new());
@@ -218,7 +218,7 @@ impl Schema {
         };
         let some = quoted_list(20, &mut names.iter().map(String::as_str));
         let error = Csv::refused(format!("{input}: there is no column '{name}', only {some}"));
-        match closest(name, names.iter().map(String::as_str)) {
+        match closest_name(name, &mut names.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
         }
@@ -306,7 +306,7 @@ impl Schema {
         let (line, column_text, field) = (line(record), self.called(column), &record[column]);
         let error =
             self.csv.malformed(&format_args!("{line}, {column_text}: '{field}' is not one of {given:?}"));
-        match closest(field, given.iter().map(String::as_str)) {
+        match closest_name(field, &mut given.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
         }

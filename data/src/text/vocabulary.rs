@@ -2,6 +2,7 @@
 
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::text::join;
 use namegrad_io::{TensorFile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -244,11 +245,11 @@ impl Vocabulary {
         let mut tokens = Vec::new();
         for id in ids {
             let token = usize::try_from(*id).ok().and_then(|id| self.tokens.get(id));
-            tokens.push(token.ok_or_else(|| self.no_token(*id).at(caller))?.as_str());
+            tokens.push(token.ok_or_else(|| self.no_token(*id).at(caller))?.clone());
         }
         Ok(match self.of {
-            Tokens::Chars => tokens.concat(),
-            Tokens::Words => tokens.join(" "),
+            Tokens::Chars => join(&tokens, ""),
+            Tokens::Words => join(&tokens, " "),
             Tokens::Bytes => {
                 let bytes: Vec<u8> = ids.iter().map(|id| *id as u8).collect();
                 String::from_utf8_lossy(&bytes).into_owned()

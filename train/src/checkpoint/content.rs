@@ -7,11 +7,10 @@
 use super::Resumed;
 use super::folder::by_name;
 use super::part::{Parts, Resumable, Snapshot};
-use namegrad_core::names::closest;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::fields::{insert_text, object, text_of};
-use namegrad_io::text::{join, quoted_list};
+use namegrad_io::fields::{insert_text, text_of};
+use namegrad_io::text::{append, closest_name, join, quoted, quoted_list};
 use namegrad_io::{FileEntries, TensorFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,56 +38,61 @@ impl CheckpointHeader {
     pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
         let text = text_of(metadata, HEADER).ok_or("it is not a checkpoint")?;
         let header: Value = text.parse().map_err(|error: serde_json::Error| error.to_string())?;
-        let damaged = |field: &str| format!("'{field}' of its header is missing or damaged");
-        let number = |field: &str| header[field].as_u64().ok_or_else(|| damaged(field));
-        let version = number("version")?;
-        if version != VERSION {
-            return Err(format!("it has version {version} of the format, only {VERSION} can be read"));
+        match header["version"].as_u64() {
+            Some(VERSION) => {}
+            Some(version) => {
+                return Err(format!("it has version {version} of the format, only {VERSION} can be read"));
+            }
+            None => return Err(damaged("version")),
         }
-        let of_random = |field: &str| header["random"][field].as_u64().ok_or_else(|| damaged("random"));
+        CheckpointHeader::parse(&header).map_err(damaged)
+    }
+
+    /// The content of a header, or the field that is missing or damaged.
+    fn parse(header: &Value) -> std::result::Result<CheckpointHeader, &'static str> {
+        let of_random = |field: &str| header["random"][field].as_u64().ok_or("random");
         let random = GeneratorState { seed: of_random("seed")?, offset: of_random("offset")? };
         let has_checksum = header["has_checksum"] == Value::Bool(true);
         let (metrics, parts, orders) = (Vec::new(), Vec::new(), Vec::new());
-        let step = number("step")?;
+        let step = header["step"].as_u64().ok_or("step")?;
         let mut read = CheckpointHeader { step, metrics, parts, random, has_checksum, orders };
-        for part in header["parts"].as_array().ok_or_else(|| damaged("parts"))? {
-            read.parts.push(part.as_str().ok_or_else(|| damaged("parts"))?.to_string());
+        for part in header["parts"].as_array().ok_or("parts")? {
+            read.parts.push(part.as_str().ok_or("parts")?.to_string());
         }
-        for (name, metric) in header["metrics"].as_object().ok_or_else(|| damaged("metrics"))? {
-            let metric = metric.as_str().ok_or_else(|| damaged("metrics"))?;
-            read.metrics.push((name.clone(), metric.to_string()));
+        for (name, metric) in header["metrics"].as_object().ok_or("metrics")? {
+            read.metrics.push((name.clone(), metric.as_str().ok_or("metrics")?.to_string()));
         }
         for (name, dims) in header["orders"].as_object().into_iter().flatten() {
             let mut order = Vec::new();
-            for dim in dims.as_array().ok_or_else(|| damaged("orders"))? {
-                order.push(dim.as_u64().ok_or_else(|| damaged("orders"))? as usize);
+            for dim in dims.as_array().ok_or("orders")? {
+                order.push(dim.as_u64().ok_or("orders")? as usize);
             }
             read.orders.push((name.clone(), order));
         }
         Ok(read)
     }
 
-    fn to_json(&self) -> Value {
-        let (mut metrics, mut orders) = (Vec::new(), Vec::new());
+    fn to_json(&self) -> String {
+        let (mut metrics, mut parts, mut orders) = (Vec::new(), Vec::new(), Vec::new());
         for (name, text) in &self.metrics {
-            metrics.push((name.as_str(), text.as_str().into()));
+            metrics.push(format!("{}:{}", quoted(name), quoted(text)));
+        }
+        for name in &self.parts {
+            parts.push(quoted(name));
         }
         for (name, order) in &self.orders {
-            orders.push((name.as_str(), order.as_slice().into()));
+            orders.push(format!("{}:{order:?}", quoted(name)));
         }
-        let random = vec![("seed", self.random.seed.into()), ("offset", self.random.offset.into())];
-        let mut fields = vec![
-            ("version", VERSION.into()),
-            ("step", self.step.into()),
-            ("metrics", object(metrics)),
-            ("parts", self.parts.as_slice().into()),
-            ("random", object(random)),
-            ("has_checksum", self.has_checksum.into()),
-        ];
+        let GeneratorState { seed, offset } = self.random;
+        let mut text = format!("{{\"has_checksum\":{},\"metrics\":{{", self.has_checksum);
+        append(&mut text, format_args!("{}}}", join(&metrics, ",")));
         if !orders.is_empty() {
-            fields.push(("orders", object(orders)));
+            append(&mut text, format_args!(",\"orders\":{{{}}}", join(&orders, ",")));
         }
-        object(fields)
+        append(&mut text, format_args!(",\"parts\":[{}]", join(&parts, ",")));
+        append(&mut text, format_args!(",\"random\":{{\"offset\":{offset},\"seed\":{seed}}}"));
+        append(&mut text, format_args!(",\"step\":{},\"version\":{VERSION}}}", self.step));
+        text
     }
 
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
@@ -100,6 +104,11 @@ impl CheckpointHeader {
         }
         by_name(metrics)
     }
+}
+
+#[cold]
+fn damaged(field: &str) -> String {
+    format!("'{field}' of its header is missing or damaged")
 }
 
 /// The content of a checkpoint of the current state.
@@ -133,7 +142,7 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
         orders,
     };
     let mut file = TensorFile::of_entries(tensors, texts);
-    file.insert_value(HEADER, &header.to_json());
+    insert_text(&mut file.metadata, HEADER.into(), header.to_json());
     let checksum = checksum_text(file.checksum()?);
     insert_text(&mut file.metadata, CHECKSUM.into(), checksum);
     Ok(file)
@@ -266,7 +275,7 @@ fn misfit(
 ) -> Error {
     let mut differences = Vec::new();
     for name in missing {
-        let found = match closest(name, header.parts.iter().map(String::as_str)) {
+        let found = match closest_name(name, &mut header.parts.iter().map(String::as_str)) {
             Some(similar) => format!("'{similar}'"),
             None => quoted_list(usize::MAX, &mut header.parts.iter().map(String::as_str)),
         };

@@ -3,6 +3,7 @@
 use super::content::CheckpointHeader;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::OpenFile;
+use namegrad_io::sorted::sort_numbers;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -47,7 +48,7 @@ pub(super) fn steps(op: &'static str, folder: &Path) -> Result<Vec<u64>> {
         let is_ours = |step: &u64| path_of(folder, *step).file_name().is_some_and(|own| *own == *name);
         steps.extend(step.filter(is_ours).filter(|_| !entry.path().is_dir()));
     }
-    steps.sort_unstable();
+    sort_numbers(&mut steps);
     Ok(steps)
 }
 

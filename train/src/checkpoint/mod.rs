@@ -12,9 +12,9 @@ pub use part::{IntoPart, Parts, Resumable, Snapshot, kind, last_word};
 pub use resume::Resumed;
 
 use content::compose;
-use namegrad_core::names::closest;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::sorted;
+use namegrad_io::text::{append, closest_name};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::panic::Location;
@@ -219,6 +219,17 @@ impl CheckpointsBuilder {
     }
 }
 
+/// The error of metrics without the one by which the best checkpoints are kept.
+#[cold]
+fn no_metric(metric: &str, metrics: &BTreeMap<String, f64>) -> Error {
+    let mut message = format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
+    if let Some(similar) = closest_name(metric, &mut metrics.keys().map(String::as_str)) {
+        append(&mut message, format_args!("; there is '{similar}'"));
+    }
+    Error::new(ErrorKind::Value, "Checkpoints::save", message)
+        .with_repair(format!("checkpoints.save_with(step, parts, [({metric:?}, value)])?"))
+}
+
 impl Checkpoints {
     /// Checkpoints in a folder, of which the latest three stay. The folder is made if there is none.
     ///
@@ -299,16 +310,10 @@ impl Checkpoints {
 
     fn check_metrics(&self, metrics: &BTreeMap<String, f64>) -> Result<()> {
         let Some(KeepBest { metric, .. }) = &self.keep.best else { return Ok(()) };
-        if metrics.is_empty() || metrics.contains_key(metric) {
+        if metrics.is_empty() || metrics.get(metric).is_some() {
             return Ok(());
         }
-        let mut message =
-            format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
-        if let Some(similar) = closest(metric, metrics.keys().map(String::as_str)) {
-            message += &format!("; there is '{similar}'");
-        }
-        Err(Error::new(ErrorKind::Value, "Checkpoints::save", message)
-            .with_repair(format!("checkpoints.save_with(step, parts, [({metric:?}, value)])?")))
+        Err(no_metric(metric, metrics))
     }
 
     /// Checks that the folder has no later step than this run knows of.

@@ -12,11 +12,18 @@ pub(super) const HEADER: &str = "step,name,value\n";
 /// The line of a scalar.
 pub(super) fn line(record: &Record) -> Option<String> {
     let Content::Scalar(value) = record.content else { return None };
-    let quoted = match record.name.contains([',', '"']) {
-        true => format!("\"{}\"", record.name.replace('"', "\"\"")),
-        false => record.name.clone(),
-    };
-    Some(format!("{},{quoted},{value:?}\n", record.step))
+    let mut name = record.name.clone();
+    if name.contains([',', '"']) {
+        name = String::from("\"");
+        for char in record.name.chars() {
+            name.push(char);
+            if char == '"' {
+                name.push('"');
+            }
+        }
+        name.push('"');
+    }
+    Some(format!("{},{name},{value:?}\n", record.step))
 }
 
 /// The record of a line, or what is wrong with it.
@@ -28,7 +35,17 @@ pub(super) fn record(line: &str) -> Result<Record, String> {
     let name = match name.strip_prefix('"') {
         None if !name.contains([',', '"']) => name.to_string(),
         None => return Err(expected()),
-        Some(quoted) => quoted.strip_suffix('"').ok_or_else(expected)?.replace("\"\"", "\""),
+        Some(quoted) => {
+            let mut name = String::new();
+            let mut chars = quoted.strip_suffix('"').ok_or_else(expected)?.chars().peekable();
+            while let Some(char) = chars.next() {
+                name.push(char);
+                if char == '"' {
+                    chars.next_if_eq(&'"');
+                }
+            }
+            name
+        }
     };
     let value = number(value).ok_or_else(|| format!("'{value}' is not a number"))?;
     Ok(Record { step, name, content: Content::Scalar(value) })

@@ -5,7 +5,7 @@
 
 use super::value::{Content, Hparam, Record, by_name};
 use super::{Histogram, csv};
-use namegrad_io::text::join;
+use namegrad_io::text::{join, quoted};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -19,16 +19,12 @@ pub(super) fn line(record: &Record) -> Option<String> {
     let (kind, content) = match &record.content {
         Content::Scalar(value) => ("value", of_number(*value)),
         Content::Histogram(histogram) => ("histogram", of_histogram(histogram)),
-        Content::Text(text) => ("text", of_text(text)),
+        Content::Text(text) => ("text", quoted(text)),
         Content::Hparams(values) => ("hparams", of_hparams(values)),
         Content::Image(_) => return None,
     };
-    let (step, name) = (record.step, of_text(&record.name));
+    let (step, name) = (record.step, quoted(&record.name));
     Some(format!("{{\"step\":{step},\"name\":{name},\"{kind}\":{content}}}\n"))
-}
-
-fn of_text(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 fn of_number(value: f64) -> String {
@@ -65,9 +61,9 @@ pub(super) fn of_hparams(values: &BTreeMap<String, Hparam>) -> String {
         let value = match value {
             Hparam::Bool(value) => value.to_string(),
             Hparam::Number(value) => of_number(*value),
-            Hparam::Text(text) => of_text(text),
+            Hparam::Text(text) => quoted(text),
         };
-        fields.push(format!("{}:{value}", of_text(name)));
+        fields.push(format!("{}:{value}", quoted(name)));
     }
     format!("{{{}}}", join(&fields, ","))
 }

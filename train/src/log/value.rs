@@ -3,6 +3,7 @@
 use super::Histogram;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::text::WithShapes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -138,7 +139,7 @@ impl Measurement for NamedTensor {
             let message =
                 format!("expected a number or a tensor with one element, got {} elements", self.numel());
             return Err(Error::new(ErrorKind::Shape, "number", message)
-                .with_operands([self.shape()])
+                .with_shapes_of(&[self])
                 .with_repair("x.mean(..)?"));
         }
         self.to(namegrad_core::DType::F64)?.item::<f64>()

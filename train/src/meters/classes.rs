@@ -3,6 +3,7 @@
 
 use super::pairs::in_order_of;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::text::WithShapes;
 use std::panic::Location;
 
 const OP: &str = "update";
@@ -97,13 +98,12 @@ impl ClassBatch {
     #[track_caller]
     fn new(logits: &NamedTensor, target: &NamedTensor, dim: Dim) -> Result<ClassBatch> {
         let dim = dim.look_up(OP, &[logits])?;
-        let operands = [logits.shape(), target.shape()];
         if logits.ndim() == 0 || logits.sizes()[dim] == 0 {
             let message = "expected logits with at least one class";
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(operands));
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&[logits, target]));
         }
         let rest = logits.select(dim, 0)?;
-        let target = in_order_of(&rest, target).map_err(|error| error.with_operands(operands.clone()))?;
+        let target = in_order_of(&rest, target).map_err(|error| error.with_shapes_of(&[logits, target]))?;
         Ok(ClassBatch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn indices(
     if target.dtype().is_floating_point() {
         let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
         return Err(Error::new(ErrorKind::DType, OP, message)
-            .with_operands([target.shape()])
+            .with_shapes_of(&[target])
             .with_repair("target.to(DType::I64)?"));
     }
     let caller = Location::caller();
@@ -127,7 +127,7 @@ pub(super) fn indices(
         let index = usize::try_from(class).ok().filter(|class| *class < classes);
         if Some(class) != ignored && index.is_none() {
             return Err(Error::new(ErrorKind::Index, OP, format!("class {class} is not in 0..{classes}"))
-                .with_operands([target.shape()])
+                .with_shapes_of(&[target])
                 .with_repair(format!(".ignore_index({class}), if it marks what is not to be counted"))
                 .at(caller));
         }

@@ -184,7 +184,7 @@ impl fmt::Display for Table<'_> {
             width = width.max(group.name().chars().count());
         }
         let mut lines = Lines { width, text: String::new() };
-        lines.add(&["", "calls", "total", "self", "share", "allocated", "line"]);
+        lines.add(["", "calls", "total", "self", "share", "allocated", "line"]);
         for elsewhere in [false, true] {
             for (title, kind) in PARTS {
                 lines.add_part(&groups, shown, title, kind, elsewhere);
@@ -192,11 +192,11 @@ impl fmt::Display for Table<'_> {
         }
         for Row { kind, name, own, share, bytes, .. } in &profile.rows {
             if matches!(kind, RowKind::Outside | RowKind::Profile) {
-                lines.add(&[name, "", "", &time(*own), &percent(*share), &size(*bytes), ""]);
+                lines.add_numbers(name, None, None, *own, *share, Some(*bytes), "");
             }
         }
-        let (total, bytes) = (time(profile.total), size(profile.allocated));
-        lines.add(&["in all", "", &total, &total, "100.0 %", &bytes, ""]);
+        let (total, bytes) = (profile.total, profile.allocated);
+        lines.add_numbers("in all", None, Some(total), total, 1.0, Some(bytes), "");
         f.write_str(&lines.text)
     }
 }
@@ -208,7 +208,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn add(&mut self, cells: &[&str; 7]) {
+    fn add(&mut self, cells: [&str; 7]) {
         let [name, calls, total, own, share, bytes, line] = cells;
         let width = self.width;
         let line =
@@ -217,6 +217,22 @@ impl Lines {
             self.text.push('\n');
         }
         self.text.push_str(line.trim_end());
+    }
+
+    #[inline(never)]
+    fn add_numbers(
+        &mut self,
+        name: &str,
+        calls: Option<u64>,
+        total: Option<Duration>,
+        own: Duration,
+        share: f64,
+        bytes: Option<u64>,
+        line: &str,
+    ) {
+        let calls = calls.map_or(String::new(), |calls| calls.to_string());
+        let (total, bytes) = (total.map_or(String::new(), time), bytes.map_or(String::new(), size));
+        self.add([name, &calls, &total, &time(own), &percent(share), &bytes, line]);
     }
 
     /// The groups of a kind of op, if there are any. The first `shown` of all groups have lines of their own.
@@ -246,16 +262,15 @@ impl Lines {
             return;
         }
         let title = format!("{title}{}", if elsewhere { ", other threads" } else { "" });
-        self.add(&[&title, "", "", &time(all.own), &percent(all.share), "", ""]);
+        self.add_numbers(&title, None, None, all.own, all.share, None, "");
         for group in rows {
-            let (calls, total, own) = (group.calls.to_string(), time(group.total), time(group.own));
-            let (share, bytes) = (percent(group.share), size(group.bytes));
-            self.add(&[&group.name(), &calls, &total, &own, &share, &bytes, &group.line()]);
+            let TableRow { calls, total, own, share, bytes, .. } = *group;
+            self.add_numbers(&group.name(), Some(calls), Some(total), own, share, Some(bytes), &group.line());
         }
         if count > 0 {
             let title = format!("  … {count} other{}", if count == 1 { "" } else { "s" });
-            let (calls, own) = (others.calls.to_string(), time(others.own));
-            self.add(&[&title, &calls, "", &own, &percent(others.share), &size(others.bytes), ""]);
+            let Sums { calls, own, share, bytes } = others;
+            self.add_numbers(&title, Some(calls), None, own, share, Some(bytes), "");
         }
     }
 }
