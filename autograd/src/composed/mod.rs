@@ -56,7 +56,7 @@ pub use join::Indexing;
 pub use parts::Sections;
 
 /// The ops of all tables.
-pub(crate) const OPS: &[&[&crate::registry::Op]] = &[
+pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     along::OPS,
     cast::OPS,
     einsum::OPS,

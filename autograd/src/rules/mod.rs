@@ -79,7 +79,7 @@ pub(crate) mod recurrent;
 pub(crate) mod loss;
 
 /// The ops of all tables.
-pub(crate) const OPS: &[&[&crate::registry::Op]] = &[
+pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     unary::OPS,
     binary::OPS,
     reduce::OPS,

@@ -48,7 +48,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
         #[allow(unused_imports)] // a table may have none
         use options::*;
         /// The ops of this table, as the registry has them.
-        pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
+        pub(crate) static OPS: &[&crate::registry::Op] = &[#entries];
     }
 }
 

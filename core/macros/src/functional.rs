@@ -54,7 +54,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
         #[allow(unused_imports)] // a table may have none
         use options::*;
         /// The functions of this table, as the registry has them.
-        pub(crate) const OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
+        pub(crate) static OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn table(table: &OpTable, derivatives: &Derivatives) -> (TokenStream,
         impl crate::Tensor { #methods }
         #chained
         /// The ops of this table, as the registry has them.
-        pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
+        pub(crate) static OPS: &[&crate::registry::Op] = &[#entries];
     };
     (code, errors)
 }

@@ -62,7 +62,7 @@ pub(crate) mod layers {
 }
 
 /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
-pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[
+pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[
     activation::OPS,
     conv::OPS,
     distance::OPS,
