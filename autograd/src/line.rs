@@ -48,10 +48,17 @@ pub(crate) fn called() -> Option<CallSite> {
 }
 
 impl Drop for Called {
-    #[inline(never)]
+    #[inline(always)]
     fn drop(&mut self) {
-        CALLED.set(self.before);
+        restore(self.before);
     }
+}
+
+/// Ends a call. Functions of C do not unwind, so that callers have no code for that.
+#[allow(improper_ctypes_definitions)] // the caller is not C
+#[inline(never)]
+extern "C" fn restore(before: Option<CallSite>) {
+    CALLED.set(before);
 }
 
 /// The line that something at `at` counts for.

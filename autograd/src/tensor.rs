@@ -34,6 +34,7 @@ use std::thread::LocalKey;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
 /// # Ok::<(), Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Tensor {
     parts: Recycled<Parts>,
 }
@@ -49,14 +50,6 @@ impl Recycle for Parts {
     fn free() -> &'static LocalKey<FreeList<Parts>> {
         thread_local!(static FREE: FreeList<Parts> = const { FreeList::new() });
         &FREE
-    }
-}
-
-/// Tensors are cloned everywhere, so this is compiled once.
-impl Clone for Tensor {
-    #[inline(never)]
-    fn clone(&self) -> Tensor {
-        Tensor { parts: self.parts.clone() }
     }
 }
 

@@ -67,21 +67,44 @@ impl<T: Recycle> DerefMut for Recycled<T> {
 }
 
 impl<T: Recycle + Clone> Clone for Recycled<T> {
-    #[inline]
+    #[inline(always)]
     fn clone(&self) -> Recycled<T> {
-        Recycled::new(|| (**self).clone())
+        // SAFETY: this is such a value, and the result is a value of its own.
+        Recycled(unsafe { cloned::<T>(self.0.cast()) }.cast())
     }
 }
 
-/// Tensors are dropped everywhere, so this is compiled once.
+/// The place of a clone of the value at `place`. Tensors are cloned and dropped everywhere, so both are compiled
+/// once; and as a function of C does not unwind, callers have no code for that.
+///
+/// # Safety
+/// There is a `T` at `place`.
+#[inline(never)]
+unsafe extern "C" fn cloned<T: Recycle + Clone>(place: NonNull<u8>) -> NonNull<u8> {
+    // SAFETY: the caller's contract.
+    let value = unsafe { place.cast::<T>().as_ref() };
+    ManuallyDrop::new(Recycled::new(|| value.clone())).0.cast()
+}
+
 impl<T: Recycle> Drop for Recycled<T> {
-    #[inline(never)]
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: this is the only pointer, and nothing uses it afterwards.
-        unsafe {
-            self.0.drop_in_place();
-            give(self.0);
-        }
+        unsafe { dropped::<T>(self.0.cast()) }
+    }
+}
+
+/// Drops the value at `place` and takes its memory back, as a function of C as well as [`cloned`].
+///
+/// # Safety
+/// `place` comes from a [`Recycled`] that is not used afterwards.
+#[inline(never)]
+unsafe extern "C" fn dropped<T: Recycle>(place: NonNull<u8>) {
+    let place = place.cast::<T>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        place.drop_in_place();
+        give(place);
     }
 }
 

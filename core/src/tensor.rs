@@ -26,6 +26,7 @@ pub(crate) use make::Unwritten;
 ///
 /// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
 /// into a copy, so changing one tensor never changes another.
+#[derive(Clone)]
 pub struct NamedTensor {
     parts: Recycled<Parts>,
 }
@@ -51,14 +52,6 @@ impl Recycle for Parts {
 /// A tensor or an error is returned in two registers. If it were larger, most of the time of ops on small tensors
 /// would be spent on moving results, and much of the code.
 const _: () = assert!(size_of::<Result<NamedTensor>>() == 16);
-
-/// Tensors are cloned everywhere, so this is compiled once.
-impl Clone for NamedTensor {
-    #[inline(never)]
-    fn clone(&self) -> NamedTensor {
-        NamedTensor { parts: self.parts.clone() }
-    }
-}
 
 impl NamedTensor {
     #[inline]

@@ -58,15 +58,21 @@ pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> (R, Trace) {
 /// A layer that runs, until this is dropped. See [`ModulePath::running`].
 #[must_use = "the layer runs until this is dropped"]
 pub struct Running {
-    trace: Option<Rc<RefCell<Trace>>>,
-    layer: usize,
-    /// The last tensor before.
-    before: Option<Shape>,
+    traced: Option<Box<Traced>>,
     /// Counts the ops of the layer for the line of its call.
     _called: Called,
     here: PhantomData<*const ()>,
 }
 
+/// A layer that runs while there is a trace.
+struct Traced {
+    trace: Rc<RefCell<Trace>>,
+    layer: usize,
+    /// The last tensor before.
+    before: Option<Shape>,
+}
+
+#[inline(never)]
 #[track_caller]
 pub(crate) fn enter(path: &ModulePath) -> Running {
     let trace = match TRACES.load(Ordering::Relaxed) {
@@ -79,42 +85,49 @@ pub(crate) fn enter(path: &ModulePath) -> Running {
 impl Running {
     #[track_caller]
     fn begin(trace: Option<Rc<RefCell<Trace>>>, layer: usize) -> Running {
-        let mut before = None;
-        if let Some(trace) = &trace {
-            let mut trace = trace.borrow_mut();
-            trace.running.push(layer);
-            before = trace.last.take();
-            trace.layers.entry(layer).or_default().calls += 1;
-        }
-        Running { trace, layer, before, _called: called_here(), here: PhantomData }
+        let traced = trace.map(|trace| {
+            let before = trace.borrow_mut().enter(layer);
+            Box::new(Traced { trace, layer, before })
+        });
+        Running { traced, _called: called_here(), here: PhantomData }
     }
-}
 
-impl Running {
     /// Says what the output of the layer is, if that is not the last tensor that it computes.
     pub fn gives(&self, output: &Tensor) {
-        if let Some(trace) = &self.trace {
-            trace.borrow_mut().last = Some(output.shape());
+        if let Some(traced) = &self.traced {
+            traced.trace.borrow_mut().last = Some(output.shape());
         }
     }
 }
 
 impl Drop for Running {
+    #[inline(never)]
     fn drop(&mut self) {
-        let Some(trace) = &self.trace else { return };
-        let mut trace = trace.borrow_mut();
-        trace.running.pop();
-        let last = trace.last.clone();
-        if let Some(work) = trace.layers.get_mut(&self.layer) {
-            work.output = last.or(work.output.take());
-        }
-        if trace.last.is_none() {
-            trace.last = self.before.take(); // the layer computed nothing
+        if let Some(Traced { trace, layer, before }) = self.traced.take().map(|traced| *traced) {
+            trace.borrow_mut().leave(layer, before);
         }
     }
 }
 
 impl Trace {
+    /// Notes that a layer runs, and returns the last tensor before it.
+    fn enter(&mut self, layer: usize) -> Option<Shape> {
+        self.running.push(layer);
+        self.layers.entry(layer).or_default().calls += 1;
+        self.last.take()
+    }
+
+    fn leave(&mut self, layer: usize, before: Option<Shape>) {
+        self.running.pop();
+        let last = self.last.clone();
+        if let Some(work) = self.layers.get_mut(&layer) {
+            work.output = last.or(work.output.take());
+        }
+        if self.last.is_none() {
+            self.last = before; // the layer computed nothing
+        }
+    }
+
     fn see(&mut self, op: &Observed<'_>) {
         let count = multiply_adds(op);
         for (at, layer) in self.running.iter().enumerate() {
