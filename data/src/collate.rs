@@ -161,13 +161,10 @@ impl Collate for usize {
     fn collate(samples: Vec<usize>, how: &Collation<'_>) -> Result<Tensor> {
         let mut numbers = Vec::new();
         for (position, value) in samples.into_iter().enumerate() {
-            match i64::try_from(value) {
-                Ok(number) => numbers.push(number),
-                Err(_) => {
-                    let message = format!("{}: {value} does not fit in i64", how.sample(position));
-                    return Err(Error::new(ErrorKind::Value, "collate", message));
-                }
-            }
+            numbers.push(i64::try_from(value).map_err(|_| {
+                let message = format!("{}: {value} does not fit in i64", how.sample(position));
+                Error::new(ErrorKind::Value, "collate", message)
+            })?);
         }
         i64::collate(numbers, how)
     }

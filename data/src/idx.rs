@@ -103,17 +103,8 @@ fn read(input: &Input) -> Result<Tensor> {
         return Err(trailing());
     }
     if gzipped && announced > stored.saturating_mul(USUAL_PER_BYTE) {
-        let mut all = input.open(OP)?.bytes;
-        let mut found = 0;
-        while found < header + announced {
-            let part = all.fill_buf().map_err(failed)?.len();
-            if part == 0 {
-                break;
-            }
-            all.consume(part);
-            found += part as u64;
-        }
-        found = found.min(header + announced).saturating_sub(header);
+        let mut all = input.open(OP)?.bytes.take(header + announced);
+        let found = io::copy(&mut all, &mut io::sink()).map_err(failed)?.saturating_sub(header);
         if found < announced {
             let what = format!(
                 "truncated: its header says {sizes:?} of {dtype}, but there are {found} bytes after it"

@@ -139,18 +139,10 @@ impl Bytes {
         Ok(&self.buffer[self.at..])
     }
 
-    /// All bytes.
+    /// All bytes, if none has been consumed.
     pub(crate) fn into_vec(mut self) -> io::Result<Vec<u8>> {
-        let mut all = Vec::new();
-        loop {
-            let part = self.fill_buf()?;
-            if part.is_empty() {
-                return Ok(all);
-            }
-            all.extend_from_slice(part);
-            let n = part.len();
-            self.consume(n);
-        }
+        self.peek(usize::MAX)?;
+        Ok(self.buffer)
     }
 }
 

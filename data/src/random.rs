@@ -2,6 +2,7 @@
 
 use namegrad_core::random::Generator;
 use namegrad_core::{NamedTensor, Result};
+use namegrad_io::sorted::list_of;
 
 /// A seed for use number `number` of `seed`.
 ///
@@ -18,22 +19,16 @@ pub(crate) fn derived(seed: u64, number: u64) -> u64 {
 /// The numbers `0..n` in random order.
 pub(crate) fn permutation(n: usize, seed: u64, number: u64) -> Result<Vec<usize>> {
     let order = Generator::from_seed(derived(seed, number)).scope(|| NamedTensor::randperm(n))?;
-    let mut indices = Vec::with_capacity(n);
-    for index in order.as_slice::<i64>()? {
-        indices.push(*index as usize);
-    }
-    Ok(indices)
+    let order = order.as_slice::<i64>()?;
+    Ok(list_of(n, &mut |at| order[at] as usize))
 }
 
 /// `n` numbers that are uniform in `[0, 1)`.
 pub(crate) fn uniform(n: usize, seed: u64, number: u64) -> Result<Vec<f64>> {
     let words =
         Generator::from_seed(derived(seed, number)).scope(|| NamedTensor::randint(0, 1 << 53, [n]))?;
-    let mut numbers = Vec::with_capacity(n);
-    for word in words.as_slice::<i64>()? {
-        numbers.push(*word as f64 / (1u64 << 53) as f64);
-    }
-    Ok(numbers)
+    let words = words.as_slice::<i64>()?;
+    Ok(list_of(n, &mut |at| words[at] as f64 / (1u64 << 53) as f64))
 }
 
 /// A seed from the default generator.

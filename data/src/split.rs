@@ -3,6 +3,7 @@
 use crate::random::permutation;
 use crate::{Dataset, Subset};
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::sorted::list_of;
 use std::sync::Arc;
 
 /// The sizes of `K` parts of a data set or a table: numbers of samples or fractions. Arrays of either convert
@@ -107,14 +108,10 @@ pub(crate) fn fold_indices(len: usize, k: usize, seed: u64) -> Result<Vec<[Vec<u
         return Err(Error::new(ErrorKind::Value, "k_folds", message));
     }
     let order = permutation(len, seed, 0)?;
-    let mut folds = Vec::new();
-    for fold in 0..k {
+    Ok(list_of(k, &mut |fold| {
         // The first `len % k` folds have one sample more.
         let start = fold * (len / k) + fold.min(len % k);
         let end = start + len / k + usize::from(fold < len % k);
-        let mut rest = order[..start].to_vec();
-        rest.extend_from_slice(&order[end..]);
-        folds.push([rest, order[start..end].to_vec()]);
-    }
-    Ok(folds)
+        [[&order[..start], &order[end..]].concat(), order[start..end].to_vec()]
+    }))
 }

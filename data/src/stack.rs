@@ -67,13 +67,9 @@ fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'
         return Error::new(ErrorKind::Shape, OP, message);
     }
     let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
-    let (mut names, mut permuted) = (Vec::new(), true);
-    for name in first.names().iter(first.ndim()) {
-        permuted &= name.is_some_and(|name| sample.names().position(name).is_some());
-        if let Some(name) = name {
-            names.push(format!("\"{name}\""));
-        }
-    }
+    let own = || first.names().iter(first.ndim()).flatten();
+    let names: Vec<String> = own().map(|name| format!("\"{name}\"")).collect();
+    let permuted = names.len() == first.ndim() && own().all(|name| sample.names().position(name).is_some());
     let method = if permuted { "align_to" } else { "rename" };
     error.with_repair(format!("x.{method}([{}])?", join(&names, ", ")))
 }

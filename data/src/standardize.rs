@@ -5,7 +5,8 @@ use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Over, Reduced};
 use namegrad_core::{DType, Dims, Error, ErrorKind, Name, Result, keep};
 use namegrad_io::TensorFile;
-use namegrad_io::text::{WithShapes, join};
+use namegrad_io::sorted::list_of;
+use namegrad_io::text::{join, shapes};
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::path::Path;
@@ -226,14 +227,12 @@ impl Standardize {
 #[cold]
 fn only_missing(is_empty: &Tensor) -> Result<String> {
     let name = |dim: usize| is_empty.name(dim).map_or("feature".into(), |name| name.to_string());
-    let mut places = Vec::new();
-    for index in is_empty.nonzero()?.to_vec::<i64>()?.chunks(is_empty.ndim().max(1)) {
-        let mut dims = Vec::new();
-        for (dim, at) in index.iter().enumerate() {
-            dims.push(format!("{} {at}", name(dim)));
-        }
-        places.push(join(&dims, ", "));
-    }
+    let (indices, ndim) = (is_empty.nonzero()?.to_vec::<i64>()?, is_empty.ndim()); // [place, dim]
+    let place = |at: usize| {
+        let dims = list_of(ndim, &mut |dim| format!("{} {}", name(dim), indices[at * ndim + dim]));
+        join(&dims, ", ")
+    };
+    let places = list_of(indices.len() / ndim.max(1), &mut { place });
     Ok(match &places[..] {
         [] => "there are only missing values".into(),
         [one] => format!("{one} (from 0) has only missing values"),
@@ -249,7 +248,7 @@ fn only_missing(is_empty: &Tensor) -> Result<String> {
 
 #[cold]
 fn refused(x: &Tensor, what: &str) -> Error {
-    Error::new(ErrorKind::Value, OP, what).with_shapes_of(&[x.value()])
+    Error::new(ErrorKind::Value, OP, what).with_operands(shapes(&[x.value()]))
 }
 
 /// The most elements that are converted to `f64` at once.

@@ -69,20 +69,3 @@ impl<D: Dataset> Dataset for Subset<D> {
         self.data.get_batch(&inner, how)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Samples;
-    use namegrad_core::ErrorKind;
-
-    #[test]
-    fn indices_are_checked() {
-        let error = Samples::new(vec![1, 2]).subset([1, 2]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Index);
-        assert_eq!(error.location().file(), file!());
-        let subset = Samples::new(vec![1, 2]).subset([1, 1, 0]).unwrap();
-        assert_eq!((0..3).map(|index| subset.get(index).unwrap()).collect::<Vec<_>>(), [2, 2, 1]);
-        assert_eq!(subset.get(3).unwrap_err().kind(), ErrorKind::Index);
-    }
-}

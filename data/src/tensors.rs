@@ -4,7 +4,7 @@ use crate::collate::{Collate, Collation};
 use crate::dataset::{Dataset, no_sample};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Result, for_types};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -106,12 +106,12 @@ fn check(rows: &[Slices]) -> Result<usize> {
     }
     if lengths.iter().any(|length| *length != lengths[0]) {
         let message = format!("the tensors have {lengths:?} samples, but each must have as many");
-        return Err(Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&tensors));
+        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes(&tensors)));
     }
     if rows.iter().any(|rows| rows.tensor.requires_grad()) {
         let message = "a tensor of the data set requires a gradient";
         return Err(Error::new(ErrorKind::Autograd, OP, message)
-            .with_shapes_of(&tensors)
+            .with_operands(shapes(&tensors))
             .with_repair("TensorDataset::new((x.detach(), y))?"));
     }
     Ok(lengths.first().copied().unwrap_or(0))
@@ -132,7 +132,7 @@ pub(crate) fn samples_dim(tensor: &Tensor) -> Result<usize> {
 fn no_dim(tensor: &Tensor, dim: &str) -> Error {
     if tensor.ndim() == 0 {
         let message = "a tensor without dims has no samples";
-        return Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&[tensor.value()]);
+        return Error::new(ErrorKind::Shape, OP, message).with_operands(shapes(&[tensor.value()]));
     }
     let (names, sizes) = (tensor.names().tuple(tensor.ndim()), tensor.sizes());
     let message = format!("Name '{dim}' not found in Tensor{names} of sizes {sizes:?}");
@@ -140,7 +140,9 @@ fn no_dim(tensor: &Tensor, dim: &str) -> Error {
         Some(first) => format!("TensorDataset::along(\"{first}\", tensors)?"),
         None => format!("x.refine_names([\"{dim}\", \"...\"])?"),
     };
-    Error::new(ErrorKind::NameNotFound, OP, message).with_shapes_of(&[tensor.value()]).with_repair(repair)
+    Error::new(ErrorKind::NameNotFound, OP, message)
+        .with_operands(shapes(&[tensor.value()]))
+        .with_repair(repair)
 }
 
 impl<T> Clone for TensorDataset<T> {

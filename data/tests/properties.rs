@@ -165,3 +165,13 @@ fn bad_splits() {
         .map(|x| if x == 2 { Err(Error::new(ErrorKind::Io, "read", "no")) } else { Ok(x) });
     assert_eq!(error.filter(|_| true).unwrap_err().message(), "sample 1: no");
 }
+
+#[test]
+fn indices_of_subsets_are_checked() {
+    let error = Samples::new(vec![1, 2]).subset([1, 2]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index);
+    assert_eq!(error.location().file(), file!());
+    let subset = Samples::new(vec![1, 2]).subset([1, 1, 0]).unwrap();
+    assert_eq!((0..3).map(|index| subset.get(index).unwrap()).collect::<Vec<_>>(), [2, 2, 1]);
+    assert_eq!(subset.get(3).unwrap_err().kind(), ErrorKind::Index);
+}

@@ -24,6 +24,12 @@ use std::path::Path;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Files: Sized {
+    #[doc(hidden)]
+    fn stored(&self) -> &NamedTensor;
+
+    #[doc(hidden)]
+    fn of_stored(value: NamedTensor) -> Self;
+
     /// Writes the tensor to a file, or replaces the file. `.safetensors` keeps the dtype and names; `.npy` is
     /// NumPy's format, which has no names and no `bf16`. If writing fails, an existing file is unchanged.
     ///
@@ -31,7 +37,9 @@ pub trait Files: Sized {
     /// [`ErrorKind::Io`], [`ErrorKind::Value`] for any other extension, [`ErrorKind::DType`] for `bf16` in a
     /// `.npy` file.
     #[track_caller]
-    fn save(&self, path: impl AsRef<Path>) -> Result<()>;
+    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(self.stored(), path.as_ref())
+    }
 
     /// Reads a tensor from a `.npy` file, or from a `.safetensors`, `.npz`, `.pt` or `.pth` file with a
     /// single tensor.
@@ -40,7 +48,9 @@ pub trait Files: Sized {
     /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
     /// exactly one tensor, [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    fn load(path: impl AsRef<Path>) -> Result<Self>;
+    fn load(path: impl AsRef<Path>) -> Result<Self> {
+        load(path.as_ref()).map(Self::of_stored)
+    }
 
     /// Writes the tensor to a file in NumPy's `.npy` format, or replaces the file. The names of dims are
     /// lost, because the format has none. If that fails, an existing file is unchanged.
@@ -63,7 +73,9 @@ pub trait Files: Sized {
     /// # Ok::<(), namegrad_core::Error>(())
     /// ```
     #[track_caller]
-    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()>;
+    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        npy::save("save_npy", self.stored(), path.as_ref())
+    }
 
     /// Reads a NumPy `.npy` file; the dims are unnamed. For an array in Fortran order, the result is a view.
     ///
@@ -71,50 +83,28 @@ pub trait Files: Sized {
     /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut
     /// short, or has elements of a type that is not among the ten; [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    fn load_npy(path: impl AsRef<Path>) -> Result<Self>;
+    fn load_npy(path: impl AsRef<Path>) -> Result<Self> {
+        npy::load("load_npy", path.as_ref()).map(Self::of_stored)
+    }
 }
 
 impl Files for NamedTensor {
-    #[track_caller]
-    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        save(self, path.as_ref())
+    fn stored(&self) -> &NamedTensor {
+        self
     }
 
-    #[track_caller]
-    fn load(path: impl AsRef<Path>) -> Result<NamedTensor> {
-        load(path.as_ref())
-    }
-
-    #[track_caller]
-    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        npy::save("save_npy", self, path.as_ref())
-    }
-
-    #[track_caller]
-    fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
-        npy::load("load_npy", path.as_ref())
+    fn of_stored(value: NamedTensor) -> NamedTensor {
+        value
     }
 }
 
 impl Files for Tensor {
-    #[track_caller]
-    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        save(self.value(), path.as_ref())
+    fn stored(&self) -> &NamedTensor {
+        self.value()
     }
 
-    #[track_caller]
-    fn load(path: impl AsRef<Path>) -> Result<Tensor> {
-        load(path.as_ref()).map(Tensor::constant)
-    }
-
-    #[track_caller]
-    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        npy::save("save_npy", self.value(), path.as_ref())
-    }
-
-    #[track_caller]
-    fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        npy::load("load_npy", path.as_ref()).map(Tensor::constant)
+    fn of_stored(value: NamedTensor) -> Tensor {
+        Tensor::constant(value)
     }
 }
 

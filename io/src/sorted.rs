@@ -1,7 +1,16 @@
-//! Sorting that is compiled once. The sorts and maps of the standard library are compiled again, with
-//! thousands of bytes, for each type of element.
+//! Lists that are made, sorted and searched by little code. The standard library's sorts are compiled again for
+//! each type of element, and its iterators for each closure.
 
 use std::mem::{replace, swap};
+
+/// The values of `make` for the numbers below `count`.
+pub fn list_of<T>(count: usize, make: &mut dyn FnMut(usize) -> T) -> Vec<T> {
+    let mut list = Vec::with_capacity(count);
+    for at in 0..count {
+        list.push(make(at));
+    }
+    list
+}
 
 /// The numbers below `count`, sorted by `is_less`. The sort is stable: equal ones stay in their order.
 pub fn order(count: usize, is_less: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
@@ -47,27 +56,6 @@ fn swap_into(order: &mut [usize], swap: &mut dyn FnMut(usize, usize)) {
     }
 }
 
-/// Sorts numbers, by one byte after the other from the last to the first.
-pub fn sort_numbers(numbers: &mut Vec<u64>) {
-    let mut sorted = numbers.clone();
-    for shift in (0..u64::BITS).step_by(8) {
-        let byte = |number: u64| (number >> shift) as usize & 0xff;
-        let mut starts = [0; 257];
-        for number in &*numbers {
-            starts[byte(*number) + 1] += 1;
-        }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        for number in &*numbers {
-            let place = &mut starts[byte(*number)];
-            sorted[*place] = *number;
-            *place += 1;
-        }
-        swap(numbers, &mut sorted);
-    }
-}
-
 /// The place of a name in a list that is sorted by name, or the place at which it belongs.
 pub fn find<'n>(count: usize, name_at: &dyn Fn(usize) -> &'n str, name: &str) -> Result<usize, usize> {
     let (mut start, mut end) = (0, count);
@@ -93,18 +81,6 @@ mod tests {
             expected.sort_by_key(|item| item.0);
             sort(&mut items, &|a, b| a.0 < b.0);
             assert_eq!(items, expected);
-        }
-    }
-
-    #[test]
-    fn numbers_are_sorted() {
-        for count in 0..50 {
-            let mut numbers: Vec<u64> =
-                (0..count).map(|at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 7)).collect();
-            let mut expected = numbers.clone();
-            expected.sort_unstable();
-            sort_numbers(&mut numbers);
-            assert_eq!(numbers, expected);
         }
     }
 

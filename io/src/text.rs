@@ -1,7 +1,7 @@
 //! Texts, lists in messages, and shapes in errors, whose code is compiled once.
 
 use namegrad_core::names::closest;
-use namegrad_core::{Error, NamedTensor};
+use namegrad_core::{NamedTensor, Shape};
 use serde_json::Value;
 use std::fmt::{self, Write};
 
@@ -49,19 +49,22 @@ pub fn closest_name<'n>(name: &str, names: &mut dyn Iterator<Item = &'n str>) ->
     closest(name, names)
 }
 
-/// Errors with the shapes of tensors. [`Error::with_operands`] is compiled for each type of list.
-pub trait WithShapes {
-    /// The same error with the sizes and names of the tensors that it is about.
-    fn with_shapes_of(self, tensors: &[&NamedTensor]) -> Error;
+/// The shapes of tensors, for [`Error::with_operands`](namegrad_core::Error::with_operands).
+#[cold]
+pub fn shapes(tensors: &[&NamedTensor]) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for tensor in tensors {
+        shapes.push(tensor.shape());
+    }
+    shapes
 }
 
-impl WithShapes for Error {
-    #[cold]
-    fn with_shapes_of(self, tensors: &[&NamedTensor]) -> Error {
-        let mut shapes = Vec::new();
-        for tensor in tensors {
-            shapes.push(tensor.shape());
-        }
-        self.with_operands(shapes)
+/// A text with another part in place of each `part`.
+pub fn replaced(text: &str, part: &str, by: &str) -> String {
+    let (mut text, mut rest) = (String::new(), text);
+    while let Some(at) = rest.as_bytes().windows(part.len()).position(|window| window == part.as_bytes()) {
+        text = text + &rest[..at] + by;
+        rest = &rest[at + part.len()..];
     }
+    text + rest
 }

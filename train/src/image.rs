@@ -1,7 +1,7 @@
 //! Tensors as pixels, and pixels as PNG files.
 
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 use std::panic::Location;
 
 /// The picture of a tensor `[C, H, W]` or `[H, W]`, in any order of the dims.
@@ -30,17 +30,18 @@ impl ChannelBytes {
         if x.ndim() != order.len() {
             let message =
                 format!("expected a picture with the dims {}, got {} dims", order.join(", "), x.ndim());
-            return Err(Error::new(ErrorKind::Shape, op, message).with_shapes_of(&[x]).with_repair(
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(shapes(&[x])).with_repair(
                 "x.select(\"N\", 0)? for one of a batch, or x.refine_names([\"C\", \"H\", \"W\"])?",
             ));
         }
         let caller = Location::caller();
-        let ordered = x.align_to(order).map_err(|error| error.of(op).with_shapes_of(&[x]).at(caller))?;
+        let ordered =
+            x.align_to(order).map_err(|error| error.of(op).with_operands(shapes(&[x])).at(caller))?;
         let (height, width) = (ordered.sizes()[0], ordered.sizes()[1]);
         let channels = ordered.sizes().get(2).copied().unwrap_or(1);
         if !(1..=4).contains(&channels) || height == 0 || width == 0 {
             let message = "a picture has 1 to 4 channels and at least one pixel";
-            return Err(Error::new(ErrorKind::Shape, op, message).with_shapes_of(&[x]));
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(shapes(&[x])));
         }
         let bytes = match ordered.dtype() {
             DType::U8 => ordered.to_vec::<u8>()?,

@@ -15,6 +15,7 @@ use crate::input::Input;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use lines::{Blank, LineReader};
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::sorted::list_of;
 use schema::{ColumnKind, Missing, Schema};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -80,10 +81,8 @@ impl Csv {
     }
 
     fn of(input: Input) -> Csv {
-        let mut missing = Vec::new();
-        for field in ["", "NA", "N/A", "NaN", "nan", "null"] {
-            missing.push(field.to_string());
-        }
+        let fields = ["", "NA", "N/A", "NaN", "nan", "null"];
+        let missing = list_of(fields.len(), &mut |at| fields[at].to_string());
         let (kinds, fills) = (Vec::new(), Vec::new());
         Csv {
             input,

@@ -3,6 +3,7 @@
 use super::{Csv, OP};
 use csv::StringRecord;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::sorted::list_of;
 use namegrad_io::text::{closest_name, join, quoted_list};
 use std::sync::Arc;
 
@@ -119,13 +120,7 @@ pub(super) struct Schema {
 impl Schema {
     /// The columns of a table by its first row, which is the header if there is one.
     pub(super) fn new(csv: Arc<Csv>, first: &StringRecord) -> Result<Schema> {
-        let mut names = None;
-        if csv.header {
-            let names = names.insert(Vec::new());
-            for name in first {
-                names.push(name.to_string());
-            }
-        }
+        let names = csv.header.then(|| list_of(first.len(), &mut |at| first[at].to_string()));
         if let Some(names) = &names {
             for (column, name) in names.iter().enumerate() {
                 if let Some(other) = names[..column].iter().position(|other| other == name) {

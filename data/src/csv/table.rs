@@ -6,7 +6,7 @@ use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::sorted;
+use namegrad_io::sorted::{self, list_of};
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
@@ -32,19 +32,10 @@ impl Values {
     fn at(&self, rows: &[usize]) -> Values {
         match self {
             Values::Skipped => Values::Skipped,
-            Values::Numbers(numbers) => {
-                let mut picked = Vec::new();
-                for row in rows {
-                    picked.push(numbers[*row]);
-                }
-                Values::Numbers(picked)
-            }
+            Values::Numbers(numbers) => Values::Numbers(list_of(rows.len(), &mut |at| numbers[rows[at]])),
             Values::Categories { ids, names } => {
-                let mut picked = Vec::new();
-                for row in rows {
-                    picked.push(ids[*row]);
-                }
-                Values::Categories { ids: picked, names: names.clone() }
+                let ids = list_of(rows.len(), &mut |at| ids[rows[at]]);
+                Values::Categories { ids, names: names.clone() }
             }
         }
     }
@@ -163,10 +154,7 @@ impl Table {
 
     /// The rows at indices that are in range.
     fn picked(&self, indices: &[usize]) -> Table {
-        let mut columns = Vec::new();
-        for values in &self.columns {
-            columns.push(values.at(indices));
-        }
+        let columns = list_of(self.columns.len(), &mut |at| self.columns[at].at(indices));
         Table { schema: self.schema.clone(), columns, rows: indices.len() }
     }
 
@@ -193,12 +181,8 @@ impl Table {
                 .with_repair("table.rows_where(&table.column(\"area\")?.gt(50.0)?)?"));
         }
         let kept = mask.to_vec::<bool>()?;
-        let mut rows = Vec::new();
-        for (row, kept) in kept.into_iter().enumerate() {
-            if kept {
-                rows.push(row);
-            }
-        }
+        let mut rows = list_of(self.rows, &mut |row| row);
+        rows.retain(|row| kept[*row]);
         self.chosen(rows)
     }
 
@@ -250,11 +234,7 @@ impl Table {
     pub fn k_folds(&self, k: usize, seed: u64) -> Result<Vec<[Table; 2]>> {
         let caller = Location::caller();
         let folds = split::fold_indices(self.rows, k, seed).map_err(|error| error.at(caller))?;
-        let mut tables = Vec::new();
-        for [train, test] in folds {
-            tables.push([self.picked(&train), self.picked(&test)]);
-        }
-        Ok(tables)
+        Ok(list_of(k, &mut |at| [self.picked(&folds[at][0]), self.picked(&folds[at][1])]))
     }
 
     /// The names of the columns, without those that were [skipped](Csv::skip); empty if the table has no
@@ -285,13 +265,8 @@ impl Table {
     }
 
     fn names_of(&self, is_meant: &dyn Fn(&Values) -> bool) -> Vec<&str> {
-        let mut names = Vec::new();
-        for (name, values) in self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns) {
-            if is_meant(values) {
-                names.push(name.as_str());
-            }
-        }
-        names
+        let names = self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
+        names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
     }
 
     /// A column of numbers, `[N]` in `f32`.
@@ -430,9 +405,7 @@ fn fill_mean(numbers: &mut [f64]) -> bool {
 fn sort(ids: &mut [i64], names: &mut [String]) {
     let order = sorted::order(names.len(), &|a, b| names[a] < names[b]);
     let mut new = vec![0; names.len()];
-    for (id, old) in order.into_iter().enumerate() {
-        new[old] = id as i64;
-    }
+    order.iter().zip(0..).for_each(|(old, id)| new[*old] = id);
     ids.iter_mut().for_each(|id| *id = new[*id as usize]);
     sorted::sort(names, &|a, b| a < b);
 }

@@ -2,6 +2,7 @@
 
 use super::{Epoch, Sampler, refused};
 use namegrad_core::Result;
+use namegrad_io::sorted::list_of;
 
 /// All samples in random order, another one in each epoch: what `.shuffle(true)` does. With
 /// [`replacement`](Self::replacement), each index is drawn from all samples. It is PyTorch's `RandomSampler`.
@@ -45,11 +46,9 @@ impl Sampler for Random {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
         let count = self.count(epoch)?;
         if self.replacement && epoch.samples > 0 {
-            let mut drawn = Vec::new();
-            for number in epoch.uniform(count)? {
-                drawn.push(((number * epoch.samples as f64) as usize).min(epoch.samples - 1));
-            }
-            return Ok(drawn);
+            let numbers = epoch.uniform(count)?;
+            let scaled = |at: usize| ((numbers[at] * epoch.samples as f64) as usize).min(epoch.samples - 1);
+            return Ok(list_of(count, &mut { scaled }));
         }
         let mut indices = epoch.permutation(epoch.samples)?;
         if indices.is_empty() {

@@ -94,11 +94,9 @@ impl Sampler for Weighted {
             });
             // The last sample that can be drawn, should rounding give the total itself.
             let last = self.weights.iter().rposition(|weight| *weight > 0.0).unwrap_or(0);
-            let mut drawn = Vec::new();
-            for number in epoch.uniform(count)? {
-                drawn.push(sums.partition_point(|sum| *sum <= number * total).min(last));
-            }
-            return Ok(drawn);
+            let numbers = epoch.uniform(count)?;
+            let drawn = |at: usize| sums.partition_point(|sum| *sum <= numbers[at] * total).min(last);
+            return Ok(sorted::list_of(count, &mut { drawn }));
         }
         let (mut keys, mut indices) = (Vec::new(), Vec::new());
         for (index, number) in epoch.uniform(self.weights.len())?.into_iter().enumerate() {

@@ -54,13 +54,8 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 pub fn lines(path: impl AsRef<Path>) -> Result<Samples<String>> {
     let caller = Location::caller();
     let text = read_text(path).map_err(|error| error.at(caller))?;
-    let mut lines = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if !line.is_empty() {
-            lines.push(line.to_string());
-        }
-    }
-    Ok(Samples::new(lines))
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(Samples::new(lines.map(String::from).collect()))
 }
 
 /// The lines of a text file that is larger than memory; otherwise like [`lines`].

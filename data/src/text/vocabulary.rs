@@ -67,21 +67,10 @@ fn numbered(tokens: &[String]) -> HashMap<String, i64> {
     ids
 }
 
-#[cold]
-#[track_caller]
-fn not_in_it(token: &str, position: usize) -> Error {
-    let message = format!("{token:?}, token {position} of the text, is not in the vocabulary");
-    Error::new(ErrorKind::Value, OP, message).with_repair("vocabulary.with_unknown(\"<unk>\")?")
-}
-
 impl Vocabulary {
     /// The 256 bytes, each with its value as its number.
     pub fn bytes() -> Vocabulary {
-        let mut tokens = Vec::new();
-        for byte in 0..=255u8 {
-            tokens.push(format!("{byte:#04x}"));
-        }
-        Vocabulary::of(Tokens::Bytes, tokens)
+        Vocabulary::of(Tokens::Bytes, sorted::list_of(256, &mut |byte| format!("{byte:#04x}")))
     }
 
     /// The characters that occur in a text, in alphabetical order.
@@ -90,13 +79,8 @@ impl Vocabulary {
         for char in text.chars() {
             is_used[char as usize] = true;
         }
-        let mut chars = Vec::new();
-        for char in '\0'..=char::MAX {
-            if is_used[char as usize] {
-                chars.push(String::from(char));
-            }
-        }
-        Vocabulary::of(Tokens::Chars, chars)
+        let chars = ('\0'..=char::MAX).filter(|char| is_used[*char as usize]);
+        Vocabulary::of(Tokens::Chars, chars.map(String::from).collect())
     }
 
     /// The words that occur in a text, in alphabetical order.
@@ -118,12 +102,8 @@ impl Vocabulary {
                 None => drop(counts.insert(word.to_string(), 1)),
             }
         }
-        let mut words = Vec::new();
-        for (word, count) in counts {
-            if count as usize >= min_count {
-                words.push(word);
-            }
-        }
+        counts.retain(|_, count| *count as usize >= min_count);
+        let mut words: Vec<String> = counts.into_keys().collect();
         sorted::sort(&mut words, &|a, b| a < b);
         Vocabulary::of(Tokens::Words, words)
     }
@@ -198,7 +178,12 @@ impl Vocabulary {
                 ids.push(id);
                 Ok(())
             }
-            None => Err(not_in_it(token, ids.len()).at(caller)),
+            None => {
+                let place = ids.len();
+                let message = format!("{token:?}, token {place} of the text, is not in the vocabulary");
+                let error = Error::new(ErrorKind::Value, OP, message);
+                Err(error.with_repair("vocabulary.with_unknown(\"<unk>\")?").at(caller))
+            }
         };
         match self.of {
             Tokens::Bytes => return Ok(text.bytes().map(i64::from).collect()),
@@ -244,8 +229,11 @@ impl Vocabulary {
         let caller = Location::caller();
         let mut tokens = Vec::new();
         for id in ids {
-            let token = usize::try_from(*id).ok().and_then(|id| self.tokens.get(id));
-            tokens.push(token.ok_or_else(|| self.no_token(*id).at(caller))?.clone());
+            let Some(token) = usize::try_from(*id).ok().and_then(|id| self.tokens.get(id)) else {
+                let message = format!("no token has number {id} in a vocabulary of {}", self.len());
+                return Err(Error::new(ErrorKind::Index, OP, message).at(caller));
+            };
+            tokens.push(token.clone());
         }
         Ok(match self.of {
             Tokens::Chars => join(&tokens, ""),
@@ -255,13 +243,6 @@ impl Vocabulary {
                 String::from_utf8_lossy(&bytes).into_owned()
             }
         })
-    }
-
-    #[cold]
-    #[track_caller]
-    fn no_token(&self, id: i64) -> Error {
-        let message = format!("no token has number {id} in a vocabulary of {}", self.len());
-        Error::new(ErrorKind::Index, OP, message)
     }
 
     /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key

@@ -3,7 +3,7 @@
 use crate::dataset::{Dataset, no_sample};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Result};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 
 const OP: &str = "Windows";
 
@@ -50,7 +50,7 @@ impl Windows {
         let dim = position.expect("the dim has a size, so it is there");
         if size == 0 || size > length {
             let message = format!("expected windows of 1 to {length} elements, got {size}");
-            return Err(Error::new(ErrorKind::Value, OP, message).with_shapes_of(&[tensor.value()]));
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands(shapes(&[tensor.value()])));
         }
         Ok(Windows { tensor: tensor.detach(), dim, size, stride: 1, length })
     }

@@ -10,6 +10,7 @@ use super::part::{Parts, Resumable, Snapshot};
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::fields::{insert_text, text_of};
+use namegrad_io::sorted::list_of;
 use namegrad_io::text::{append, closest_name, join, quoted, quoted_list};
 use namegrad_io::{FileEntries, TensorFile};
 use serde_json::Value;
@@ -73,16 +74,15 @@ impl CheckpointHeader {
     }
 
     fn to_json(&self) -> String {
-        let (mut metrics, mut parts, mut orders) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, text) in &self.metrics {
-            metrics.push(format!("{}:{}", quoted(name), quoted(text)));
-        }
-        for name in &self.parts {
-            parts.push(quoted(name));
-        }
-        for (name, order) in &self.orders {
-            orders.push(format!("{}:{order:?}", quoted(name)));
-        }
+        let metrics = list_of(self.metrics.len(), &mut |at| {
+            let (name, text) = &self.metrics[at];
+            format!("{}:{}", quoted(name), quoted(text))
+        });
+        let orders = list_of(self.orders.len(), &mut |at| {
+            let (name, order) = &self.orders[at];
+            format!("{}:{order:?}", quoted(name))
+        });
+        let parts = list_of(self.parts.len(), &mut |at| quoted(&self.parts[at]));
         let GeneratorState { seed, offset } = self.random;
         let mut text = format!("{{\"has_checksum\":{},\"metrics\":{{", self.has_checksum);
         append(&mut text, format_args!("{}}}", join(&metrics, ",")));

@@ -3,7 +3,7 @@
 use super::content::CheckpointHeader;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::OpenFile;
-use namegrad_io::sorted::sort_numbers;
+use namegrad_io::sorted::{list_of, sort};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -48,25 +48,20 @@ pub(super) fn steps(op: &'static str, folder: &Path) -> Result<Vec<u64>> {
         let is_ours = |step: &u64| path_of(folder, *step).file_name().is_some_and(|own| *own == *name);
         steps.extend(step.filter(is_ours).filter(|_| !entry.path().is_dir()));
     }
-    sort_numbers(&mut steps);
+    sort(&mut steps, &|a, b| a < b);
     Ok(steps)
 }
 
 /// All checkpoints in a folder, by step.
 pub(super) fn list(op: &'static str, folder: &Path) -> Result<Vec<Checkpoint>> {
-    let mut all = Vec::new();
-    for step in steps(op, folder)? {
-        all.push(describe(op, folder, step));
-    }
-    Ok(all)
+    let steps = steps(op, folder)?;
+    Ok(list_of(steps.len(), &mut |at| describe(op, folder, steps[at])))
 }
 
 /// A map of metrics by name.
 pub(super) fn by_name(metrics: Vec<(String, f64)>) -> BTreeMap<String, f64> {
     let mut named = BTreeMap::new();
-    for (name, value) in metrics {
-        named.insert(name, value);
-    }
+    named.extend(metrics);
     named
 }
 

@@ -358,9 +358,10 @@ impl Checkpoints {
             best = keep.ranked(&all);
             best.truncate(keep.count);
         }
-        for at in 0..all.len().saturating_sub(last) {
+        all.truncate(all.len().saturating_sub(last));
+        for (at, old) in all.iter().enumerate() {
             if !best.contains(&at) {
-                folder::remove(OP, &self.folder, all[at].step)?;
+                folder::remove(OP, &self.folder, old.step)?;
             }
         }
         Ok(())
@@ -442,10 +443,6 @@ impl KeepBest {
             Best::Lowest => a.0.total_cmp(&b.0).is_lt(),
             Best::Highest => b.0.total_cmp(&a.0).is_lt(),
         });
-        let mut places = Vec::new();
-        for (_, at) in ranked {
-            places.push(at);
-        }
-        places
+        sorted::list_of(ranked.len(), &mut |place| ranked[place].1)
     }
 }

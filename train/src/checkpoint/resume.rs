@@ -4,6 +4,7 @@ use super::content::{Take, apply, verify};
 use super::{Checkpoints, Parts, folder};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
+use namegrad_io::sorted::list_of;
 use namegrad_io::text::join;
 use std::panic::Location;
 
@@ -189,10 +190,7 @@ impl Checkpoints {
         if steps.contains(&step) {
             return Ok(());
         }
-        let mut have = Vec::new();
-        for step in steps {
-            have.push(step.to_string());
-        }
+        let have = list_of(steps.len(), &mut |at| steps[at].to_string());
         let have = if have.is_empty() { "none".into() } else { join(&have, ", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
         Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))

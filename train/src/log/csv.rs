@@ -5,6 +5,7 @@
 //! Rust, NumPy and pandas read.
 
 use super::value::{Content, Record};
+use namegrad_io::text::replaced;
 
 /// The first line.
 pub(super) const HEADER: &str = "step,name,value\n";
@@ -12,17 +13,10 @@ pub(super) const HEADER: &str = "step,name,value\n";
 /// The line of a scalar.
 pub(super) fn line(record: &Record) -> Option<String> {
     let Content::Scalar(value) = record.content else { return None };
-    let mut name = record.name.clone();
-    if name.contains([',', '"']) {
-        name = String::from("\"");
-        for char in record.name.chars() {
-            name.push(char);
-            if char == '"' {
-                name.push('"');
-            }
-        }
-        name.push('"');
-    }
+    let name = match record.name.contains([',', '"']) {
+        true => format!("\"{}\"", replaced(&record.name, "\"", "\"\"")),
+        false => record.name.clone(),
+    };
     Some(format!("{},{name},{value:?}\n", record.step))
 }
 
@@ -35,17 +29,7 @@ pub(super) fn record(line: &str) -> Result<Record, String> {
     let name = match name.strip_prefix('"') {
         None if !name.contains([',', '"']) => name.to_string(),
         None => return Err(expected()),
-        Some(quoted) => {
-            let mut name = String::new();
-            let mut chars = quoted.strip_suffix('"').ok_or_else(expected)?.chars().peekable();
-            while let Some(char) = chars.next() {
-                name.push(char);
-                if char == '"' {
-                    chars.next_if_eq(&'"');
-                }
-            }
-            name
-        }
+        Some(quoted) => replaced(quoted.strip_suffix('"').ok_or_else(expected)?, "\"\"", "\""),
     };
     let value = number(value).ok_or_else(|| format!("'{value}' is not a number"))?;
     Ok(Record { step, name, content: Content::Scalar(value) })

@@ -5,6 +5,7 @@
 
 use super::value::{Content, Hparam, Record, by_name};
 use super::{Histogram, csv};
+use namegrad_io::sorted::list_of;
 use namegrad_io::text::{join, quoted};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,13 +40,8 @@ fn of_number(value: f64) -> String {
 fn of_histogram(histogram: &Histogram) -> String {
     let Histogram { min, max, sum, sum_squares, not_finite, limits, counts } = histogram;
     let [min, max, sum, sum_squares] = [min, max, sum, sum_squares].map(|value| of_number(*value));
-    let (mut limit_texts, mut count_texts) = (Vec::new(), Vec::new());
-    for limit in limits {
-        limit_texts.push(of_number(*limit));
-    }
-    for count in counts {
-        count_texts.push(count.to_string());
-    }
+    let limit_texts = list_of(limits.len(), &mut |at| of_number(limits[at]));
+    let count_texts = list_of(counts.len(), &mut |at| counts[at].to_string());
     format!(
         "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
          \"limits\":[{}],\"counts\":[{}]}}",

@@ -3,7 +3,7 @@
 use super::Histogram;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,9 +68,7 @@ pub enum Hparam {
 /// A map of hyperparameters by name.
 pub(super) fn by_name(values: Vec<(String, Hparam)>) -> BTreeMap<String, Hparam> {
     let mut named = BTreeMap::new();
-    for (name, value) in values {
-        named.insert(name, value);
-    }
+    named.extend(values);
     named
 }
 
@@ -139,7 +137,7 @@ impl Measurement for NamedTensor {
             let message =
                 format!("expected a number or a tensor with one element, got {} elements", self.numel());
             return Err(Error::new(ErrorKind::Shape, "number", message)
-                .with_shapes_of(&[self])
+                .with_operands(shapes(&[self]))
                 .with_repair("x.mean(..)?"));
         }
         self.to(namegrad_core::DType::F64)?.item::<f64>()

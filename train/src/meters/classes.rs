@@ -3,7 +3,7 @@
 
 use super::pairs::in_order_of;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 use std::panic::Location;
 
 const OP: &str = "update";
@@ -100,10 +100,11 @@ impl ClassBatch {
         let dim = dim.look_up(OP, &[logits])?;
         if logits.ndim() == 0 || logits.sizes()[dim] == 0 {
             let message = "expected logits with at least one class";
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_shapes_of(&[logits, target]));
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes(&[logits, target])));
         }
         let rest = logits.select(dim, 0)?;
-        let target = in_order_of(&rest, target).map_err(|error| error.with_shapes_of(&[logits, target]))?;
+        let target =
+            in_order_of(&rest, target).map_err(|error| error.with_operands(shapes(&[logits, target])))?;
         Ok(ClassBatch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
     }
 }
@@ -118,7 +119,7 @@ pub(super) fn indices(
     if target.dtype().is_floating_point() {
         let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
         return Err(Error::new(ErrorKind::DType, OP, message)
-            .with_shapes_of(&[target])
+            .with_operands(shapes(&[target]))
             .with_repair("target.to(DType::I64)?"));
     }
     let caller = Location::caller();
@@ -127,7 +128,7 @@ pub(super) fn indices(
         let index = usize::try_from(class).ok().filter(|class| *class < classes);
         if Some(class) != ignored && index.is_none() {
             return Err(Error::new(ErrorKind::Index, OP, format!("class {class} is not in 0..{classes}"))
-                .with_shapes_of(&[target])
+                .with_operands(shapes(&[target]))
                 .with_repair(format!(".ignore_index({class}), if it marks what is not to be counted"))
                 .at(caller));
         }

@@ -5,6 +5,7 @@ use super::pairs::in_order_of;
 use super::percent;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::sorted::list_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -73,10 +74,7 @@ pub struct Scores {
 impl ConfusionMatrix {
     /// Without any sample. The names of the classes are their numbers.
     pub fn new(classes: usize) -> ConfusionMatrix {
-        let mut names = Vec::new();
-        for class in 0..classes {
-            names.push(class.to_string());
-        }
+        let names = list_of(classes, &mut |class| class.to_string());
         ConfusionMatrix { names, ignored: None, counts: vec![0; classes * classes] }
     }
 

@@ -2,8 +2,8 @@
 
 use super::pairs::in_order_of;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::sorted::sort_numbers;
-use namegrad_io::text::WithShapes;
+use namegrad_io::sorted::sort;
+use namegrad_io::text::shapes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl RocAuc {
         let target = in_order_of(scores, target.as_ref())?.to(DType::F64)?.to_vec::<f64>()?;
         if let Some(other) = target.iter().find(|class| **class != 0.0 && **class != 1.0) {
             let message = format!("a target is 0 or 1, got {other}");
-            return Err(Error::new(ErrorKind::Value, "update", message).with_shapes_of(&[scores]));
+            return Err(Error::new(ErrorKind::Value, "update", message).with_operands(shapes(&[scores])));
         }
         for (score, class) in scores.to(DType::F64)?.to_vec::<f64>()?.into_iter().zip(target) {
             match score.is_nan() {
@@ -86,8 +86,8 @@ impl RocAuc {
         if negative.is_empty() || positive.is_empty() || self.nan > 0 {
             return f64::NAN;
         }
-        sort_numbers(&mut negative);
-        sort_numbers(&mut positive);
+        sort(&mut negative, &|a, b| a < b);
+        sort(&mut positive, &|a, b| a < b);
         // The pairs in the right order count 2, those of equal scores 1.
         let (mut below, mut up_to, mut points) = (0, 0, 0_u128);
         for score in &positive {

@@ -7,7 +7,7 @@ use crate::image::ChannelBytes;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, NamedTensor, Result};
-use namegrad_io::text::WithShapes;
+use namegrad_io::text::shapes;
 use plotters::prelude::*;
 use std::panic::Location;
 
@@ -59,7 +59,7 @@ impl Images {
             Some(dim) => {
                 let each = |at: usize| ChannelBytes::of("row", &images.select(dim, at as isize)?);
                 let row: Result<Vec<ChannelBytes>> = (0..images.sizes()[dim]).map(each).collect();
-                row.map_err(|error: Error| error.with_shapes_of(&[images]).at(caller))?
+                row.map_err(|error: Error| error.with_operands(shapes(&[images])).at(caller))?
             }
         };
         let picture = |pixels: ChannelBytes| Picture {

@@ -69,11 +69,7 @@ struct TableRow<'p> {
     /// The ops, and the lines, that it has rows of.
     names: Vec<&'static str>,
     lines: Vec<SourceLine>,
-    calls: u64,
-    total: Duration,
-    own: Duration,
-    share: f64,
-    bytes: u64,
+    sums: Sums,
 }
 
 impl Profile {
@@ -127,16 +123,15 @@ impl Table<'_> {
             }
             last = Some(key(at));
         }
-        sorted::sort(&mut groups, &|a, b| (b.own, a.place) < (a.own, b.place));
+        sorted::sort(&mut groups, &|a, b| (b.sums.own, a.place) < (a.sums.own, b.place));
         groups
     }
 }
 
 impl<'p> TableRow<'p> {
     fn of(place: usize, row: &'p Row) -> TableRow<'p> {
-        let Row { name, calls, total, own, share, bytes, .. } = *row;
-        let (names, lines) = (vec![name], vec![line_of(row)]);
-        TableRow { first: row, place, names, lines, calls, total, own, share, bytes }
+        let (names, lines) = (vec![row.name], vec![line_of(row)]);
+        TableRow { first: row, place, names, lines, sums: Sums::of(row) }
     }
 
     fn add(&mut self, row: &'p Row) {
@@ -147,11 +142,7 @@ impl<'p> TableRow<'p> {
         if !self.lines.contains(&line) {
             self.lines.push(line);
         }
-        self.calls += row.calls;
-        self.total += row.total;
-        self.own += row.own;
-        self.share += row.share;
-        self.bytes += row.bytes;
+        self.sums.add(Sums::of(row));
     }
 
     fn name(&self) -> String {
@@ -190,13 +181,14 @@ impl fmt::Display for Table<'_> {
                 lines.add_part(&groups, shown, title, kind, elsewhere);
             }
         }
-        for Row { kind, name, own, share, bytes, .. } in &profile.rows {
-            if matches!(kind, RowKind::Outside | RowKind::Profile) {
-                lines.add_numbers(name, None, None, *own, *share, Some(*bytes), "");
+        for row in &profile.rows {
+            if matches!(row.kind, RowKind::Outside | RowKind::Profile) {
+                lines.add_numbers(row.name, [false, false, true], Sums::of(row), "");
             }
         }
         let (total, bytes) = (profile.total, profile.allocated);
-        lines.add_numbers("in all", None, Some(total), total, 1.0, Some(bytes), "");
+        let all = Sums { calls: 0, total, own: total, share: 1.0, bytes };
+        lines.add_numbers("in all", [false, true, true], all, "");
         f.write_str(&lines.text)
     }
 }
@@ -219,20 +211,14 @@ impl Lines {
         self.text.push_str(line.trim_end());
     }
 
+    /// A line, of whose numbers of calls, total time and bytes those are empty that are not shown.
     #[inline(never)]
-    fn add_numbers(
-        &mut self,
-        name: &str,
-        calls: Option<u64>,
-        total: Option<Duration>,
-        own: Duration,
-        share: f64,
-        bytes: Option<u64>,
-        line: &str,
-    ) {
-        let calls = calls.map_or(String::new(), |calls| calls.to_string());
-        let (total, bytes) = (total.map_or(String::new(), time), bytes.map_or(String::new(), size));
-        self.add([name, &calls, &total, &time(own), &percent(share), &bytes, line]);
+    fn add_numbers(&mut self, name: &str, shown: [bool; 3], sums: Sums, line: &str) {
+        let [calls, total, bytes] = shown;
+        let or_empty = |shown: bool, text: String| if shown { text } else { String::new() };
+        let calls = or_empty(calls, sums.calls.to_string());
+        let (total, bytes) = (or_empty(total, time(sums.total)), or_empty(bytes, size(sums.bytes)));
+        self.add([name, &calls, &total, &time(sums.own), &percent(sums.share), &bytes, line]);
     }
 
     /// The groups of a kind of op, if there are any. The first `shown` of all groups have lines of their own.
@@ -249,11 +235,11 @@ impl Lines {
             if is_elsewhere(group.first) != elsewhere || group.first.kind != kind {
                 continue;
             }
-            all.add(group);
+            all.add(group.sums);
             match at < shown {
                 true => rows.push(group),
                 false => {
-                    others.add(group);
+                    others.add(group.sums);
                     count += 1;
                 }
             }
@@ -262,34 +248,39 @@ impl Lines {
             return;
         }
         let title = format!("{title}{}", if elsewhere { ", other threads" } else { "" });
-        self.add_numbers(&title, None, None, all.own, all.share, None, "");
+        self.add_numbers(&title, [false; 3], all, "");
         for group in rows {
-            let TableRow { calls, total, own, share, bytes, .. } = *group;
-            self.add_numbers(&group.name(), Some(calls), Some(total), own, share, Some(bytes), &group.line());
+            self.add_numbers(&group.name(), [true; 3], group.sums, &group.line());
         }
         if count > 0 {
             let title = format!("  … {count} other{}", if count == 1 { "" } else { "s" });
-            let Sums { calls, own, share, bytes } = others;
-            self.add_numbers(&title, Some(calls), None, own, share, Some(bytes), "");
+            self.add_numbers(&title, [true, false, true], others, "");
         }
     }
 }
 
-/// The sums of several groups.
-#[derive(Default)]
+/// The sums of several rows.
+#[derive(Clone, Copy, Default)]
 struct Sums {
     calls: u64,
+    total: Duration,
     own: Duration,
     share: f64,
     bytes: u64,
 }
 
 impl Sums {
-    fn add(&mut self, group: &TableRow<'_>) {
-        self.calls += group.calls;
-        self.own += group.own;
-        self.share += group.share;
-        self.bytes += group.bytes;
+    fn of(row: &Row) -> Sums {
+        let Row { calls, total, own, share, bytes, .. } = *row;
+        Sums { calls, total, own, share, bytes }
+    }
+
+    fn add(&mut self, other: Sums) {
+        self.calls += other.calls;
+        self.total += other.total;
+        self.own += other.own;
+        self.share += other.share;
+        self.bytes += other.bytes;
     }
 }
 
