@@ -42,6 +42,13 @@ pub(crate) fn by_element(bench: &Bench) -> Result<()> {
         bench.case(&format!("W2.relu.{label}"), one, || x.relu());
         bench.case(&format!("W2.gelu.{label}"), one, || x.gelu());
     }
+    let (x, y) =
+        (uniform(1, &[1_000_000], 1.0)?.to(DType::F64)?, uniform(2, &[1_000_000], 1.0)?.to(DType::F64)?);
+    bench.case("W2.add.1e6.f64", Work::Bytes(24_000_000), || x.add(&y));
+    bench.case("W2.exp.1e6.f64", Work::Bytes(16_000_000), || x.exp());
+    bench.case("W2.gelu.1e6.f64", Work::Bytes(16_000_000), || x.gelu());
+    bench.case("W2.uniform.1e6", Work::Bytes(4_000_000), || x.rand_like());
+    bench.case("W2.normal.1e6", Work::Bytes(4_000_000), || x.randn_like());
     let (x, bias) = (uniform(1, &[4096, 1024], 1.0)?, uniform(2, &[1024], 1.0)?);
     bench.case("W2.bias.4096x1024", Work::Bytes(8 * 4096 * 1024), || x.add(&bias));
     let (x, y) = (uniform(1, &[2048, 2048], 1.0)?, uniform(2, &[2048, 2048], 1.0)?);
@@ -60,14 +67,30 @@ pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     let bytes = Work::Bytes(4 * 4096 * 1024);
     bench.case("W3.sum0.4096x1024", bytes, || x.sum(0));
     bench.case("W3.sum1.4096x1024", bytes, || x.sum(1));
+    bench.case("W3.amax0.4096x1024", bytes, || x.amax(0));
+    bench.case("W3.amax1.4096x1024", bytes, || x.amax(1));
+    bench.case("W3.amin1.4096x1024", bytes, || x.amin(1));
     let x = uniform(1, &[1024, 1024], 1.0)?;
     let bytes = Work::Bytes(8 * 1024 * 1024);
     bench.case("W3.softmax.1024", bytes, || x.softmax(-1));
+    bench.case("W3.softmax0.1024", bytes, || x.softmax(0));
     bench.case("W3.log_softmax.1024", bytes, || x.log_softmax(-1));
+    bench.case("W3.logsumexp.1024", bytes, || x.logsumexp(-1));
+    let short = uniform(1, &[100_000, 10], 1.0)?;
+    bench.case("W3.log_softmax.1e5x10", Work::Bytes(8_000_000), || short.log_softmax(-1));
+    bench.case("W3.amax1.1e5x10", Work::Bytes(4_000_000), || short.amax(1));
     let (weight, bias) = (Tensor::ones([1024])?, Tensor::zeros([1024])?);
     bench.case("W3.layer_norm.1024", bytes, || {
         x.layer_norm_with(-1, LayerNormOptions::new().weight(&weight).bias(&bias))
     });
+    let x = x.to(DType::F64)?;
+    let bytes = Work::Bytes(16 * 1024 * 1024);
+    bench.case("W3.sum1.1024.f64", bytes, || x.sum(1));
+    bench.case("W3.amax1.1024.f64", bytes, || x.amax(1));
+    bench.case("W3.softmax.1024.f64", bytes, || x.softmax(-1));
+    bench.case("W3.softmax0.1024.f64", bytes, || x.softmax(0));
+    bench.case("W3.log_softmax.1024.f64", bytes, || x.log_softmax(-1));
+    bench.case("W3.layer_norm.1024.f64", bytes, || x.layer_norm(-1));
     Ok(())
 }
 

@@ -9,11 +9,12 @@
 //! Milakov, Gimelshein, *Online normalizer calculation for softmax* (2018); Dao, Fu, Ermon, Rudra, Ré,
 //! *FlashAttention* (2022), algorithms 1 and 4.
 
+use super::exps::exp_in_place;
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm_serial};
 use super::room::{Room, fill, written};
-use super::row::{self, LANES, largest, sum_lanes};
-use super::simd::{Simd, Vectorized, vectorize};
+use super::row::{self, LANES, largest};
+use super::simd::{Simd, Vectorized, is_short, vectorize};
 use super::threads::{DisjointParts, each};
 use crate::cpu::random::{Generator, fill_bernoulli};
 use std::marker::PhantomData;
@@ -405,23 +406,24 @@ impl<T: Real> Vectorized for Soften<T> {
         let depth = rows.depth;
         let (max, sum, y) =
             (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
-        soften(self.seen, simd.numbers_mut(scores), QueryRows { max, sum, y, depth });
+        soften(simd, self.seen, simd.numbers_mut(scores), QueryRows { max, sum, y, depth });
     }
 }
 
 #[inline(always)]
-fn soften<T: Real>(seen: VisibleKeys, scores: &mut [T], rows: QueryRows<'_, T>) {
+fn soften<S: Simd, T: Real>(simd: S, seen: VisibleKeys, scores: &mut [T], rows: QueryRows<'_, T>) {
     let QueryRows { max, sum, y, depth } = rows;
     for row in 0..max.len() {
         let scores = seen.hide(row, &mut scores[row * seen.n..][..seen.n]);
         let old = max[row];
         max[row] = largest(scores, old);
         let shift = shift(max[row]);
-        let total = exp_row(scores, shift);
+        let total = exp_in_place(simd, scores, shift);
         if old == max[row] || old == T::NEG_INFINITY {
             sum[row] += total; // what was summed so far has the same maximum, or is 0
         } else {
-            let factor = (old - shift).exp();
+            let mut factor = old;
+            exp_in_place(simd, std::slice::from_mut(&mut factor), shift);
             sum[row] = sum[row] * factor + total;
             for y in &mut y[row * depth..][..depth] {
                 *y *= factor;
@@ -441,14 +443,14 @@ impl<T: Real> Vectorized for ScoreWeights<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
-        weights(self.seen, simd.numbers(self.lse), simd.numbers_mut(scores));
+        weights(simd, self.seen, simd.numbers(self.lse), simd.numbers_mut(scores));
     }
 }
 
 #[inline(always)]
-fn weights<T: Real>(seen: VisibleKeys, lse: &[T], scores: &mut [T]) {
+fn weights<S: Simd, T: Real>(simd: S, seen: VisibleKeys, lse: &[T], scores: &mut [T]) {
     for row in 0..lse.len() {
-        exp_row(seen.hide(row, &mut scores[row * seen.n..][..seen.n]), shift(lse[row]));
+        exp_in_place(simd, seen.hide(row, &mut scores[row * seen.n..][..seen.n]), shift(lse[row]));
     }
 }
 
@@ -461,6 +463,7 @@ struct OfScores<'a, T> {
 
 impl<T: Real> Vectorized for OfScores<'_, T> {
     type Out<'a> = &'a mut [T];
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
@@ -488,6 +491,7 @@ struct RowDots<'a, T> {
 
 impl<T: Real> Vectorized for RowDots<'_, T> {
     type Out<'a> = &'a mut [T];
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [T]) {
@@ -496,24 +500,4 @@ impl<T: Real> Vectorized for RowDots<'_, T> {
             *sum = row::dot(&a[row * n..][..n], &b[row * n..][..n]);
         }
     }
-}
-
-/// `x = exp(x - shift)`; returns the sum.
-#[inline(always)]
-fn exp_row<T: Real>(x: &mut [T], shift: T) -> T {
-    let mut sums = [T::ZERO; LANES];
-    let (whole, rest) = x.as_chunks_mut::<LANES>();
-    for x in whole {
-        for x in x.iter_mut() {
-            *x = (*x - shift).exp();
-        }
-        for j in 0..LANES {
-            sums[j] += x[j];
-        }
-    }
-    for j in 0..rest.len() {
-        rest[j] = (rest[j] - shift).exp();
-        sums[j] += rest[j];
-    }
-    sum_lanes(sums)
 }

@@ -9,7 +9,8 @@
 //! * Elements: `pointwise` (loops of elementwise rows), `convert` (casts), `copy` (dense copies of strided
 //!   views), `fill` (elements from their positions), `join`, `index` (moved elements), `random`.
 //! * Reductions: `fold`, `scan` (cumulative sums), `order` (sorting), `count` (counting and searching),
-//!   [`vectors`] (sums of many vectors), `row` (the sums of one row).
+//!   [`vectors`] (sums of many vectors), `row` (the sums of one row), `exps` (exponentials
+//!   of one row and their sum).
 //! * Layers: `matmul`, `conv`, `pool`, `softmax`, `norm`, `standardize`, `attention`, `recurrent`; `resample`
 //!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] and [`formula`] for the steps of optimizers.
 //! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`,
@@ -20,6 +21,7 @@ pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod count;
+mod exps;
 pub(crate) mod fill;
 pub(crate) mod fold;
 pub mod formula;

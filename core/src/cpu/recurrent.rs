@@ -9,6 +9,7 @@
 //! et al. (2014) for GRU, with the reset gate after the product as in cuDNN; Sak et al. (2014) for
 //! projections.
 
+use super::exps::{sigmoid_all, tanh_all};
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm};
 use super::simd::{Simd, Vectorized, vectorize};
@@ -337,19 +338,18 @@ impl<T: Real> Vectorized for ForwardStep<T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (gates, inner, c, h): StepOut<'_, T>) {
         let (gates, inner) = (simd.numbers_mut(gates), simd.numbers_mut(inner));
-        step(self.cell, self.hidden, (gates, inner, simd.numbers_mut(c), simd.numbers_mut(h)));
+        step(simd, self.cell, self.hidden, (gates, inner, simd.numbers_mut(c), simd.numbers_mut(h)));
     }
 }
 
 #[inline(always)]
-fn step<T: Real>(cell: Cell, n: usize, (gates, inner, c, h): StepOut<'_, T>) {
+fn step<S: Simd, T: Real>(simd: S, cell: Cell, n: usize, (gates, inner, c, h): StepOut<'_, T>) {
     let h = &mut h[..n];
     match cell {
         Cell::Tanh => {
-            for k in 0..n {
-                gates[k] = gates[k].tanh();
-                h[k] = gates[k];
-            }
+            let gates = &mut gates[..n];
+            tanh_all(simd, gates);
+            h.copy_from_slice(gates);
         }
         Cell::Relu => {
             for k in 0..n {
@@ -360,40 +360,34 @@ fn step<T: Real>(cell: Cell, n: usize, (gates, inner, c, h): StepOut<'_, T>) {
         Cell::Lstm => {
             let (sigmoids, rest) = gates.split_at_mut(2 * n);
             let (g, o) = rest.split_at_mut(n);
-            activate(sigmoids, g);
-            activate(o, &mut []);
+            sigmoid_all(simd, sigmoids);
+            tanh_all(simd, g);
+            sigmoid_all(simd, o);
             let (i, f) = sigmoids.split_at(n);
             let (inner, c) = (&mut inner[..n], &mut c[..n]);
             for k in 0..n {
                 c[k] = f[k] * c[k] + i[k] * g[k];
                 inner[k] = c[k];
+                h[k] = c[k];
             }
+            tanh_all(simd, h);
             for k in 0..n {
-                h[k] = o[k] * c[k].tanh();
+                h[k] *= o[k];
             }
         }
         Cell::Gru => {
             let (rz, new) = gates.split_at_mut(2 * n);
-            activate(rz, &mut []);
+            sigmoid_all(simd, rz);
             let ((r, z), inner) = (rz.split_at(n), &inner[..n]);
+            let new = &mut new[..n];
             for k in 0..n {
-                new[k] = (new[k] + r[k] * inner[k]).tanh();
+                new[k] += r[k] * inner[k];
             }
+            tanh_all(simd, new);
             for k in 0..n {
                 h[k] = (h[k] - new[k]) * z[k] + new[k];
             }
         }
-    }
-}
-
-/// The activations of gates.
-#[inline(always)]
-fn activate<T: Real>(sigmoid: &mut [T], tanh: &mut [T]) {
-    for gate in sigmoid {
-        *gate = gate.sigmoid();
-    }
-    for gate in tanh {
-        *gate = gate.tanh();
     }
 }
 
@@ -420,12 +414,16 @@ impl<T: Real> Vectorized for BackwardStep<'_, T> {
         let (before, dh) = (simd.numbers(self.before), simd.numbers(self.dh));
         let (dgates, dinner) = (simd.numbers_mut(dgates), simd.numbers_mut(dinner));
         let out = (dgates, dinner, simd.numbers_mut(dc), simd.numbers_mut(full));
-        step_back(BackwardStep { cell: self.cell, hidden: self.hidden, gates, inner, before, dh }, out);
+        step_back(simd, BackwardStep { cell: self.cell, hidden: self.hidden, gates, inner, before, dh }, out);
     }
 }
 
 #[inline(always)]
-fn step_back<T: Real>(back: BackwardStep<'_, T>, (dgates, dinner, dc, full): StepOut<'_, T>) {
+fn step_back<S: Simd, T: Real>(
+    simd: S,
+    back: BackwardStep<'_, T>,
+    (dgates, dinner, dc, full): StepOut<'_, T>,
+) {
     let BackwardStep { cell, hidden: n, gates, inner, before, dh } = back;
     let (one, dh) = (T::ONE, &dh[..n]);
     match cell {
@@ -442,15 +440,17 @@ fn step_back<T: Real>(back: BackwardStep<'_, T>, (dgates, dinner, dc, full): Ste
         Cell::Lstm => {
             let (i, f) = (&gates[..n], &gates[n..][..n]);
             let (g, o) = (&gates[2 * n..][..n], &gates[3 * n..][..n]);
-            for k in 0..full.len() {
-                full[k] = o[k] * inner[k].tanh();
-            }
             let (di, rest) = dgates.split_at_mut(n);
             let (df, rest) = rest.split_at_mut(n);
             let (dg, d_o) = rest.split_at_mut(n);
-            let (inner, before, dc) = (&inner[..n], &before[..n], &mut dc[..n]);
+            let (before, dc, d_o) = (&before[..n], &mut dc[..n], &mut d_o[..n]);
+            d_o.copy_from_slice(&inner[..n]);
+            tanh_all(simd, d_o);
+            for k in 0..full.len() {
+                full[k] = o[k] * d_o[k];
+            }
             for k in 0..n {
-                let tanh = inner[k].tanh();
+                let tanh = d_o[k];
                 let all = dc[k] + dh[k] * o[k] * (one - tanh * tanh);
                 di[k] = all * g[k] * i[k] * (one - i[k]);
                 df[k] = all * before[k] * f[k] * (one - f[k]);

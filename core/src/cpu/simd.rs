@@ -4,8 +4,9 @@
 //! with FMA and for AVX-512, and runs the copy that suits the CPU. Nothing else in the crate enables
 //! instructions.
 //!
-//! An x86-64 without AVX2 is rare, so its copies are as small as possible: they call long functions instead of
-//! containing them ([`Real::call`]), and a loop may be another one there ([`Simd::IS_RARE`]).
+//! An x86-64 without AVX2 is rare, so its copies are as small as possible: their loops take one number at a
+//! time ([`Alone`](super::math::Alone)) and call long functions instead of containing them ([`Real::call`]),
+//! and a loop may be another one there ([`Simd::IS_RARE`]).
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -55,6 +56,12 @@ pub(crate) trait Vectorized: Sized {
     fn run<S: Simd>(self, simd: S, out: Self::Out<'_>);
 }
 
+/// [`Vectorized::IS_WIDE`] of loops that wait for memory more than for the CPU. Programs seldom wait for those
+/// over `f64`, which take as long with AVX2 as with AVX-512.
+pub(crate) const fn is_short<T>() -> bool {
+    size_of::<T>() < size_of::<f64>()
+}
+
 /// Runs a loop with the widest vectors of this CPU.
 #[inline]
 pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
@@ -86,6 +93,7 @@ impl<V: Vectorized> LoopCopies for V {
 
 /// Loops with a copy for the build target.
 trait OnBaseline: Vectorized {
+    #[inline(never)]
     unsafe fn compiled(self, out: Self::Out<'_>) {
         self.run(Baseline, out);
     }
@@ -99,7 +107,8 @@ pub(crate) trait Simd: Copy {
     /// Whether few CPUs that run this build have no more than these instructions, so that small code counts
     /// more than fast code.
     const IS_RARE: bool;
-    /// `T`, with fused multiply-add if there is one. It has the layout of `T`.
+    /// `T`, with fused multiply-add if there is one; computed one by one where [`IS_RARE`](Self::IS_RARE). It
+    /// has the layout of `T`.
     type Number<T: Real>: Real;
 
     /// The token.
@@ -108,14 +117,24 @@ pub(crate) trait Simd: Copy {
     /// This CPU has the instructions.
     unsafe fn assume() -> Self;
 
-    /// Runs a loop that is compiled for these instructions.
+    /// Calls a loop that is compiled for these instructions: once, however many loops call it.
     fn run<V: Vectorized>(self, job: V, out: V::Out<'_>);
 
     /// The same numbers.
-    fn numbers<T: Real>(self, x: &[T]) -> &[Self::Number<T>];
+    #[inline(always)]
+    fn numbers<T: Real>(self, x: &[T]) -> &[Self::Number<T>] {
+        const { assert!(size_of::<Self::Number<T>>() == size_of::<T>()) };
+        // SAFETY: the numbers have the layout of `T`.
+        unsafe { &*(std::ptr::from_ref(x) as *const [Self::Number<T>]) }
+    }
 
     /// The same numbers.
-    fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [Self::Number<T>];
+    #[inline(always)]
+    fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [Self::Number<T>] {
+        const { assert!(size_of::<Self::Number<T>>() == size_of::<T>()) };
+        // SAFETY: the numbers have the layout of `T`.
+        unsafe { &mut *(std::ptr::from_mut(x) as *mut [Self::Number<T>]) }
+    }
 
     /// The same memory, to be written.
     #[inline(always)]
@@ -132,6 +151,9 @@ pub(crate) struct Baseline;
 impl Simd for Baseline {
     const ISA: Isa = Isa::Baseline;
     const IS_RARE: bool = cfg!(target_arch = "x86_64");
+    #[cfg(target_arch = "x86_64")]
+    type Number<T: Real> = T::Alone;
+    #[cfg(not(target_arch = "x86_64"))]
     type Number<T: Real> = T;
 
     #[inline(always)]
@@ -141,17 +163,8 @@ impl Simd for Baseline {
 
     #[inline(always)]
     fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
-        job.run(self, out);
-    }
-
-    #[inline(always)]
-    fn numbers<T: Real>(self, x: &[T]) -> &[T] {
-        x
-    }
-
-    #[inline(always)]
-    fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [T] {
-        x
+        // SAFETY: every CPU that runs this program has the instructions of the build target.
+        unsafe { OnBaseline::compiled(job, out) }
     }
 }
 
@@ -215,6 +228,14 @@ macro_rules! instructions {
             unsafe fn compiled(self, out: Self::Out<'_>) {
                 self.run($Name(()), out);
             }
+
+            /// Calls the copy. rustc lets LLVM inline a function with features in others with the same ones,
+            /// whatever its attributes say, but not in this function.
+            #[inline(never)]
+            unsafe fn called(self, out: Self::Out<'_>) {
+                // SAFETY: the same contract.
+                unsafe { self.compiled(out) }
+            }
         }
         impl<V: Vectorized> $OnName for V {}
 
@@ -231,17 +252,7 @@ macro_rules! instructions {
             #[inline(always)]
             fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
                 // SAFETY: there is a token only where the CPU has these features.
-                unsafe { $OnName::compiled(job, out) }
-            }
-
-            #[inline(always)]
-            fn numbers<T: Real>(self, x: &[T]) -> &[T::Fused] {
-                T::fused_slice(x)
-            }
-
-            #[inline(always)]
-            fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [T::Fused] {
-                T::fused_slice_mut(x)
+                unsafe { $OnName::called(job, out) }
             }
         }
     )*};

@@ -8,7 +8,7 @@
 use super::math::Real;
 use super::room::{Room, written};
 use super::row::{sum, sum_products};
-use super::simd::{Simd, Vectorized, vectorize};
+use super::simd::{Simd, Vectorized, is_short, vectorize};
 use super::threads::{DisjointParts, parallel};
 
 /// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number
@@ -98,6 +98,7 @@ struct RunSums<'a, T> {
 
 impl<T: Real> Vectorized for RunSums<'_, T> {
     type Out<'a> = (&'a mut [f64], &'a mut [f64]);
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
@@ -115,16 +116,16 @@ impl<T: Real> Vectorized for RunSums<'_, T> {
 
 #[inline(always)]
 fn sums_of_run<T: Real>(terms: Terms, x: &[T], g: &[T], mean: T) -> (f64, f64) {
-    match terms {
-        Terms::Moments => {
-            let total = sum(x);
-            let own = total / T::from_f64(x.len() as f64);
-            (total.to_f64(), sum_products(x, x, [own; 2]).to_f64())
-        }
-        Terms::Values => (sum(x).to_f64(), 0.0),
-        Terms::Squares => (sum_products(x, x, [mean; 2]).to_f64(), 0.0),
-        Terms::Products => (sum(g).to_f64(), sum_products(g, x, [T::ZERO, mean]).to_f64()),
-    }
+    let of = if terms == Terms::Products { g } else { x };
+    let total = if terms == Terms::Squares { T::ZERO } else { sum(of) };
+    let centers = match terms {
+        Terms::Moments => [total / T::from_f64(x.len() as f64); 2],
+        Terms::Values => return (total.to_f64(), 0.0),
+        Terms::Squares => [mean; 2],
+        Terms::Products => [T::ZERO, mean],
+    };
+    let products = sum_products(of, x, centers).to_f64();
+    if terms == Terms::Squares { (products, 0.0) } else { (total.to_f64(), products) }
 }
 
 /// The same for runs of one element, added up over the rows.
@@ -137,6 +138,7 @@ struct ColumnSums<'a, T> {
 
 impl<T: Real> Vectorized for ColumnSums<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
@@ -218,6 +220,7 @@ struct Runs<'a, T> {
 
 impl<T: Real> Vectorized for Runs<'_, T> {
     type Out<'a> = &'a mut Room<T>;
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {

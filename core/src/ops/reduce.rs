@@ -141,7 +141,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::fold::plain::{self, AnyElements, Plain, fold_plainly};
-    use crate::cpu::fold::{FoldLoops, Max, Min, Sum, SumSquares, fold_middle};
+    use crate::cpu::fold::{Fold, MAX, MIN, Sum, SumSquares, fold_middle};
     use crate::cpu::math::Real;
     use crate::cpu::softmax;
     use crate::dtype::Element;
@@ -150,7 +150,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn fold<T: Element + Real>(
         op: &'static str,
-        fold: &FoldLoops<T>,
+        fold: &dyn Fold<T>,
         arranged: Arranged<'_>,
     ) -> Result<NamedTensor> {
         let Arranged { x, sizes, shape } = arranged;
@@ -219,13 +219,13 @@ pub(crate) mod kernels {
                 Folding::Product if !is_float => fold_in(op, plain::PRODUCT, folded),
                 Folding::Product => fold_in(op, plain::FLOAT_PRODUCT, folded)?.into_dtype(x.dtype()),
                 _ => dispatch!(x.dtype(), float T => {
-                    let loops = match self {
-                        Folding::Total => FoldLoops::<T>::of(Sum),
-                        Folding::Largest => FoldLoops::of(Max),
-                        Folding::Smallest => FoldLoops::of(Min),
-                        _ => FoldLoops::of(SumSquares),
+                    let kernel: &dyn Fold<T> = match self {
+                        Folding::Total => &Sum,
+                        Folding::Largest => &MAX,
+                        Folding::Smallest => &MIN,
+                        _ => &SumSquares,
                     };
-                    fold(op, &loops, folded)
+                    fold(op, kernel, folded)
                 }, else unreachable!("only floats have squares")),
             }
         }

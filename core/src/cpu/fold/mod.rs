@@ -9,100 +9,108 @@ pub(crate) mod plain;
 
 use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
-use super::simd::{Simd, Vectorized, vectorize};
+use super::row::{apart, steps};
+use super::simd::{Simd, Vectorized, is_short, vectorize};
 use super::threads::{WritePart, write_parts};
+use std::mem::MaybeUninit;
 
 /// A reduction of floats to one, whose loops run in lanes and as trees. They are compiled for the CPU's
 /// widest vectors.
 ///
-/// To add a reduction, implement this trait for a type without fields.
-pub(crate) trait FoldKernel<T>: Copy + Default + Send + Sync {
-    /// The result for no elements.
-    fn start(self) -> T;
+/// Partial results can be of another form than the result, see [`finish`](Self::finish).
+pub(crate) trait FoldKernel: Copy + Send + Sync {
+    /// Whether the result is the same in any order, and if elements are added twice. Adding one takes more
+    /// than one instruction then, so that all types are worth the widest vectors.
+    const IS_EXACT: bool = false;
+    /// The partial result for no elements.
+    fn start<T: Real>(self) -> T;
     /// Adds an element to a partial result.
-    fn add(self, acc: T, x: T) -> T;
+    fn add<T: Real>(self, acc: T, x: T) -> T;
     /// Combines two partial results.
-    fn join(self, a: T, b: T) -> T;
+    fn join<T: Real>(self, a: T, b: T) -> T;
+    /// The result with this partial result, and the other way around.
+    #[inline(always)]
+    fn finish<T: Real>(self, acc: T) -> T {
+        acc
+    }
 }
 
 /// `Σ x`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Sum;
 /// `Σ x²`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct SumSquares;
-/// The largest element, or NaN if there is one. For no elements it is `-∞`.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Max;
-/// The smallest element, or NaN if there is one. For no elements it is `∞`.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Min;
+/// The largest element or the smallest, or NaN if there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Extreme {
+    /// 1 for the largest, -1 for the smallest. The loops look for the largest product with it.
+    sign: f64,
+}
 
-impl<T: Real> FoldKernel<T> for Sum {
+/// The largest element. For no elements it is `-∞`.
+pub(crate) const MAX: Extreme = Extreme { sign: 1.0 };
+/// The smallest element. For no elements it is `∞`.
+pub(crate) const MIN: Extreme = Extreme { sign: -1.0 };
+
+impl FoldKernel for Sum {
     #[inline(always)]
-    fn start(self) -> T {
+    fn start<T: Real>(self) -> T {
         T::ZERO
     }
 
     #[inline(always)]
-    fn add(self, acc: T, x: T) -> T {
+    fn add<T: Real>(self, acc: T, x: T) -> T {
         acc + x
     }
 
     #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
+    fn join<T: Real>(self, a: T, b: T) -> T {
         a + b
     }
 }
 
-impl<T: Real> FoldKernel<T> for SumSquares {
+impl FoldKernel for SumSquares {
     #[inline(always)]
-    fn start(self) -> T {
+    fn start<T: Real>(self) -> T {
         T::ZERO
     }
 
     #[inline(always)]
-    fn add(self, acc: T, x: T) -> T {
+    fn add<T: Real>(self, acc: T, x: T) -> T {
         acc + x * x
     }
 
     #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
+    fn join<T: Real>(self, a: T, b: T) -> T {
         a + b
     }
 }
 
-impl<T: Real> FoldKernel<T> for Max {
+impl FoldKernel for Extreme {
+    const IS_EXACT: bool = true;
+
     #[inline(always)]
-    fn start(self) -> T {
+    fn start<T: Real>(self) -> T {
         T::NEG_INFINITY
     }
 
     #[inline(always)]
-    fn add(self, acc: T, x: T) -> T {
-        acc.maximum(x)
+    fn add<T: Real>(self, acc: T, x: T) -> T {
+        self.join(acc, self.finish(x))
+    }
+
+    /// A comparison with NaN is false, so that one of the two numbers is NaN if `a` or `b` is. Otherwise they
+    /// are equal.
+    #[inline(always)]
+    fn join<T: Real>(self, a: T, b: T) -> T {
+        let larger = if a > b { a } else { b };
+        larger.or(if b > a { b } else { a })
     }
 
     #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
-        a.maximum(b)
-    }
-}
-
-impl<T: Real> FoldKernel<T> for Min {
-    #[inline(always)]
-    fn start(self) -> T {
-        T::INFINITY
-    }
-
-    #[inline(always)]
-    fn add(self, acc: T, x: T) -> T {
-        acc.minimum(x)
-    }
-
-    #[inline(always)]
-    fn join(self, a: T, b: T) -> T {
-        a.minimum(b)
+    fn finish<T: Real>(self, acc: T) -> T {
+        acc * T::from_f64(self.sign)
     }
 }
 
@@ -121,70 +129,75 @@ const COLUMNS: usize = 1024;
 const ROWS: usize = 64;
 
 /// The loops of a [`FoldKernel`]. What calls them is compiled once for all folds of a type.
-pub(crate) struct FoldLoops<T> {
-    start: T,
+pub(crate) trait Fold<T>: Sync {
+    /// The result for no elements.
+    fn empty(&self) -> T;
     /// Reduces rows of at most [`TASK`] elements.
-    rows: RowsFn<T>,
-    /// Reduces columns.
-    columns: ColumnsFn<T>,
-    /// Combines partial results with others, which are as many.
-    join: fn(&mut [T], &[T]),
+    fn rows<'a>(&self, x: &[T], y: &'a mut Room<T>) -> &'a mut [T];
+    /// Reduces the columns of rows of `inner` elements that start at `from`.
+    fn columns<'a>(&self, x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T];
+    /// Combines results with others, which are as many.
+    fn join_all(&self, to: &mut [T], from: &[T]);
 }
 
-type RowsFn<T> = for<'a> fn(x: &[T], y: &'a mut Room<T>) -> &'a mut [T];
-
-/// The reduction over rows of `inner` elements of the columns that start at `from`.
-type ColumnsFn<T> = for<'a> fn(x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T];
-
-impl<T: Real> FoldLoops<T> {
-    /// The loops of `F`.
-    pub(crate) fn of<F: FoldKernel<T>>(fold: F) -> FoldLoops<T> {
-        let start = fold.start();
-        FoldLoops { start, rows: short_rows::<T, F>, columns: columns::<T, F>, join: join::<T, F> }
+impl<T: Real, F: FoldKernel> Fold<T> for F {
+    fn empty(&self) -> T {
+        self.finish(self.start())
     }
-}
 
-fn join<T: Real, F: FoldKernel<T>>(to: &mut [T], from: &[T]) {
-    let (fold, n) = (F::default(), to.len());
-    let from = &from[..n];
-    for i in 0..n {
-        to[i] = fold.join(to[i], from[i]);
+    fn rows<'a>(&self, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
+        vectorize(ShortRows { fold: *self, x }, y);
+        // SAFETY: the loop writes each element.
+        unsafe { written(y) }
+    }
+
+    fn columns<'a>(&self, x: &[T], inner: usize, from: usize, y: &'a mut Room<T>) -> &'a mut [T] {
+        assert!(!x.is_empty());
+        vectorize(FoldColumns { fold: *self, x, inner, from }, y);
+        // SAFETY: the loop starts with a value for each element.
+        unsafe { written(y) }
+    }
+
+    fn join_all(&self, to: &mut [T], from: &[T]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = self.finish(self.join(self.finish(*to), self.finish(*from)));
+        }
     }
 }
 
 /// The reduction of all of `x`.
-fn fold_slice<T: Real>(fold: &FoldLoops<T>, x: &[T]) -> T {
+fn fold_slice<T: Real>(fold: &dyn Fold<T>, x: &[T]) -> T {
     let parts = vec_of(x.len().div_ceil(TASK), |parts| {
         write_each_part(x.len(), parts, 1, &|i, part| {
-            (fold.rows)(&x[i * TASK..x.len().min((i + 1) * TASK)], part)
+            fold.rows(&x[i * TASK..x.len().min((i + 1) * TASK)], part)
         })
     });
     join_parts(fold, parts)
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-fn fold_rows<'a, T: Real>(fold: &FoldLoops<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
+fn fold_rows<'a, T: Real>(fold: &dyn Fold<T>, x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
     let n = x.len() / y.len();
     if n > TASK {
         write_each(y, |i| fold_slice(fold, &x[i * n..(i + 1) * n]))
     } else if x.len() < PARALLEL {
-        (fold.rows)(x, y)
+        fold.rows(x, y)
     } else {
         let rows = TASK / n;
-        write_each_part(x.len(), y, rows, &|i, y| (fold.rows)(&x[i * rows * n..][..y.len() * n], y))
+        write_each_part(x.len(), y, rows, &|i, y| fold.rows(&x[i * rows * n..][..y.len() * n], y))
     }
 }
 
 /// `[outer, n, inner] -> [outer, inner]`.
 pub(crate) fn fold_middle<'a, T: Real>(
-    fold: &FoldLoops<T>,
+    fold: &dyn Fold<T>,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     y: &'a mut Room<T>,
 ) -> &'a mut [T] {
     assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
     if y.is_empty() || n == 0 {
-        return fill(y, fold.start);
+        return fill(y, fold.empty());
     }
     if inner == 1 {
         return fold_rows(fold, x, y);
@@ -201,7 +214,7 @@ pub(crate) fn fold_middle<'a, T: Real>(
             let (o, slab) = (i / slabs, i % slabs);
             let from = slab * rows;
             let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
-            (fold.columns)(x, inner, 0, part)
+            fold.columns(x, inner, 0, part)
         })
     });
     for o in 0..outer {
@@ -214,13 +227,13 @@ pub(crate) fn fold_middle<'a, T: Real>(
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
 fn fold_columns_of_all<'a, T: Real>(
-    fold: &FoldLoops<T>,
+    fold: &dyn Fold<T>,
     x: &[T],
     [n, inner]: [usize; 2],
     y: &'a mut Room<T>,
 ) -> &'a mut [T] {
     if y.len() == inner && x.len() >= PARALLEL {
-        return write_each_part(x.len(), y, COLUMNS, &|i, y| (fold.columns)(x, inner, i * COLUMNS, y));
+        return write_each_part(x.len(), y, COLUMNS, &|i, y| fold.columns(x, inner, i * COLUMNS, y));
     }
     let group = (TASK / (n * inner)).max(1);
     write_each_part(x.len(), y, group * inner, &|i, y| {
@@ -228,7 +241,7 @@ fn fold_columns_of_all<'a, T: Real>(
         for o in 0..y.len() / inner {
             let (x, y) = (&x[o * n * inner..][..n * inner], &mut y[o * inner..][..inner]);
             for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
-                (fold.columns)(x, inner, i * COLUMNS, y);
+                fold.columns(x, inner, i * COLUMNS, y);
             }
         }
         // SAFETY: a part is made up of whole groups of `inner` columns, and each column is written.
@@ -255,13 +268,13 @@ pub(super) fn write_each_part<'a, A: Send>(
 }
 
 /// Combines neighbors until one result is left.
-fn join_parts<T: Real>(fold: &FoldLoops<T>, mut parts: Vec<T>) -> T {
+fn join_parts<T: Real>(fold: &dyn Fold<T>, mut parts: Vec<T>) -> T {
     while parts.len() > 1 {
         let pairs = parts.len() / 2;
         for i in 0..pairs {
             let other = parts[2 * i + 1];
             parts[i] = parts[2 * i];
-            (fold.join)(&mut parts[i..=i], &[other]);
+            fold.join_all(&mut parts[i..=i], &[other]);
         }
         // The last of an odd number joins nothing in this round.
         if parts.len() % 2 == 1 {
@@ -269,18 +282,18 @@ fn join_parts<T: Real>(fold: &FoldLoops<T>, mut parts: Vec<T>) -> T {
         }
         parts.truncate(parts.len() - pairs);
     }
-    parts.pop().unwrap_or(fold.start)
+    parts.pop().unwrap_or(fold.empty())
 }
 
 /// [`join_parts`] for rows of the length of `y`, in place.
-fn join_rows<T: Real>(fold: &FoldLoops<T>, parts: &mut [T], y: &mut Room<T>) {
+fn join_rows<T: Real>(fold: &dyn Fold<T>, parts: &mut [T], y: &mut Room<T>) {
     let inner = y.len();
     let slabs = parts.len() / inner;
     let mut distance = 1;
     while distance < slabs {
         for pair in (0..slabs - distance).step_by(2 * distance) {
             let (a, b) = parts[pair * inner..].split_at_mut(distance * inner);
-            (fold.join)(&mut a[..inner], b);
+            fold.join_all(&mut a[..inner], b);
         }
         distance *= 2;
     }
@@ -289,33 +302,55 @@ fn join_rows<T: Real>(fold: &FoldLoops<T>, parts: &mut [T], y: &mut Room<T>) {
 
 /// Reduces a block in `L` lanes: lane `j` takes the elements `j`, `j + L`, ...
 #[inline(always)]
-fn fold_lanes<const L: usize, T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
+fn fold_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
     let mut acc = [fold.start(); L];
-    let whole = x.chunks_exact(L);
-    let rest = whole.remainder();
+    let (whole, rest) = x.as_chunks::<L>();
     for x in whole {
-        for j in 0..L {
+        let x = *x; // a copy, which does not overlap the results
+        for j in 0..steps::<T>(L) {
             acc[j] = fold.add(acc[j], x[j]);
         }
     }
     for (acc, x) in acc.iter_mut().zip(rest) {
         *acc = fold.add(*acc, *x);
     }
-    let mut width = L / 2;
+    join_lanes(fold, acc)
+}
+
+/// [`fold_lanes`] for at least `L` elements, some of which are added twice: faster where adding an element
+/// takes several instructions.
+#[inline(always)]
+fn fold_overlapping<const L: usize, T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
+    let mut acc = [fold.start(); L];
+    let whole = x.as_chunks::<L>().0;
+    let last = x.last_chunk::<L>().expect("at least as many elements");
+    for i in 0..x.len().div_ceil(L) {
+        let x = *if i < whole.len() { &whole[i] } else { last };
+        for j in 0..steps::<T>(L) {
+            acc[j] = fold.add(acc[j], x[j]);
+        }
+    }
+    join_lanes(fold, apart(acc))
+}
+
+/// Combines lanes as a tree.
+#[inline(always)]
+fn join_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, mut lanes: [T; L]) -> T {
+    let mut width = steps::<T>(L / 2);
     while width > 0 {
         for j in 0..width {
-            acc[j] = fold.join(acc[j], acc[j + width]);
+            lanes[j] = fold.join(lanes[j], lanes[j + width]);
         }
         width /= 2;
     }
-    acc[0]
+    lanes[0]
 }
 
 #[inline(always)]
-fn fold_block<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
+fn fold_block<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
     match x.len() {
-        // the CPU runs several short rows at once
         0..32 => x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)),
+        _ if F::IS_EXACT => fold_overlapping::<32, T, F>(fold, x),
         32..512 => fold_lanes::<16, T, F>(fold, x),
         _ => fold_lanes::<LANES, T, F>(fold, x),
     }
@@ -323,15 +358,19 @@ fn fold_block<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
 
 /// Reduces at most [`TASK`] elements in blocks, which are combined as a tree.
 #[inline(always)]
-fn fold_blocks<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
-    if x.len() <= BLOCK {
-        return fold_block(fold, x);
+fn fold_blocks<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
+    let mut parts = [const { MaybeUninit::uninit() }; TASK / BLOCK];
+    for at in 0..parts.len() {
+        let from = (at * BLOCK).min(x.len());
+        let part = fold_block(fold, &x[from..x.len().min(from + BLOCK)]);
+        if x.len() <= BLOCK {
+            return part;
+        }
+        parts[at].write(part);
     }
-    let mut parts = [fold.start(); TASK / BLOCK];
-    for (part, x) in parts.iter_mut().zip(x.chunks(BLOCK)) {
-        *part = fold_block(fold, x);
-    }
-    let mut width = parts.len() / 2;
+    // SAFETY: the loop writes each.
+    let parts = unsafe { written(&mut parts) };
+    let mut width = steps::<T>(parts.len() / 2);
     while width > 0 {
         for j in 0..width {
             parts[j] = fold.join(parts[2 * j], parts[2 * j + 1]);
@@ -341,25 +380,32 @@ fn fold_blocks<T: Real, F: FoldKernel<T>>(fold: F, x: &[T]) -> T {
     parts[0]
 }
 
-fn short_rows<'a, T: Real, F: FoldKernel<T>>(x: &[T], y: &'a mut Room<T>) -> &'a mut [T] {
-    vectorize(ShortRows { fold: F::default(), x }, y);
-    // SAFETY: the loop writes each element.
-    unsafe { written(y) }
-}
-
 struct ShortRows<'a, T, F> {
     fold: F,
     x: &'a [T],
 }
 
-impl<T: Real, F: FoldKernel<T>> Vectorized for ShortRows<'_, T, F> {
+impl<T: Real, F: FoldKernel> Vectorized for ShortRows<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
+    const IS_WIDE: bool = F::IS_EXACT || is_short::<T>();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut Room<T>) {
-        let n = self.x.len() / y.len();
+    fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
+        let (x, n) = (simd.numbers(self.x), self.x.len() / y.len());
+        let y = simd.room(y);
+        if n < 32 {
+            // the CPU runs several short rows at once
+            for (x, y) in x.chunks_exact(n).zip(y) {
+                let mut acc = self.fold.start();
+                for x in x {
+                    acc = self.fold.add(acc, *x);
+                }
+                y.write(self.fold.finish(acc));
+            }
+            return;
+        }
         for (i, y) in y.iter_mut().enumerate() {
-            y.write(fold_blocks(self.fold, &self.x[i * n..][..n]));
+            y.write(self.fold.finish(fold_blocks(self.fold, &x[i * n..][..n])));
         }
     }
 }
@@ -367,7 +413,7 @@ impl<T: Real, F: FoldKernel<T>> Vectorized for ShortRows<'_, T, F> {
 /// `acc[j] = add(acc[j], x[row, j])` for all rows, four at a time, so that each accumulator is read and
 /// written once for four rows.
 #[inline(always)]
-fn add_rows<T: Real, F: FoldKernel<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [T]) {
+fn add_rows<T: Real, F: FoldKernel>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [T]) {
     let columns = acc.len();
     let groups = x.chunks_exact(4 * inner);
     for row in groups.remainder().chunks_exact(inner) {
@@ -387,17 +433,6 @@ fn add_rows<T: Real, F: FoldKernel<T>>(fold: F, x: &[T], inner: usize, from: usi
     }
 }
 
-fn columns<'a, T: Real, F: FoldKernel<T>>(
-    x: &[T],
-    inner: usize,
-    from: usize,
-    y: &'a mut Room<T>,
-) -> &'a mut [T] {
-    vectorize(FoldColumns { fold: F::default(), x, inner, from }, y);
-    // SAFETY: the loop starts with a value for each element.
-    unsafe { written(y) }
-}
-
 struct FoldColumns<'a, T, F> {
     fold: F,
     x: &'a [T],
@@ -405,26 +440,36 @@ struct FoldColumns<'a, T, F> {
     from: usize,
 }
 
-impl<T: Real, F: FoldKernel<T>> Vectorized for FoldColumns<'_, T, F> {
+impl<T: Real, F: FoldKernel> Vectorized for FoldColumns<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
+    const IS_WIDE: bool = F::IS_EXACT || is_short::<T>();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut Room<T>) {
+    fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
         let FoldColumns { fold, x, inner, from } = self;
-        if x.len() <= ROWS * inner {
-            return add_rows(fold, x, inner, from, fill(y, fold.start()));
-        }
+        let (x, y) = (simd.numbers(x), simd.room(y));
         for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
             let from = from + i * COLUMNS;
-            let y = fill(y, fold.start());
-            let mut group = [fold.start(); COLUMNS];
+            let mut group = [const { MaybeUninit::uninit() }; COLUMNS];
             let group = &mut group[..y.len()];
-            for x in x.chunks(ROWS * inner) {
-                group.fill(fold.start());
-                add_rows(fold, x, inner, from, group);
-                for (y, group) in y.iter_mut().zip(&*group) {
-                    *y = fold.join(*y, *group);
+            for (at, x) in x.chunks(ROWS * inner).enumerate() {
+                add_rows(
+                    fold,
+                    x,
+                    inner,
+                    from,
+                    fill(if at == 0 { &mut *y } else { &mut *group }, fold.start()),
+                );
+                if at > 0 {
+                    // SAFETY: the first rows have written `y`, and these have written `group`.
+                    for (y, group) in unsafe { written(y).iter_mut().zip(written(group)) } {
+                        *y = fold.join(*y, *group);
+                    }
                 }
+            }
+            // SAFETY: as above; `x` is not empty.
+            for y in unsafe { written(y) } {
+                *y = fold.finish(*y);
             }
         }
     }
@@ -477,16 +522,16 @@ mod tests {
         for shape in SHAPES {
             let x = numbers(shape.iter().product());
             let len = shape[0] * shape[2];
-            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Sum), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&Sum, &x, shape, y));
             let sums = one_by_one(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
             for (y, sum) in y.iter().zip(&sums) {
                 // numbers of both signs: relative to the sum of magnitudes, which is about the length
                 let tolerance = 2e-7 * (shape[1] as f64);
                 assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
             }
-            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Max), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&MAX, &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
-            let y = vec_of(len, |y| fold_middle(&FoldLoops::of(Min), &x, shape, y));
+            let y = vec_of(len, |y| fold_middle(&MIN, &x, shape, y));
             assert_eq!(y, one_by_one(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
             let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
             let elements = AnyElements::of(&i);
@@ -504,8 +549,8 @@ mod tests {
                 let mut x = numbers(200);
                 x[at * inner] = f32::NAN;
                 let (x, shape) = (&x[..100 * inner], [1, 100, inner]);
-                assert!(vec_of(inner, |y| fold_middle(&FoldLoops::of(Max), x, shape, y))[0].is_nan());
-                assert!(vec_of(inner, |y| fold_middle(&FoldLoops::of(Min), x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&MAX, x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(&MIN, x, shape, y))[0].is_nan());
             }
         }
     }
@@ -516,8 +561,8 @@ mod tests {
         // the third digit.
         let x = vec![0.1_f32; 1 << 22];
         let exact = f64::from(0.1_f32) * x.len() as f64;
-        assert!((f64::from(fold_slice(&FoldLoops::of(Sum), &x)) / exact - 1.0).abs() < 1e-6);
-        let y = vec_of(4, |y| fold_middle(&FoldLoops::of(Sum), &x, [1, 1 << 20, 4], y));
+        assert!((f64::from(fold_slice(&Sum, &x)) / exact - 1.0).abs() < 1e-6);
+        let y = vec_of(4, |y| fold_middle(&Sum, &x, [1, 1 << 20, 4], y));
         assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
     }
 
@@ -526,9 +571,8 @@ mod tests {
         let x = numbers(1_000_000);
         let [one, two] = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let y =
-                pool.install(|| vec_of(10, |y| fold_middle(&FoldLoops::of(Sum), &x, [1, 100_000, 10], y)));
-            (pool.install(|| fold_slice(&FoldLoops::of(Sum), &x)), y)
+            let y = pool.install(|| vec_of(10, |y| fold_middle(&Sum, &x, [1, 100_000, 10], y)));
+            (pool.install(|| fold_slice(&Sum, &x)), y)
         });
         assert_eq!(one, two);
     }

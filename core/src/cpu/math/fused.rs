@@ -1,10 +1,13 @@
-//! [`Fused`]: numbers with fused multiply-add, for CPUs that have it.
+//! [`Fused`]: numbers with fused multiply-add, for CPUs that have it; and [`Alone`], for those that few have.
 //!
 //! If the build target does not guarantee the instruction, `mul_add` of `std` calls a function that is a
 //! hundred times slower, and an `#[inline(always)]` function cannot know for which instructions it is
 //! compiled. So the type decides: `f32` multiplies and adds with two roundings, `Fused<f32>` with one, and a
 //! [`Vectorized`](crate::cpu::simd::Vectorized) loop uses the type that suits its instructions. Fused numbers
 //! make `exp` one and a half times as fast; both types are equally accurate.
+//!
+//! A loop over [`Alone`] numbers stays a loop: it becomes neither vectors nor a sequence of its steps. That
+//! makes the copy of a loop for an x86-64 without AVX2, which is rare, a third as long.
 
 use std::fmt::{Debug, Display, Formatter, Result};
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
@@ -12,26 +15,67 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, Su
 use super::Real;
 use super::lane::{Lane, Tables};
 
+/// A number that is computed in another way than `T`: [`Fused`] or [`Alone`].
+#[derive(Clone, Copy, Default, PartialEq)]
+#[repr(transparent)]
+pub struct Variant<T, const FUSED: bool>(pub T);
+
 /// A number whose functions are computed with fused multiply-add.
 ///
 /// Slow on a CPU without the instruction, and in code that is not compiled for it.
-#[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
-#[repr(transparent)]
-pub struct Fused<T>(pub T);
+pub type Fused<T> = Variant<T, true>;
 
-impl<T: Debug> Debug for Fused<T> {
+/// A number that is computed alone: no vector instruction computes several.
+pub type Alone<T> = Variant<T, false>;
+
+impl<T: Fusible, const FUSED: bool> Variant<T, FUSED> {
+    /// A result of an operation.
+    #[inline(always)]
+    fn of(result: T) -> Self {
+        Self(if FUSED { result } else { result.alone() })
+    }
+}
+
+impl<T: Debug, const FUSED: bool> Debug for Variant<T, FUSED> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: Display> Display for Fused<T> {
+impl<T: Display, const FUSED: bool> Display for Variant<T, FUSED> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: Neg<Output = T>> Neg for Fused<T> {
+impl<T: Fusible, const FUSED: bool> PartialOrd for Variant<T, FUSED> {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        self.0.partial_cmp(&other.0)
+    }
+
+    #[inline(always)]
+    fn lt(&self, other: &Self) -> bool {
+        Self::of(self.0).0 < other.0
+    }
+
+    #[inline(always)]
+    fn le(&self, other: &Self) -> bool {
+        Self::of(self.0).0 <= other.0
+    }
+
+    #[inline(always)]
+    fn gt(&self, other: &Self) -> bool {
+        Self::of(self.0).0 > other.0
+    }
+
+    #[inline(always)]
+    fn ge(&self, other: &Self) -> bool {
+        Self::of(self.0).0 >= other.0
+    }
+}
+
+impl<T: Fusible, const FUSED: bool> Neg for Variant<T, FUSED> {
     type Output = Self;
 
     #[inline(always)]
@@ -40,39 +84,39 @@ impl<T: Neg<Output = T>> Neg for Fused<T> {
     }
 }
 
-/// Implements an operator of [`Fused`] numbers with that of the plain ones.
+/// Implements an operator of a [`Variant`] with that of the plain numbers.
 /// `operator!(Add add, AddAssign add_assign);` becomes
 ///
 /// ```ignore
-/// impl<T: Add<Output = T>> Add for Fused<T> {
+/// impl<T: Fusible, const FUSED: bool> Add for Variant<T, FUSED> {
 ///     type Output = Self;
 ///
 ///     fn add(self, other: Self) -> Self {
-///         Self(self.0.add(other.0))
+///         Self::of(self.0.add(other.0))
 ///     }
 /// }
 ///
-/// impl<T: AddAssign> AddAssign for Fused<T> {
+/// impl<T: Fusible, const FUSED: bool> AddAssign for Variant<T, FUSED> {
 ///     fn add_assign(&mut self, other: Self) {
-///         self.0.add_assign(other.0);
+///         *self = self.add(other);
 ///     }
 /// }
 /// ```
 macro_rules! operator {
     ($trait:ident $method:ident, $assign_trait:ident $assign_method:ident) => {
-        impl<T: $trait<Output = T>> $trait for Fused<T> {
+        impl<T: Fusible, const FUSED: bool> $trait for Variant<T, FUSED> {
             type Output = Self;
 
             #[inline(always)]
             fn $method(self, other: Self) -> Self {
-                Self(self.0.$method(other.0))
+                Self::of(self.0.$method(other.0))
             }
         }
 
-        impl<T: $assign_trait> $assign_trait for Fused<T> {
+        impl<T: Fusible, const FUSED: bool> $assign_trait for Variant<T, FUSED> {
             #[inline(always)]
             fn $assign_method(&mut self, other: Self) {
-                self.0.$assign_method(other.0);
+                *self = self.$method(other);
             }
         }
     };
@@ -82,7 +126,7 @@ operator!(Sub sub, SubAssign sub_assign);
 operator!(Mul mul, MulAssign mul_assign);
 operator!(Div div, DivAssign div_assign);
 
-impl<T: Rem<Output = T>> Rem for Fused<T> {
+impl<T: Fusible, const FUSED: bool> Rem for Variant<T, FUSED> {
     type Output = Self;
 
     #[inline(always)]
@@ -91,15 +135,23 @@ impl<T: Rem<Output = T>> Rem for Fused<T> {
     }
 }
 
-/// A type that can be [`Fused`].
+/// A type that has variants.
 pub trait Fusible: Real {
     /// `self · a + b`, rounded once.
     fn fused_mul_add(self, a: Self, b: Self) -> Self;
     /// [`powf`](Real::powf), computed with fused multiply-add.
     fn fused_powf(self, exponent: Self) -> Self;
+    /// The same number, about which the compiler knows nothing.
+    fn alone(self) -> Self;
 }
 
-impl<T: Fusible> Lane for Fused<T> {
+/// `f(x)`, as a call.
+#[inline(never)]
+fn call_of<T>(x: T, f: impl Fn(T) -> T) -> T {
+    f(x)
+}
+
+impl<T: Fusible, const FUSED: bool> Lane for Variant<T, FUSED> {
     const TABLES: &'static Tables = T::TABLES;
     const ROUND: f64 = T::ROUND;
     const SMALLEST_NORMAL: f64 = T::SMALLEST_NORMAL;
@@ -117,7 +169,7 @@ impl<T: Fusible> Lane for Fused<T> {
 
     #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
-        Self(self.0.fused_mul_add(a.0, b.0))
+        Self::of(if FUSED { self.0.fused_mul_add(a.0, b.0) } else { self.0.mul_add(a.0, b.0) })
     }
 
     #[inline(always)]
@@ -138,6 +190,11 @@ impl<T: Fusible> Lane for Fused<T> {
     #[inline(always)]
     fn head(self) -> Self {
         Self(self.0.head())
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        Self(self.0.or(other.0))
     }
 
     #[inline(always)]
@@ -163,8 +220,9 @@ impl<T: Fusible> Lane for Fused<T> {
     }
 }
 
-impl<T: Fusible> Real for Fused<T> {
+impl<T: Fusible, const FUSED: bool> Real for Variant<T, FUSED> {
     type Fused = Self;
+    type Alone = Self;
     const ZERO: Self = Self(T::ZERO);
     const ONE: Self = Self(T::ONE);
     const HALF: Self = Self(T::HALF);
@@ -173,20 +231,11 @@ impl<T: Fusible> Real for Fused<T> {
     const NAN: Self = Self(T::NAN);
     const EPSILON: Self = Self(T::EPSILON);
     const MAX: Self = Self(T::MAX);
-
-    #[inline(always)]
-    fn fused_slice(x: &[Self]) -> &[Self] {
-        x
-    }
-
-    #[inline(always)]
-    fn fused_slice_mut(x: &mut [Self]) -> &mut [Self] {
-        x
-    }
+    const IS_RARE: bool = !FUSED;
 
     #[inline(always)]
     fn call(self, f: impl Fn(Self) -> Self) -> Self {
-        f(self)
+        if FUSED { f(self) } else { call_of(self, f) }
     }
 
     #[inline(always)]
@@ -211,6 +260,6 @@ impl<T: Fusible> Real for Fused<T> {
 
     #[inline(always)]
     fn powf(self, exponent: Self) -> Self {
-        Self(self.0.fused_powf(exponent.0))
+        Self(if FUSED { self.0.fused_powf(exponent.0) } else { self.0.powf(exponent.0) })
     }
 }

@@ -248,6 +248,8 @@ pub trait Lane:
     fn trunc(self) -> Self;
     /// The upper half of the digits, whose square is exact.
     fn head(self) -> Self;
+    /// The bits of both. It is NaN if one is.
+    fn or(self, other: Self) -> Self;
     /// For `self = k + ROUND`, two factors of `2^k`, which may itself be subnormal or too large.
     fn powers_of_two(self) -> (Self, Self);
     /// For `self = k + ROUND`, the reciprocal of the second of [`powers_of_two`](Self::powers_of_two).

@@ -17,7 +17,7 @@ mod special;
 
 use std::fmt::{Debug, Display};
 
-pub use fused::Fused;
+pub use fused::{Alone, Fused, Variant};
 use lane::Lane;
 
 /// A floating-point type that kernels compute in: `f32` or `f64`.
@@ -31,6 +31,9 @@ use lane::Lane;
 pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     /// This type with fused multiply-add, for loops on CPUs that have it. It has the same layout.
     type Fused: Real;
+    /// This type for loops that are not to become vectors. It has the same layout.
+    #[doc(hidden)]
+    type Alone: Real;
 
     /// 0.
     const ZERO: Self;
@@ -48,15 +51,10 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     const EPSILON: Self;
     /// The largest finite number.
     const MAX: Self;
-    /// Whether few CPUs run a loop over these numbers, since most run the one over [`Fused`](Self::Fused), so
-    /// that small code counts more than fast code.
+    /// Whether few CPUs run a loop over these numbers, since most run the one over [`Fused`], so that small
+    /// code counts more than fast code.
     #[doc(hidden)]
     const IS_RARE: bool = false;
-
-    /// The same numbers.
-    fn fused_slice(x: &[Self]) -> &[Self::Fused];
-    /// The same numbers.
-    fn fused_slice_mut(x: &mut [Self]) -> &mut [Self::Fused];
 
     /// `√x`.
     fn sqrt(self) -> Self;

@@ -1,6 +1,6 @@
 //! [`Lane`] and [`Real`] for `f32` and `f64`.
 
-use super::fused::{Fused, Fusible};
+use super::fused::{Alone, Fused, Fusible};
 use super::lane::{F32, F64, Lane, Tables};
 use super::{Real, elementary};
 
@@ -81,6 +81,11 @@ macro_rules! plain {
             }
 
             #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                $float::from_bits(self.to_bits() | other.to_bits())
+            }
+
+            #[inline(always)]
             fn powers_of_two(self) -> (Self, Self) {
                 let bits = self.to_bits();
                 let half = bits >> 1;
@@ -119,6 +124,7 @@ macro_rules! plain {
 
         impl Real for $float {
             type Fused = Fused<Self>;
+            type Alone = Alone<Self>;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const HALF: Self = 0.5;
@@ -127,19 +133,6 @@ macro_rules! plain {
             const NAN: Self = $float::NAN;
             const EPSILON: Self = $float::EPSILON;
             const MAX: Self = $float::MAX;
-            const IS_RARE: bool = cfg!(target_arch = "x86_64");
-
-            #[inline(always)]
-            fn fused_slice(x: &[Self]) -> &[Fused<Self>] {
-                // SAFETY: `Fused` is a transparent wrapper.
-                unsafe { &*(std::ptr::from_ref(x) as *const [Fused<Self>]) }
-            }
-
-            #[inline(always)]
-            fn fused_slice_mut(x: &mut [Self]) -> &mut [Fused<Self>] {
-                // SAFETY: `Fused` is a transparent wrapper.
-                unsafe { &mut *(std::ptr::from_mut(x) as *mut [Fused<Self>]) }
-            }
 
             #[cfg_attr(target_arch = "x86_64", inline(never))]
             #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
@@ -182,6 +175,25 @@ macro_rules! plain {
             #[inline(always)]
             fn fused_powf(self, exponent: Self) -> Self {
                 $fused_powf(self, exponent)
+            }
+
+            #[inline(always)]
+            fn alone(self) -> Self {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                {
+                    let same;
+                    // SAFETY: no instruction, so the register keeps its number.
+                    unsafe {
+                        std::arch::asm!(
+                            "/* {0} */",
+                            inlateout(xmm_reg) self => same,
+                            options(pure, nomem, nostack, preserves_flags)
+                        );
+                    }
+                    same
+                }
+                #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+                self
             }
         }
     };

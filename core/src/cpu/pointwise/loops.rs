@@ -164,6 +164,7 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
 ///
 /// # Safety
 /// The contract of [`ElementLoop`], for `T`.
+#[inline(never)]
 unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     f: fn([f64; N], bool, [f64; A]) -> O,
     at_mask: usize,

@@ -3,7 +3,7 @@
 use super::{Plane, Planes, TASK};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Simd, Vectorized, is_short, vectorize};
 use crate::cpu::threads::{DisjointParts, parallel};
 
 /// A number that has a maximum.
@@ -88,15 +88,17 @@ struct Lines<'a, T> {
 
 impl<T: Ordered> Vectorized for Lines<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>, &'a mut Room<i64>);
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, to: (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>)) {
-        max_of_lines(self.x, self.plane, to);
+    fn run<S: Simd>(self, simd: S, to: (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>)) {
+        max_of_lines(simd, self.x, self.plane, to);
     }
 }
 
 #[inline(always)]
-fn max_of_lines<T: Ordered>(
+fn max_of_lines<S: Simd, T: Ordered>(
+    _: S,
     x: &[T],
     plane: &Plane,
     (places, values, indices): (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>),
@@ -111,8 +113,8 @@ fn max_of_lines<T: Ordered>(
         for (tap, place) in (0..).zip(places.iter()) {
             let x = &x[*place..][..(count - 1) * stride + 1];
             match stride {
-                1 => rise(&mut best, &mut taps, x, 1, tap),
-                2 => rise(&mut best, &mut taps, x, 2, tap),
+                1 if !S::IS_RARE => rise(&mut best, &mut taps, x, 1, tap),
+                2 if !S::IS_RARE => rise(&mut best, &mut taps, x, 2, tap),
                 _ => rise(&mut best, &mut taps, x, stride, tap),
             }
         }

@@ -2,11 +2,11 @@
 
 use super::WindowSpan;
 use super::{Plane, Planes};
-use crate::cpu::fold::{FoldLoops, Sum, fold_middle};
+use crate::cpu::fold::{Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::row::sum;
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Simd, Vectorized, is_short, vectorize};
 use crate::cpu::threads::DisjointParts;
 
 /// The mean of each window, or its sum divided by `divisor`.
@@ -21,7 +21,7 @@ pub(crate) fn mean<'y, T: Real>(
     if let [plane] = planes.each
         && let Some(spans) = plane.only_window()
     {
-        let y = fold_middle(&FoldLoops::of(Sum), x, [planes.count, len, 1], y);
+        let y = fold_middle(&Sum, x, [planes.count, len, 1], y);
         let divisor = divisor_of(spans, divisor);
         y.iter_mut().for_each(|y| *y /= divisor);
         return y;
@@ -54,6 +54,7 @@ struct Means<'a, T> {
 
 impl<T: Real> Vectorized for Means<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>);
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, y): (&mut Vec<usize>, &mut Room<T>)) {
@@ -77,8 +78,8 @@ fn mean_of_windows<T: Real>(
         for place in places.iter() {
             let x = &x[*place..][..length];
             match stride {
-                1 => add(x, 1, y),
-                2 => add(x, 2, y),
+                1 if !T::IS_RARE => add(x, 1, y),
+                2 if !T::IS_RARE => add(x, 2, y),
                 _ => add(x, stride, y),
             }
         }
@@ -154,6 +155,7 @@ struct Spread<'a, T> {
 
 impl<T: Real> Vectorized for Spread<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut [T]);
+    const IS_WIDE: bool = is_short::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, dx): (&mut Vec<usize>, &mut [T])) {
@@ -180,8 +182,8 @@ fn spread_over_windows<T: Real>(
         for place in places.iter() {
             let dx = &mut dx[*place..][..(shares.len() - 1) * stride + 1];
             match stride {
-                1 => add_shares(&shares, 1, dx),
-                2 => add_shares(&shares, 2, dx),
+                1 if !T::IS_RARE => add_shares(&shares, 1, dx),
+                2 if !T::IS_RARE => add_shares(&shares, 2, dx),
                 _ => add_shares(&shares, stride, dx),
             }
         }

@@ -38,6 +38,8 @@ struct Piece<G> {
 
 impl<G: Group> Vectorized for Piece<G> {
     type Out<'a> = &'a mut [G::Out];
+    /// The products of a round take as long in vectors of any width.
+    const IS_WIDE: bool = false;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut [G::Out]) {

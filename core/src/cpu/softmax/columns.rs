@@ -1,9 +1,13 @@
 //! The functions along the middle of `[outer, n, inner]`. The lanes of a vector are columns, elements along
 //! `inner`.
 
-use super::finite_or_zero;
+use super::{Kind, finite_or_zero};
+use crate::cpu::exps::{exp_into, ln_all};
 use crate::cpu::math::Real;
-use crate::cpu::room::{Room, fill, written};
+use crate::cpu::room::{Room, written};
+use crate::cpu::simd::Simd;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
 
 /// The columns whose maxima and sums are kept at once.
 const COLUMNS: usize = 256;
@@ -20,48 +24,55 @@ fn largest_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &mut [T]) {
     }
 }
 
-/// Adds `Σ exp(x - max)` of each column from column `from` on.
+/// Softmax, its logarithm, or the logarithm of the sum of exponentials, of which `y` has a row for a group.
 #[inline(always)]
-fn exp_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &[T], sums: &mut [T]) {
-    let n = sums.len();
-    let max = &max[..n];
-    for x in x.chunks_exact(inner) {
-        let x = &x[from..][..n];
-        for j in 0..n {
-            sums[j] += (x[j] - max[j]).exp();
-        }
-    }
-}
-
-/// Softmax, or its logarithm.
-#[inline(always)]
-pub(super) fn softmax_columns<T: Real>(log: bool, x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
+pub(super) fn softmax_columns<S: Simd, T: Real>(
+    simd: S,
+    kind: Kind,
+    x: &[T],
+    [n, inner]: [usize; 2],
+    y: &mut Room<T>,
+) {
     let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
-    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
+    let mut dropped = [const { MaybeUninit::uninit() }; COLUMNS];
+    let rows = if kind == Kind::LogSumExp { 1 } else { n };
+    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(rows * inner)) {
+        let kind = black_box(kind); // one loop for all kinds
         let mut from = 0;
         while from < inner {
             let columns = (inner - from).min(COLUMNS);
             let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
             largest_columns(x, inner, from, max);
-            sums.fill(T::ZERO);
-            if log {
-                exp_columns(x, inner, from, max, sums);
-            } else {
-                for row in 0..n {
-                    let at = row * inner + from;
-                    let (x, y) = (&x[at..][..columns], &mut y[at..][..columns]);
-                    for j in 0..columns {
-                        sums[j] += *y[j].write((x[j] - max[j]).exp());
-                    }
+            if kind == Kind::LogSumExp {
+                for max in max.iter_mut() {
+                    *max = finite_or_zero(*max);
                 }
             }
-            for sum in &mut *sums {
-                *sum = if log { sum.ln() } else { sum.recip() };
+            sums.fill(T::ZERO);
+            for row in 0..n {
+                let at = row * inner + from;
+                let y = if kind == Kind::Softmax { &mut y[at..] } else { &mut dropped[..] };
+                add_exp(&x[at..][..columns], max, &mut y[..columns], sums);
+            }
+            if kind == Kind::Softmax {
+                for sum in &mut *sums {
+                    *sum = sum.recip();
+                }
+            } else {
+                ln_all(simd, sums);
+            }
+            if kind == Kind::LogSumExp {
+                let y = &mut y[from..][..columns];
+                for j in 0..columns {
+                    y[j].write(max[j] + sums[j]);
+                }
+                from += columns;
+                continue;
             }
             for row in 0..n {
                 let at = row * inner + from;
                 let (x, y) = (&x[at..][..columns], &mut y[at..][..columns]);
-                if log {
+                if kind == Kind::LogSoftmax {
                     for j in 0..columns {
                         y[j].write((x[j] - max[j]) - sums[j]);
                     }
@@ -78,13 +89,23 @@ pub(super) fn softmax_columns<T: Real>(log: bool, x: &[T], n: usize, inner: usiz
     }
 }
 
+/// `y = exp(x - max)`, which is added to `sums`.
+#[inline(always)]
+fn add_exp<T: Real>(x: &[T], max: &[T], y: &mut Room<T>, sums: &mut [T]) {
+    let n = x.len();
+    let (max, y, sums) = (&max[..n], &mut y[..n], &mut sums[..n]);
+    for j in 0..n {
+        sums[j] += *y[j].write((x[j] - max[j]).exp());
+    }
+}
+
 /// The gradient of softmax from its result `y`: `y (g - Σ g y)`; or that of its logarithm: `g - exp(y) Σ g`.
 #[inline(always)]
-pub(super) fn softmax_backward_columns<T: Real>(
+pub(super) fn softmax_backward_columns<S: Simd, T: Real>(
+    simd: S,
     log: bool,
     [y, g]: [&[T]; 2],
-    n: usize,
-    inner: usize,
+    [n, inner]: [usize; 2],
     dx: &mut Room<T>,
 ) {
     let mut sums = [T::ZERO; COLUMNS];
@@ -105,31 +126,16 @@ pub(super) fn softmax_backward_columns<T: Real>(
             for row in 0..n {
                 let at = row * inner + from;
                 let (y, g, dx) = (&y[at..][..columns], &g[at..][..columns], &mut dx[at..][..columns]);
-                for j in 0..columns {
-                    dx[j].write(if log { g[j] - y[j].exp() * sums[j] } else { y[j] * (g[j] - sums[j]) });
+                if log {
+                    let (dx, _) = exp_into(simd, y, T::ZERO, dx);
+                    for j in 0..columns {
+                        dx[j] = g[j] - dx[j] * sums[j];
+                    }
+                } else {
+                    for j in 0..columns {
+                        dx[j].write(y[j] * (g[j] - sums[j]));
+                    }
                 }
-            }
-            from += columns;
-        }
-    }
-}
-
-#[inline(always)]
-pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
-    let mut max = [T::ZERO; COLUMNS];
-    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
-        let mut from = 0;
-        while from < inner {
-            let columns = (inner - from).min(COLUMNS);
-            let (max, y) = (&mut max[..columns], &mut y[from..][..columns]);
-            largest_columns(x, inner, from, max);
-            for max in max.iter_mut() {
-                *max = finite_or_zero(*max);
-            }
-            let y = fill(y, T::ZERO);
-            exp_columns(x, inner, from, max, y);
-            for j in 0..columns {
-                y[j] = max[j] + y[j].ln();
             }
             from += columns;
         }

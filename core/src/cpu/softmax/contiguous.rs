@@ -1,73 +1,19 @@
 //! The functions along contiguous rows. The lanes of a vector are elements of a row, or of several short
 //! rows.
 
-use super::finite_or_zero;
+use super::{Kind, finite_or_zero};
+use crate::cpu::exps::{exp_all, exp_into, ln_all, sum_exp};
 use crate::cpu::math::Real;
-use crate::cpu::room::{Room, copy, written};
-use crate::cpu::row::{self, LANES, largest, sum_lanes};
+use crate::cpu::room::{Room, written};
+use crate::cpu::row::{self, largest};
+use crate::cpu::simd::Simd;
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 /// Rows below this length do not fill the lanes, so exponentials and logarithms are computed across rows.
 const SHORT: usize = 32;
 /// The elements of short rows that are computed together.
 const BLOCK: usize = 512;
-
-/// `y = exp(x - shift)`. Also adds `y` to `sums`. NaN reaches a result through the sum: [`largest`] ignores
-/// it.
-#[inline(always)]
-fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LANES] {
-    let mut y = [T::ZERO; LANES];
-    for j in 0..LANES {
-        y[j] = (x[j] - shift).exp();
-    }
-    for j in 0..LANES {
-        sums[j] += y[j];
-    }
-    y
-}
-
-/// Writes `y = exp(x - shift)` for a row, which is as long, and returns it with `Σ y`. The rest of the row is
-/// padded to whole lanes.
-#[inline(always)]
-fn exp_row<'a, T: Real>(x: &[T], shift: T, y: &'a mut Room<T>) -> (&'a mut [T], T) {
-    assert_eq!(x.len(), y.len());
-    let mut sums = [T::ZERO; LANES];
-    let (whole, rest) = x.as_chunks::<LANES>();
-    let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
-    for i in 0..whole.len() {
-        copy(&mut whole_y[i], &exp_lanes(&whole[i], shift, &mut sums));
-    }
-    if !rest.is_empty() {
-        let e = exp_lanes(&filled(rest), shift, &mut sums);
-        for j in 0..rest_y.len() {
-            rest_y[j].write(e[j]);
-        }
-    }
-    // SAFETY: the whole lanes and the rest, which is shorter than the lanes, are written above.
-    (unsafe { written(y) }, sum_lanes(sums))
-}
-
-/// `Σ exp(x - shift)`.
-#[inline(always)]
-fn sum_exp_row<T: Real>(x: &[T], shift: T) -> T {
-    let mut sums = [T::ZERO; LANES];
-    let (whole, rest) = x.as_chunks::<LANES>();
-    for x in whole {
-        exp_lanes(x, shift, &mut sums);
-    }
-    if !rest.is_empty() {
-        exp_lanes(&filled(rest), shift, &mut sums);
-    }
-    sum_lanes(sums)
-}
-
-/// The rest of a row, followed by numbers whose exponentials are 0.
-#[inline(always)]
-fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
-    let mut lanes = [T::NEG_INFINITY; LANES];
-    lanes[..rest.len()].copy_from_slice(rest);
-    lanes
-}
 
 /// `Σ a b`.
 #[inline(always)]
@@ -99,22 +45,6 @@ fn sum_short<T: Real>(x: &[T]) -> T {
     sum
 }
 
-/// `x = exp(x)`.
-#[inline(always)]
-fn exp_all<T: Real>(x: &mut [T]) {
-    for x in x {
-        *x = x.exp();
-    }
-}
-
-/// `x = ln(x)`.
-#[inline(always)]
-fn ln_all<T: Real>(x: &mut [T]) {
-    for x in x {
-        *x = x.ln();
-    }
-}
-
 /// The largest element of each short row.
 #[inline(always)]
 fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
@@ -126,80 +56,103 @@ fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
     }
 }
 
-/// `y = exp(x - max)` for short rows, and their sums; returns both.
+/// Softmax of short rows, its logarithm, or the logarithm of the sum of exponentials, of which `y` has an
+/// element for a row.
 #[inline(always)]
-fn exp_short_rows<'a, T: Real>(
-    x: &[T],
-    n: usize,
-    max: &[T],
-    y: &'a mut Room<T>,
-    sums: &'a mut Room<T>,
-) -> [&'a mut [T]; 2] {
-    let rows = sums.len();
-    assert!(x.len() == y.len() && x.len() == rows * n && max.len() >= rows);
-    for row in 0..rows {
-        let (x, y, max) = (&x[row * n..][..n], &mut y[row * n..][..n], max[row]);
-        for j in 0..n {
-            y[j].write(x[j] - max);
+fn softmax_short_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, y: &mut Room<T>) {
+    let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+    let mut dropped = [const { MaybeUninit::uninit() }; BLOCK];
+    let rows = BLOCK / n;
+    let width = if kind == Kind::LogSumExp { 1 } else { n };
+    for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows * width)) {
+        let kind = black_box(kind); // one loop for all kinds
+        let rows = x.len() / n;
+        let (max, sums) = (&mut max[..rows], &mut sums[..rows]);
+        largest_of_each(x, n, max);
+        if kind == Kind::LogSumExp {
+            for max in max.iter_mut() {
+                *max = finite_or_zero(*max);
+            }
         }
-    }
-    // SAFETY: there are as many whole rows of `y` as of `x`, and a maximum for each.
-    let y = unsafe { written(y) };
-    exp_all(y);
-    for row in 0..rows {
-        sums[row].write(sum_short(&y[row * n..][..n]));
-    }
-    // SAFETY: there is a row for each.
-    [y, unsafe { written(sums) }]
-}
-
-/// The softmax of short rows, or its logarithm.
-#[inline(always)]
-fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut Room<T>) {
-    let (mut max, mut sums) = ([T::ZERO; BLOCK], [const { MaybeUninit::uninit() }; BLOCK]);
-    let block = BLOCK / n * n;
-    for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
-        largest_of_each(x, n, &mut max);
-        let [y, sums] = exp_short_rows(x, n, &max, y, &mut sums[..x.len() / n]);
-        if log {
-            ln_all(sums);
+        let exps = if kind == Kind::Softmax { &mut *y } else { &mut dropped[..x.len()] };
+        for row in 0..rows {
+            let (x, exps, max) = (&x[row * n..][..n], &mut exps[row * n..][..n], max[row]);
+            for j in 0..n {
+                exps[j].write(x[j] - max);
+            }
         }
-        for row in 0..sums.len() {
+        // SAFETY: the rows make up `x`, and `exps` is as long.
+        let exps = unsafe { written(exps) };
+        exp_all(simd, exps);
+        for row in 0..rows {
+            sums[row] = sum_short(&exps[row * n..][..n]);
+        }
+        if kind == Kind::Softmax {
+            for row in 0..rows {
+                let (y, scale) = (&mut exps[row * n..][..n], sums[row].recip());
+                for j in 0..n {
+                    y[j] *= scale;
+                }
+            }
+            continue;
+        }
+        ln_all(simd, sums);
+        for row in 0..rows {
+            if kind == Kind::LogSumExp {
+                y[row].write(max[row] + sums[row]);
+                continue;
+            }
             let (x, y, max, sum) = (&x[row * n..][..n], &mut y[row * n..][..n], max[row], sums[row]);
-            let scale = sum.recip();
             for j in 0..n {
-                y[j] = if log { (x[j] - max) - sum } else { y[j] * scale };
+                y[j].write((x[j] - max) - sum);
             }
         }
     }
 }
 
+/// Softmax of rows, its logarithm, or the logarithm of the sum of exponentials, of which `y` has an element
+/// for a row.
 #[inline(always)]
-pub(super) fn softmax_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut Room<T>) {
+pub(super) fn softmax_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, y: &mut Room<T>) {
     if n < SHORT {
-        return softmax_short_rows(log, x, n, y);
+        return softmax_short_rows(simd, kind, x, n, y);
     }
-    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+    let width = if kind == Kind::LogSumExp { 1 } else { n };
+    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(width)) {
+        let kind = black_box(kind); // one loop for all kinds
         let max = largest(x, T::NEG_INFINITY);
-        if log {
-            let ln_sum = sum_exp_row(x, max).ln();
-            for j in 0..n {
-                y[j].write((x[j] - max) - ln_sum);
-            }
-        } else {
-            let (y, sum) = exp_row(x, max, y);
+        let max = if kind == Kind::LogSumExp { finite_or_zero(max) } else { max };
+        let sum = sum_exp(simd, x, max, if kind == Kind::Softmax { Some(&mut *y) } else { None });
+        if kind == Kind::Softmax {
             let scale = sum.recip();
-            for y in y {
+            // SAFETY: `y` is as long as `x`.
+            for y in unsafe { written(y) } {
                 *y *= scale;
             }
+            continue;
+        }
+        let ln_sum = sum.ln();
+        if kind == Kind::LogSumExp {
+            y[0].write(max + ln_sum);
+            continue;
+        }
+        let y = &mut y[..n];
+        for j in 0..n {
+            y[j].write((x[j] - max) - ln_sum);
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn softmax_backward_rows<T: Real>(log: bool, [y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
+pub(super) fn softmax_backward_rows<S: Simd, T: Real>(
+    simd: S,
+    log: bool,
+    [y, g]: [&[T]; 2],
+    n: usize,
+    dx: &mut Room<T>,
+) {
     if log {
-        return log_softmax_backward_rows([y, g], n, dx);
+        return log_softmax_backward_rows(simd, [y, g], n, dx);
     }
     for (row, dx) in dx.chunks_exact_mut(n).enumerate() {
         let (y, g) = (&y[row * n..][..n], &g[row * n..][..n]);
@@ -211,16 +164,12 @@ pub(super) fn softmax_backward_rows<T: Real>(log: bool, [y, g]: [&[T]; 2], n: us
 }
 
 #[inline(always)]
-fn log_softmax_backward_rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
+fn log_softmax_backward_rows<S: Simd, T: Real>(simd: S, [y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
     // as many whole rows as stay in the L1 cache
     let block = (BLOCK / n).max(1) * n;
     for (at, dx) in dx.chunks_mut(block).enumerate() {
         let (y, g) = (&y[at * block..][..dx.len()], &g[at * block..][..dx.len()]);
-        for j in 0..dx.len() {
-            dx[j].write(y[j].exp());
-        }
-        // SAFETY: the loop writes each element.
-        let dx = unsafe { written(dx) };
+        let (dx, _) = exp_into(simd, y, T::ZERO, dx);
         for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
             let sum = sum(g);
             for j in 0..n {
@@ -231,32 +180,8 @@ fn log_softmax_backward_rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room
 }
 
 #[inline(always)]
-pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
-    if n < SHORT {
-        let (mut max, mut exps) = ([T::ZERO; BLOCK], [const { MaybeUninit::uninit() }; BLOCK]);
-        let rows = BLOCK / n;
-        for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows)) {
-            let max = &mut max[..y.len()];
-            largest_of_each(x, n, max);
-            for max in max.iter_mut() {
-                *max = finite_or_zero(*max);
-            }
-            let [_, y] = exp_short_rows(x, n, max, &mut exps[..x.len()], y);
-            ln_all(y);
-            for row in 0..max.len() {
-                y[row] += max[row];
-            }
-        }
-        return;
-    }
-    for (x, y) in x.chunks_exact(n).zip(y) {
-        let max = finite_or_zero(largest(x, T::NEG_INFINITY));
-        y.write(max + sum_exp_row(x, max).ln());
-    }
-}
-
-#[inline(always)]
-pub(super) fn cross_entropy_backward_rows<T: Real>(
+pub(super) fn cross_entropy_backward_rows<S: Simd, T: Real>(
+    simd: S,
     x: &[T],
     n: usize,
     target: &[i64],
@@ -264,19 +189,26 @@ pub(super) fn cross_entropy_backward_rows<T: Real>(
     g: &[T],
     dx: &mut Room<T>,
 ) {
+    let mut shifted = [T::ZERO; BLOCK];
+    // rows that are as long as the block are not shifted first
     let block = (BLOCK / n).max(1);
     for (i, dx) in dx.chunks_mut(block * n).enumerate() {
         let from = i * block;
         let rows = dx.len() / n;
-        for row in 0..rows {
-            let (x, dx, sum) = (&x[(from + row) * n..][..n], &mut dx[row * n..][..n], logsumexp[from + row]);
-            for j in 0..n {
-                dx[j].write(x[j] - sum);
+        let x = &x[from * n..][..dx.len()];
+        let (x, shift) = if rows == 1 {
+            (x, logsumexp[from])
+        } else {
+            for row in 0..rows {
+                let (shifted, sum) = (&mut shifted[row * n..][..n], logsumexp[from + row]);
+                let x = &x[row * n..][..n];
+                for j in 0..n {
+                    shifted[j] = x[j] - sum;
+                }
             }
-        }
-        // SAFETY: the loop writes all rows.
-        let dx = unsafe { written(dx) };
-        exp_all(dx);
+            (&shifted[..dx.len()], T::ZERO)
+        };
+        let (dx, _) = exp_into(simd, x, shift, dx);
         for row in 0..rows {
             let dx = &mut dx[row * n..][..n];
             let target = target[from + row] as usize; // a negative target becomes too large

@@ -25,12 +25,12 @@ const TASK: usize = 1 << 13;
 
 /// `y = exp(x - max x) / Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map(Function::Softmax { log: false, x }, sizes, y)
+    map(Function::Softmax { kind: Kind::Softmax, x }, sizes, y)
 }
 
 /// `y = x - max x - ln Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn log_softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map(Function::Softmax { log: true, x }, sizes, y)
+    map(Function::Softmax { kind: Kind::LogSoftmax, x }, sizes, y)
 }
 
 /// The gradient of [`softmax`]: `y (g - Σ g y)`, with the result `y` and its gradient `g`.
@@ -65,7 +65,8 @@ pub(crate) fn logsumexp<'a, T: Real>(
     }
     for_each_group(x.len(), y, n * inner, inner, &|from, y| {
         let x = &x[from * n * inner..][..y.len() * n];
-        vectorize(Loop { function: Function::LogSumExp { x }, sizes: [n, inner] }, y);
+        let function = Function::Softmax { kind: Kind::LogSumExp, x };
+        vectorize(Loop { function, sizes: [n, inner] }, y);
     });
     // SAFETY: the groups make up `y`, and the loop writes all of a group.
     unsafe { written(y) }
@@ -138,6 +139,7 @@ impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
         cross_entropy_backward_rows(
+            simd,
             simd.numbers(self.logits),
             self.classes,
             self.target,
@@ -148,26 +150,31 @@ impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
     }
 }
 
+/// A function that starts with the exponentials of its input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Softmax,
+    LogSoftmax,
+    LogSumExp,
+}
+
 /// A function along the middle of `[outer, n, inner]`, with its inputs.
 #[derive(Clone, Copy)]
 enum Function<'a, T> {
-    /// Softmax of `x`, or its logarithm.
-    Softmax { log: bool, x: &'a [T] },
-    /// Its gradient, from its result and the gradient of that.
+    /// One of three functions of `x`.
+    Softmax { kind: Kind, x: &'a [T] },
+    /// The gradient of softmax or of its logarithm, from its result and the gradient of that.
     Backward { log: bool, inputs: [&'a [T]; 2] },
-    /// The logarithm of the sum of the exponentials.
-    LogSumExp { x: &'a [T] },
 }
 
 impl<T> Function<'_, T> {
     /// The same for some elements of the inputs.
     fn part(self, range: Range<usize>) -> Self {
         match self {
-            Function::Softmax { log, x } => Function::Softmax { log, x: &x[range] },
+            Function::Softmax { kind, x } => Function::Softmax { kind, x: &x[range] },
             Function::Backward { log, inputs } => {
                 Function::Backward { log, inputs: [&inputs[0][range.clone()], &inputs[1][range]] }
             }
-            Function::LogSumExp { x } => Function::LogSumExp { x: &x[range] },
         }
     }
 }
@@ -183,23 +190,20 @@ impl<T: Real> Vectorized for Loop<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let (y, [n, inner]) = (simd.room(y), self.sizes);
+        let (y, sizes) = (simd.room(y), self.sizes);
+        let [n, inner] = sizes;
         match self.function {
-            Function::Softmax { log, x } => match inner {
-                1 => softmax_rows(log, simd.numbers(x), n, y),
-                _ => softmax_columns(log, simd.numbers(x), n, inner, y),
+            Function::Softmax { kind, x } => match inner {
+                1 => softmax_rows(simd, kind, simd.numbers(x), n, y),
+                _ => softmax_columns(simd, kind, simd.numbers(x), sizes, y),
             },
             Function::Backward { log, inputs: [of, g] } => {
                 let inputs = [simd.numbers(of), simd.numbers(g)];
                 match inner {
-                    1 => softmax_backward_rows(log, inputs, n, y),
-                    _ => softmax_backward_columns(log, inputs, n, inner, y),
+                    1 => softmax_backward_rows(simd, log, inputs, n, y),
+                    _ => softmax_backward_columns(simd, log, inputs, sizes, y),
                 }
             }
-            Function::LogSumExp { x } => match inner {
-                1 => logsumexp_rows(simd.numbers(x), n, y),
-                _ => logsumexp_columns(simd.numbers(x), n, inner, y),
-            },
         }
     }
 }

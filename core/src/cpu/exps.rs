@@ -1,0 +1,207 @@
+//! Exponentials, logarithms and the functions of gates, of whole rows. The loops of softmax, attention and
+//! recurrent layers call them, so that each is compiled once for each set of instructions.
+//!
+//! The numbers are those of a loop that is already compiled for instructions, whose token is `simd`.
+
+use super::math::Real;
+use super::room::{Room, written};
+use super::row::{LANES, steps, sum_lanes};
+use super::simd::{Simd, Vectorized};
+
+/// Writes `y = exp(x - shift)`, which is as long as `x`, and returns it with `Σ y`. The order of the sum
+/// depends only on the length. NaN reaches the sum.
+#[inline(always)]
+pub(super) fn exp_into<'y, S: Simd, T: Real>(
+    simd: S,
+    x: &[T],
+    shift: T,
+    y: &'y mut Room<T>,
+) -> (&'y mut [T], T) {
+    assert_eq!(x.len(), y.len());
+    let mut sum = T::ZERO;
+    simd.run(Exps { x: x.as_ptr(), shift, n: x.len(), y: y.as_mut_ptr().cast(), step: LANES }, &mut sum);
+    // SAFETY: the loop writes as many elements as `x` has.
+    (unsafe { written(y) }, sum)
+}
+
+/// `x = exp(x - shift)`; returns `Σ x`.
+#[inline(always)]
+pub(super) fn exp_in_place<S: Simd, T: Real>(simd: S, x: &mut [T], shift: T) -> T {
+    let (mut sum, n, x) = (T::ZERO, x.len(), x.as_mut_ptr());
+    simd.run(Exps { x, shift, n, y: x, step: LANES }, &mut sum);
+    sum
+}
+
+/// `Σ exp(x - shift)`; also writes `y = exp(x - shift)`, if there is a `y`, which is as long. It is a part of
+/// the loop that calls it, for loops that spend their time here.
+#[inline(always)]
+pub(super) fn sum_exp<S: Simd, T: Real>(simd: S, x: &[T], shift: T, y: Option<&mut Room<T>>) -> T {
+    let (n, x) = (x.len(), x.as_ptr());
+    let Some(y) = y else {
+        let mut dropped = [T::ZERO; LANES];
+        if S::IS_RARE {
+            let mut sum = T::ZERO;
+            simd.run(Exps { x, shift, n, y: dropped.as_mut_ptr(), step: 0 }, &mut sum);
+            return sum;
+        }
+        // SAFETY: nothing is written.
+        return unsafe { exps::<T, false>(x, shift, n, dropped.as_mut_ptr(), 0) };
+    };
+    assert_eq!(n, y.len());
+    let y = y.as_mut_ptr().cast();
+    if S::IS_RARE {
+        let mut sum = T::ZERO;
+        simd.run(Exps { x, shift, n, y, step: LANES }, &mut sum);
+        return sum;
+    }
+    // SAFETY: `y` is as long as `x`.
+    unsafe { exps::<T, true>(x, shift, n, y, LANES) }
+}
+
+/// `y = exp(x - shift)` for `n` elements from `x`, and their sum. The lanes with number `i` are written from
+/// `i * step` on.
+///
+/// There are `n` elements at `x`, and room for the lanes at `y`, which is the same place or another.
+struct Exps<T> {
+    x: *const T,
+    shift: T,
+    n: usize,
+    y: *mut T,
+    step: usize,
+}
+
+impl<T: Real> Vectorized for Exps<T> {
+    type Out<'a> = &'a mut T;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, sum: &mut T) {
+        let shift = simd.numbers(std::slice::from_ref(&self.shift))[0];
+        let (x, y) = (self.x.cast(), self.y.cast());
+        // SAFETY: the numbers have the layout of `T`, and the places are as the type says.
+        let total = unsafe { exps::<_, true>(x, shift, self.n, y, self.step) };
+        simd.numbers_mut(std::slice::from_mut(sum))[0] = total;
+    }
+}
+
+/// The loop of [`Exps`]. The rest of a row is padded to whole lanes with numbers whose exponentials are 0.
+///
+/// # Safety
+/// The places are as for [`Exps`]. Nothing is written unless `WRITES`.
+#[inline(always)]
+unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: *mut T, step: usize) -> T {
+    let (whole, rest) = (n / LANES, n % LANES);
+    let (mut sums, mut last) = ([T::ZERO; LANES], [T::NEG_INFINITY; LANES]);
+    for j in 0..rest {
+        // SAFETY: the rest lies in `x`.
+        last[j] = unsafe { *x.add(whole * LANES + j) };
+    }
+    for i in 0..n.div_ceil(LANES) {
+        // SAFETY: the lanes are whole.
+        let (from, to) = unsafe {
+            match i < whole {
+                true => (x.add(i * LANES), y.add(i * step)),
+                false => (last.as_ptr(), last.as_mut_ptr()),
+            }
+        };
+        // SAFETY: as above.
+        let mut lanes = unsafe { from.cast::<[T; LANES]>().read() };
+        for j in 0..steps::<T>(LANES) {
+            lanes[j] = (lanes[j] - shift).exp();
+            sums[j] += lanes[j];
+        }
+        if WRITES {
+            // SAFETY: as above.
+            unsafe { to.cast::<[T; LANES]>().write(lanes) };
+        }
+    }
+    if WRITES && step > 0 {
+        for j in 0..rest {
+            // SAFETY: there is room for the rest of `x`.
+            unsafe { *y.add(whole * step + j) = last[j] };
+        }
+    }
+    sum_lanes(sums)
+}
+
+/// `x = exp(x)`.
+#[inline(always)]
+pub(super) fn exp_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
+    simd.run(Mapped { x, f: Exp }, ());
+}
+
+/// `x = ln(x)`.
+#[inline(always)]
+pub(super) fn ln_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
+    simd.run(Mapped { x, f: Ln }, ());
+}
+
+/// `x = tanh(x)`.
+#[inline(always)]
+pub(super) fn tanh_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
+    simd.run(Mapped { x, f: Tanh }, ());
+}
+
+/// `x = sigmoid(x)`.
+#[inline(always)]
+pub(super) fn sigmoid_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
+    simd.run(Mapped { x, f: Sigmoid }, ());
+}
+
+/// A function of one number.
+trait Function {
+    fn of<T: Real>(self, x: T) -> T;
+}
+
+#[derive(Clone, Copy)]
+struct Exp;
+#[derive(Clone, Copy)]
+struct Ln;
+#[derive(Clone, Copy)]
+struct Tanh;
+#[derive(Clone, Copy)]
+struct Sigmoid;
+
+impl Function for Exp {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        x.exp()
+    }
+}
+
+impl Function for Ln {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        x.ln()
+    }
+}
+
+impl Function for Tanh {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        x.tanh()
+    }
+}
+
+impl Function for Sigmoid {
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        x.sigmoid()
+    }
+}
+
+/// `x = f(x)`.
+struct Mapped<'a, T, F> {
+    x: &'a mut [T],
+    f: F,
+}
+
+impl<T: Real, F: Function + Copy> Vectorized for Mapped<'_, T, F> {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, _: ()) {
+        for x in simd.numbers_mut(self.x) {
+            *x = self.f.of(*x);
+        }
+    }
+}
