@@ -38,15 +38,16 @@ impl Sweep<0, 1> for Squares {
     #[inline(always)]
     fn run<T: Real>(&self, _: usize, _: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
         let mut lanes = [0.0_f64; WIDTH];
-        let (whole, rest) = g.as_chunks::<WIDTH>();
-        for g in whole {
-            for (i, lane) in lanes.iter_mut().enumerate() {
-                let g = g[rare::<T>(i)].to_f64();
+        let mut chunks = g.chunks_exact(WIDTH);
+        for chunk in &mut chunks {
+            for (i, (lane, g)) in lanes.iter_mut().zip(chunk).enumerate() {
+                let g = if T::IS_RARE { chunk[rare::<T>(i)] } else { *g }.to_f64();
                 *lane += g * g;
             }
         }
-        for (lane, g) in lanes.iter_mut().zip(rest) {
-            *lane += g.to_f64() * g.to_f64();
+        for (lane, g) in lanes.iter_mut().zip(chunks.remainder()) {
+            let g = g.to_f64();
+            *lane += g * g;
         }
         [total(&lanes)]
     }

@@ -68,27 +68,11 @@ impl FormulaLoops {
     /// The loops of a formula whose last `S` states are sums over all elements.
     pub const fn of<F: Formula<K, N>, const K: usize, const N: usize, const S: usize>() -> FormulaLoops {
         const { assert!(S <= N && S <= SUMS && N - S <= STATES) };
-        let (numbers, states, sums) = (K, N - S, S);
-        if N < 2 {
-            let f32s: ChunkLoop<f32> = run_chunks::<F, f32, K, N, S, LONG>;
-            return FormulaLoops {
-                numbers,
-                states,
-                sums,
-                chunk: LONG,
-                f32s,
-                f64s: run_chunks::<F, f64, K, N, S, CHUNK>,
-            };
-        }
-        let f32s: ChunkLoop<f32> = run_chunks::<F, f32, K, N, S, CHUNK>;
-        FormulaLoops {
-            numbers,
-            states,
-            sums,
-            chunk: CHUNK,
-            f32s,
-            f64s: run_chunks::<F, f64, K, N, S, { CHUNK / 2 }>,
-        }
+        let (chunk, f32s, f64s): (usize, ChunkLoop<f32>, ChunkLoop<f64>) = match N {
+            0 | 1 => (LONG, run_chunks::<F, f32, K, N, S, LONG>, run_chunks::<F, f64, K, N, S, CHUNK>),
+            _ => (CHUNK, run_chunks::<F, f32, K, N, S, CHUNK>, run_chunks::<F, f64, K, N, S, { CHUNK / 2 }>),
+        };
+        FormulaLoops { numbers: K, states: N - S, sums: S, chunk, f32s, f64s }
     }
 }
 
@@ -125,7 +109,7 @@ struct Chunks<'a, T> {
     g: *const T,
     /// As many for each state. No other pointer is to the same memory.
     states: &'a [*mut T; STATES],
-    /// A chunk for each sum, to be written.
+    /// A chunk of zeros for each sum.
     sums: *mut T,
 }
 
@@ -152,19 +136,27 @@ fn run<T: Real>(
     for (pointer, state) in all.iter_mut().zip(&mut *states) {
         *pointer = state[..n].as_mut_ptr();
     }
-    let mut lanes = [T::ZERO; LONG * SUMS];
-    let (count, rest) = (n / chunk, n % chunk);
+    let mut all_lanes;
+    let lanes: &mut [T] = if sums.is_empty() {
+        &mut []
+    } else {
+        all_lanes = [T::ZERO; LONG * SUMS];
+        &mut all_lanes
+    };
+    // A chunk is a power of two, and a division takes as long as some chunks.
+    let (count, rest) = (n >> chunk.trailing_zeros(), n & (chunk - 1));
     if count > 0 {
         let sums = lanes.as_mut_ptr();
         // SAFETY: each pointer is to `n` elements, and the slices do not overlap.
         unsafe { chunk_loop(&Chunks { numbers, count, x, g, states: &all, sums }) };
     }
-    for (sum, lanes) in sums.iter_mut().zip(lanes.chunks(chunk)) {
-        *sum = total(lanes);
+    for (k, sum) in sums.iter_mut().enumerate() {
+        *sum = total(&lanes[k * chunk..][..chunk]);
     }
     if rest == 0 {
         return;
     }
+    lanes.fill(T::ZERO);
     let mut chunks = [[T::ZERO; LONG]; STATES + 2];
     let mut pointers = [x; STATES + 2];
     pointers[1] = g.cast_mut();
@@ -192,8 +184,8 @@ fn run<T: Real>(
             unsafe { pointer.add(n - rest).copy_from_nonoverlapping(chunk.as_ptr(), rest) };
         }
     }
-    for (sum, lanes) in sums.iter_mut().zip(lanes.chunks(chunk)) {
-        *sum += total(&lanes[..rest]);
+    for (k, sum) in sums.iter_mut().enumerate() {
+        *sum += total(&lanes[k * chunk..][..rest]);
     }
 }
 
