@@ -102,8 +102,10 @@ impl Vocabulary {
                 None => drop(counts.insert(word.to_string(), 1)),
             }
         }
-        counts.retain(|_, count| *count as usize >= min_count);
-        let mut words: Vec<String> = counts.into_keys().collect();
+        let mut words = Vec::new();
+        for (word, count) in counts {
+            words.extend((count as usize >= min_count).then_some(word));
+        }
         sorted::sort(&mut words, &|a, b| a < b);
         Vocabulary::of(Tokens::Words, words)
     }
