@@ -212,8 +212,8 @@ pub fn total_norm(tensors: impl IntoIterator<Item: AsRef<NamedTensor>>) -> Resul
 /// [`total_norm`] with options.
 ///
 /// # Errors
-/// Those of [`total_norm`]; [`ErrorKind::Value`] if `norm_type` is negative or NaN, or the norm is not finite
-/// and `error_if_nonfinite` is set.
+/// The errors of [`total_norm`]; [`ErrorKind::Value`] if `norm_type` is negative or NaN, or the norm is not
+/// finite and `error_if_nonfinite` is set.
 #[track_caller]
 pub fn total_norm_with(
     tensors: impl IntoIterator<Item: AsRef<NamedTensor>>,

@@ -79,7 +79,7 @@ impl dyn Rows + '_ {
     /// Takes the options that are given by name. The others stay as they are.
     ///
     /// # Errors
-    /// What is wrong with a name or a value.
+    /// A message if there is no option with a name, or a value is of another type.
     pub fn read(&mut self, json: &Json) -> std::result::Result<(), String> {
         let Some(given) = json.as_object() else { return Err(format!("expected options, got {json}")) };
         for (name, json) in given {

@@ -90,7 +90,7 @@ impl Value {
         }
     }
 
-    /// What is wrong with a value of another type than `expected`.
+    /// The message about a value of another type than `expected`.
     #[cold]
     fn is_not(&self, expected: &str) -> String {
         invalid(&self.to_json("").unwrap_or_default(), expected)
@@ -114,7 +114,7 @@ pub trait Setting: Send + Sync {
     /// Takes a value.
     ///
     /// # Errors
-    /// What is wrong with it, if it is of another type.
+    /// A message if it is of another type.
     fn set(&mut self, value: &Value) -> Result<(), String>;
     /// How many numbers the value can have.
     fn count(&self) -> usize;

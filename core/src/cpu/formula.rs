@@ -296,13 +296,16 @@ unsafe fn each_chunk<
 }
 
 /// An element, its gradient, its states and its sums.
-type Values = [f64; 2 + STATES + SUMS];
+type ElementValues = [f64; 2 + STATES + SUMS];
 
 /// A formula in `f64`.
 ///
 /// # Safety
 /// There are as many numbers as the formula takes.
-unsafe fn element<F: Formula<K, N>, const K: usize, const N: usize>(numbers: &[f64], values: &mut Values) {
+unsafe fn element<F: Formula<K, N>, const K: usize, const N: usize>(
+    numbers: &[f64],
+    values: &mut ElementValues,
+) {
     // SAFETY: there are `K` numbers.
     let (numbers, mut states) = (unsafe { numbers.as_ptr().cast::<[f64; K]>().read() }, [0.0; N]);
     for k in 0..N {
@@ -320,12 +323,12 @@ unsafe fn element<F: Formula<K, N>, const K: usize, const N: usize>(numbers: &[f
 /// The pointers are as [`Chunks`] says.
 #[inline(never)]
 unsafe fn each_element<T: Real>(
-    formula: unsafe fn(&[f64], &mut Values),
+    formula: unsafe fn(&[f64], &mut ElementValues),
     chunks: &Chunks<'_, T>,
     chunk: usize,
     [states, sums]: [usize; 2],
 ) {
-    let mut values = Values::default();
+    let mut values = ElementValues::default();
     for i in 0..chunks.count * chunk {
         // SAFETY: there are `count` chunks at each pointer.
         unsafe {

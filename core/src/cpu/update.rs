@@ -201,7 +201,8 @@ pub fn sweep_any<T: Real>(
     for state in &*states {
         check(state.len());
     }
-    if n < PARALLEL {
+    // Sums are of the same parts for any number of threads.
+    if n < PARALLEL || (sums.is_empty() && rayon::current_num_threads() == 1) {
         return sweep.run(0, x, g, states, sums);
     }
     let mut parts = vec![0.0; n.div_ceil(TASK) * sums.len()];

@@ -29,7 +29,7 @@ type Shared = BTreeMap<String, NamedTensor>;
 pub(crate) struct Engine {
     /// The hyperparameters of each group.
     pub(crate) groups: Box<dyn Groups>,
-    /// Those of the first group come first.
+    /// Members of the first group come first.
     members: Vec<Member>,
     shared: Shared,
 }
