@@ -422,8 +422,7 @@ fn soften<S: Simd, T: Real>(simd: S, seen: VisibleKeys, scores: &mut [T], rows: 
         if old == max[row] || old == T::NEG_INFINITY {
             sum[row] += total; // what was summed so far has the same maximum, or is 0
         } else {
-            let mut factor = old;
-            exp_in_place(simd, std::slice::from_mut(&mut factor), shift);
+            let factor = (old - shift).exp();
             sum[row] = sum[row] * factor + total;
             for y in &mut y[row * depth..][..depth] {
                 *y *= factor;

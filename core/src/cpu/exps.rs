@@ -24,10 +24,14 @@ pub(super) fn exp_into<'y, S: Simd, T: Real>(
     (unsafe { written(y) }, sum)
 }
 
-/// `x = exp(x - shift)`; returns `Σ x`.
+/// `x = exp(x - shift)`; returns `Σ x`. It is a part of the loop that calls it, as [`sum_exp`] is.
 #[inline(always)]
 pub(super) fn exp_in_place<S: Simd, T: Real>(simd: S, x: &mut [T], shift: T) -> T {
     let (mut sum, n, x) = (T::ZERO, x.len(), x.as_mut_ptr());
+    if !S::IS_RARE {
+        // SAFETY: each lane is read before it is written.
+        return unsafe { exps::<T, true>(x, shift, n, x, LANES) };
+    }
     simd.run(Exps { x, shift, n, y: x, step: LANES }, &mut sum);
     sum
 }
