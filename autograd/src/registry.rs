@@ -55,7 +55,7 @@ pub enum Caller {
     Two(fn(&Tensor, &Tensor) -> Result<Tensor>),
     Handle(fn(&Tensor, Handle<'_>) -> Result<Tensor>),
     Operand(fn(&Tensor, TensorOrNumber<'_>) -> Result<Tensor>),
-    /// An elementwise op of two tensors.
+    /// An elementwise op of one or two tensors.
     ByElement(&'static ByElement),
     Read(fn(&Call<'_>) -> Result<Tensor>),
     Several(fn(&Call<'_>) -> Result<Vec<Tensor>>),

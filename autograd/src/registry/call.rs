@@ -193,6 +193,7 @@ impl<'a> Call<'a> {
             Caller::Two(op) => op(self.tensor(0), self.tensor(1)),
             Caller::Handle(op) => op(self.tensor(0), Handle::Tensor(self.tensor(1))),
             Caller::Operand(op) => op(self.tensor(0), TensorOrNumber::Tensor(self.tensor(1))),
+            Caller::ByElement(op) if self.slots.len() == 1 => tape::unary(op, self.tensor(0), &[], None),
             Caller::ByElement(op) => tape::binary(op, self.tensor(0), TensorOrNumber::Tensor(self.tensor(1))),
             Caller::Read(op) => op(self),
             Caller::Several(op) => return op(self),
@@ -207,6 +208,7 @@ impl<'a> Call<'a> {
             InPlace::Two(op) => op(x, self.tensor(1)),
             InPlace::Handle(op) => op(x, Handle::Tensor(self.tensor(1))),
             InPlace::Operand(op) => op(x, TensorOrNumber::Tensor(self.tensor(1))),
+            InPlace::ByElement(op) if self.slots.len() == 1 => tape::unary_(op, x, &[], None),
             InPlace::ByElement(op) => tape::binary_(op, x, TensorOrNumber::Tensor(self.tensor(1))),
             InPlace::Read(op) => op(x, self),
         }

@@ -314,6 +314,7 @@ fn constant(value: Result<NamedTensor>) -> Result<Tensor> {
 }
 
 /// [`unary`] in place.
+#[inline(never)]
 #[track_caller]
 pub(crate) fn unary_<'w>(
     op: &'static ByElement,
@@ -337,18 +338,21 @@ pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) 
 }
 
 /// [`unary`] of the result of another op, without arguments.
+#[inline(never)]
 #[track_caller]
 pub(crate) fn unary_of(op: &'static ByElement, x: Result<Tensor>) -> Result<Tensor> {
     unary(op, &x?, &[], None)
 }
 
 /// [`binary`] of the result of another op.
+#[inline(never)]
 #[track_caller]
 pub(crate) fn binary_of(op: &'static ByElement, a: Result<Tensor>, b: TensorOrNumber<'_>) -> Result<Tensor> {
     binary(op, &a?, b)
 }
 
 /// [`binary`] in place.
+#[inline(never)]
 #[track_caller]
 pub(crate) fn binary_<'w>(
     op: &'static ByElement,

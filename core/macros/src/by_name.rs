@@ -47,7 +47,7 @@ pub(crate) fn entry(row: &OpRow, how: &How, side: &Side, info: &TokenStream) -> 
             quote!(Formulas(&[#(#each),*]))
         }
     };
-    let is_static = has_static(row, how) && row.tensors.len() == 2;
+    let is_static = has_static(row, how) && (row.tensors.len() == 2 || row.args.is_empty());
     let kinds = row.args.iter().map(|arg| {
         let (ty, is_required) = (side.ty(&arg.ty), side.default(arg).is_none());
         quote!(#registry::Kind::of::<#ty>(#is_required))
