@@ -250,7 +250,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
 }
 
 /// Resolves an index into `ndim` dims; a negative index counts from the end.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub(crate) fn resolve_index(op: &'static str, index: isize, ndim: usize) -> Result<usize> {
     let positive = if index < 0 { index + ndim as isize } else { index };

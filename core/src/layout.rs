@@ -146,7 +146,7 @@ pub(crate) fn fill_strides(sizes: &[usize], strides: &mut [isize]) {
 }
 
 /// The strides of a dense tensor whose last dim is innermost.
-#[inline]
+#[inline(never)]
 pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(1, sizes.len());
     fill_strides(sizes, &mut strides);

@@ -73,7 +73,7 @@ impl NamedTensor {
     ///
     /// # Panics
     /// If an element would be outside of the buffer, which is a bug in the op and not a mistake of its user.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
         let room = self.parts.storage.bytes() / self.parts.dtype.itemsize();
         // An empty view can begin anywhere, even past the end of an empty buffer.
@@ -291,7 +291,7 @@ impl NamedTensor {
     }
 
     /// The number of elements.
-    #[inline]
+    #[inline(never)]
     pub fn numel(&self) -> usize {
         self.sizes().iter().product()
     }
@@ -315,7 +315,7 @@ impl NamedTensor {
     }
 
     /// Whether the elements are in row-major order without gaps.
-    #[inline]
+    #[inline(never)]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
         for (size, stride) in self.sizes().iter().zip(self.strides()).rev() {

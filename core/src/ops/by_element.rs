@@ -63,7 +63,7 @@ pub(crate) enum Dtypes {
 
 /// The dtype that tensors promote to. There are three groups: tensors with dims, 0-d tensors, plain numbers.
 /// In each group the widest dtype counts, and a later group matters only if its category is higher.
-#[inline]
+#[inline(never)]
 pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     let first = inputs[0].dtype();
     if inputs.iter().all(|x| x.dtype() == first) {

@@ -9,7 +9,7 @@ use crate::tensor::NamedTensor;
 ///
 /// # Errors
 /// Same as [`rules::unify`].
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub(crate) fn unify(
     op: &'static str,
