@@ -95,9 +95,9 @@ impl<T: Real> Vectorized for Exps<T> {
 unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: *mut T, step: usize) -> T {
     let (whole, rest) = (n / LANES, n % LANES);
     let (mut sums, mut last) = ([T::ZERO; LANES], [T::NEG_INFINITY; LANES]);
-    for j in 0..rest {
+    for (j, last) in last[..rest].iter_mut().enumerate() {
         // SAFETY: the rest lies in `x`.
-        last[j] = unsafe { *x.add(whole * LANES + j) };
+        *last = unsafe { *x.add(whole * LANES + j) };
     }
     for i in 0..n.div_ceil(LANES) {
         // SAFETY: the lanes are whole.
@@ -119,9 +119,9 @@ unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: 
         }
     }
     if WRITES && step > 0 {
-        for j in 0..rest {
+        for (j, last) in last[..rest].iter().enumerate() {
             // SAFETY: there is room for the rest of `x`.
-            unsafe { *y.add(whole * step + j) = last[j] };
+            unsafe { *y.add(whole * step + j) = *last };
         }
     }
     sum_lanes(sums)

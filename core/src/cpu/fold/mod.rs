@@ -360,13 +360,13 @@ fn fold_block<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
 #[inline(always)]
 fn fold_blocks<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
     let mut parts = [const { MaybeUninit::uninit() }; TASK / BLOCK];
-    for at in 0..parts.len() {
+    for (at, place) in parts.iter_mut().enumerate() {
         let from = (at * BLOCK).min(x.len());
         let part = fold_block(fold, &x[from..x.len().min(from + BLOCK)]);
         if x.len() <= BLOCK {
             return part;
         }
-        parts[at].write(part);
+        place.write(part);
     }
     // SAFETY: the loop writes each.
     let parts = unsafe { written(&mut parts) };

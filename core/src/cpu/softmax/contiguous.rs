@@ -90,8 +90,8 @@ fn softmax_short_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, 
         if kind == Kind::Softmax {
             for row in 0..rows {
                 let (y, scale) = (&mut exps[row * n..][..n], sums[row].recip());
-                for j in 0..n {
-                    y[j] *= scale;
+                for y in y {
+                    *y *= scale;
                 }
             }
             continue;
