@@ -480,9 +480,6 @@ impl NamedTensor {
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if self.parts.dtype == T::DTYPE && self.is_contiguous() {
-            return Ok(self.as_slice::<T>()?.to_vec());
-        }
         Ok(self.elements_as(T::DTYPE)?.as_slice::<T>()?.to_vec())
     }
 
@@ -490,6 +487,9 @@ impl NamedTensor {
     #[track_caller]
     fn elements_as(&self, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "to_vec";
+        if self.parts.dtype == dtype && self.is_contiguous() {
+            return Ok(self.clone());
+        }
         if self.parts.dtype.category() != dtype.category() {
             let message =
                 format!("the elements are of {}, another kind of number than {dtype}", self.parts.dtype);
