@@ -107,6 +107,8 @@ struct Inner {
 
 /// Every `?` may drop an error: with [`Recycled`], it does so by one call.
 impl Recycle for Inner {
+    const MAY_PANIC: bool = true;
+
     #[inline]
     fn free() -> &'static LocalKey<FreeList<Inner>> {
         thread_local!(static FREE: FreeList<Inner> = const { FreeList::new() });

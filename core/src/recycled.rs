@@ -12,6 +12,9 @@ use std::thread::LocalKey;
 
 /// What a [`Recycled`] points to.
 pub trait Recycle: Sized + 'static {
+    /// Whether dropping a value may run code of users, which may panic.
+    const MAY_PANIC: bool;
+
     /// The free memory of this thread for values of this type alone.
     fn free() -> &'static LocalKey<FreeList<Self>>;
 }
@@ -90,22 +93,36 @@ impl<T: Recycle> Drop for Recycled<T> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: this is the only pointer, and nothing uses it afterwards.
-        unsafe { dropped::<T>(self.0.cast()) }
+        unsafe {
+            match T::MAY_PANIC {
+                true => dropped(self.0),
+                false => dropped_quietly::<T>(self.0.cast()),
+            }
+        }
     }
 }
 
-/// Drops the value at `place` and takes its memory back, as a function of C as well as [`cloned`].
+/// Drops the value at `place` and takes its memory back, unless there is a panic.
 ///
 /// # Safety
 /// `place` comes from a [`Recycled`] that is not used afterwards.
 #[inline(never)]
-unsafe extern "C" fn dropped<T: Recycle>(place: NonNull<u8>) {
-    let place = place.cast::<T>();
+unsafe fn dropped<T: Recycle>(place: NonNull<T>) {
     // SAFETY: the caller's contract.
     unsafe {
         place.drop_in_place();
         give(place);
     }
+}
+
+/// [`dropped`], as a function of C as well as [`cloned`].
+///
+/// # Safety
+/// As for [`dropped`].
+#[inline(never)]
+unsafe extern "C" fn dropped_quietly<T: Recycle>(place: NonNull<u8>) {
+    // SAFETY: the caller's contract.
+    unsafe { dropped(place.cast::<T>()) }
 }
 
 /// Memory for one value; while it is free, the link of a list.

@@ -42,6 +42,8 @@ struct Parts {
 }
 
 impl Recycle for Parts {
+    const MAY_PANIC: bool = false;
+
     #[inline]
     fn free() -> &'static LocalKey<FreeList<Parts>> {
         thread_local!(static FREE: FreeList<Parts> = const { FreeList::new() });
