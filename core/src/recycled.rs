@@ -1,8 +1,8 @@
 //! [`Recycled`], the pointer that a tensor is, to its parts.
 //!
-//! Every op returns a tensor or an error, and most functions of a model return tensors: one word is returned in a
-//! register, and the code that moves and drops it is short. The memory of the parts is recycled by each thread,
-//! because a call of the system's allocator would take as long as an op on a few numbers.
+//! Every op returns a tensor or an error, and most functions of a model return tensors: one word is returned
+//! in a register, and the code that moves and drops it is short. The memory of the parts is recycled by each
+//! thread, because a call of the system's allocator would take as long as an op on a few numbers.
 
 use std::cell::Cell;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -28,8 +28,8 @@ unsafe impl<T: Recycle + Send> Send for Recycled<T> {}
 unsafe impl<T: Recycle + Sync> Sync for Recycled<T> {}
 
 impl<T: Recycle> Recycled<T> {
-    /// A box of what `value` returns. There is a place for it before, so that it need not be moved there: a word
-    /// whose bytes were written one by one cannot be read before they have reached the cache.
+    /// A box of the value that `value` returns. There is a place for it before, so that it need not be moved
+    /// there: a word whose bytes were written one by one cannot be read before they have reached the cache.
     #[inline]
     pub fn new(value: impl FnOnce() -> T) -> Recycled<T> {
         let place = take::<T>();
@@ -77,8 +77,8 @@ impl<T: Recycle + Clone> Clone for Recycled<T> {
     }
 }
 
-/// The place of a clone of the value at `place`. Tensors are cloned and dropped everywhere, so both are compiled
-/// once; and as a function of C does not unwind, callers have no code for that.
+/// The place of a clone of the value at `place`. Tensors are cloned and dropped everywhere, so both are
+/// compiled once; and as a function of C does not unwind, callers have no code for that.
 ///
 /// # Safety
 /// There is a `T` at `place`.

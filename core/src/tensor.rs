@@ -51,8 +51,8 @@ impl Recycle for Parts {
     }
 }
 
-/// A tensor or an error is returned in two registers. If it were larger, most of the time of ops on small tensors
-/// would be spent on moving results, and much of the code.
+/// A tensor or an error is returned in two registers. If it were larger, most of the time of ops on small
+/// tensors would be spent on moving results, and much of the code.
 const _: () = assert!(size_of::<Result<NamedTensor>>() == 16);
 
 impl NamedTensor {

@@ -1,6 +1,7 @@
 //! The kernels for the CPU. A second device would be a folder beside this one.
 //!
-//! Other crates and your own ops use [`math`], [`update`], [`formula`] and [`vectors`]; all else is private to this crate.
+//! Other crates and your own ops use [`math`], [`update`], [`formula`] and [`vectors`]; all else is private to
+//! this crate.
 //!
 //! A kernel is a plain function on slices, and on sizes for which the slices have room. It knows nothing about
 //! names, errors or ops: this folder imports only dtypes, cells of recurrent layers and lists of sizes from the
@@ -12,7 +13,8 @@
 //!   [`vectors`] (sums of many vectors), `row` (the sums of one row), `exps` (exponentials
 //!   of one row and their sum).
 //! * Layers: `matmul`, `conv`, `pool`, `softmax`, `norm`, `standardize`, `attention`, `recurrent`; `resample`
-//!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] and [`formula`] for the steps of optimizers.
+//!   and `sample` for images; `linalg` for decompositions of matrices; [`update`] and [`formula`] for the steps
+//!   of optimizers.
 //! * Shared by all: `storage` (memory), `room` (memory to be written), `simd` (the widest vectors), `threads`,
 //!   and functions of one number in [`math`] and `integer`.
 

@@ -107,8 +107,8 @@ impl TapWindows<'_> {
         let ColumnSpan { start, end, from } = *span;
         // SAFETY: the caller guarantees the row. The slice has the elements that are read.
         unsafe {
-            // Zeros outside of the input: the bits of a zero are 0 in any type. They are few, and a loop for each
-            // side would be compiled to a call of `memset`.
+            // Zeros outside of the input: the bits of a zero are 0 in any type. They are few, and a loop for
+            // each side would be compiled to a call of `memset`.
             for column in (0..start).chain(end..len) {
                 to.add(column).write(W::default());
             }
