@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::thread::LocalKey;
 
-/// What a [`Recycled`] points to.
+/// A type of values behind a [`Recycled`].
 pub trait Recycle: Sized + 'static {
     /// Whether dropping a value may run code of users, which may panic.
     const MAY_PANIC: bool;
