@@ -169,7 +169,7 @@ unsafe fn give<T: Recycle>(place: NonNull<T>) {
 }
 
 impl<T> FreeList<T> {
-    /// No memory yet.
+    /// A list without memory yet.
     pub const fn new() -> FreeList<T> {
         FreeList { first: Cell::new(None), count: Cell::new(0) }
     }
@@ -198,6 +198,12 @@ impl<T> FreeList<T> {
         self.first.set(Some(slot));
         self.count.set(count + 1);
         true
+    }
+}
+
+impl<T> Default for FreeList<T> {
+    fn default() -> FreeList<T> {
+        FreeList::new()
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) struct Refused {
     pub(crate) is_foreign: bool,
 }
 
-/// What an op gives, or the reason why it is refused.
+/// The value that an op gives, or the reason why it is refused.
 type Done<T = ()> = Result<T, Cow<'static, str>>;
 
 /// Runs a pickle.

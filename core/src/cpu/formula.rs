@@ -261,8 +261,8 @@ unsafe fn each_chunk<
     for k in 0..K {
         numbers[k] = R::from_f64(given[k]);
     }
-    for k in 0..N - S {
-        states[k] = chunks.states[k].cast();
+    for (own, given) in states.iter_mut().zip(chunks.states).take(N - S) {
+        *own = given.cast();
     }
     for at in 0..chunks.count {
         // The loop over a chunk becomes vectors, and this loop must not.
@@ -308,13 +308,9 @@ unsafe fn element<F: Formula<K, N>, const K: usize, const N: usize>(
 ) {
     // SAFETY: there are `K` numbers.
     let (numbers, mut states) = (unsafe { numbers.as_ptr().cast::<[f64; K]>().read() }, [0.0; N]);
-    for k in 0..N {
-        states[k] = values[2 + k];
-    }
+    states.copy_from_slice(&values[2..2 + N]);
     (values[0], states) = F::apply(numbers, values[0], values[1], states);
-    for k in 0..N {
-        values[2 + k] = states[k];
-    }
+    values[2..2 + N].copy_from_slice(&states);
 }
 
 /// Applies a formula to all elements of some chunks, one after the other, for CPUs that few have.
@@ -397,8 +393,8 @@ mod tests {
         assert_eq!(sums, expected, "{n}");
         let loops = const { &FormulaLoops::of::<Triple, 0, 0, 0>() };
         sweep_any(&FormulaStep { loops, numbers: &[] }, &mut m, &[], &mut [], &mut []);
-        for i in 0..n {
-            assert_eq!(m[i].to_f64(), 3.0 * (2 * (i * 7 % 17) + i * 5 % 17) as f64, "{i} of {n}");
+        for (i, m) in m.iter().enumerate() {
+            assert_eq!(m.to_f64(), 3.0 * (2 * (i * 7 % 17) + i * 5 % 17) as f64, "{i} of {n}");
         }
     }
 
