@@ -1,5 +1,5 @@
-//! [`SourceFile`]: the file or bytes that are read, with the name and op for error messages, and [`Reader`],
-//! which reads a part of them. [`Output`] is the file or bytes that are written.
+//! `SourceFile`: the file or bytes that are read, with the name and op for error messages, and `Reader`,
+//! which reads a part of them. `Output` is the file or bytes that are written.
 
 use crate::io_error;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
