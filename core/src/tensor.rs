@@ -89,8 +89,7 @@ impl NamedTensor {
     /// The same tensor with other names: one for each dim, or none.
     #[inline]
     pub fn with_names(mut self, names: Names) -> NamedTensor {
-        debug_assert!(!names.is_named() || names.iter(self.ndim()).len() == self.ndim());
-        self.parts.names = names;
+        self.set_names(names);
         self
     }
 
@@ -98,6 +97,7 @@ impl NamedTensor {
     #[doc(hidden)]
     #[inline]
     pub fn set_names(&mut self, names: Names) {
+        debug_assert!(!names.is_named() || names.iter(self.ndim()).len() == self.ndim());
         self.parts.names = names;
     }
 

@@ -4,7 +4,6 @@ use crate::collate::{Collate, Collation};
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::options::StackOptions;
 use namegrad_core::{DType, Error, ErrorKind, Name, Result, Scalar};
-use namegrad_io::text::join;
 
 const OP: &str = "collate";
 
@@ -71,7 +70,7 @@ fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'
     let names: Vec<String> = own().map(|name| format!("\"{name}\"")).collect();
     let permuted = names.len() == first.ndim() && own().all(|name| sample.names().position(name).is_some());
     let method = if permuted { "align_to" } else { "rename" };
-    error.with_repair(format!("x.{method}([{}])?", join(&names, ", ")))
+    error.with_repair(format!("x.{method}([{}])?", names.join(", ")))
 }
 
 #[cold]

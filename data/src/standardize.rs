@@ -6,7 +6,7 @@ use namegrad_core::args::{Argument, Over, Reduced};
 use namegrad_core::{DType, Dims, Error, ErrorKind, Name, Result, keep};
 use namegrad_io::TensorFile;
 use namegrad_io::sorted::list_of;
-use namegrad_io::text::{join, shapes};
+use namegrad_io::text::shapes;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::path::Path;
@@ -230,18 +230,18 @@ fn only_missing(is_empty: &Tensor) -> Result<String> {
     let (indices, ndim) = (is_empty.nonzero()?.to_vec::<i64>()?, is_empty.ndim()); // [place, dim]
     let place = |at: usize| {
         let dims = list_of(ndim, &mut |dim| format!("{} {}", name(dim), indices[at * ndim + dim]));
-        join(&dims, ", ")
+        dims.join(", ")
     };
     let places = list_of(indices.len() / ndim.max(1), &mut { place });
     Ok(match &places[..] {
         [] => "there are only missing values".into(),
         [one] => format!("{one} (from 0) has only missing values"),
         [first @ .., last] if first.len() < 8 => {
-            format!("{} and {last} (from 0) have only missing values", join(first, ", "))
+            format!("{} and {last} (from 0) have only missing values", first.join(", "))
         }
         all => {
             let more = all.len() - 8;
-            format!("{} and {more} more (from 0) have only missing values", join(&all[..8], ", "))
+            format!("{} and {more} more (from 0) have only missing values", all[..8].join(", "))
         }
     })
 }

@@ -11,7 +11,7 @@ use crate::TensorFile;
 use crate::fields::{insert, insert_text};
 use crate::input::{Output, ReadSome, SourceFile, read_exactly, write_elements};
 use crate::sorted;
-use crate::text::{append, join, quoted};
+use crate::text::{append, quoted};
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
             for name in x.names().iter(x.ndim()) {
                 names.push(name.map_or("null".into(), |name| quoted(name.as_str())));
             }
-            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", join(&names, ",")))));
+            texts.push((format!("{NAMES}{name}"), quoted(&format!("[{}]", names.join(",")))));
         }
         let end = offset + x.nbytes();
         // The dtypes are in the order of their declaration, as a test checks.

@@ -17,18 +17,6 @@ pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The parts with a text between them.
-pub fn join(parts: &[String], between: &str) -> String {
-    let mut text = String::new();
-    for (at, part) in parts.iter().enumerate() {
-        if at > 0 {
-            text.push_str(between);
-        }
-        text.push_str(part);
-    }
-    text
-}
-
 /// At most `most` names for a message: `'a', 'b', ...`.
 #[cold]
 pub fn quoted_list(most: usize, names: &mut dyn Iterator<Item = &str>) -> String {
@@ -57,14 +45,4 @@ pub fn shapes(tensors: &[&NamedTensor]) -> Vec<Shape> {
         shapes.push(tensor.shape());
     }
     shapes
-}
-
-/// A text with another part in place of each `part`.
-pub fn replaced(text: &str, part: &str, by: &str) -> String {
-    let (mut text, mut rest) = (String::new(), text);
-    while let Some(at) = rest.as_bytes().windows(part.len()).position(|window| window == part.as_bytes()) {
-        text = text + &rest[..at] + by;
-        rest = &rest[at + part.len()..];
-    }
-    text + rest
 }

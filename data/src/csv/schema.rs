@@ -4,7 +4,7 @@ use super::{Csv, OP};
 use csv::StringRecord;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::sorted::list_of;
-use namegrad_io::text::{closest_name, join, quoted_list};
+use namegrad_io::text::{closest_name, quoted_list};
 use std::sync::Arc;
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
@@ -334,7 +334,7 @@ impl Schema {
                 for (column, Missing { line, count }) in columns {
                     list.push(format!("{} ({count}, from line {line} on)", self.called(*column)));
                 }
-                format!("values are missing in {}", join(&list, ", "))
+                format!("values are missing in {}", list.join(", "))
             }
         };
         let (mut number, mut numbers, mut categories) = (String::new(), 0, Vec::new());
@@ -351,7 +351,7 @@ impl Schema {
             _ => vec![".fill_numbers(Fill::Mean)".into(), ".fill_numbers(f64::NAN)".into()],
         };
         repairs.append(&mut categories);
-        let repair = format!("{} or .drop_missing(true)", join(&repairs, ", "));
+        let repair = format!("{} or .drop_missing(true)", repairs.join(", "));
         self.csv.malformed(&what).with_repair(repair)
     }
 

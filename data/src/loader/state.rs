@@ -4,7 +4,6 @@
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, object};
-use namegrad_io::text::join;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -116,7 +115,7 @@ impl LoaderState {
         if differences.is_empty() {
             return Ok(());
         }
-        let message = format!("the state is of another loader: {}", join(&differences, "; "));
+        let message = format!("the state is of another loader: {}", differences.join("; "));
         Err(Error::new(ErrorKind::Value, "load_state_dict", message)
             .with_repair("build the loader with the settings of the run that saved the state"))
     }

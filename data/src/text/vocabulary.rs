@@ -2,7 +2,6 @@
 
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::text::join;
 use namegrad_io::{TensorFile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -238,8 +237,8 @@ impl Vocabulary {
             tokens.push(token.clone());
         }
         Ok(match self.of {
-            Tokens::Chars => join(&tokens, ""),
-            Tokens::Words => join(&tokens, " "),
+            Tokens::Chars => tokens.join(""),
+            Tokens::Words => tokens.join(" "),
             Tokens::Bytes => {
                 let bytes: Vec<u8> = ids.iter().map(|id| *id as u8).collect();
                 String::from_utf8_lossy(&bytes).into_owned()

@@ -1,5 +1,7 @@
 //! [`ByPath`]: a list that is sorted by path.
 
+use namegrad_io::sorted::find;
+
 /// Values by path, in the order of the paths.
 #[derive(Clone, Debug)]
 pub(crate) struct ByPath<V>(Vec<(String, V)>);
@@ -13,7 +15,7 @@ impl<V> Default for ByPath<V> {
 impl<V> ByPath<V> {
     /// The position of a path, or the position where it would be.
     fn position(&self, path: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(own, _)| own.as_str().cmp(path))
+        find(self.0.len(), &|at| &self.0[at].0, path)
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&V> {

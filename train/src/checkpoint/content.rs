@@ -11,7 +11,7 @@ use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::fields::{insert_text, text_of};
 use namegrad_io::sorted::list_of;
-use namegrad_io::text::{append, closest_name, join, quoted, quoted_list};
+use namegrad_io::text::{append, closest_name, quoted, quoted_list};
 use namegrad_io::{FileEntries, TensorFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,11 +85,11 @@ impl CheckpointHeader {
         let parts = list_of(self.parts.len(), &mut |at| quoted(&self.parts[at]));
         let GeneratorState { seed, offset } = self.random;
         let mut text = format!("{{\"has_checksum\":{},\"metrics\":{{", self.has_checksum);
-        append(&mut text, format_args!("{}}}", join(&metrics, ",")));
+        append(&mut text, format_args!("{}}}", metrics.join(",")));
         if !orders.is_empty() {
-            append(&mut text, format_args!(",\"orders\":{{{}}}", join(&orders, ",")));
+            append(&mut text, format_args!(",\"orders\":{{{}}}", orders.join(",")));
         }
-        append(&mut text, format_args!(",\"parts\":[{}]", join(&parts, ",")));
+        append(&mut text, format_args!(",\"parts\":[{}]", parts.join(",")));
         append(&mut text, format_args!(",\"random\":{{\"offset\":{offset},\"seed\":{seed}}}"));
         append(&mut text, format_args!(",\"step\":{},\"version\":{VERSION}}}", self.step));
         text
@@ -301,7 +301,7 @@ fn misfit(
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
         (None, _) => "give parts that it has; parts![model = &network] calls the part of `network` 'model'".into(),
     };
-    Error::new(ErrorKind::Value, "restore", join(&differences, "; ")).with_repair(repair)
+    Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair)
 }
 
 /// The state of a part.

@@ -5,7 +5,6 @@ use super::{Checkpoints, Parts, folder};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use namegrad_io::sorted::list_of;
-use namegrad_io::text::join;
 use std::panic::Location;
 
 /// The result of [`Checkpoints::resume_some`]: the step, and the parts that were not restored.
@@ -191,7 +190,7 @@ impl Checkpoints {
             return Ok(());
         }
         let have = list_of(steps.len(), &mut |at| steps[at].to_string());
-        let have = if have.is_empty() { "none".into() } else { join(&have, ", ") };
+        let have = if have.is_empty() { "none".into() } else { have.join(", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
         Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
     }

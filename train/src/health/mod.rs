@@ -8,7 +8,6 @@ pub use report::{HealthReport, ParameterHealth, TensorHealth};
 
 use namegrad_autograd::{Parameter, detect_nonfinite, take_anomaly};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::text::join;
 use std::collections::HashSet;
 use std::panic::Location;
 
@@ -175,8 +174,8 @@ impl HealthWatch {
         }
         let paths = match paths.len() {
             0 => return error,
-            1..=8 => join(&paths, ", "),
-            more => format!("{} and {} more", join(&paths[..8], ", "), more - 8),
+            1..=8 => paths.join(", "),
+            more => format!("{} and {} more", paths[..8].join(", "), more - 8),
         };
         let message = match backward {
             true => format!("{}; it is, or leads to, the gradient of {paths}", error.message()),

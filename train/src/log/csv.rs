@@ -5,7 +5,6 @@
 //! Rust, NumPy and pandas read.
 
 use super::value::{Content, Record};
-use namegrad_io::text::replaced;
 
 /// The first line.
 pub(super) const HEADER: &str = "step,name,value\n";
@@ -14,7 +13,7 @@ pub(super) const HEADER: &str = "step,name,value\n";
 pub(super) fn line(record: &Record) -> Option<String> {
     let Content::Scalar(value) = record.content else { return None };
     let name = match record.name.contains([',', '"']) {
-        true => format!("\"{}\"", replaced(&record.name, "\"", "\"\"")),
+        true => format!("\"{}\"", record.name.replace("\"", "\"\"")),
         false => record.name.clone(),
     };
     Some(format!("{},{name},{value:?}\n", record.step))
@@ -29,7 +28,7 @@ pub(super) fn record(line: &str) -> Result<Record, String> {
     let name = match name.strip_prefix('"') {
         None if !name.contains([',', '"']) => name.to_string(),
         None => return Err(expected()),
-        Some(quoted) => replaced(quoted.strip_suffix('"').ok_or_else(expected)?, "\"\"", "\""),
+        Some(quoted) => quoted.strip_suffix('"').ok_or_else(expected)?.replace("\"\"", "\""),
     };
     let value = number(value).ok_or_else(|| format!("'{value}' is not a number"))?;
     Ok(Record { step, name, content: Content::Scalar(value) })

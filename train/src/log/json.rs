@@ -6,7 +6,7 @@
 use super::value::{Content, Hparam, Record, by_name};
 use super::{Histogram, csv};
 use namegrad_io::sorted::list_of;
-use namegrad_io::text::{join, quoted};
+use namegrad_io::text::quoted;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ fn of_histogram(histogram: &Histogram) -> String {
     format!(
         "{{\"min\":{min},\"max\":{max},\"sum\":{sum},\"sum_squares\":{sum_squares},\"not_finite\":{not_finite},\
          \"limits\":[{}],\"counts\":[{}]}}",
-        join(&limit_texts, ","),
-        join(&count_texts, ",")
+        limit_texts.join(","),
+        count_texts.join(",")
     )
 }
 
@@ -61,7 +61,7 @@ pub(super) fn of_hparams(values: &BTreeMap<String, Hparam>) -> String {
         };
         fields.push(format!("{}:{value}", quoted(name)));
     }
-    format!("{{{}}}", join(&fields, ","))
+    format!("{{{}}}", fields.join(","))
 }
 
 /// The record of a line, or what is wrong with it.
