@@ -8,8 +8,8 @@ use crate::data::uniform;
 use crate::harness::{Bench, Work};
 use namegrad::optim::list::OPTIMIZERS;
 use namegrad::optim::{
-    Adam, AveragedModel, GradScaler, Lbfgs, Listed, Optimizer, RmsProp, Sgd, clip_each_grad_norm_,
-    clip_grad_norm_, clip_grad_value_,
+    Adam, AveragedModel, GradScaler, Lbfgs, Optimizer, RmsProp, Sgd, clip_each_grad_norm_, clip_grad_norm_,
+    clip_grad_value_,
 };
 use namegrad::prelude::*;
 
@@ -50,8 +50,7 @@ pub(crate) fn steps(bench: &Bench) -> Result<()> {
     }
     for entry in OPTIMIZERS.iter().filter(|entry| entry.name() != "Lbfgs") {
         let parameters = if entry.name() == "Muon" { matrices()? } else { parameters()? };
-        let parameters = parameters.into_iter().map(Listed::from).collect();
-        let optimizer = entry.build_with(vec![parameters], &|_, _| Ok(()))?;
+        let optimizer = entry.build(&parameters, &Default::default())?;
         step(bench, &entry.name().to_lowercase(), optimizer)?;
     }
     step(bench, "sgd_momentum", boxed(Sgd::builder(parameters()?).momentum(0.9).build()?))?;

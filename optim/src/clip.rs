@@ -184,7 +184,7 @@ pub fn clip_grad_value_(
     let caller = Location::caller();
     for parameter in distinct(parameters).0 {
         let clamped = parameter
-            .update_grad(|gradient| run_alone(gradient, &with(ClampFormula, &[clip_value]), &mut []));
+            .update_grad(|gradient| run_alone(gradient, &with(&ClampFormula, &[clip_value]), &mut []));
         clamped.map_err(|error| error.of(OP).at(caller))?;
     }
     Ok(())
@@ -338,7 +338,8 @@ fn scale(parameters: &[Parameter], factors: &[f64]) -> Result<()> {
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| run_alone(gradient, &with(ScaleFormula, &[factor]), &mut []))?;
+            parameter
+                .update_grad(|gradient| run_alone(gradient, &with(&ScaleFormula, &[factor]), &mut []))?;
         }
     }
     Ok(())

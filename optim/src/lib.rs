@@ -42,12 +42,6 @@
 
 #![forbid(unsafe_code)]
 
-mod adadelta;
-mod adafactor;
-mod adagrad;
-mod adam;
-mod adamax;
-mod asgd;
 mod average;
 mod batch_norm;
 mod builder;
@@ -57,40 +51,24 @@ mod engine;
 mod formula;
 #[doc(hidden)]
 pub mod interval;
-mod lamb;
-mod lbfgs;
-mod line_search;
-mod lion;
 #[doc(hidden)]
 pub mod list;
 mod listed;
 mod master;
 mod method;
-mod moments;
-mod muon;
-mod nadam;
+mod methods;
 mod norm;
 mod optimizer;
-mod radam;
-mod rmsprop;
 #[doc(hidden)]
 pub mod rows;
-mod rprop;
 mod scaler;
 pub mod schedule;
 #[doc(hidden)]
 pub mod setting;
-mod sgd;
 mod state;
 mod sums;
 mod update;
 
-pub use adadelta::{Adadelta, AdadeltaOptions};
-pub use adafactor::{Adafactor, AdafactorOptions};
-pub use adagrad::{Adagrad, AdagradOptions};
-pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
-pub use adamax::{Adamax, AdamaxOptions};
-pub use asgd::{Asgd, AsgdOptions};
 pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder};
 pub use batch_norm::update_batch_norm;
 pub use builder::Builder;
@@ -100,20 +78,12 @@ pub use clip::{
 };
 pub use descent::Descent;
 pub use engine::OptimizerStep;
-pub use lamb::{Lamb, LambOptions};
-pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
-pub use lion::{Lion, LionOptions};
 pub use listed::Listed;
 pub use method::{Method, ParameterStep, Slots};
-pub use muon::{AdjustLr, Muon, MuonOptions};
-pub use nadam::{NAdam, NAdamOptions};
+pub use methods::*;
 pub use namegrad_core::cpu::math::Real;
 pub use namegrad_core::cpu::update::{Sweep, Update};
 pub use optimizer::{Loss, Optimizer};
-pub use radam::{RAdam, RAdamOptions};
-pub use rmsprop::{RmsProp, RmsPropOptions};
-pub use rprop::{Rprop, RpropOptions};
 pub use scaler::{GradScaler, GradScalerBuilder, GradScalerState};
-pub use sgd::{Sgd, SgdOptions};
 pub use state::{GroupState, OptimizerState, ParameterState};
 pub use update::{sweep_tensors, update_tensors};

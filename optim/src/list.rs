@@ -11,7 +11,6 @@ use crate::schedule::{
 };
 use namegrad_autograd::Parameter;
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::object;
 use serde_json::Value as Json;
 use std::panic::Location;
 
@@ -35,61 +34,56 @@ pub static OPTIMIZERS: [AnyOptimizer; 16] = [
     of::<crate::LbfgsOptions>(),
 ];
 
+use AnySchedule::{Combinator, Table};
+
 /// Every schedule of a step.
 pub static SCHEDULES: [AnySchedule; 16] = [
-    table("StepLR", || Box::new(StepDecay::new(30))),
-    table("MultiStepLR", || Box::new(MultiStep::new([30, 80]))),
-    table("ExponentialLR", || Box::new(Exponential::new(0.99))),
-    table("LinearLR", || Box::new(LinearRamp::new(5))),
-    table("ConstantLR", || Box::new(Constant::new(5))),
-    table("PolynomialLR", || Box::new(Polynomial::new(5))),
-    table("CosineAnnealingLR", || Box::new(Cosine::new(1000))),
-    table("CosineAnnealingWarmRestarts", || Box::new(CosineRestarts::new(1000))),
-    table("OneCycleLR", || Box::new(OneCycle::new(0.1, 1000))),
-    table("CyclicLR", || Box::new(Cyclic::new(0.01, 0.1))),
-    table("SWALR", || Box::new(SwaLr::new(0.05))),
-    combinator("LambdaLR", || Box::new(Lambda::new(|step| 1.0 / (1.0 + step)))),
-    combinator("MultiplicativeLR", || Box::new(Multiplicative::new(|_| 0.9))),
-    combinator("SequentialLR", || Box::new(Sequence::new(Constant::new(5)).then(5, Cosine::new(1000)))),
-    combinator("ChainedScheduler", || Box::new(Chained::new(Constant::new(5)).with(Exponential::new(0.99)))),
-    combinator("", || Box::new(Cosine::new(1000).warmup(100))),
+    Table("StepLR", || Box::new(StepDecay::new(30))),
+    Table("MultiStepLR", || Box::new(MultiStep::new([30, 80]))),
+    Table("ExponentialLR", || Box::new(Exponential::new(0.99))),
+    Table("LinearLR", || Box::new(LinearRamp::new(5))),
+    Table("ConstantLR", || Box::new(Constant::new(5))),
+    Table("PolynomialLR", || Box::new(Polynomial::new(5))),
+    Table("CosineAnnealingLR", || Box::new(Cosine::new(1000))),
+    Table("CosineAnnealingWarmRestarts", || Box::new(CosineRestarts::new(1000))),
+    Table("OneCycleLR", || Box::new(OneCycle::new(0.1, 1000))),
+    Table("CyclicLR", || Box::new(Cyclic::new(0.01, 0.1))),
+    Table("SWALR", || Box::new(SwaLr::new(0.05))),
+    Combinator("LambdaLR", || Box::new(Lambda::new(|step| 1.0 / (1.0 + step)))),
+    Combinator("MultiplicativeLR", || Box::new(Multiplicative::new(|_| 0.9))),
+    Combinator("SequentialLR", || Box::new(Sequence::new(Constant::new(5)).then(5, Cosine::new(1000)))),
+    Combinator("ChainedScheduler", || Box::new(Chained::new(Constant::new(5)).with(Exponential::new(0.99)))),
+    Combinator("", || Box::new(Cosine::new(1000).warmup(100))),
 ];
 
-/// A schedule of the list.
+/// A schedule of the list: its name in PyTorch, if that has it, and a function that makes one with examples of
+/// its arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct AnySchedule {
-    /// Its name in PyTorch, if that has it.
-    pub torch: &'static str,
-    make: MakeSchedule,
-}
-
-/// Makes a schedule with examples of its arguments.
-#[derive(Clone, Copy, Debug)]
-enum MakeSchedule {
-    Table(fn() -> Box<dyn TableSchedule>),
-    Combinator(fn() -> Box<dyn Schedule>),
-}
-
-const fn table(torch: &'static str, make: fn() -> Box<dyn TableSchedule>) -> AnySchedule {
-    AnySchedule { torch, make: MakeSchedule::Table(make) }
-}
-
-const fn combinator(torch: &'static str, make: fn() -> Box<dyn Schedule>) -> AnySchedule {
-    AnySchedule { torch, make: MakeSchedule::Combinator(make) }
+pub enum AnySchedule {
+    /// A schedule with a table of options.
+    Table(&'static str, fn() -> Box<dyn TableSchedule>),
+    /// A schedule of other schedules or of functions.
+    Combinator(&'static str, fn() -> Box<dyn Schedule>),
 }
 
 impl AnySchedule {
+    /// The name in PyTorch; empty if that does not have it.
+    pub fn torch(&self) -> &'static str {
+        let (Table(torch, _) | Combinator(torch, _)) = self;
+        torch
+    }
+
     /// One with examples of its arguments.
     pub fn make(&self) -> Box<dyn Schedule> {
-        match self.make {
-            MakeSchedule::Table(make) => make(),
-            MakeSchedule::Combinator(make) => make(),
+        match self {
+            Table(_, make) => make(),
+            Combinator(_, make) => make(),
         }
     }
 
     /// The same, unless it has no table of options.
     pub fn table(&self) -> Option<Box<dyn TableSchedule>> {
-        if let MakeSchedule::Table(make) = self.make { Some(make()) } else { None }
+        if let Table(_, make) = self { Some(make()) } else { None }
     }
 }
 
@@ -107,9 +101,6 @@ pub struct AnyOptimizer {
     none: fn() -> Box<dyn Groups>,
 }
 
-/// Changes the hyperparameters of a group, which has a number, or says what is wrong.
-pub type Change<'c> = &'c dyn Fn(usize, &mut dyn Rows) -> std::result::Result<(), String>;
-
 impl AnyOptimizer {
     /// Its name.
     pub fn name(&self) -> &'static str {
@@ -121,37 +112,29 @@ impl AnyOptimizer {
         (self.defaults)()
     }
 
-    /// Builds it with a group for each list of parameters. `change` gets the number and the hyperparameters
-    /// of each group.
-    ///
-    /// # Errors
-    /// The errors of a builder and of `change`.
-    #[track_caller]
-    pub fn build_with(&self, groups: Vec<Vec<Listed>>, change: Change<'_>) -> Result<Box<dyn Optimizer>> {
-        let caller = Location::caller();
-        let wrong = |message| Error::new(ErrorKind::Value, self.name, message).at(caller);
-        let (mut methods, defaults) = ((self.none)(), object(Vec::new()));
-        for group in 0..groups.len() {
-            methods.push_json(&defaults).map_err(wrong)?;
-            if let Some(rows) = methods.rows_mut(group) {
-                change(group, rows).map_err(wrong)?;
-            }
-        }
-        let mut merged_groups = Vec::new();
-        for parameters in groups {
-            merged_groups.push(merged(parameters));
-        }
-        Ok(Box::new(Engine::new(methods, merged_groups)?))
-    }
-
-    /// Builds it with these hyperparameters, by name.
+    /// Builds it with groups of parameters, each with its hyperparameters by name; null for the defaults.
     ///
     /// # Errors
     /// The errors of a builder; [`ErrorKind::Value`] for names and types of other options.
     #[track_caller]
+    pub fn build_with(&self, groups: Vec<(Vec<Listed>, Json)>) -> Result<Box<dyn Optimizer>> {
+        let caller = Location::caller();
+        let (mut methods, mut members) = ((self.none)(), Vec::new());
+        for (parameters, options) in groups {
+            let wrong = |message| Error::new(ErrorKind::Value, self.name, message).at(caller);
+            methods.push_json(&options).map_err(wrong)?;
+            members.push(merged(parameters));
+        }
+        Ok(Box::new(Engine::new(methods, members)?))
+    }
+
+    /// Builds it with one group of parameters.
+    ///
+    /// # Errors
+    /// Same as [`build_with`](Self::build_with).
+    #[track_caller]
     pub fn build(&self, parameters: &[Parameter], options: &Json) -> Result<Box<dyn Optimizer>> {
-        let parameters = parameters.iter().cloned().map(Listed::from).collect();
-        self.build_with(vec![parameters], &|_, rows| rows.read(options))
+        self.build_with(vec![(parameters.iter().cloned().map(Listed::from).collect(), options.clone())])
     }
 }
 

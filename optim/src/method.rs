@@ -222,12 +222,6 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         None
     }
 
-    /// The same table, to be changed.
-    #[doc(hidden)]
-    fn rows_mut(&mut self) -> Option<&mut dyn Rows> {
-        None
-    }
-
     /// The hyperparameters as JSON, or what is wrong with them.
     #[doc(hidden)]
     fn to_json(&self) -> std::result::Result<Json, String> {

@@ -2,11 +2,9 @@
 //! and [`Rows`], a table at run time.
 
 use crate::interval::Interval;
-use crate::setting::{Setting, Value};
+use crate::setting::{Setting, number_of, parts};
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::object;
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use namegrad_io::fields::{float, object};
 use serde_json::Value as Json;
 
 /// A row of a table: an option with its default and its range.
@@ -41,7 +39,7 @@ pub trait Rows: Send + Sync {
 impl dyn Rows + '_ {
     /// Checks that all numbers are in their ranges. Errors have the name of the optimizer.
     #[track_caller]
-    pub fn check(&self, name: &'static str) -> Result<()> {
+    pub(crate) fn check(&self, name: &'static str) -> Result<()> {
         match self.wrong() {
             Some((row, index, number)) => {
                 Err(Error::new(ErrorKind::Value, name, self.rows()[row].refusal(index, number)))
@@ -54,9 +52,8 @@ impl dyn Rows + '_ {
     pub(crate) fn wrong(&self) -> Option<(usize, usize, f64)> {
         for (row, Row { range, .. }) in self.rows().iter().enumerate() {
             let Some(range) = range else { continue };
-            let value = self.value(row);
-            for index in 0..value.count() {
-                if let Some(number) = value.number(index).filter(|number| !range.contains(*number)) {
+            for (index, part) in parts(&self.value(row).to_json()).iter().enumerate() {
+                if let Some(number) = number_of(part).filter(|number| !range.contains(*number)) {
                     return Some((row, index, number));
                 }
             }
@@ -64,54 +61,49 @@ impl dyn Rows + '_ {
         None
     }
 
-    /// The row of the option with this name.
-    fn row(&self, name: &str) -> Option<usize> {
-        self.rows().iter().position(|row| row.name == name)
-    }
-
-    /// Changes a number of the option with this name, if there is one.
-    pub fn set(&mut self, name: &str, index: usize, number: f64) {
-        if let Some(row) = self.row(name) {
-            self.value_mut(row).set_number(index, number);
-        }
-    }
-
-    /// Takes the options that are given by name. The others stay as they are.
+    /// Takes the options that are given by name, or none if the JSON is null. The others stay as they are.
     ///
     /// # Errors
     /// A message if there is no option with a name, or a value is of another type.
     pub fn read(&mut self, json: &Json) -> std::result::Result<(), String> {
-        let Some(given) = json.as_object() else { return Err(format!("expected options, got {json}")) };
+        let given = match json {
+            Json::Object(given) => given,
+            Json::Null => return Ok(()),
+            _ => return Err(format!("expected options, got {json}")),
+        };
         for (name, json) in given {
-            let Some(row) = self.row(name) else {
+            let Some(row) = self.rows().iter().position(|row| row.name == name) else {
                 let known: Vec<&str> = self.rows().iter().map(|row| row.name).collect();
                 return Err(format!("unknown field `{name}`, expected one of `{}`", known.join("`, `")));
             };
-            self.value_mut(row).set(&Value::of_json(json))?;
+            self.value_mut(row).set(json)?;
         }
         Ok(())
     }
 
     /// The options as JSON.
+    pub(crate) fn to_json(&self) -> Json {
+        let mut fields = Vec::new();
+        for (number, row) in self.rows().iter().enumerate() {
+            fields.push((row.name, self.value(number).to_json()));
+        }
+        object(fields)
+    }
+
+    /// The options as JSON, if it has all of their numbers.
     ///
     /// # Errors
     /// The number that JSON does not have.
-    pub(crate) fn to_json(&self) -> std::result::Result<Json, String> {
-        let mut fields = Vec::new();
+    pub(crate) fn storable(&self) -> std::result::Result<Json, String> {
         for (number, Row { name, .. }) in self.rows().iter().enumerate() {
-            fields.push((*name, self.value(number).value().to_json(name)?));
+            let value = self.value(number).to_json();
+            for (index, part) in parts(&value).iter().enumerate() {
+                let place = if value.is_array() { format!("{name}[{index}]") } else { name.to_string() };
+                float(&place, number_of(part).unwrap_or_default())
+                    .map_err(|error| error.message().to_string())?;
+            }
         }
-        Ok(object(fields))
-    }
-}
-
-impl Serialize for dyn Rows + '_ {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Options", self.rows().len())?;
-        for (number, row) in self.rows().iter().enumerate() {
-            fields.serialize_field(row.name, &self.value(number).value())?;
-        }
-        fields.end()
+        Ok(self.to_json())
     }
 }
 
@@ -206,24 +198,12 @@ macro_rules! options {
                 ROWS
             }
             fn value(&self, row: usize) -> &dyn $crate::setting::Setting {
-                let mut before = row;
-                $(
-                    if before == 0 {
-                        return &self.$row;
-                    }
-                    before -= 1;
-                )*
-                unreachable!("row {row} is {before} rows behind the table")
+                let values: &[&dyn $crate::setting::Setting] = &[$(&self.$row),*];
+                values[row]
             }
             fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
-                let mut before = row;
-                $(
-                    if before == 0 {
-                        return &mut self.$row;
-                    }
-                    before -= 1;
-                )*
-                unreachable!("row {row} is {before} rows behind the table")
+                let mut values: Vec<&mut dyn $crate::setting::Setting> = vec![$(&mut self.$row),*];
+                values.swap_remove(row)
             }
             fn example(&self) -> &'static str {
                 $expression
@@ -287,7 +267,7 @@ macro_rules! options {
 
         impl serde::Serialize for $Options {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-                (self as &dyn $crate::rows::Rows).serialize(serializer)
+                (self as &dyn $crate::rows::Rows).to_json().serialize(serializer)
             }
         }
 
@@ -317,11 +297,8 @@ macro_rules! options {
             fn rows(&self) -> Option<&dyn $crate::rows::Rows> {
                 Some(self)
             }
-            fn rows_mut(&mut self) -> Option<&mut dyn $crate::rows::Rows> {
-                Some(self)
-            }
             fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
-                (self as &dyn $crate::rows::Rows).to_json()
+                (self as &dyn $crate::rows::Rows).storable()
             }
             fn of_json(json: &serde_json::Value) -> std::result::Result<$Options, String> {
                 let mut options = $Options::default();
@@ -401,7 +378,7 @@ macro_rules! options {
 
         $(impl $crate::schedule::Schedule for $Schedule {
             fn settings(&self) -> serde_json::Value {
-                $crate::schedule::table::settings(self)
+                (self as &dyn $crate::rows::Rows).to_json()
             }
             fn check(&self, groups: usize) -> namegrad_core::Result<()> {
                 $crate::schedule::table::check(self, self.name(), groups)
@@ -411,6 +388,13 @@ macro_rules! options {
     };
 }
 pub(crate) use options;
+
+/// The error about a value that is refused, with the code that repairs it.
+#[cold]
+#[track_caller]
+pub(crate) fn refused(op: &'static str, message: String, repair: &str) -> Error {
+    Error::new(ErrorKind::Value, op, message).with_repair(repair)
+}
 
 /// The first of some intervals, for rows that may have none.
 pub(crate) const fn first<const N: usize>(

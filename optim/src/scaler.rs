@@ -428,7 +428,7 @@ fn wrong_order(op: &'static str, message: &str) -> Error {
 /// Multiplies a gradient in its buffer. Returns whether the result is finite.
 fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
     let mut sum = [0.0];
-    run_alone(gradient, &with_sums::<_, 1, 1, 1>(UnscaleFormula, &[factor]), &mut sum)?;
+    run_alone(gradient, &with_sums::<_, 1, 1, 1>(&UnscaleFormula, &[factor]), &mut sum)?;
     Ok(!sum[0].is_nan())
 }
 

@@ -5,6 +5,7 @@ use namegrad_optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad_optim::{
     Asgd, ClipGradNormOptions, GradScaler, Lbfgs, LineSearch, OptimizerState, clip_grad_norm_with_,
 };
+use serde_json::json;
 
 type Made = Result<Box<dyn Optimizer>>;
 type Named = Vec<(String, Parameter)>;
@@ -17,22 +18,19 @@ struct Row {
 
 impl Row {
     fn build(&self, named: Named) -> Made {
-        self.entry.build_with(vec![named.into_iter().map(Into::into).collect()], &|_, _| Ok(()))
+        self.entry.build_with(vec![(named.into_iter().map(Into::into).collect(), json!({}))])
     }
 
     /// With a learning rate.
     fn at(&self, parameters: Vec<Parameter>, lr: f64) -> Made {
-        let parameters = parameters.into_iter().map(Into::into).collect();
-        self.entry.build_with(vec![parameters], &|_, rows| {
-            rows.set("lr", 0, lr);
-            Ok(())
-        })
+        let lr = if lr.is_finite() { json!(lr) } else { json!(format!("{lr}")) };
+        self.entry.build(&parameters, &json!({ "lr": lr }))
     }
 
     /// With a group of these parameters beside that of the first.
     fn grouped(&self, first: Vec<Parameter>, second: Vec<Parameter>) -> Made {
-        let groups = [first, second].map(|group| group.into_iter().map(Into::into).collect());
-        self.entry.build_with(groups.into(), &|_, _| Ok(()))
+        let groups = [first, second].map(|group| (group.into_iter().map(Into::into).collect(), json!({})));
+        self.entry.build_with(groups.into())
     }
 }
 

@@ -132,11 +132,12 @@ fn sorted(names: impl IntoIterator<Item = &'static str>) -> Vec<String> {
 #[test]
 fn every_optimizer_is_listed_and_tested() {
     let listed = sorted(OPTIMIZERS.iter().map(|optimizer| optimizer.name()));
-    assert_eq!(declared("", "Options {"), listed, "namegrad_optim::list::OPTIMIZERS");
+    assert_eq!(declared("methods", "Options {"), listed, "namegrad_optim::list::OPTIMIZERS");
     assert_eq!(sorted(table().iter().map(|row| row.name)), listed, "the table of the tests");
-    let face = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
+    let source = |path| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let (face, exports) = (source("src/lib.rs"), source("src/methods/mod.rs"));
     for name in listed {
-        assert!(face.contains(&format!("{name}, {name}Options")), "lib.rs does not export {name}");
+        assert!(exports.contains(&format!("{name}, {name}Options")), "methods/mod.rs does not export {name}");
         assert!(face.contains(&format!("[`{name}`]")), "the table of lib.rs has no {name}");
     }
 }
@@ -151,7 +152,7 @@ fn every_schedule_is_listed() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/mod.rs");
     let docs = std::fs::read_to_string(docs).unwrap();
     for entry in &SCHEDULES {
-        let (name, torch) = (entry.make().name(), entry.torch);
+        let (name, torch) = (entry.make().name(), entry.torch());
         assert!(tried.contains(&name), "tests/schedules.rs: {name}");
         let row = docs.lines().find(|line| line.starts_with(&format!("//! | [`{name}`] |")));
         assert!(row.is_some_and(|row| row.contains(torch)), "the table of schedule/mod.rs: {name}, {torch}");
@@ -177,6 +178,21 @@ fn outside(range: &dyn Interval) -> Vec<f64> {
     numbers
 }
 
+/// The value of an option with another number. JSON has no infinity and no NaN: they are texts.
+fn with_number(value: &Json, index: usize, range: &dyn Interval, number: f64) -> Json {
+    let number = match range.is_of_integers() {
+        true => json!(number as u64),
+        false if number.is_finite() => json!(number),
+        false => json!(format!("{number}")),
+    };
+    let mut value = value.clone();
+    match &mut value {
+        Json::Array(numbers) => numbers[index] = number,
+        value => *value = number,
+    }
+    value
+}
+
 /// A number outside of its range is refused when the optimizer is built.
 #[test]
 fn hyperparameters_out_of_range_are_refused() -> Result<()> {
@@ -186,13 +202,11 @@ fn hyperparameters_out_of_range_are_refused() -> Result<()> {
         let defaults = entry.defaults();
         for (row, range) in defaults.rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
             let name = defaults.rows()[row].name;
-            for index in 0..defaults.value(row).count() {
+            let value = defaults.value(row).to_json();
+            for index in 0..value.as_array().map_or(1, Vec::len) {
                 for number in outside(range) {
-                    let parameters = vec![matrix.clone().into()];
-                    let built = entry.build_with(vec![parameters], &|_, rows| {
-                        rows.value_mut(row).set_number(index, number);
-                        Ok(())
-                    });
+                    let options = json!({ name: with_number(&value, index, range, number) });
+                    let built = entry.build(std::slice::from_ref(&matrix), &options);
                     let error = built.err().unwrap_or_else(|| panic!("{}.{name}: {number}", entry.name()));
                     let found = (error.kind(), error.location().file());
                     assert_eq!(found, (ErrorKind::Value, file!()), "{error}");
@@ -216,8 +230,9 @@ fn options_of_schedules_out_of_range_are_refused() -> Result<()> {
         for (row, range) in table.rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
             for number in outside(range) {
                 let mut schedule = entry.table().unwrap();
-                schedule.value_mut(row).set_number(0, number);
                 let (name, option) = (schedule.name(), schedule.rows()[row].name);
+                let value = with_number(&schedule.value(row).to_json(), 0, range, number);
+                schedule.value_mut(row).set(&value).unwrap();
                 let error = match Scheduler::new(schedule, &mut optimizer) {
                     Err(error) => error,
                     Ok(_) => panic!("{name}.{option}: {number}"),

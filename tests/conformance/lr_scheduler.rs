@@ -9,7 +9,6 @@ use namegrad::optim::rows::{Row, Rows};
 use namegrad::optim::schedule::{
     Chained, ReduceOnPlateau, ReduceOnPlateauBuilder, Schedule, Scheduler, Sequence,
 };
-use namegrad::optim::setting::Value;
 use namegrad::optim::{AdamOptions, Builder, Method, Optimizer, SgdOptions};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
@@ -99,7 +98,7 @@ fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
         "ChainedScheduler" => return Ok(Box::new(Chained::from_list(schedules(args)?))),
         _ => {}
     }
-    let entry = SCHEDULES.iter().find(|entry| entry.torch == name);
+    let entry = SCHEDULES.iter().find(|entry| entry.torch() == name);
     let Some(mut schedule) = entry.and_then(|entry| entry.table()) else { return missing("no row") };
     let mut args = args.clone();
     // The rates of the optimizer are called `base_lr` in a case.
@@ -124,7 +123,10 @@ fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
 fn read(rows: &mut dyn Rows, args: &Args) -> Answer<()> {
     for (row, Row { name, .. }) in rows.rows().iter().enumerate() {
         let Some((_, json)) = args.iter().find(|(own, _)| own.to_lowercase() == *name) else { continue };
-        let is_count = matches!(rows.value(row).value(), Value::Count(_) | Value::List(_) | Value::Null);
+        let is_count = match rows.value(row).to_json() {
+            Json::Array(list) => list.iter().all(Json::is_u64),
+            default => default.is_u64() || default.is_null(),
+        };
         let Some(value) = value(json, is_count)? else { continue };
         rows.value_mut(row).set(&value).map_err(|_| Stop::Unwritable("of another type"))?;
     }
@@ -132,22 +134,21 @@ fn read(rows: &mut dyn Rows, args: &Args) -> Answer<()> {
 }
 
 /// The value of an option; `None` is a default. A negative number of steps does not compile; 0 is as wrong.
-fn value(json: &Json, is_count: bool) -> Answer<Option<Value>> {
+fn value(json: &Json, is_count: bool) -> Answer<Option<Json>> {
     Ok(Some(match json {
         Json::Null => return Ok(None),
-        Json::Bool(flag) => Value::Flag(*flag),
         Json::Array(list) => {
-            let values: Answer<Vec<Option<Value>>> = list.iter().map(|json| value(json, is_count)).collect();
-            Value::List(values?.into_iter().flatten().collect())
+            let values: Answer<Vec<Option<Json>>> = list.iter().map(|json| value(json, is_count)).collect();
+            values?.into_iter().flatten().collect()
         }
-        json => match (as_float(json), json.as_str()) {
-            (Some(number), _) if is_count && number.fract() != 0.0 => {
+        json => match as_float(json) {
+            Some(number) if is_count && number.fract() != 0.0 => {
                 return Err(Stop::Unwritable("a number of steps is an integer"));
             }
-            (Some(number), _) if is_count => Value::Count(number as u64),
-            (Some(number), _) => Value::Float(number),
-            (None, Some(text)) => Value::Text(text.into()),
-            (None, None) => return Ok(None),
+            Some(number) if is_count => (number as u64).into(),
+            Some(number) if number.is_finite() => number.into(),
+            Some(number) => format!("{number}").into(), // JSON does not have it
+            None => json.clone(),
         },
     }))
 }

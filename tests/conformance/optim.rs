@@ -6,7 +6,6 @@ use crate::case::{Case, Output, scalar};
 use crate::compare;
 use namegrad::core::{NamedTensor, Scalar};
 use namegrad::optim::list::{AnyOptimizer, OPTIMIZERS};
-use namegrad::optim::rows::Rows;
 use namegrad::optim::{ClipGradNormOptions, Listed, clip_grad_norm_with_, clip_grad_value_};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
@@ -36,19 +35,18 @@ fn hyperparameters(args: &Map<String, Json>) -> Map<String, Json> {
 fn descend(entry: &AnyOptimizer, case: &Case) -> Answer<Option<String>> {
     let parameters = parameters(case)?;
     let common = hyperparameters(&case.args);
-    let mut groups = vec![parameters.iter().cloned().map(Listed::from).collect()];
-    let mut options = vec![common.clone()];
+    let mut groups = vec![(parameters.iter().cloned().map(Listed::from).collect(), common.clone().into())];
     if let Some(own) = case.args.get("param_groups").and_then(Json::as_array) {
-        (groups, options) = (Vec::new(), Vec::new());
+        groups.clear();
         for own in own {
             let own = own.as_object().expect("a group is an object");
             let members = own["params"].as_array().into_iter().flatten().filter_map(Json::as_u64);
-            groups.push(members.map(|k| parameters[k as usize].clone().into()).collect());
-            options.push(common.clone().into_iter().chain(hyperparameters(own)).collect());
+            let members = members.map(|k| parameters[k as usize].clone().into()).collect();
+            let options: Map<String, Json> = common.clone().into_iter().chain(hyperparameters(own)).collect();
+            groups.push((members, options.into()));
         }
     }
-    let read = |group: usize, rows: &mut dyn Rows| rows.read(&Json::Object(options[group].clone()));
-    let mut optimizer = entry.build_with(groups, &read)?;
+    let mut optimizer = entry.build_with(groups)?;
     for (number, gradients) in case.grads.iter().enumerate() {
         for (parameter, gradient) in parameters.iter().zip(gradients) {
             parameter.set_grad(gradient.as_ref().map(|gradient| gradient.tensor()).transpose()?)?;

@@ -41,7 +41,7 @@ fn every() -> Vec<(&'static str, Build)> {
     let row = |entry: &'static AnyOptimizer| {
         let build = move |named: Vec<(String, Parameter)>| {
             let group = named.into_iter().map(Into::into).collect();
-            entry.build_with(vec![group], &|_, rows| rows.read(&options(entry.name())))
+            entry.build_with(vec![(group, options(entry.name()))])
         };
         (entry.name(), Box::new(build) as Build)
     };

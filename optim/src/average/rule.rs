@@ -93,7 +93,7 @@ impl Averaged {
             let is_far = weight.abs() >= 0.5;
             let numbers = if is_far { [1.0, weight - 1.0] } else { [0.0, weight] };
             let value = value.to(dtype)?.contiguous()?;
-            apply(LerpFormula, numbers, &mut self.value, &value, [])?;
+            apply(&LerpFormula, numbers, &mut self.value, &value, [])?;
         } else {
             self.value = self.of_integers(rule, &value, weight)?.to(dtype)?.with_names(names);
         }

@@ -2,7 +2,6 @@
 
 use super::step::{AnyStep, OptimizerStep};
 use crate::method::{Method, ParameterStep};
-use crate::rows::Rows;
 use namegrad_core::{NamedTensor, Result, Shape};
 use serde_json::Value as Json;
 use std::any::Any;
@@ -30,8 +29,6 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn needs_loss(&self) -> bool;
     /// Updates one parameter.
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
-    /// The table of hyperparameters, if they are one.
-    fn rows_mut(&mut self, group: usize) -> Option<&mut dyn Rows>;
     /// Makes a step, and says whether its closure has failed.
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
@@ -96,9 +93,6 @@ impl<M: Method> Groups for Vec<M> {
     }
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
         self[group].update(step)
-    }
-    fn rows_mut(&mut self, group: usize) -> Option<&mut dyn Rows> {
-        self[group].rows_mut()
     }
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool) {
         let mut step = OptimizerStep { groups: self, step };

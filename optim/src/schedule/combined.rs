@@ -1,16 +1,12 @@
 //! Combinators: [`Sequence`], [`Chained`] and [`Warmup`] of schedules, [`Lambda`] and [`Multiplicative`] of
 //! your own functions.
 
-use super::{Schedule, replay, require};
-use namegrad_core::Result;
-use namegrad_io::fields::object;
-use std::fmt;
-use std::sync::Arc;
+use super::*;
 
 type Schedules = Vec<Box<dyn Schedule>>;
 
 /// The names and the settings of schedules.
-fn settings_of_all(schedules: &Schedules) -> serde_json::Value {
+fn settings_of_all(schedules: &Schedules) -> Json {
     let mut all = Vec::new();
     for schedule in schedules {
         all.push(object(vec![("name", schedule.name().into()), ("settings", schedule.settings())]));
@@ -90,38 +86,30 @@ impl Schedule for Sequence {
         self.schedules.iter().any(|schedule| schedule.changes_momentum())
     }
 
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self) -> Json {
         let schedules = settings_of_all(&self.schedules);
         object(vec![("schedules", schedules), ("milestones", self.milestones.as_slice().into())])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        let (op, milestones) = (self.name(), &self.milestones);
-        let message = || "expects at least one schedule, but got none".to_string();
-        require(
-            !self.schedules.is_empty(),
-            op,
-            message,
-            "Sequence::new(Constant::new(10)).then(10, Cosine::new(100))",
-        )?;
-        let message = || {
-            format!(
-                "expects the number of schedules to be one more than the number of milestones, but got {} \
+        let (count, milestones) = (self.schedules.len(), &self.milestones);
+        let (message, repair) = if count == 0 {
+            let repair = "Sequence::new(Constant::new(10)).then(10, Cosine::new(100))";
+            ("expects at least one schedule, but got none".into(), repair)
+        } else if count != milestones.len() + 1 {
+            let message = format!(
+                "expects the number of schedules to be one more than the number of milestones, but got {count} \
                  schedules and {} milestones",
-                self.schedules.len(),
                 milestones.len()
-            )
+            );
+            (message, "Sequence::new(first).then(10, second)")
+        } else if !milestones.is_sorted() {
+            let message = format!("the milestones must not decrease, but are {milestones:?}");
+            (message, "sort the milestones: they are steps of the whole sequence")
+        } else {
+            return self.schedules.iter().try_for_each(|schedule| schedule.check(groups));
         };
-        let repair = "Sequence::new(first).then(10, second)";
-        require(self.schedules.len() == milestones.len() + 1, op, message, repair)?;
-        let message = || format!("the milestones must not decrease, but are {milestones:?}");
-        require(
-            milestones.is_sorted(),
-            op,
-            message,
-            "sort the milestones: they are steps of the whole sequence",
-        )?;
-        self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
+        Err(refused(self.name(), message, repair))
     }
 
     fn check_step(&self, step: f64) -> Result<()> {
@@ -197,14 +185,16 @@ impl Schedule for Chained {
         self.schedules.iter().any(|schedule| schedule.changes_momentum())
     }
 
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self) -> Json {
         object(vec![("schedules", settings_of_all(&self.schedules))])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        let message = || "expects at least one schedule to be chained, but got none".to_string();
-        let repair = "Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9))";
-        require(!self.schedules.is_empty(), self.name(), message, repair)?;
+        if self.schedules.is_empty() {
+            let message = "expects at least one schedule to be chained, but got none".into();
+            let repair = "Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9))";
+            return Err(refused(self.name(), message, repair));
+        }
         self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
     }
 
@@ -276,7 +266,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
         self.schedule.changes_momentum()
     }
 
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self) -> Json {
         object(vec![
             ("name", self.schedule.name().into()),
             ("settings", self.schedule.settings()),
@@ -286,10 +276,10 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        let start_factor = self.start_factor;
-        let message = || format!("start_factor must be finite, but is {start_factor:?}");
-        let repair = "Cosine::new(1000).warmup(100).start_factor(0.1)";
-        require(start_factor.is_finite(), self.name(), message, repair)?;
+        if !self.start_factor.is_finite() {
+            let message = format!("start_factor must be finite, but is {:?}", self.start_factor);
+            return Err(refused(self.name(), message, "Cosine::new(1000).warmup(100).start_factor(0.1)"));
+        }
         self.schedule.check(groups)
     }
 
@@ -311,7 +301,7 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-type FactorFn = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
+pub(super) type FactorFn = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
 /// A schedule of your own functions, one for all groups or one for each: [`Lambda`] or, if the rate is
 /// multiplied by the function again in each step, [`Multiplicative`].
@@ -394,15 +384,17 @@ impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
         if IN_EACH_STEP { "Multiplicative" } else { "Lambda" }
     }
 
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self) -> Json {
         let functions = if self.is_each { self.factors.len().into() } else { "all".into() };
         object(vec![("functions", functions)])
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        let message = || format!("expected {groups} functions, but got {}", self.factors.len());
-        let repair = "give one function for all groups, or one for each";
-        require(!self.is_each || self.factors.len() == groups, self.name(), message, repair)
+        if !self.is_each || self.factors.len() == groups {
+            return Ok(());
+        }
+        let message = format!("expected {groups} functions, but got {}", self.factors.len());
+        Err(refused(self.name(), message, "give one function for all groups, or one for each"))
     }
 
     fn is_function_of_step(&self) -> bool {

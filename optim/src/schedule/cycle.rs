@@ -1,14 +1,7 @@
 //! Schedules that set the rate itself, and the momentum with it: [`OneCycle`], [`Cyclic`] and [`SwaLr`].
 
-use super::{PerGroup, Schedule, replay};
+use super::*;
 use crate::interval::NonZero;
-use crate::rows::options;
-use crate::setting::{Choice, OfValue, Value};
-use namegrad_core::{Error, ErrorKind, Result};
-use serde::{Deserialize, Serialize};
-use std::f64::consts::PI;
-use std::fmt;
-use std::sync::Arc;
 
 /// How a [`OneCycle`] or a [`SwaLr`](super::SwaLr) goes from one rate to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +24,7 @@ impl Anneal {
 }
 
 impl Choice for Anneal {
-    const ALL: &'static [Anneal] = &[Anneal::Cos, Anneal::Linear];
-    const NAMES: &'static [&'static str] = &["cos", "linear"];
+    const NAMES: &'static [(Anneal, &'static str)] = &[(Anneal::Cos, "cos"), (Anneal::Linear, "linear")];
 }
 
 options! {
@@ -145,7 +137,7 @@ options! {
                 self.total_steps
             );
             let repair = format!("OneCycle::new(0.1, {step}): the number of epochs times that of batches");
-            Err(Error::new(ErrorKind::Value, self.name(), message).with_repair(repair))
+            Err(refused(self.name(), message, &repair))
         }
     }
 }
@@ -189,38 +181,37 @@ pub enum ScaleMode {
 }
 
 impl Choice for ScaleMode {
-    const ALL: &'static [ScaleMode] = &[ScaleMode::Cycle, ScaleMode::Iterations];
-    const NAMES: &'static [&'static str] = &["cycle", "iterations"];
+    const NAMES: &'static [(ScaleMode, &'static str)] =
+        &[(ScaleMode::Cycle, "cycle"), (ScaleMode::Iterations, "iterations")];
 }
 
-impl OfValue for CycleMode {
-    fn to_value(&self) -> Value {
+impl OfJson for CycleMode {
+    fn to_json(&self) -> Json {
         match self {
-            CycleMode::Triangular => Value::Text("triangular".into()),
-            CycleMode::Triangular2 => Value::Text("triangular2".into()),
-            CycleMode::ExpRange(gamma) => Value::Named("exp_range".into(), Box::new(Value::Float(*gamma))),
+            CycleMode::Triangular => "triangular".into(),
+            CycleMode::Triangular2 => "triangular2".into(),
+            CycleMode::ExpRange(gamma) => object(vec![("exp_range", gamma.to_json())]),
         }
     }
-    /// A number alone is `gamma`.
-    fn of_value(value: &Value) -> std::result::Result<CycleMode, String> {
-        match value {
-            Value::Text(text) if text == "triangular" => Ok(CycleMode::Triangular),
-            Value::Text(text) if text == "triangular2" => Ok(CycleMode::Triangular2),
-            Value::Named(name, gamma) if name == "exp_range" => f64::of_value(gamma).map(CycleMode::ExpRange),
-            gamma => f64::of_value(gamma).map(CycleMode::ExpRange),
+    /// A number alone is the factor of `ExpRange`.
+    fn of_json(json: &Json) -> std::result::Result<CycleMode, String> {
+        match json.as_str() {
+            Some("triangular") => Ok(CycleMode::Triangular),
+            Some("triangular2") => Ok(CycleMode::Triangular2),
+            _ => f64::of_json(json.get("exp_range").unwrap_or(json)).map(CycleMode::ExpRange),
         }
     }
 }
 
 /// The function of [`Cyclic::scale_fn`], which cannot be saved.
 #[derive(Clone, Default)]
-struct ScaleFn(Option<Arc<dyn Fn(f64) -> f64 + Send + Sync>>);
+struct ScaleFn(Option<FactorFn>);
 
-impl OfValue for ScaleFn {
-    fn to_value(&self) -> Value {
-        Value::Null
+impl OfJson for ScaleFn {
+    fn to_json(&self) -> Json {
+        Json::Null
     }
-    fn of_value(_: &Value) -> std::result::Result<ScaleFn, String> {
+    fn of_json(_: &Json) -> std::result::Result<ScaleFn, String> {
         Ok(ScaleFn::default())
     }
 }
@@ -294,7 +285,7 @@ options! {
 
 impl fmt::Debug for Cyclic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cyclic {}", Schedule::settings(self))
+        write!(f, "Cyclic {}", self.settings())
     }
 }
 

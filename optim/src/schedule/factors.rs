@@ -1,8 +1,7 @@
 //! Schedules that multiply the rate by a factor: [`StepDecay`], [`MultiStep`], [`Exponential`],
 //! [`LinearRamp`], [`Constant`], [`Polynomial`], [`Cosine`] and [`CosineRestarts`].
 
-use crate::rows::options;
-use std::f64::consts::PI;
+use super::*;
 use std::ops::Bound;
 
 options! {

@@ -54,7 +54,6 @@
 mod combined;
 mod cycle;
 mod factors;
-mod per_group;
 mod plateau;
 mod scheduler;
 mod state;
@@ -65,12 +64,27 @@ pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode, SwaLr};
 pub use factors::{
     Constant, Cosine, CosineRestarts, Exponential, LinearRamp, MultiStep, Polynomial, StepDecay,
 };
-pub use per_group::PerGroup;
 pub use plateau::{Mode, ReduceOnPlateau, ReduceOnPlateauBuilder, ThresholdMode};
 pub use scheduler::Scheduler;
 pub use state::SchedulerState;
+pub use table::PerGroup;
 
-use namegrad_core::{Error, ErrorKind, Result};
+// The names that most schedules need.
+use crate::Optimizer;
+use crate::rows::{Rows, options, refused};
+use crate::setting::{Choice, OfJson};
+use combined::FactorFn;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{Error, Result};
+use namegrad_io::fields::object;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::f64::consts::PI;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use table::check;
 
 /// A learning rate as a function of the step.
 ///
@@ -140,8 +154,8 @@ pub trait Schedule: Send + Sync {
 
     /// The settings of the schedule in saved states. A state is loaded only by a schedule with the same
     /// settings.
-    fn settings(&self) -> serde_json::Value {
-        serde_json::Value::Null
+    fn settings(&self) -> Json {
+        Json::Null
     }
 
     /// Checks the settings, for an optimizer with this many groups.
@@ -214,7 +228,7 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     fn name(&self) -> &'static str {
         (**self).name()
     }
-    fn settings(&self) -> serde_json::Value {
+    fn settings(&self) -> Json {
         (**self).settings()
     }
     fn check(&self, groups: usize) -> Result<()> {
@@ -244,9 +258,4 @@ fn last_name(path: &'static str) -> &'static str {
 /// [`Schedule::lr`] of a schedule that is not a function of the step: all steps from the first.
 fn replay(schedule: &dyn Schedule, step: f64, base: f64, group: usize) -> f64 {
     (0..=step as u64).fold(base, |last, step| schedule.next(step as f64, last, base, group))
-}
-
-/// Returns an error if a setting does not hold.
-fn require(holds: bool, op: &'static str, message: impl FnOnce() -> String, repair: &str) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, op, message()).with_repair(repair)) }
 }

@@ -1,15 +1,6 @@
 //! [`ReduceOnPlateau`], which depends on a metric.
 
-use super::SchedulerState;
-use super::table::{check, settings};
-use crate::Optimizer;
-use crate::rows::options;
-use crate::setting::Choice;
-use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::object;
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
-use std::panic::Location;
+use super::*;
 
 const NAME: &str = "ReduceOnPlateau";
 
@@ -72,8 +63,11 @@ pub enum ThresholdMode {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceOnPlateau {
     settings: ReduceOnPlateauBuilder,
-    memory: Memory,
     lrs: Vec<f64>,
+    steps: u64,
+    best: f64,
+    bad_steps: u64,
+    cooldown: u64,
 }
 
 options! {
@@ -104,22 +98,12 @@ options! {
 }
 
 impl Choice for Mode {
-    const ALL: &'static [Mode] = &[Mode::Min, Mode::Max];
-    const NAMES: &'static [&'static str] = &["min", "max"];
+    const NAMES: &'static [(Mode, &'static str)] = &[(Mode::Min, "min"), (Mode::Max, "max")];
 }
 
 impl Choice for ThresholdMode {
-    const ALL: &'static [ThresholdMode] = &[ThresholdMode::Rel, ThresholdMode::Abs];
-    const NAMES: &'static [&'static str] = &["rel", "abs"];
-}
-
-/// The metrics so far, as the schedule remembers them.
-#[derive(Clone, Debug, PartialEq)]
-struct Memory {
-    steps: u64,
-    best: f64,
-    bad_steps: u64,
-    cooldown: u64,
+    const NAMES: &'static [(ThresholdMode, &'static str)] =
+        &[(ThresholdMode::Rel, "rel"), (ThresholdMode::Abs, "abs")];
 }
 
 impl ReduceOnPlateauBuilder {
@@ -130,17 +114,13 @@ impl ReduceOnPlateauBuilder {
     /// for each group.
     #[track_caller]
     pub fn build(self, optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
-        let (caller, lrs) = (Location::caller(), optimizer.lrs());
-        check(&self, NAME, lrs.len()).map_err(|error| error.at(caller))?;
+        let lrs = optimizer.lrs();
+        check(&self, NAME, lrs.len())?;
         let best = match self.mode {
             Mode::Min => f64::INFINITY,
             Mode::Max => f64::NEG_INFINITY,
         };
-        Ok(ReduceOnPlateau {
-            settings: self,
-            memory: Memory { steps: 0, best, bad_steps: 0, cooldown: 0 },
-            lrs,
-        })
+        Ok(ReduceOnPlateau { settings: self, lrs, steps: 0, best, bad_steps: 0, cooldown: 0 })
     }
 
     fn improves(&self, metric: f64, best: f64) -> bool {
@@ -150,23 +130,6 @@ impl ReduceOnPlateauBuilder {
             (Mode::Max, ThresholdMode::Rel) => metric > best * (self.threshold + 1.0),
             (Mode::Max, ThresholdMode::Abs) => metric > best + self.threshold,
         }
-    }
-
-    /// The memory after another metric, and whether the rate falls.
-    fn after(&self, memory: &Memory, metric: f64) -> (Memory, bool) {
-        let mut next = Memory { steps: memory.steps + 1, bad_steps: memory.bad_steps + 1, ..*memory };
-        if self.improves(metric, memory.best) {
-            (next.best, next.bad_steps) = (metric, 0);
-        }
-        if next.cooldown > 0 {
-            next.cooldown -= 1;
-            next.bad_steps = 0;
-        }
-        let falls = next.bad_steps > self.patience;
-        if falls {
-            (next.cooldown, next.bad_steps) = (self.cooldown, 0);
-        }
-        (next, falls)
     }
 }
 
@@ -193,30 +156,39 @@ impl ReduceOnPlateau {
     #[track_caller]
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
-        let mut lrs = optimizer.lrs();
-        check(&self.settings, NAME, lrs.len()).map_err(|error| error.at(caller))?;
-        let (memory, falls) = self.settings.after(&self.memory, metric);
-        if falls {
-            for (group, lr) in lrs.iter_mut().enumerate() {
+        let mut next = ReduceOnPlateau { lrs: optimizer.lrs(), ..self.clone() };
+        check(&self.settings, NAME, next.lrs.len())?;
+        next.steps += 1;
+        next.bad_steps += 1;
+        if self.settings.improves(metric, self.best) {
+            (next.best, next.bad_steps) = (metric, 0);
+        }
+        if next.cooldown > 0 {
+            next.cooldown -= 1;
+            next.bad_steps = 0;
+        }
+        if next.bad_steps > self.settings.patience {
+            (next.cooldown, next.bad_steps) = (self.settings.cooldown, 0);
+            for (group, lr) in next.lrs.iter_mut().enumerate() {
                 let lower = (*lr * self.settings.factor).max(self.settings.min_lr.get(group));
                 if *lr - lower > self.settings.eps {
                     *lr = lower;
                 }
             }
-            optimizer.set_lrs(&lrs).map_err(|error| error.at(caller))?;
+            optimizer.set_lrs(&next.lrs).map_err(|error| error.at(caller))?;
         }
-        (self.memory, self.lrs) = (memory, lrs);
+        *self = next;
         Ok(())
     }
 
     /// The number of steps so far.
     pub fn steps(&self) -> u64 {
-        self.memory.steps
+        self.steps
     }
 
     /// The best metric so far. Before the first, it is infinite.
     pub fn best(&self) -> f64 {
-        self.memory.best
+        self.best
     }
 
     /// The learning rate of each group after the last step.
@@ -227,20 +199,17 @@ impl ReduceOnPlateau {
 
     /// Everything that the next rates depend on.
     pub fn state_dict(&self) -> SchedulerState {
-        let Memory { steps, best, bad_steps, cooldown } = self.memory;
+        let settings = (&self.settings as &dyn Rows).to_json();
+        // JSON has no infinite numbers.
+        let memory = object(vec![
+            ("best", format!("{:?}", self.best).into()),
+            ("num_bad_epochs", self.bad_steps.into()),
+            ("cooldown_counter", self.cooldown.into()),
+        ]);
         SchedulerState {
-            schedule: NAME.into(),
-            settings: settings(&self.settings),
-            step: steps as f64,
-            base_lrs: self.lrs.clone(),
-            lrs: self.lrs.clone(),
-            momentums: None,
-            // JSON has no infinite numbers.
-            memory: object(vec![
-                ("best", format!("{best:?}").into()),
-                ("num_bad_epochs", bad_steps.into()),
-                ("cooldown_counter", cooldown.into()),
-            ]),
+            step: self.steps as f64,
+            memory,
+            ..SchedulerState::new(NAME, settings, self.lrs.clone())
         }
     }
 
@@ -253,9 +222,9 @@ impl ReduceOnPlateau {
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
-        let memory = self.memory_of(state, optimizer.lrs().len()).map_err(|error| error.at(caller))?;
-        optimizer.set_lrs(&state.lrs).map_err(|error| error.at(caller))?;
-        (self.memory, self.lrs) = (memory, state.lrs.clone());
+        let next = self.fitted(state, optimizer.lrs().len()).map_err(|error| error.at(caller))?;
+        optimizer.set_lrs(&next.lrs).map_err(|error| error.at(caller))?;
+        *self = next;
         Ok(())
     }
 
@@ -267,15 +236,14 @@ impl ReduceOnPlateau {
     #[track_caller]
     pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
         let caller = Location::caller();
-        let memory = self.memory_of(state, self.lrs.len()).map_err(|error| error.at(caller))?;
-        (self.memory, self.lrs) = (memory, state.lrs.clone());
+        *self = self.fitted(state, self.lrs.len()).map_err(|error| error.at(caller))?;
         Ok(())
     }
 
-    /// The memory in a state, if the state fits.
-    fn memory_of(&self, state: &SchedulerState, groups: usize) -> Result<Memory> {
+    /// The same scheduler with a state, if the state fits.
+    fn fitted(&self, state: &SchedulerState, groups: usize) -> Result<ReduceOnPlateau> {
         state
-            .check(NAME, &settings(&self.settings), groups)
+            .check(NAME, &(&self.settings as &dyn Rows).to_json(), groups)
             .map_err(|error| error.with_repair("make the schedule with the settings of the state"))?;
         let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
         let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
@@ -283,9 +251,9 @@ impl ReduceOnPlateau {
             (best.filter(|best| !best.is_nan()), count("num_bad_epochs"), count("cooldown_counter"))
         else {
             let message = format!("the state is damaged: its memory is {}", state.memory);
-            return Err(Error::new(ErrorKind::Value, NAME, message)
-                .with_repair("load a state that scheduler.state_dict() has returned"));
+            return Err(refused(NAME, message, "load a state that scheduler.state_dict() has returned"));
         };
-        Ok(Memory { steps: state.step as u64, best, bad_steps, cooldown })
+        let (settings, lrs, steps) = (self.settings.clone(), state.lrs.clone(), state.step as u64);
+        Ok(ReduceOnPlateau { settings, lrs, steps, best, bad_steps, cooldown })
     }
 }

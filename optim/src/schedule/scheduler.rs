@@ -1,10 +1,6 @@
 //! [`Scheduler`], which sets the rates of a [`Schedule`] in an optimizer.
 
-use super::{Schedule, SchedulerState};
-use crate::Optimizer;
-use namegrad_core::{Error, ErrorKind, Result};
-use std::fmt;
-use std::panic::Location;
+use super::*;
 
 /// Sets the learning rates of an optimizer, and the momentum if the schedule changes it.
 ///
@@ -32,25 +28,14 @@ use std::panic::Location;
 /// optimizer; here, it replaces a rate that was set by hand during training.
 pub struct Scheduler {
     schedule: Box<dyn Schedule>,
-    base_lrs: Vec<f64>,
-    step: f64,
-    lrs: Vec<f64>,
-    momentums: Option<Vec<f64>>,
+    state: SchedulerState,
 }
 
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler")
-            .field("schedule", &self.schedule.name())
-            .field("step", &self.step)
-            .field("base_lrs", &self.base_lrs)
-            .field("lrs", &self.lrs)
-            .finish_non_exhaustive()
+        f.debug_struct("Scheduler").field("state", &self.state).finish_non_exhaustive()
     }
 }
-
-/// Rates, and momentums if the schedule has them.
-type Rates = (Vec<f64>, Option<Vec<f64>>);
 
 /// The repair for a rate that no optimizer takes.
 const CHECK: &str = "check the settings with schedule.lr(step, 0.1, 0)";
@@ -63,24 +48,21 @@ impl Scheduler {
     /// the schedule changes the momentum and the optimizer has none. The optimizer does not change then.
     #[track_caller]
     pub fn new(schedule: impl Schedule + 'static, optimizer: &mut dyn Optimizer) -> Result<Scheduler> {
-        let base_lrs = optimizer.lrs();
-        let schedule = Box::new(schedule);
-        let mut scheduler =
-            Scheduler { schedule, lrs: base_lrs.clone(), base_lrs, step: 0.0, momentums: None };
         let caller = Location::caller();
+        let state = SchedulerState::new(schedule.name(), schedule.settings(), optimizer.lrs());
+        let mut scheduler = Scheduler { schedule: Box::new(schedule), state };
         scheduler.start(optimizer).map_err(|error| error.at(caller))?;
         Ok(scheduler)
     }
 
     fn start(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        self.schedule.check(self.base_lrs.len())?;
+        self.schedule.check(self.state.lrs.len())?;
         if self.schedule.changes_momentum() && optimizer.momentums().is_none() {
             let message =
                 "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
-            return Err(self.refused(message.into()).with_repair(".cycle_momentum(false)"));
+            return Err(self.refused(message.into(), ".cycle_momentum(false)"));
         }
-        let rates = self.computed(0.0)?;
-        self.set(0.0, rates, optimizer)
+        self.set(self.computed(0.0, self.state.base_lrs.clone())?, optimizer)
     }
 
     /// Sets the rates of the next step.
@@ -90,9 +72,7 @@ impl Scheduler {
     /// groups than before. Nothing changes then.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
-        let next = self.step.floor() + 1.0;
-        self.go_to(next, optimizer).map_err(|error| error.at(caller))
+        self.step_to(self.state.step.floor() + 1.0, optimizer)
     }
 
     /// Sets the rates of any step. It can be a fraction, such as `epoch + batch / batches` for a schedule
@@ -126,80 +106,80 @@ impl Scheduler {
     fn go_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         if !(step >= 0.0 && step.is_finite()) {
             let message = format!("expected a finite step that is not negative, but got {step:?}");
-            return Err(self.refused(message).with_repair("scheduler.step(&mut optimizer)?"));
+            return Err(self.refused(message, "scheduler.step(&mut optimizer)?"));
         }
-        let (groups, known) = (optimizer.lrs().len(), self.base_lrs.len());
+        let (groups, known) = (optimizer.lrs().len(), self.state.base_lrs.len());
         if groups != known {
             let message = format!("the optimizer has {groups} groups, the scheduler was made for {known}");
-            return Err(self.refused(message).with_repair("scheduler.add_groups(&mut optimizer)?"));
+            return Err(self.refused(message, "scheduler.add_groups(&mut optimizer)?"));
         }
-        let rates = self.computed(step)?;
-        self.set(step, rates, optimizer)
+        self.set(self.computed(step, self.state.base_lrs.clone())?, optimizer)
     }
 
-    /// The rates of a step.
-    fn computed(&self, step: f64) -> Result<Rates> {
+    /// The state after `step` steps from these rates. It has momentums if the schedule has them in this step.
+    fn computed(&self, step: f64, base_lrs: Vec<f64>) -> Result<SchedulerState> {
         self.schedule.check_step(step)?;
+        let (schedule, before) = (&self.schedule, self.state.step);
         // From the current rates to those of a later step; `lr` would repeat all steps from the first.
-        let goes_on = !self.schedule.is_function_of_step()
-            && step > self.step
-            && [step, self.step].iter().all(|step| step.fract() == 0.0);
-        let lr = |(group, base): (usize, &f64)| match goes_on {
-            true => (self.step as u64 + 1..=step as u64)
-                .fold(self.lrs[group], |last, step| self.schedule.next(step as f64, last, *base, group)),
-            false => self.schedule.lr(step, *base, group),
-        };
-        let lrs: Vec<f64> = self.base_lrs.iter().enumerate().map(lr).collect();
-        let momentums: Option<Vec<f64>> =
-            (0..lrs.len()).map(|group| self.schedule.momentum(step, group)).collect();
-        for (what, values) in [("learning rate", Some(&lrs)), ("momentum", momentums.as_ref())] {
-            let wrong = values.into_iter().flatten().enumerate().find(|(_, value)| !value.is_finite());
-            if let Some((group, value)) = wrong {
+        let is_later = step > before && step.fract() == 0.0 && before.fract() == 0.0;
+        let goes_on = is_later && !schedule.is_function_of_step();
+        let (mut lrs, mut momentums) = (Vec::new(), Vec::new());
+        for (group, base) in base_lrs.iter().enumerate() {
+            lrs.push(match goes_on {
+                true => (before as u64 + 1..=step as u64)
+                    .fold(self.state.lrs[group], |last, step| schedule.next(step as f64, last, *base, group)),
+                false => schedule.lr(step, *base, group),
+            });
+            momentums.extend(schedule.momentum(step, group));
+        }
+        for (what, values) in [("learning rate", &lrs), ("momentum", &momentums)] {
+            if let Some(group) = values.iter().position(|value| !value.is_finite()) {
+                let value = values[group];
                 let message =
                     format!("the {what} of group {group} in step {step} is {value:?}; it must be finite");
-                return Err(self.refused(message).with_repair(CHECK));
+                return Err(self.refused(message, CHECK));
             }
         }
-        Ok((lrs, momentums))
+        let momentums = (momentums.len() == lrs.len()).then_some(momentums);
+        Ok(SchedulerState { step, base_lrs, lrs, momentums, ..self.state.clone() })
     }
 
-    fn set(&mut self, step: f64, (lrs, momentums): Rates, optimizer: &mut dyn Optimizer) -> Result<()> {
+    /// Sets the rates of a state in the optimizer, and keeps the state.
+    fn set(&mut self, mut next: SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         let before = optimizer.lrs();
-        let named = |error: Error| {
-            error.context(format!("{} in step {step}: ", self.schedule.name())).with_repair(CHECK)
-        };
-        optimizer.set_lrs(&lrs).map_err(named)?;
-        if let Some(momentums) = momentums {
-            if let Err(error) = optimizer.set_momentums(&momentums) {
-                optimizer.set_lrs(&before)?;
-                return Err(named(error));
-            }
-            self.momentums = Some(momentums);
+        let step = next.step;
+        let named =
+            |error: Error| error.context(format!("{} in step {step}: ", next.schedule)).with_repair(CHECK);
+        optimizer.set_lrs(&next.lrs).map_err(named)?;
+        if let Some(Err(error)) = next.momentums.as_ref().map(|own| optimizer.set_momentums(own)) {
+            optimizer.set_lrs(&before)?;
+            return Err(named(error));
         }
-        (self.step, self.lrs) = (step, lrs);
+        next.momentums = next.momentums.or(self.state.momentums.take());
+        self.state = next;
         Ok(())
     }
 
     #[track_caller]
-    fn refused(&self, message: String) -> Error {
-        Error::new(ErrorKind::Value, self.schedule.name(), message)
+    fn refused(&self, message: String, repair: &str) -> Error {
+        refused(self.schedule.name(), message, repair)
     }
 
     /// The number of steps so far. It has a fraction only after [`step_to`](Self::step_to).
     #[doc(alias = "last_epoch")]
     pub fn steps(&self) -> f64 {
-        self.step
+        self.state.step
     }
 
     /// The learning rates that were set last, one for each group.
     #[doc(alias = "get_last_lr")]
     pub fn lrs(&self) -> &[f64] {
-        &self.lrs
+        &self.state.lrs
     }
 
     /// The learning rates that the schedule starts from, one for each group.
     pub fn base_lrs(&self) -> &[f64] {
-        &self.base_lrs
+        &self.state.base_lrs
     }
 
     /// The schedule.
@@ -229,38 +209,26 @@ impl Scheduler {
     #[track_caller]
     pub fn add_groups(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
-        let known = self.base_lrs.len();
-        self.extend(optimizer).map_err(|error| {
-            self.base_lrs.truncate(known);
-            error.at(caller)
-        })
+        self.extend(optimizer).map_err(|error| error.at(caller))
     }
 
     fn extend(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let (lrs, known) = (optimizer.lrs(), self.base_lrs.len());
+        let (lrs, known) = (optimizer.lrs(), self.state.base_lrs.len());
         if lrs.len() < known {
             let message =
                 format!("the optimizer has {} groups, the scheduler was made for {known}", lrs.len());
-            return Err(self.refused(message).with_repair("Scheduler::new(schedule, &mut optimizer)?"));
+            return Err(self.refused(message, "Scheduler::new(schedule, &mut optimizer)?"));
         }
         self.schedule.check(lrs.len())?;
-        self.base_lrs.extend(&lrs[known..]);
-        let (mut rates, momentums) = self.computed(self.step)?;
-        rates[..known].copy_from_slice(&self.lrs);
-        self.set(self.step, (rates, momentums), optimizer)
+        let base_lrs = [&self.state.base_lrs, &lrs[known..]].concat();
+        let mut next = self.computed(self.state.step, base_lrs)?;
+        next.lrs[..known].copy_from_slice(&self.state.lrs);
+        self.set(next, optimizer)
     }
 
     /// Everything that the next rates depend on.
     pub fn state_dict(&self) -> SchedulerState {
-        SchedulerState {
-            schedule: self.schedule.name().into(),
-            settings: self.schedule.settings(),
-            step: self.step,
-            base_lrs: self.base_lrs.clone(),
-            lrs: self.lrs.clone(),
-            momentums: self.momentums.clone(),
-            memory: serde_json::Value::Null,
-        }
+        self.state.clone()
     }
 
     /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates and the
@@ -285,28 +253,24 @@ impl Scheduler {
     #[track_caller]
     pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
         let caller = Location::caller();
-        self.check(state, self.base_lrs.len()).map_err(|error| error.at(caller))?;
-        self.step = state.step;
-        self.lrs = state.lrs.clone();
-        self.base_lrs = state.base_lrs.clone();
-        self.momentums = state.momentums.clone();
+        self.check(state, self.state.base_lrs.len()).map_err(|error| error.at(caller))?;
+        self.state = state.clone();
         Ok(())
     }
 
     fn check(&self, state: &SchedulerState, groups: usize) -> Result<()> {
-        state.check(self.schedule.name(), &self.schedule.settings(), groups)?;
+        state.check(self.schedule.name(), &self.state.settings, groups)?;
         self.schedule.check_step(state.step)
     }
 
     fn restore(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         self.check(state, optimizer.lrs().len())?;
         if state.momentums.is_some() && optimizer.momentums().is_none() {
-            let message = "the state has momentums, and the optimizer has none".to_string();
-            return Err(self.refused(message).with_repair("load the state of the same optimizer"));
+            let message = "the state has momentums, and the optimizer has none".into();
+            return Err(self.refused(message, "load the state of the same optimizer"));
         }
-        self.set(state.step, (state.lrs.clone(), state.momentums.clone()), optimizer)?;
-        self.base_lrs = state.base_lrs.clone();
-        self.momentums = state.momentums.clone();
+        self.set(state.clone(), optimizer)?;
+        self.state = state.clone();
         Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! [`SchedulerState`], everything that the next rates depend on, as a value and as a file.
 
-use namegrad_core::{Error, ErrorKind, Result};
+use super::*;
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, float, floats, object};
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use namegrad_io::fields::{Fields, float, floats};
 use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
@@ -54,6 +52,20 @@ pub struct SchedulerState {
 }
 
 impl SchedulerState {
+    /// The state before the first step.
+    pub(super) fn new(schedule: &str, settings: Json, lrs: Vec<f64>) -> SchedulerState {
+        let (step, base_lrs) = (0.0, lrs.clone());
+        SchedulerState {
+            schedule: schedule.into(),
+            settings,
+            step,
+            base_lrs,
+            lrs,
+            momentums: None,
+            memory: Json::Null,
+        }
+    }
+
     /// Writes the state to a safetensors file without tensors. If that fails, an existing file is unchanged.
     ///
     /// # Errors
@@ -116,9 +128,6 @@ impl SchedulerState {
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.
     pub(super) fn check(&self, name: &'static str, settings: &Json, groups: usize) -> Result<()> {
-        let refused = |message: String, repair: &str| {
-            Err(Error::new(ErrorKind::Value, name, message).with_repair(repair))
-        };
         let mut differences = Vec::new();
         if self.schedule != name {
             differences.push(format!("the schedule is {name} here, {} in the state", self.schedule));
@@ -130,21 +139,19 @@ impl SchedulerState {
             differences.push(format!("the optimizer has {groups} groups here, {theirs} in the state"));
         }
         if !differences.is_empty() {
-            return refused(
-                format!("the state is of another schedule: {}", differences.join("; ")),
-                "make the scheduler with the settings of the state; another schedule goes on at the same step \
-                 with scheduler.step_to(state.step, &mut optimizer)?",
-            );
+            let message = format!("the state is of another schedule: {}", differences.join("; "));
+            let repair = "make the scheduler with the settings of the state; another schedule goes on at the same \
+                          step with scheduler.step_to(state.step, &mut optimizer)?";
+            return Err(refused(name, message, repair));
         }
         let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
         let counts = self.lrs.len() == groups && momentums.len() == groups;
         let mut numbers = [&self.base_lrs, &self.lrs[..], momentums].into_iter().flatten();
         let is_step = self.step >= 0.0 && self.step.is_finite();
         if !counts || !is_step || !numbers.all(|number| number.is_finite()) {
-            return refused(
-                format!("the state is damaged: it has one finite rate for each group, not {self:?}"),
-                "load a state that scheduler.state_dict() has returned",
-            );
+            let message =
+                format!("the state is damaged: it has one finite rate for each group, not {self:?}");
+            return Err(refused(name, message, "load a state that scheduler.state_dict() has returned"));
         }
         Ok(())
     }

@@ -1,30 +1,24 @@
-//! The options of schedules: their settings, their checks, and those that are numbers for each group.
+//! The options of schedules: their checks, and [`PerGroup`], a number for all groups or one for each.
 
-use super::PerGroup;
-use crate::rows::{Row, Rows};
-use crate::setting::{OfValue, Value};
-use namegrad_core::{Error, ErrorKind, Result};
-use serde_json::Value as Json;
-use std::panic::Location;
-
-/// The options of a schedule as [`Schedule::settings`](super::Schedule::settings).
-#[inline(never)]
-pub(super) fn settings(schedule: &dyn Rows) -> Json {
-    schedule.to_json().unwrap_or_default() // of finite numbers
-}
+use super::*;
+use crate::rows::Row;
 
 /// Checks the options of a schedule for an optimizer with this many groups.
 #[track_caller]
 pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> Result<()> {
     let caller = Location::caller();
-    let refused = |message: String| Error::new(ErrorKind::Value, name, message).at(caller);
+    let refused = |message: String, repair: &str| refused(name, message, repair).at(caller);
     for (number, Row { name, .. }) in schedule.rows().iter().enumerate() {
-        if let Some(count) = schedule.value(number).groups().filter(|count| *count != groups) {
+        let value = schedule.value(number);
+        if let (true, Json::Array(numbers)) = (value.is_per_group(), value.to_json())
+            && numbers.len() != groups
+        {
+            let count = numbers.len();
             let message = format!(
                 "{name} must have the same length as the groups of the optimizer: {name} has {count} values, the \
                  optimizer has {groups} groups"
             );
-            return Err(refused(message).with_repair("give one number for all groups, or one for each"));
+            return Err(refused(message, "give one number for all groups, or one for each"));
         }
     }
     let Some((row, index, number)) = schedule.wrong() else { return Ok(()) };
@@ -39,32 +33,70 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
         true => format!("{example})"),
         false => format!("{example}).{}({})", row.name, row.default),
     };
-    Err(refused(row.message(words, index, number)).with_repair(repair))
+    Err(refused(row.message(words, index, number), &repair))
 }
 
-impl OfValue for PerGroup {
-    fn to_value(&self) -> Value {
+/// A number for all groups of parameters, or one for each.
+///
+/// ```
+/// use namegrad::optim::schedule::OneCycle;
+/// let for_all = OneCycle::new(0.1, 1000);
+/// let for_each = OneCycle::new([0.1, 0.01], 1000);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum PerGroup {
+    /// The same number for all groups.
+    All(f64),
+    /// A number for each group.
+    Each(Vec<f64>),
+}
+
+impl PerGroup {
+    /// The number of a group. It is NaN if there is none.
+    pub fn get(&self, group: usize) -> f64 {
         match self {
-            PerGroup::All(number) => Value::Float(*number),
-            PerGroup::Each(numbers) => numbers.to_value(),
+            PerGroup::All(value) => *value,
+            PerGroup::Each(values) => values.get(group).copied().unwrap_or(f64::NAN),
         }
     }
-    fn of_value(value: &Value) -> std::result::Result<PerGroup, String> {
-        match value {
-            Value::List(_) => Vec::of_value(value).map(PerGroup::Each),
-            _ => f64::of_value(value).map(PerGroup::All),
+}
+
+impl From<f64> for PerGroup {
+    fn from(value: f64) -> PerGroup {
+        PerGroup::All(value)
+    }
+}
+
+impl<const N: usize> From<[f64; N]> for PerGroup {
+    fn from(values: [f64; N]) -> PerGroup {
+        PerGroup::Each(values.to_vec())
+    }
+}
+
+impl From<&[f64]> for PerGroup {
+    fn from(values: &[f64]) -> PerGroup {
+        PerGroup::Each(values.to_vec())
+    }
+}
+
+impl From<Vec<f64>> for PerGroup {
+    fn from(values: Vec<f64>) -> PerGroup {
+        PerGroup::Each(values)
+    }
+}
+
+impl OfJson for PerGroup {
+    const IS_PER_GROUP: bool = true;
+    fn to_json(&self) -> Json {
+        match self {
+            PerGroup::All(number) => number.to_json(),
+            PerGroup::Each(numbers) => numbers.to_json(),
         }
     }
-    fn count(&self) -> usize {
-        OfValue::groups(self).unwrap_or(1)
-    }
-    fn number(&self, index: usize) -> Option<f64> {
-        Some(self.get(index))
-    }
-    fn groups(&self) -> Option<usize> {
-        match self {
-            PerGroup::All(_) => None,
-            PerGroup::Each(numbers) => Some(numbers.len()),
+    fn of_json(json: &Json) -> std::result::Result<PerGroup, String> {
+        match json {
+            Json::Array(_) => Vec::of_json(json).map(PerGroup::Each),
+            _ => f64::of_json(json).map(PerGroup::All),
         }
     }
 }

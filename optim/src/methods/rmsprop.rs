@@ -1,10 +1,6 @@
 //! RMSprop, optionally centered and with momentum.
 
-use crate::formula::{Formula, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// RMSprop: divides the gradient by the root of a moving average of its square.
@@ -76,10 +72,10 @@ options! {
             let RmsPropOptions { lr, eps, weight_decay, momentum, .. } = *self;
             let numbers = [sign, weight_decay, lr, keep, 1.0 - keep, eps, momentum];
             match (momentum > 0.0, self.centered) {
-                (false, false) => step.apply::<_, 7, 1>(RmsPropFormula::<false>, numbers),
-                (true, false) => step.apply::<_, 7, 2>(RmsPropFormula::<false>, numbers),
-                (false, true) => step.apply::<_, 7, 2>(RmsPropFormula::<true>, numbers),
-                (true, true) => step.apply::<_, 7, 3>(RmsPropFormula::<true>, numbers),
+                (false, false) => step.apply::<_, 7, 1>(&RmsPropFormula::<false>, numbers),
+                (true, false) => step.apply::<_, 7, 2>(&RmsPropFormula::<false>, numbers),
+                (false, true) => step.apply::<_, 7, 2>(&RmsPropFormula::<true>, numbers),
+                (true, true) => step.apply::<_, 7, 3>(&RmsPropFormula::<true>, numbers),
             }
         }
     }

@@ -1,12 +1,7 @@
 //! LAMB, Adam whose step is as long as the parameter for large batches.
 
-use crate::formula::{Formula, apply, with_sums};
-use crate::method::ParameterStep;
-use crate::moments::{SLOTS, averaged, correction, moments};
-use crate::rows::options;
+use super::*;
 use crate::update::run;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
 
 options! {
     /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
@@ -58,7 +53,7 @@ options! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &SLOTS }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &MOMENTS }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let LambOptions { lr, betas, eps, weight_decay, maximize } = *self;
@@ -67,12 +62,12 @@ options! {
             let [_, sign, _, keep, take, keep_sq, take_sq] = moments(maximize, [1.0, 0.0], betas);
             let (average_scale, root_scale) = (correction(betas.0, t).recip(), correction(betas.1, t).sqrt().recip());
             let numbers = [sign, keep, take, keep_sq, take_sq, average_scale, root_scale, eps, weight_decay];
-            let (averages, mut squares) = (with_sums::<_, 9, 4, 2>(LambAverages, &numbers), [0.0; 2]);
+            let (averages, mut squares) = (with_sums::<_, 9, 4, 2>(&LambAverages, &numbers), [0.0; 2]);
             run(&averages, param, grad, &mut [&mut *exp_avg, &mut *exp_avg_sq].into_iter(), &mut squares)?;
             let [param_norm, step_norm] = squares.map(f64::sqrt);
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
             let numbers = [average_scale, root_scale, eps, weight_decay, lr * ratio];
-            apply(LambStep, numbers, param, grad, [exp_avg, exp_avg_sq])
+            apply(self, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }
@@ -97,9 +92,7 @@ impl Formula<9, 4> for LambAverages {
 }
 
 /// A step along `u`.
-struct LambStep;
-
-impl Formula<5, 2> for LambStep {
+impl Formula<5, 2> for LambOptions {
     #[inline(always)]
     fn apply<T: Real>(numbers: [T; 5], p: T, _: T, averages: [T; 2]) -> (T, [T; 2]) {
         let [average_scale, root_scale, eps, weight_decay, size] = numbers;

@@ -1,12 +1,7 @@
 //! NAdam, Adam with Nesterov's momentum.
 
-use crate::formula::{Formula, apply};
-use crate::method::ParameterStep;
-use crate::moments::{SLOTS, averaged, correction, decays, moments};
-use crate::rows::options;
+use super::*;
 use crate::update::{set_single, single};
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
 
 options! {
     /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
@@ -63,7 +58,7 @@ options! {
 
     impl Method {
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            const { &[SLOTS[0], SLOTS[1], "mu_product"] }
+            const { &[MOMENTS[0], MOMENTS[1], "mu_product"] }
         }
 
         fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
@@ -84,11 +79,9 @@ options! {
             let along_average = lr * next / (1.0 - product * next);
             let root_scale = correction(betas.1, t).recip();
             let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
-            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
-            let numbers = [
-                shrink, sign, decay, keep, take, keep_sq, take_sq, along_gradient, along_average, root_scale, eps,
-            ];
-            apply(NAdamFormula, numbers, param, grad, [exp_avg, exp_avg_sq])
+            let moments = moments(self.maximize, decay, betas);
+            let numbers = joined(moments, [along_gradient, along_average, root_scale, eps]);
+            apply::<_, 11, 2>(self, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
     }
 }
@@ -100,26 +93,11 @@ impl NAdamOptions {
     }
 }
 
-struct NAdamFormula;
-
-impl Formula<11, 2> for NAdamFormula {
+impl Formula<11, 2> for NAdamOptions {
     #[inline(always)]
     fn apply<T: Real>(numbers: [T; 11], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
-        let [
-            shrink,
-            sign,
-            decay,
-            keep,
-            take,
-            keep_sq,
-            take_sq,
-            along_gradient,
-            along_average,
-            root_scale,
-            eps,
-        ] = numbers;
-        let d = p * shrink * decay + g * sign;
-        let [m, v] = averaged([keep, take, keep_sq, take_sq], d, averages);
-        (p * shrink - (along_gradient * d + along_average * m) / ((v * root_scale).sqrt() + eps), [m, v])
+        let [moments @ .., along_gradient, along_average, root_scale, eps] = numbers;
+        let (p, d, [m, v]) = decayed_and_averaged(moments, p, g, averages);
+        (p - (along_gradient * d + along_average * m) / ((v * root_scale).sqrt() + eps), [m, v])
     }
 }

@@ -1,17 +1,14 @@
 //! L-BFGS, which steps along an estimate of Newton's direction, and the line search that it uses.
 
+use super::line_search::{LinePoint, Search};
+use super::*;
 use crate::engine::OptimizerStep;
-use crate::line_search::{LinePoint, Search};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use crate::setting::Choice;
 use crate::update::number;
 use namegrad_autograd::Tensor;
-use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::vectors;
-use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::options::VectorNormOptions;
+use namegrad_core::{DType, Element};
 use namegrad_io::fields::insert;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 options! {
@@ -133,8 +130,7 @@ pub enum LineSearch {
 }
 
 impl Choice for LineSearch {
-    const ALL: &'static [LineSearch] = &[LineSearch::StrongWolfe];
-    const NAMES: &'static [&'static str] = &["strong_wolfe"];
+    const NAMES: &'static [(LineSearch, &'static str)] = &[(LineSearch::StrongWolfe, "strong_wolfe")];
 }
 
 /// The names of the tensors that are kept for all parameters together: the direction and the gradient of the
@@ -543,7 +539,7 @@ pub(crate) fn dot(x: &NamedTensor, y: &NamedTensor) -> Result<f64> {
 
 /// The largest magnitude.
 fn largest(x: &NamedTensor) -> Result<f64> {
-    number(&x.vector_norm_with(.., namegrad_core::options::VectorNormOptions::new().ord(f64::INFINITY))?)
+    number(&x.vector_norm_with(.., VectorNormOptions::new().ord(f64::INFINITY))?)
 }
 
 /// Whether a step can go on from a point with this loss and this largest magnitude of its gradient.

@@ -1,10 +1,6 @@
 //! Adadelta, which needs no learning rate.
 
-use crate::formula::{Formula, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// Adadelta: scales the gradient by the size of recent steps over that of recent gradients.
@@ -55,21 +51,15 @@ options! {
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let (sign, rho) = (sign_of(self.maximize), self.rho);
             let numbers = [sign, self.weight_decay, self.lr, rho, 1.0 - rho, self.eps];
-            step.apply(AdadeltaFormula, numbers)
+            step.apply(self, numbers)
         }
     }
 }
 
-struct AdadeltaFormula;
-
-impl Formula<6, 2> for AdadeltaFormula {
+impl Formula<6, 2> for AdadeltaOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [sign, decay, lr, rho, take, eps]: [T; 6],
-        p: T,
-        g: T,
-        [square, delta]: [T; 2],
-    ) -> (T, [T; 2]) {
+    fn apply<T: Real>(numbers: [T; 6], p: T, g: T, [square, delta]: [T; 2]) -> (T, [T; 2]) {
+        let [sign, decay, lr, rho, take, eps] = numbers;
         let d = p * decay + g * sign;
         let square = square * rho + d * d * take;
         let step = (delta + eps).sqrt() / (square + eps).sqrt() * d;

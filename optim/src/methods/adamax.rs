@@ -1,11 +1,6 @@
 //! Adamax, Adam with a maximum in place of the average of the square.
 
-use crate::formula::{Formula, sign_of};
-use crate::method::ParameterStep;
-use crate::moments::correction;
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// Adamax: [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's magnitude.
@@ -56,21 +51,15 @@ options! {
             let (sign, (keep, keep_inf)) = (sign_of(self.maximize), self.betas);
             let size = self.lr / correction(keep, step.number);
             let numbers = [sign, self.weight_decay, keep, 1.0 - keep, keep_inf, self.eps, size];
-            step.apply(AdamaxFormula, numbers)
+            step.apply(self, numbers)
         }
     }
 }
 
-struct AdamaxFormula;
-
-impl Formula<7, 2> for AdamaxFormula {
+impl Formula<7, 2> for AdamaxOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [sign, decay, keep, take, keep_inf, eps, size]: [T; 7],
-        p: T,
-        g: T,
-        [m, u]: [T; 2],
-    ) -> (T, [T; 2]) {
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [m, u]: [T; 2]) -> (T, [T; 2]) {
+        let [sign, decay, keep, take, keep_inf, eps, size] = numbers;
         let d = p * decay + g * sign;
         let m = m * keep + d * take;
         let u = (u * keep_inf).maximum(d.abs() + eps);

@@ -1,13 +1,10 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
-use crate::formula::{rounded, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
+use super::*;
 use crate::sums::{WIDTH, rare, total};
 use crate::update::sweep_tensors;
-use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
-use namegrad_core::{DType, NamedTensor, Result, keep};
+use namegrad_core::{DType, keep};
 
 options! {
     /// Adafactor: divides the gradient by the root of an average of its square, of which a matrix keeps only

@@ -1,12 +1,6 @@
 //! RAdam, Adam whose first steps are rectified.
 
-use crate::adam::AdamFormula;
-use crate::formula::Formula;
-use crate::method::ParameterStep;
-use crate::moments::{SLOTS, averaged, correction, decays, moments};
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// RAdam: [`Adam`](crate::Adam) whose step is shortened while the average of the square is of few
@@ -61,21 +55,19 @@ options! {
     }
 
     impl Method {
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &SLOTS }
+        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &MOMENTS }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let (lr, betas, t) = (self.lr, self.betas, step.number);
             let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
-            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
+            let moments = moments(self.maximize, decay, betas);
             let size = lr / correction(betas.0, t);
             let Some(r) = self.rectification(t) else {
-                let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size];
-                return step.apply(RAdamPlain, numbers);
+                return step.apply::<_, 8, 2>(self, joined(moments, [size]));
             };
             let size = size * r * correction(betas.1, t).sqrt();
             // Adam's step with another size. The root has no scale.
-            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, 1.0, self.eps];
-            step.apply::<_, 10, 2>(AdamFormula, numbers)
+            step.apply::<_, 10, 2>(&AdamOptions::new(), joined(moments, [size, 1.0, self.eps]))
         }
     }
 }
@@ -92,18 +84,11 @@ impl RAdamOptions {
 }
 
 /// A step along the average.
-struct RAdamPlain;
-
-impl Formula<8, 2> for RAdamPlain {
+impl Formula<8, 2> for RAdamOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [shrink, sign, decay, keep, take, keep_sq, take_sq, size]: [T; 8],
-        p: T,
-        g: T,
-        averages: [T; 2],
-    ) -> (T, [T; 2]) {
-        let p = p * shrink;
-        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
+    fn apply<T: Real>(numbers: [T; 8], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
+        let [moments @ .., size] = numbers;
+        let (p, _, [m, v]) = decayed_and_averaged(moments, p, g, averages);
         (p - size * m, [m, v])
     }
 }

@@ -1,10 +1,6 @@
 //! Lion, which steps along the sign of its momentum.
 
-use crate::formula::{Formula, sign, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// Lion: every element moves by `lr`, along the sign of a mix of the momentum and the gradient. The
@@ -53,23 +49,17 @@ options! {
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let (mix, keep) = self.betas;
             let shrink = 1.0 - self.lr * self.weight_decay;
-            let numbers = [sign_of(self.maximize), 0.0, shrink, self.lr, mix, 1.0 - mix, keep, 1.0 - keep];
-            step.apply(LionFormula, numbers)
+            let numbers = [sign_of(self.maximize), shrink, self.lr, mix, 1.0 - mix, keep, 1.0 - keep];
+            step.apply(self, numbers)
         }
     }
 }
 
-struct LionFormula;
-
-impl Formula<8, 1> for LionFormula {
+impl Formula<7, 1> for LionOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [ascend, decay, shrink, lr, mix, mix_in, keep, take]: [T; 8],
-        p: T,
-        g: T,
-        [m]: [T; 1],
-    ) -> (T, [T; 1]) {
-        let d = p * decay + g * ascend;
+    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [m]: [T; 1]) -> (T, [T; 1]) {
+        let [ascend, shrink, lr, mix, mix_in, keep, take] = numbers;
+        let d = g * ascend;
         (p * shrink - lr * sign(m * mix + d * mix_in), [m * keep + d * take])
     }
 }

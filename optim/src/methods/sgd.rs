@@ -1,10 +1,6 @@
 //! Stochastic gradient descent with momentum.
 
-use crate::formula::{Formula, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{Error, ErrorKind, Result};
+use super::*;
 
 options! {
     /// Stochastic gradient descent, optionally with momentum.
@@ -72,9 +68,9 @@ options! {
             let (keep, take) = if step.fresh { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
             let numbers = [sign_of(maximize), weight_decay, lr, keep, take, momentum];
             match (momentum == 0.0, nesterov) {
-                (true, _) => step.apply::<_, 6, 0>(SgdFormula::<false>, numbers),
-                (false, false) => step.apply::<_, 6, 1>(SgdFormula::<false>, numbers),
-                (false, true) => step.apply::<_, 6, 1>(SgdFormula::<true>, numbers),
+                (true, _) => step.apply::<_, 6, 0>(&SgdFormula::<false>, numbers),
+                (false, false) => step.apply::<_, 6, 1>(&SgdFormula::<false>, numbers),
+                (false, true) => step.apply::<_, 6, 1>(&SgdFormula::<true>, numbers),
             }
         }
     }

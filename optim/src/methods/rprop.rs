@@ -1,10 +1,6 @@
 //! Rprop, which looks at the signs of gradients alone.
 
-use crate::formula::{Formula, sign, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{Error, ErrorKind, Result};
+use super::*;
 
 options! {
     /// Rprop, resilient backpropagation: each element has its own step size, which grows while the gradient
@@ -56,8 +52,7 @@ options! {
             if 0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite() {
                 return Ok(());
             }
-            let message =
-                format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊");
+            let message = format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊");
             Err(Error::new(ErrorKind::Value, Self::NAME, message))
         }
 
@@ -67,22 +62,16 @@ options! {
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let ((shrink, grow), (low, high)) = (self.etas, self.step_sizes);
-            step.apply(RpropFormula, [sign_of(self.maximize), 0.0, shrink, grow, low, high])
+            step.apply(self, [sign_of(self.maximize), shrink, grow, low, high])
         }
     }
 }
 
-struct RpropFormula;
-
-impl Formula<6, 2> for RpropFormula {
+impl Formula<5, 2> for RpropOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [ascend, decay, shrink, grow, low, high]: [T; 6],
-        p: T,
-        g: T,
-        [prev, size]: [T; 2],
-    ) -> (T, [T; 2]) {
-        let d = p * decay + g * ascend;
+    fn apply<T: Real>(numbers: [T; 5], p: T, g: T, [prev, size]: [T; 2]) -> (T, [T; 2]) {
+        let [ascend, shrink, grow, low, high] = numbers;
+        let d = g * ascend;
         let same = d * prev;
         let factor = if same < T::ZERO { shrink } else { T::ONE };
         let factor = if same > T::ZERO { grow } else { factor };

@@ -1,10 +1,6 @@
 //! Adagrad, gradient descent with a learning rate for each element that falls with the gradients seen.
 
-use crate::formula::{Formula, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// Adagrad: divides the gradient by the root of the sum of its squares so far.
@@ -57,14 +53,12 @@ options! {
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let lr = self.lr / (1.0 + (step.number - 1) as f64 * self.lr_decay);
-            step.apply(AdagradFormula, [sign_of(self.maximize), self.weight_decay, lr, self.eps])
+            step.apply(self, [sign_of(self.maximize), self.weight_decay, lr, self.eps])
         }
     }
 }
 
-struct AdagradFormula;
-
-impl Formula<4, 1> for AdagradFormula {
+impl Formula<4, 1> for AdagradOptions {
     #[inline(always)]
     fn apply<T: Real>([sign, decay, lr, eps]: [T; 4], p: T, g: T, [sum]: [T; 1]) -> (T, [T; 1]) {
         let d = p * decay + g * sign;

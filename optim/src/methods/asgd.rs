@@ -1,11 +1,7 @@
 //! ASGD, gradient descent that averages the parameters.
 
-use crate::formula::{Formula, apply, sign_of};
-use crate::method::ParameterStep;
-use crate::rows::options;
+use super::*;
 use crate::update::{set_single, single};
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
 
 options! {
     /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
@@ -81,7 +77,7 @@ options! {
             let numbers = [f64::from(single(eta)?), f64::from(single(mu)?)];
             let shrink = 1.0 - lambd * numbers[0];
             let numbers = [sign_of(maximize), weight_decay, shrink, numbers[0], numbers[1]];
-            apply(AsgdFormula, numbers, param, grad, [ax])?;
+            apply(self, numbers, param, grad, [ax])?;
             let t = t as f64;
             set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
             set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)
@@ -89,9 +85,7 @@ options! {
     }
 }
 
-struct AsgdFormula;
-
-impl Formula<5, 1> for AsgdFormula {
+impl Formula<5, 1> for AsgdOptions {
     #[inline(always)]
     fn apply<T: Real>([sign, decay, shrink, eta, mu]: [T; 5], p: T, g: T, [ax]: [T; 1]) -> (T, [T; 1]) {
         let d = p * decay + g * sign;

@@ -1,11 +1,6 @@
 //! Adam, and AdamW, which has decoupled weight decay.
 
-use crate::formula::Formula;
-use crate::method::ParameterStep;
-use crate::moments::{averaged, correction, decays, moments};
-use crate::rows::options;
-use namegrad_core::Result;
-use namegrad_core::cpu::math::Real;
+use super::*;
 
 options! {
     /// Adam: steps along a moving average of the gradient, divided by the square root of a moving average of
@@ -65,12 +60,13 @@ options! {
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
             let (lr, betas, eps, t) = (self.lr, self.betas, self.eps, step.number);
             let decay = decays(lr, self.weight_decay, self.decoupled_weight_decay);
-            let [shrink, sign, decay, keep, take, keep_sq, take_sq] = moments(self.maximize, decay, betas);
             let size = lr / correction(betas.0, t);
             let root_scale = correction(betas.1, t).sqrt().recip();
-            let numbers = [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps];
-            let formula = AdamFormula;
-            if self.amsgrad { step.apply::<_, 10, 3>(formula, numbers) } else { step.apply::<_, 10, 2>(formula, numbers) }
+            let numbers = joined(moments(self.maximize, decay, betas), [size, root_scale, eps]);
+            match self.amsgrad {
+                true => step.apply::<_, 10, 3>(self, numbers),
+                false => step.apply::<_, 10, 2>(self, numbers),
+            }
         }
     }
 }
@@ -143,19 +139,11 @@ impl AdamWOptions {
 }
 
 /// Adam's step. With a third state, that is the largest average of the square so far.
-pub(crate) struct AdamFormula;
-
-impl<const N: usize> Formula<10, N> for AdamFormula {
+impl<const N: usize> Formula<10, N> for AdamOptions {
     #[inline(always)]
-    fn apply<T: Real>(
-        [shrink, sign, decay, keep, take, keep_sq, take_sq, size, root_scale, eps]: [T; 10],
-        p: T,
-        g: T,
-        mut states: [T; N],
-    ) -> (T, [T; N]) {
-        let p = p * shrink;
-        let averages = [states[0], states[1]];
-        let [m, v] = averaged([keep, take, keep_sq, take_sq], p * decay + g * sign, averages);
+    fn apply<T: Real>(numbers: [T; 10], p: T, g: T, mut states: [T; N]) -> (T, [T; N]) {
+        let [moments @ .., size, root_scale, eps] = numbers;
+        let (p, _, [m, v]) = decayed_and_averaged(moments, p, g, [states[0], states[1]]);
         [states[0], states[1]] = [m, v];
         if N == 3 {
             states[2] = states[2].maximum(v);

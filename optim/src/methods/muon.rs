@@ -1,14 +1,9 @@
 //! Muon, momentum whose direction is an orthogonal matrix.
 
+use super::*;
 use crate::engine::OptimizerStep;
-use crate::formula::{Formula, apply};
-use crate::method::ParameterStep;
-use crate::rows::options;
-use crate::setting::Choice;
-use namegrad_core::cpu::math::Real;
 use namegrad_core::options::AddmmOptions;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
-use serde::{Deserialize, Serialize};
+use namegrad_core::{DType, Shape};
 
 options! {
     /// Muon: the momentum of a matrix is made orthogonal, so that all its directions take steps of one
@@ -92,13 +87,13 @@ options! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            apply(MixFormula, [self.momentum, 1.0 - self.momentum], buffer, grad, [])?;
+            apply(&MixFormula, [self.momentum, 1.0 - self.momentum], buffer, grad, [])?;
             let along = buffer.unnamed();
             let along = if self.nesterov { grad.lerp(&along, self.momentum)? } else { along };
             let along = self.orthogonal(along)?.to(param.dtype())?.contiguous()?;
             let scale = self.adjust_lr_fn.unwrap_or(AdjustLr::Original).scale(param.sizes());
             let numbers = [1.0 - self.lr * self.weight_decay, -self.lr * scale];
-            apply(MixFormula, numbers, param, &along, [])
+            apply(&MixFormula, numbers, param, &along, [])
         }
 
         /// Steps one matrix after the other, since products use all threads.
@@ -121,9 +116,11 @@ pub enum AdjustLr {
 }
 
 impl Choice for AdjustLr {
-    const ALL: &'static [AdjustLr] =
-        &[AdjustLr::Original, AdjustLr::MatchRmsAdamw, AdjustLr::SpectralUnclamped];
-    const NAMES: &'static [&'static str] = &["original", "match_rms_adamw", "spectral_unclamped"];
+    const NAMES: &'static [(AdjustLr, &'static str)] = &[
+        (AdjustLr::Original, "original"),
+        (AdjustLr::MatchRmsAdamw, "match_rms_adamw"),
+        (AdjustLr::SpectralUnclamped, "spectral_unclamped"),
+    ];
 }
 
 impl AdjustLr {
