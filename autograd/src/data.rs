@@ -1,4 +1,4 @@
-//! Tensors from data, and conversion from and to `ndarray`.
+//! Tensors from data, and conversion from and to `ndarray` with the feature of this name.
 
 use crate::create::TensorOptions;
 use crate::tensor::Tensor;
@@ -34,8 +34,11 @@ impl Tensor {
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<Tensor> {
         NamedTensor::from_slice(data, shape).map(Tensor::constant)
     }
+}
 
-    /// A tensor with the elements of an `ndarray` array.
+#[cfg(feature = "ndarray")]
+impl Tensor {
+    /// A tensor with the elements of an `ndarray` array. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -46,7 +49,7 @@ impl Tensor {
         NamedTensor::from_ndarray(array).map(Tensor::constant)
     }
 
-    /// The elements as an `ndarray` array.
+    /// The elements as an `ndarray` array. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`.

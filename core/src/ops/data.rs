@@ -1,13 +1,11 @@
-//! Tensors from data, and conversion from and to `ndarray`.
+//! Tensors from data, and conversion from and to `ndarray` with the feature of this name.
 
 use crate::args::IntoShape;
 use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use crate::tensor::range::{does_not_fit, fits};
-use ndarray::ArrayD;
 use std::any::TypeId;
-use std::panic::Location;
 
 impl NamedTensor {
     /// A tensor from a number or from nested arrays or `Vec`s.
@@ -51,8 +49,11 @@ impl NamedTensor {
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::of_elements("from_slice", data, shape.into_shape()?)
     }
+}
 
-    /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes.
+#[cfg(feature = "ndarray")]
+impl NamedTensor {
+    /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -67,12 +68,12 @@ impl NamedTensor {
         }
     }
 
-    /// The elements as an `ndarray` array.
+    /// The elements as an `ndarray` array. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+    pub fn to_ndarray<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         if self.dtype() != T::DTYPE {
             let message =
                 format!("the elements are of {}, and those of the array of {}", self.dtype(), T::DTYPE);
@@ -80,11 +81,11 @@ impl NamedTensor {
                 .with_repair(crate::tensor::explicit(T::DTYPE, "to_ndarray")));
         }
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
-        let caller = Location::caller();
+        let caller = std::panic::Location::caller();
         let invalid = |error: ndarray::ShapeError| {
             Error::new(ErrorKind::Shape, "to_ndarray", error.to_string()).at(caller)
         };
-        ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
+        ndarray::ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
     }
 }
 

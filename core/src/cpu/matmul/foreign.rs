@@ -1,38 +1,66 @@
 //! Products on processors without a kernel here, and those of integers. Floats use `matrixmultiply`, which
-//! has a kernel for NEON.
+//! has a kernel for NEON. On x86-64, where all CPUs have kernels here, only tests do.
 
 use super::buffer::{PANELS, with_buffer};
 use super::element::Accumulator;
 use super::product::{MatrixView, Product, Sums};
 
-/// `C ← alpha A B + beta C` as `matrixmultiply` defines it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix
-/// is a pointer, its row stride and its column stride.
-pub(super) type Gemm<T> = unsafe fn(
-    usize,
-    usize,
-    usize,
-    T,
-    *const T,
-    isize,
-    isize,
-    *const T,
-    isize,
-    isize,
-    T,
-    *mut T,
-    isize,
-    isize,
-);
+pub(super) use floats::{of_f32, of_f64};
 
-/// Calls a product of `matrixmultiply`. The contract is that of [`ForeignFn`](super::product::ForeignFn).
-#[inline(always)]
-pub(super) unsafe fn call<T: Accumulator>(gemm: Gemm<T>, p: &Product) {
-    let size = size_of::<T>() as isize;
-    let [(a, a_row, a_col), (b, b_row, b_col), (c, c_row, c_col)] =
-        [p.a, p.b, p.c].map(|x| (x.ptr.cast::<T>(), x.row / size, x.col / size));
-    let (alpha, beta) = (T::of_bits(p.alpha), T::of_bits(p.beta));
-    // SAFETY: the contract is the same.
-    unsafe { gemm(p.m, p.k, p.n, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col) }
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod floats {
+    use super::*;
+
+    /// `C ← alpha A B + beta C` as `matrixmultiply` defines it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A
+    /// matrix is a pointer, its row stride and its column stride.
+    type Gemm<T> = unsafe fn(
+        usize,
+        usize,
+        usize,
+        T,
+        *const T,
+        isize,
+        isize,
+        *const T,
+        isize,
+        isize,
+        T,
+        *mut T,
+        isize,
+        isize,
+    );
+
+    /// Calls a product of `matrixmultiply`. The contract is that of
+    /// [`ForeignFn`](super::super::product::ForeignFn), as for the functions below.
+    #[inline(always)]
+    unsafe fn call<T: Accumulator>(gemm: Gemm<T>, p: &Product) {
+        let size = size_of::<T>() as isize;
+        let [(a, a_row, a_col), (b, b_row, b_col), (c, c_row, c_col)] =
+            [p.a, p.b, p.c].map(|x| (x.ptr.cast::<T>(), x.row / size, x.col / size));
+        let (alpha, beta) = (T::of_bits(p.alpha), T::of_bits(p.beta));
+        // SAFETY: the contract is the same.
+        unsafe { gemm(p.m, p.k, p.n, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col) }
+    }
+
+    pub(in super::super) unsafe fn of_f32(p: &Product) {
+        // SAFETY: the contract is the same.
+        unsafe { call(matrixmultiply::sgemm, p) }
+    }
+
+    pub(in super::super) unsafe fn of_f64(p: &Product) {
+        // SAFETY: the contract is the same.
+        unsafe { call(matrixmultiply::dgemm, p) }
+    }
+}
+
+#[cfg(not(any(test, not(target_arch = "x86_64"))))]
+mod floats {
+    use super::Product;
+
+    pub(in super::super) unsafe fn of_f32(_: &Product) {
+        unreachable!("every CPU has kernels")
+    }
+    pub(in super::super) use of_f32 as of_f64;
 }
 
 /// The product of integers, which wraps. It is one plain loop, since such products are rarely hot.

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::element::{Accumulator, MatmulNumber};
-use super::foreign::{call, of_integers};
+use super::foreign::{of_f32, of_f64, of_integers};
 use super::pack::pack;
 use super::product::{AddFn, ForeignFn, Kernels, NumberKind, PackFn, WriteFn};
 use super::rounded::{add, write};
@@ -16,18 +16,14 @@ pub(crate) trait MatmulElement: MatmulNumber {
 
 impl MatmulElement for f32 {
     fn kind() -> &'static NumberKind {
-        // SAFETY: the contract is the same.
-        static KIND: NumberKind =
-            of_sums::<f32>(kernels_of_f32, |p| unsafe { call(matrixmultiply::sgemm, p) });
+        static KIND: NumberKind = of_sums::<f32>(kernels_of_f32, of_f32);
         &KIND
     }
 }
 
 impl MatmulElement for f64 {
     fn kind() -> &'static NumberKind {
-        // SAFETY: the contract is the same.
-        static KIND: NumberKind =
-            of_sums::<f64>(kernels_of_f64, |p| unsafe { call(matrixmultiply::dgemm, p) });
+        static KIND: NumberKind = of_sums::<f64>(kernels_of_f64, of_f64);
         &KIND
     }
 }
@@ -98,11 +94,11 @@ mod x86_64 {
     use super::super::axpys::axpys;
     use super::super::dots::dots;
     use super::super::kernel::compiled;
-    use super::super::lanes::{Lanes, x86};
+    use super::super::lanes::{Array, Lanes, x86};
     use super::super::pairs::{self, tile_of_pairs};
     use super::super::product::{BlockResults, TileFn};
     use super::*;
-    use crate::cpu::simd::{Avx2, Avx512, Isa, Simd, isa};
+    use crate::cpu::simd::{Avx2, Avx512, Baseline, Simd, isa};
 
     /// Kernels with the listed rows, and a number of vectors, or those of `pairs`.
     /// `tiles!(Avx2, x86::F32x8, [2 1] 2)` is
@@ -135,13 +131,14 @@ mod x86_64 {
         }
     }
 
-    /// The kernel of the CPU among those for AVX2 and AVX-512.
-    fn of_isa(avx2: &'static Kernels, avx512: &'static Kernels) -> Option<&'static Kernels> {
-        match isa() {
-            Isa::Baseline => None,
-            Isa::Avx2 => Some(avx2),
-            Isa::Avx512 => Some(avx512),
-        }
+    /// The kernels of the CPU among those for each set of instructions, the narrowest first.
+    fn of_isa(kernels: [&'static Kernels; 3]) -> Option<&'static Kernels> {
+        Some(kernels[isa() as usize])
+    }
+
+    /// The kernels for all CPUs, of which there are few: CPUs without AVX2 are rare.
+    const fn plain<L: Lanes>() -> Kernels {
+        with::<Baseline, L>(4, [tiles!(Baseline, L, [4 1] 1), tiles!(Baseline, L, [4 1] 2)])
     }
 
     pub(super) fn kernels_of_f32() -> Option<&'static Kernels> {
@@ -156,7 +153,8 @@ mod x86_64 {
             2,
             [tiles!(Avx2, x86::F32x8, [6 4 1] 1), tiles!(Avx2, x86::F32x8, [6 4 2 1] 2)],
         );
-        of_isa(&NARROW, &WIDE)
+        static PLAIN: Kernels = plain::<Array<f32, 4>>();
+        of_isa([&PLAIN, &NARROW, &WIDE])
     }
 
     /// Fewer kernels than for `f32`: each costs build time.
@@ -169,7 +167,8 @@ mod x86_64 {
             4,
             [tiles!(Avx2, x86::F64x4, [4 1] 1), tiles!(Avx2, x86::F64x4, [4 1] 2)],
         );
-        of_isa(&NARROW, &WIDE)
+        static PLAIN: Kernels = plain::<Array<f64, 2>>();
+        of_isa([&PLAIN, &NARROW, &WIDE])
     }
 
     pub(super) fn kernels_of_bf16() -> Option<&'static Kernels> {

@@ -73,6 +73,71 @@ pub(crate) unsafe trait Lanes: Copy {
 /// The most numbers in a vector: 64 bytes of `f32`.
 const MOST: usize = 16;
 
+/// A vector as an array, which the compiler keeps in registers of the build target.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Array<T, const N: usize>([T; N]);
+
+#[cfg(target_arch = "x86_64")]
+impl<T: Accumulator, const N: usize> Array<T, N> {
+    /// The vector of `f(0)`, `f(1)`, ...
+    #[inline(always)]
+    fn of(mut f: impl FnMut(usize) -> T) -> Self {
+        let mut lanes = [T::ZERO; N];
+        let mut i = 0;
+        while i < N {
+            lanes[i] = f(i);
+            i += 1;
+        }
+        Array(lanes)
+    }
+}
+
+// SAFETY: `load` and `store` access `N` numbers, the others only those before the mask.
+#[cfg(target_arch = "x86_64")]
+unsafe impl<T: Accumulator, const N: usize> Lanes for Array<T, N> {
+    type Elem = T;
+    type Mask = usize;
+    const COUNT: usize = N;
+
+    #[inline(always)]
+    unsafe fn mask(count: usize) -> usize {
+        count
+    }
+    #[inline(always)]
+    unsafe fn splat(x: T) -> Self {
+        Array([x; N])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> Self {
+        // SAFETY: the caller's contract; an array has the alignment of its numbers.
+        Array(unsafe { p.cast::<[T; N]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn load_first(p: *const T, mask: usize) -> Self {
+        // SAFETY: the caller's contract.
+        Self::of(|i| if i < mask { unsafe { *p.add(i) } } else { T::ZERO })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut T) {
+        // SAFETY: the caller's contract; an array has the alignment of its numbers.
+        unsafe { p.cast::<[T; N]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut T, mask: usize) {
+        let mut i = 0;
+        while i < mask {
+            // SAFETY: the caller's contract.
+            unsafe { p.add(i).write(self.0[i]) };
+            i += 1;
+        }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, x: Self, y: Self) -> Self {
+        Self::of(|i| self.0[i].mul_add(x.0[i], y.0[i]))
+    }
+}
+
 /// The vectors of x86-64.
 pub(super) mod x86 {
     use super::Lanes;
