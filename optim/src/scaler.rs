@@ -6,7 +6,7 @@ pub use state::GradScalerState;
 
 use crate::Optimizer;
 use crate::formula::{Formula, with_sums};
-use crate::rows::options;
+use crate::rows::{options, refused};
 use crate::schedule::table::check;
 use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
@@ -55,18 +55,13 @@ use std::panic::Location;
 /// skipped for an optimizer with bad gradients only.
 #[derive(Clone, Debug)]
 pub struct GradScaler {
-    settings: GradScalerBuilder,
-    /// A number of `f32`, as in PyTorch.
-    scale: f64,
-    /// The good steps since the scale last changed.
-    growth_tracker: u64,
-    taken: u64,
-    skipped: u64,
+    enabled: bool,
+    /// Its scale is a number of `f32`, as in PyTorch.
+    state: GradScalerState,
     /// Whether a loss was scaled since the last update.
     scaled: bool,
-    /// The parameters whose gradients were unscaled since the last update, by id, and their places in `events`.
-    seen: HashMap<usize, usize>,
-    events: Vec<Seen>,
+    /// The parameters whose gradients were unscaled since the last update, by id.
+    seen: HashMap<usize, Seen>,
 }
 
 /// The events of a parameter since the last update.
@@ -108,17 +103,17 @@ impl GradScalerBuilder {
     pub fn build(self) -> Result<GradScaler> {
         self.check()?;
         check_scale(self.init_scale)?;
-        let scale = f64::from(self.init_scale as f32);
-        Ok(GradScaler {
-            settings: self,
-            scale,
+        let GradScalerBuilder { init_scale, growth_factor, backoff_factor, growth_interval, enabled } = self;
+        let state = GradScalerState {
+            scale: f64::from(init_scale as f32),
+            growth_factor,
+            backoff_factor,
+            growth_interval,
             growth_tracker: 0,
-            taken: 0,
-            skipped: 0,
-            scaled: false,
-            seen: HashMap::new(),
-            events: Vec::new(),
-        })
+            steps_taken: 0,
+            steps_skipped: 0,
+        };
+        Ok(GradScaler { enabled, state, scaled: false, seen: HashMap::new() })
     }
 
     #[track_caller]
@@ -130,6 +125,8 @@ impl GradScalerBuilder {
 }
 
 const OP: &str = "GradScaler";
+/// The repair for a call that belongs to the next step.
+const UPDATE: &str = "scaler.update()?, at the end of each step";
 
 #[track_caller]
 fn check_scale(scale: f64) -> Result<()> {
@@ -137,7 +134,7 @@ fn check_scale(scale: f64) -> Result<()> {
         return Ok(());
     }
     let message = format!("the scale must be positive and finite in f32, got {scale:?}");
-    Err(Error::new(ErrorKind::Value, OP, message).with_repair(".init_scale(65536.0)"))
+    Err(refused(OP, message, ".init_scale(65536.0)"))
 }
 
 impl Default for GradScaler {
@@ -166,7 +163,7 @@ impl GradScaler {
     /// [`ErrorKind::DType`] if it is not floating-point; [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
-        if !self.settings.enabled {
+        if !self.enabled {
             return Ok(loss.clone());
         }
         if !loss.dtype().is_floating_point() {
@@ -177,7 +174,7 @@ impl GradScaler {
                     "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
                 ));
         }
-        let scaled = loss.to(loss.dtype().compute())?.mul(self.scale)?;
+        let scaled = loss.to(loss.dtype().compute())?.mul(self.state.scale)?;
         self.scaled = true;
         Ok(scaled)
     }
@@ -191,17 +188,15 @@ impl GradScaler {
     /// for. Nothing changes then.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
-        if !self.settings.enabled {
+        if !self.enabled {
             return Ok(());
         }
         let parameters = optimizer.parameters();
         self.check_scaled("unscale_")?;
         self.check_unstepped("unscale_", "unscale_() is being called after step().", &parameters)?;
-        if parameters.iter().any(|parameter| self.event(parameter).is_some()) {
+        if parameters.iter().any(|parameter| self.seen_of(parameter).is_some()) {
             let message = "unscale_() has already been called on this optimizer since the last update().";
-            return Err(
-                wrong_order("unscale_", message).with_repair("scaler.update()?, at the end of each step")
-            );
+            return Err(wrong_order("unscale_", message, UPDATE));
         }
         let caller = Location::caller();
         self.unscale("unscale_", &parameters).map_err(|error| error.at(caller))
@@ -210,7 +205,7 @@ impl GradScaler {
     /// Unscales the gradients that are not yet.
     fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
         let is_half = |parameter: &&Parameter| {
-            parameter.dtype() == DType::F16 && parameter.grad().is_some() && self.event(parameter).is_none()
+            parameter.dtype() == DType::F16 && parameter.grad().is_some() && self.seen_of(parameter).is_none()
         };
         if let Some(parameter) = parameters.iter().find(is_half) {
             let message =
@@ -220,18 +215,13 @@ impl GradScaler {
             ));
         }
         // The reciprocal is rounded to `f32`, as in PyTorch.
-        let inverse = f64::from((1.0 / self.scale) as f32);
-        let mut found = Vec::new();
+        let inverse = f64::from((1.0 / self.state.scale) as f32);
         for parameter in parameters {
-            if self.event(parameter).is_none()
+            if self.seen_of(parameter).is_none()
                 && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
             {
-                found.push((parameter.id(), is_finite));
+                self.seen.insert(parameter.id(), Seen { is_finite, has_stepped: false });
             }
-        }
-        for (id, is_finite) in found {
-            self.seen.insert(id, self.events.len());
-            self.events.push(Seen { is_finite, has_stepped: false });
         }
         Ok(())
     }
@@ -264,9 +254,9 @@ impl GradScaler {
     /// optimizer has already stepped since the last update, or has no gradients.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<bool> {
-        if !self.settings.enabled {
+        if !self.enabled {
             optimizer.step()?;
-            self.taken += 1;
+            self.state.steps_taken += 1;
             return Ok(true);
         }
         let parameters = optimizer.parameters();
@@ -274,30 +264,27 @@ impl GradScaler {
         self.check_unstepped("step", "step() has already been called since the last update().", &parameters)?;
         if optimizer.needs_loss() {
             let message = "Closure use is not currently supported if GradScaler is enabled.";
-            return Err(wrong_order("step", message)
-                .with_repair("optimizer.step_with(&mut || ..)?, without a scaler"));
+            return Err(wrong_order("step", message, "optimizer.step_with(&mut || ..)?, without a scaler"));
         }
         let caller = Location::caller();
         self.unscale("step", &parameters).map_err(|error| error.at(caller))?;
-        let (mut is_good, mut places) = (true, Vec::new());
-        for parameter in &parameters {
-            if let Some(place) = self.seen.get(&parameter.id()) {
-                is_good &= self.events[*place].is_finite;
-                places.push(*place);
-            }
-        }
-        if places.is_empty() {
+        let seen: Vec<Seen> =
+            parameters.iter().filter_map(|parameter| self.seen_of(parameter).copied()).collect();
+        if seen.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
-            return Err(wrong_order("step", message).with_repair("scaler.scale(&loss)?.backward()?"));
+            return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));
         }
+        let is_good = seen.iter().all(|seen| seen.is_finite);
         if is_good {
             optimizer.step().map_err(|error| error.at(caller))?;
-            self.taken += 1;
+            self.state.steps_taken += 1;
         } else {
-            self.skipped += 1;
+            self.state.steps_skipped += 1;
         }
-        for place in places {
-            self.events[place].has_stepped = true;
+        for parameter in &parameters {
+            if let Some(seen) = self.seen.get_mut(&parameter.id()) {
+                seen.has_stepped = true;
+            }
         }
         Ok(is_good)
     }
@@ -309,29 +296,29 @@ impl GradScaler {
     /// [`ErrorKind::Autograd`] if no gradients were unscaled since the last update.
     #[track_caller]
     pub fn update(&mut self) -> Result<()> {
-        if !self.settings.enabled {
+        if !self.enabled {
             return Ok(());
         }
         self.check_scaled("update")?;
-        if self.events.is_empty() {
+        if self.seen.is_empty() {
             let message = "No inf checks were recorded prior to update.";
-            return Err(wrong_order("update", message).with_repair("scaler.step(&mut optimizer)?"));
+            return Err(wrong_order("update", message, "scaler.step(&mut optimizer)?"));
         }
-        let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
-        if self.events.iter().all(|seen| seen.is_finite) {
-            self.growth_tracker += 1;
-            if self.growth_tracker >= growth_interval {
-                let grown = (self.scale * growth_factor) as f32;
-                self.growth_tracker = 0;
+        let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = self.state;
+        if self.seen.values().all(|seen| seen.is_finite) {
+            self.state.growth_tracker += 1;
+            if self.state.growth_tracker >= growth_interval {
+                let grown = (self.state.scale * growth_factor) as f32;
+                self.state.growth_tracker = 0;
                 if grown.is_finite() {
-                    self.scale = grown.into();
+                    self.state.scale = grown.into();
                 }
             }
         } else {
             // A scale of 0 would be an end of training that nobody sees.
-            let lowered = (self.scale * backoff_factor) as f32;
-            self.scale = lowered.max(f32::MIN_POSITIVE).into();
-            self.growth_tracker = 0;
+            let lowered = (self.state.scale * backoff_factor) as f32;
+            self.state.scale = lowered.max(f32::MIN_POSITIVE).into();
+            self.state.growth_tracker = 0;
         }
         self.start_again();
         Ok(())
@@ -344,45 +331,44 @@ impl GradScaler {
     /// [`ErrorKind::Value`] unless it is positive and finite.
     #[track_caller]
     pub fn update_to(&mut self, scale: f64) -> Result<()> {
-        if !self.settings.enabled {
+        if !self.enabled {
             return Ok(());
         }
         check_scale(scale).map_err(|error| error.of("update_to"))?;
-        self.scale = f64::from(scale as f32);
+        self.state.scale = f64::from(scale as f32);
         self.start_again();
         Ok(())
     }
 
     /// The events of a parameter, if its gradient was unscaled.
-    fn event(&self, parameter: &Parameter) -> Option<&Seen> {
-        self.seen.get(&parameter.id()).map(|place| &self.events[*place])
+    fn seen_of(&self, parameter: &Parameter) -> Option<&Seen> {
+        self.seen.get(&parameter.id())
     }
 
     fn start_again(&mut self) {
         self.scaled = false;
         self.seen.clear();
-        self.events.clear();
     }
 
     /// The current scale; 1 if the scaler is not enabled.
     #[doc(alias = "get_scale")]
     pub fn scale_factor(&self) -> f64 {
-        if self.settings.enabled { self.scale } else { 1.0 }
+        if self.enabled { self.state.scale } else { 1.0 }
     }
 
     /// The number of steps that were made.
     pub fn steps_taken(&self) -> u64 {
-        self.taken
+        self.state.steps_taken
     }
 
     /// The number of steps that were skipped because of an infinite or NaN gradient.
     pub fn steps_skipped(&self) -> u64 {
-        self.skipped
+        self.state.steps_skipped
     }
 
     /// Whether anything is scaled.
     pub fn is_enabled(&self) -> bool {
-        self.settings.enabled
+        self.enabled
     }
 
     #[track_caller]
@@ -394,7 +380,7 @@ impl GradScaler {
             "Attempted {op} but no loss was scaled since the last update(). This may indicate your script did not use \
              scaler.scale(loss or outputs) earlier in the iteration."
         );
-        Err(wrong_order(op, &message).with_repair("scaler.scale(&loss)?.backward()?"))
+        Err(wrong_order(op, &message, "scaler.scale(&loss)?.backward()?"))
     }
 
     #[track_caller]
@@ -402,7 +388,7 @@ impl GradScaler {
         let (mut some, mut all) = (false, true);
         for parameter in parameters {
             if parameter.grad().is_some() {
-                let has_stepped = self.event(parameter).is_some_and(|seen| seen.has_stepped);
+                let has_stepped = self.seen_of(parameter).is_some_and(|seen| seen.has_stepped);
                 (some, all) = (some || has_stepped, all && has_stepped);
             }
         }
@@ -410,19 +396,20 @@ impl GradScaler {
             return Ok(());
         }
         let (message, repair) = match all {
-            true => (message, "scaler.update()?, at the end of each step"),
+            true => (message, UPDATE),
             false => (
                 "another optimizer with a parameter of this one has stepped since the last update().",
                 "give each parameter to one optimizer",
             ),
         };
-        Err(wrong_order(op, message).with_repair(repair))
+        Err(wrong_order(op, message, repair))
     }
 }
 
+#[cold]
 #[track_caller]
-fn wrong_order(op: &'static str, message: &str) -> Error {
-    Error::new(ErrorKind::Autograd, op, message)
+fn wrong_order(op: &'static str, message: &str, repair: &str) -> Error {
+    Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
 }
 
 /// Multiplies a gradient in its buffer. Returns whether the result is finite.

@@ -6,10 +6,11 @@ mod state;
 
 pub use state::{AverageState, Averaged};
 
+use crate::rows::refused;
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_nn::{Buffer, Module, functional_call};
-use rule::Rule;
+use rule::{Rule, check_decay};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::Location;
@@ -74,30 +75,21 @@ use std::panic::Location;
 /// ```
 pub struct AveragedModel {
     rule: Rule,
-    use_buffers: bool,
-    updates: u64,
-    entries: Vec<AveragedEntry>,
-}
-
-/// The average of a parameter or a buffer.
-#[derive(Clone)]
-struct AveragedEntry {
-    path: String,
-    is_buffer: bool,
-    average: Averaged,
+    state: AverageState,
 }
 
 /// A builder for [`AveragedModel`]; see [`AveragedModel::builder`].
 pub struct AveragedModelBuilder<'m> {
     model: &'m dyn Module,
     rule: Rule,
+    decay: Option<f64>,
     use_buffers: bool,
 }
 
 impl AveragedModelBuilder<'_> {
     /// An exponential moving average. By default, the average is equal.
     pub fn ema(mut self, decay: f64) -> Self {
-        self.rule = Rule::Ema(decay);
+        (self.rule, self.decay) = (Rule::Ema, Some(decay));
         self
     }
 
@@ -114,7 +106,7 @@ impl AveragedModelBuilder<'_> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn weight(mut self, weight: impl Fn(u64) -> f64 + Send + Sync + 'static) -> Self {
-        self.rule = Rule::Weight(Box::new(weight));
+        (self.rule, self.decay) = (Rule::Weight(Box::new(weight)), None);
         self
     }
 
@@ -133,7 +125,7 @@ impl AveragedModelBuilder<'_> {
         mut self,
         formula: impl Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync + 'static,
     ) -> Self {
-        self.rule = Rule::Custom(Box::new(formula));
+        (self.rule, self.decay) = (Rule::Custom(Box::new(formula)), None);
         self
     }
 
@@ -151,20 +143,20 @@ impl AveragedModelBuilder<'_> {
     /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn build(self) -> Result<AveragedModel> {
-        let AveragedModelBuilder { model, rule, use_buffers } = self;
-        rule.check()?;
-        let places = places(model)?;
+        let AveragedModelBuilder { model, rule, decay, use_buffers } = self;
+        check_decay(decay)?;
+        let (places, rule_name) = (places(model)?, rule.name().into());
         if places.iter().all(AveragedPlace::is_buffer) {
-            return Err(Error::new(ErrorKind::Value, OP, "the model has no parameters to average")
-                .with_repair(
-                    "give it a module with parameters, such as Linear::new((\"in\", 3), (\"out\", 2))?",
-                ));
+            let repair = "give it a module with parameters, such as Linear::new((\"in\", 3), (\"out\", 2))?";
+            return Err(refused(OP, "the model has no parameters to average".into(), repair));
         }
-        let mut entries = Vec::with_capacity(places.len());
-        for place in places {
-            entries.push(place.start()?);
+        let [parameters, buffers] = [BTreeMap::new(), BTreeMap::new()];
+        let mut state =
+            AverageState { rule: rule_name, decay, use_buffers, n_averaged: 0, parameters, buffers };
+        for place in &places {
+            state.average(place)?;
         }
-        Ok(AveragedModel { rule, use_buffers, updates: 0, entries })
+        Ok(AveragedModel { rule, state })
     }
 }
 
@@ -192,7 +184,7 @@ impl AveragedModel {
 
     /// A builder for other averages.
     pub fn builder(model: &dyn Module) -> AveragedModelBuilder<'_> {
-        AveragedModelBuilder { model, rule: Rule::Equal, use_buffers: false }
+        AveragedModelBuilder { model, rule: Rule::Equal, decay: None, use_buffers: false }
     }
 
     /// Includes the current parameters of the model. Call it after a step, or after an epoch.
@@ -209,76 +201,62 @@ impl AveragedModel {
 
     fn include(&mut self, model: &dyn Module) -> Result<()> {
         let places = places(model)?;
-        for (entry, place) in self.pairs(&places)? {
-            state::check_dims(&entry.path, &entry.average.value, &place.value.shape())?;
-        }
+        self.check_dims(&self.pairs(&places)?)?;
         // Only the user's formula or weight can fail in the middle.
-        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.entries.clone());
-        let result = self.add(places);
-        if let (Err(_), Some(entries)) = (&result, before) {
-            self.entries = entries;
+        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.state.clone());
+        let result = self.add(&places);
+        if let (Err(_), Some(before)) = (&result, before) {
+            self.state = before;
         }
-        result?;
-        self.updates += 1;
-        Ok(())
+        result
     }
 
-    fn add(&mut self, places: Vec<AveragedPlace>) -> Result<()> {
-        for (near, place) in places.into_iter().enumerate() {
-            let index = match self.find(near, &place) {
-                Some(index) => index,
-                None => {
-                    self.entries.push(place.start()?);
-                    self.entries.len() - 1
-                }
-            };
-            let average = &mut self.entries[index].average;
-            match place.is_buffer() && !self.use_buffers {
+    fn add(&mut self, places: &[AveragedPlace]) -> Result<()> {
+        let (decay, use_buffers) = (self.state.decay, self.state.use_buffers);
+        for place in places {
+            let average = self.state.average(place)?;
+            match place.is_buffer() && !use_buffers {
                 true => average.value = state::wide(&place.value)?,
-                false => average.include(&self.rule, &place.value)?,
+                false => average.include(&self.rule, decay, &place.value)?,
             }
         }
+        self.state.n_averaged += 1;
         Ok(())
-    }
-
-    /// The number of the average for a place, which is usually `near`.
-    fn find(&self, near: usize, place: &AveragedPlace) -> Option<usize> {
-        let is_at = |entry: &AveragedEntry| entry.is_buffer == place.is_buffer() && entry.path == place.path;
-        match self.entries.get(near) {
-            Some(entry) if is_at(entry) => Some(near),
-            _ => self.entries.iter().position(is_at),
-        }
     }
 
     /// The places that have an average, each with it. It is an error if a place is missing.
-    fn pairs<'a>(
-        &'a self,
-        places: &'a [AveragedPlace],
-    ) -> Result<Vec<(&'a AveragedEntry, &'a AveragedPlace)>> {
-        let (mut pairs, mut is_missing) = (Vec::new(), vec![true; self.entries.len()]);
-        for (near, place) in places.iter().enumerate() {
-            if let Some(index) = self.find(near, place) {
-                pairs.push((&self.entries[index], place));
-                is_missing[index] = false;
+    fn pairs<'a>(&'a self, places: &'a [AveragedPlace]) -> Result<AveragedPairs<'a>> {
+        let AverageState { parameters, buffers, .. } = &self.state;
+        let mut pairs = Vec::new();
+        for place in places {
+            let averages = if place.is_buffer() { buffers } else { parameters };
+            if let Some(average) = averages.get(&place.path) {
+                pairs.push((average, place));
             }
         }
-        let mut missing = Vec::new();
-        for (entry, is_missing) in self.entries.iter().zip(is_missing) {
-            if is_missing {
-                missing.push(format!("'{}'", entry.path));
-            }
-        }
-        if missing.is_empty() {
+        if pairs.len() == parameters.len() + buffers.len() {
             return Ok(pairs);
         }
+        let mut missing = Vec::new();
+        for path in parameters.keys().chain(buffers.keys()) {
+            if !pairs.iter().any(|(_, place)| place.path == *path) {
+                missing.push(format!("'{path}'"));
+            }
+        }
         let message = format!("the model has no {}, which was averaged before", missing.join(", "));
-        Err(Error::new(ErrorKind::Value, OP, message)
-            .with_repair("AveragedModel::new(&model)?, for another model"))
+        Err(refused(OP, message, "AveragedModel::new(&model)?, for another model"))
+    }
+
+    fn check_dims(&self, pairs: &AveragedPairs<'_>) -> Result<()> {
+        for (average, place) in pairs {
+            state::check_dims(&place.path, &average.value, &place.value.shape())?;
+        }
+        Ok(())
     }
 
     /// The number of updates so far.
     pub fn n_averaged(&self) -> u64 {
-        self.updates
+        self.state.n_averaged
     }
 
     /// Runs `f` with the averages in place of the parameters and buffers of the model. Afterwards, also after
@@ -300,8 +278,8 @@ impl AveragedModel {
     /// The averages in the dtypes of the model.
     fn values(&self, model: &dyn Module) -> Result<Vec<(String, Tensor)>> {
         let mut values = Vec::new();
-        for (AveragedEntry { path, average, .. }, place) in self.pairs(&places(model)?)? {
-            values.push((path.clone(), Tensor::constant(average.value.to(place.value.dtype())?)));
+        for (average, place) in self.pairs(&places(model)?)? {
+            values.push((place.path.clone(), Tensor::constant(average.value.to(place.value.dtype())?)));
         }
         Ok(values)
     }
@@ -321,11 +299,9 @@ impl AveragedModel {
     fn copy(&self, model: &dyn Module) -> Result<()> {
         let places = places(model)?;
         let pairs = self.pairs(&places)?;
-        for (entry, place) in &pairs {
-            state::check_dims(&entry.path, &entry.average.value, &place.value.shape())?;
-        }
-        for (entry, place) in pairs {
-            let value = entry.average.value.to(place.value.dtype())?;
+        self.check_dims(&pairs)?;
+        for (average, place) in pairs {
+            let value = average.value.to(place.value.dtype())?;
             match &place.target {
                 Target::Parameter(parameter) => parameter.set(Tensor::constant(value))?,
                 Target::Buffer(buffer) => buffer.set(value)?,
@@ -371,29 +347,15 @@ impl AveragedModel {
     }
 
     fn take_buffers(&mut self, places: Vec<AveragedPlace>) -> Result<()> {
-        for (near, place) in places.iter().enumerate() {
-            if let (true, Some(index)) = (place.is_buffer(), self.find(near, place)) {
-                self.entries[index].average.value = state::wide(&place.value)?;
-            }
+        for place in places.iter().filter(|place| place.is_buffer()) {
+            self.state.average(place)?.value = state::wide(&place.value)?;
         }
         Ok(())
     }
 
     /// Everything that the next averages depend on. Nothing is copied, and later updates do not change it.
     pub fn state_dict(&self) -> AverageState {
-        let (mut parameters, mut buffers) = (BTreeMap::new(), BTreeMap::new());
-        for AveragedEntry { path, is_buffer, average } in &self.entries {
-            let all = if *is_buffer { &mut buffers } else { &mut parameters };
-            all.insert(path.clone(), average.clone());
-        }
-        AverageState {
-            rule: self.rule.name().into(),
-            decay: self.rule.decay(),
-            use_buffers: self.use_buffers,
-            n_averaged: self.updates,
-            parameters,
-            buffers,
-        }
+        self.state.clone()
     }
 
     /// Continues from a state, with its decay. The state of the same kind of average and of a model with the
@@ -405,11 +367,7 @@ impl AveragedModel {
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &AverageState) -> Result<()> {
         let caller = Location::caller();
-        self.entries = state.fitted(self).map_err(|error| error.at(caller))?;
-        if let (Rule::Ema(own), Some(decay)) = (&mut self.rule, state.decay) {
-            *own = decay;
-        }
-        self.updates = state.n_averaged;
+        self.state = state.fitted(&self.state).map_err(|error| error.at(caller))?;
         Ok(())
     }
 }
@@ -417,10 +375,9 @@ impl AveragedModel {
 impl fmt::Debug for AveragedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AveragedModel")
-            .field("rule", &self.rule.name())
-            .field("decay", &self.rule.decay())
-            .field("n_averaged", &self.updates)
-            .field("averages", &self.entries.len())
+            .field("rule", &self.state.rule)
+            .field("decay", &self.state.decay)
+            .field("n_averaged", &self.state.n_averaged)
             .finish_non_exhaustive()
     }
 }
@@ -443,15 +400,12 @@ enum Target {
     Buffer(Buffer),
 }
 
+/// Averages with their places in a model.
+type AveragedPairs<'a> = Vec<(&'a Averaged, &'a AveragedPlace)>;
+
 impl AveragedPlace {
     fn is_buffer(&self) -> bool {
         matches!(self.target, Target::Buffer(_))
-    }
-
-    /// The average before its first update.
-    fn start(&self) -> Result<AveragedEntry> {
-        let (is_buffer, value) = (self.is_buffer(), state::wide(&self.value)?);
-        Ok(AveragedEntry { path: self.path.clone(), is_buffer, average: Averaged { value, count: 0 } })
     }
 }
 

@@ -1,9 +1,8 @@
 //! [`Rule`], the formula of an average.
 
-use super::state::Averaged;
+use super::*;
 use crate::formula::{Formula, apply};
 use namegrad_core::cpu::math::Real;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 
 type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 type AverageFn = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
@@ -12,8 +11,8 @@ type AverageFn = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTens
 pub(super) enum Rule {
     /// All have the same weight.
     Equal,
-    /// The average keeps this part of itself.
-    Ema(f64),
+    /// The average keeps a part of itself, the decay.
+    Ema,
     /// The value has this weight.
     Weight(Weight),
     Custom(AverageFn),
@@ -23,57 +22,42 @@ impl Rule {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Rule::Equal => "equal",
-            Rule::Ema(_) => "ema",
+            Rule::Ema => "ema",
             Rule::Weight(_) => "weight",
             Rule::Custom(_) => "avg_fn",
         }
     }
-
-    pub(super) fn decay(&self) -> Option<f64> {
-        match self {
-            Rule::Ema(decay) => Some(*decay),
-            _ => None,
-        }
-    }
-
-    #[track_caller]
-    pub(super) fn check(&self) -> Result<()> {
-        match self {
-            Rule::Ema(decay) => check_decay(*decay),
-            _ => Ok(()),
-        }
-    }
 }
 
+/// Checks the decay of an exponential average, if there is one.
 #[track_caller]
-pub(super) fn check_decay(decay: f64) -> Result<()> {
-    if (0.0..=1.0).contains(&decay) {
-        return Ok(());
+pub(super) fn check_decay(decay: Option<f64>) -> Result<()> {
+    match decay {
+        Some(decay) if !(0.0..=1.0).contains(&decay) => {
+            let message =
+                format!("Invalid decay value {decay:?} provided. Please provide a value in [0,1] range.");
+            Err(refused(OP, message, "AveragedModel::ema(&model, 0.999)?"))
+        }
+        _ => Ok(()),
     }
-    let message = format!("Invalid decay value {decay:?} provided. Please provide a value in [0,1] range.");
-    Err(Error::new(ErrorKind::Value, "AveragedModel", message)
-        .with_repair("AveragedModel::ema(&model, 0.999)?"))
 }
 
 /// The weight of an update. Any finite number will do: one above 1 goes beyond the parameters.
 fn weight_at(weight: &Weight, n: u64) -> Result<f64> {
     let found = weight(n);
-    match found.is_finite() {
-        true => Ok(found),
-        false => {
-            let message = format!("the weight of update {n} must be finite, but is {found:?}");
-            Err(Error::new(ErrorKind::Value, "update_parameters", message))
-        }
-    }
+    let message = || format!("the weight of update {n} must be finite, but is {found:?}");
+    Error::ensure(found.is_finite(), ErrorKind::Value, "update_parameters", message)?;
+    Ok(found)
 }
 
 impl Averaged {
     /// Includes a value of the same sizes.
-    pub(super) fn include(&mut self, rule: &Rule, value: &NamedTensor) -> Result<()> {
+    pub(super) fn include(&mut self, rule: &Rule, decay: Option<f64>, value: &NamedTensor) -> Result<()> {
         let (n, dtype, names) = (self.count, self.value.dtype(), self.value.names().clone());
+        let decay = decay.unwrap_or_default();
         let weight = match rule {
             Rule::Equal => 1.0 / (n as f64 + 1.0),
-            Rule::Ema(decay) => 1.0 - decay,
+            Rule::Ema => 1.0 - decay,
             Rule::Weight(weight) if n > 0 => weight_at(weight, n)?,
             Rule::Weight(_) | Rule::Custom(_) => 1.0,
         };
@@ -84,10 +68,8 @@ impl Averaged {
             let wide = |x: &NamedTensor| x.to(if dtype.is_floating_point() { dtype } else { DType::F32 });
             let (own, value) = (wide(&self.value)?, wide(&value)?.with_names(names.clone()));
             let average = formula(&own, &value, n)?;
-            if average.sizes() != own.sizes() {
-                let message = format!("avg_fn gave {} for a parameter of {}", average.shape(), own.shape());
-                return Err(Error::new(ErrorKind::Shape, "avg_fn", message));
-            }
+            let message = || format!("avg_fn gave {} for a parameter of {}", average.shape(), own.shape());
+            Error::ensure(average.sizes() == own.sizes(), ErrorKind::Shape, "avg_fn", message)?;
             self.value = average.to(dtype)?.with_names(names);
         } else if dtype.is_floating_point() {
             let is_far = weight.abs() >= 0.5;
@@ -95,20 +77,17 @@ impl Averaged {
             let value = value.to(dtype)?.contiguous()?;
             apply(&LerpFormula, numbers, &mut self.value, &value, [])?;
         } else {
-            self.value = self.of_integers(rule, &value, weight)?.to(dtype)?.with_names(names);
+            // Of integers, such as a number of batches, which are rounded towards 0.
+            let [own, value] = [self.value.unnamed().to(DType::F32)?, value.to(DType::F32)?];
+            let average = match rule {
+                Rule::Ema => own.mul(decay)?.add(&value.mul(weight)?)?,
+                Rule::Equal => value.sub(&own)?.div(n as f64 + 1.0)?.add(&own)?,
+                _ => value.sub(&own)?.mul(weight)?.add(&own)?,
+            };
+            self.value = average.to(dtype)?.with_names(names);
         }
         self.count += 1;
         Ok(())
-    }
-
-    /// The average of integers, such as a number of batches, before it is rounded towards 0.
-    fn of_integers(&self, rule: &Rule, value: &NamedTensor, weight: f64) -> Result<NamedTensor> {
-        let [own, value] = [self.value.unnamed().to(DType::F32)?, value.to(DType::F32)?];
-        match rule {
-            Rule::Ema(decay) => own.mul(*decay)?.add(&value.mul(weight)?),
-            Rule::Equal => value.sub(&own)?.div(self.count as f64 + 1.0)?.add(&own),
-            _ => value.sub(&own)?.mul(weight)?.add(&own),
-        }
     }
 }
 

@@ -1,15 +1,12 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
-use super::rule::check_decay;
-use super::{AveragedEntry, AveragedModel, OP};
+use super::*;
 use crate::engine::agree;
 use crate::state::{malformed, tensor};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::Shape;
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, insert, object};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use std::panic::Location;
 use std::path::Path;
 
 /// The metadata key of a file under which everything except the tensors is stored.
@@ -150,51 +147,54 @@ impl AverageState {
         Ok(state)
     }
 
-    /// The averages of the state in the dtypes of `own`, if they fit it.
-    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<Vec<AveragedEntry>> {
-        let (mut differences, mut fitted) = (Vec::new(), Vec::new());
-        let rule = own.rule.name();
-        if rule != self.rule {
-            differences.push(format!("the average is '{rule}' here, '{}' in the state", self.rule));
+    /// The average at a place, which begins with the value there.
+    pub(super) fn average(&mut self, place: &AveragedPlace) -> Result<&mut Averaged> {
+        let averages = if place.is_buffer() { &mut self.buffers } else { &mut self.parameters };
+        if !averages.contains_key(&place.path) {
+            averages.insert(place.path.clone(), Averaged { value: wide(&place.value)?, count: 0 });
+        }
+        Ok(averages.get_mut(&place.path).expect("it was inserted"))
+    }
+
+    /// The state in the dtypes of `own`, if it fits that.
+    pub(super) fn fitted(&self, own: &AverageState) -> Result<AverageState> {
+        let mut differences = Vec::new();
+        if own.rule != self.rule {
+            differences.push(format!("the average is '{}' here, '{}' in the state", own.rule, self.rule));
         }
         if own.use_buffers != self.use_buffers {
             let [here, there] = [own.use_buffers, self.use_buffers];
             differences.push(format!("use_buffers is {here} here, {there} in the state"));
         }
-        if self.decay.is_some_and(|decay| check_decay(decay).is_err()) {
+        if check_decay(self.decay).is_err() {
             differences.push(format!("the decay in the state is {:?}", self.decay.unwrap_or_default()));
         }
-        for AveragedEntry { path, is_buffer, average } in &own.entries {
-            let state = if *is_buffer { &self.buffers } else { &self.parameters };
-            let Some(Averaged { value, count }) = state.get(path) else {
-                differences.push(format!("'{path}' is missing in the state"));
-                continue;
-            };
-            let is_float = average.value.dtype().is_floating_point();
-            if let Err(error) = check_dims(path, value, &average.value.shape()) {
-                differences.push(error.message().to_string());
-            } else if is_float != value.dtype().is_floating_point() {
-                differences.push(format!("'{path}' is {:?} in the state", value.dtype()));
-            } else {
-                let value = value.to(average.value.dtype())?.with_names(average.value.names().clone());
-                let average = Averaged { value, count: *count };
-                fitted.push(AveragedEntry { path: path.clone(), is_buffer: *is_buffer, average });
-            }
-        }
-        for (is_buffer, state) in [(false, &self.parameters), (true, &self.buffers)] {
-            for path in state.keys() {
-                let is_own = |own: &AveragedEntry| own.is_buffer == is_buffer && own.path == *path;
-                if !own.entries.iter().any(is_own) {
-                    differences.push(format!("'{path}' is only in the state"));
+        let mut fitted = AverageState { decay: self.decay.or(own.decay), ..self.clone() };
+        let all = [(&own.parameters, &mut fitted.parameters), (&own.buffers, &mut fitted.buffers)];
+        for (own, fitted) in all {
+            for (path, Averaged { value: own, .. }) in own {
+                let Some(Averaged { value, .. }) = fitted.get_mut(path) else {
+                    differences.push(format!("'{path}' is missing in the state"));
+                    continue;
+                };
+                if let Err(error) = check_dims(path, value, &own.shape()) {
+                    differences.push(error.message().to_string());
+                } else if own.dtype().is_floating_point() != value.dtype().is_floating_point() {
+                    differences.push(format!("'{path}' is {:?} in the state", value.dtype()));
+                } else {
+                    *value = value.to(own.dtype())?.with_names(own.names().clone());
                 }
+            }
+            for path in fitted.keys().filter(|path| !own.contains_key(*path)) {
+                differences.push(format!("'{path}' is only in the state"));
             }
         }
         if differences.is_empty() {
             return Ok(fitted);
         }
         let message = format!("the state is of another average: {}", differences.join("; "));
-        Err(Error::new(ErrorKind::Value, "load_state_dict", message)
-            .with_repair("make the average of the same model in the same way, then load the state"))
+        let repair = "make the average of the same model in the same way, then load the state";
+        Err(refused("load_state_dict", message, repair))
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
 
-use super::{GradScaler, GradScalerBuilder, check_scale};
+use super::{GradScaler, check_scale};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
@@ -50,16 +50,7 @@ impl GradScaler {
     /// Everything that the next steps depend on, between an [`update`](Self::update) and the next
     /// [`scale`](Self::scale).
     pub fn state_dict(&self) -> GradScalerState {
-        let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
-        GradScalerState {
-            scale: self.scale,
-            growth_factor,
-            backoff_factor,
-            growth_interval,
-            growth_tracker: self.growth_tracker,
-            steps_taken: self.taken,
-            steps_skipped: self.skipped,
-        }
+        self.state.clone()
     }
 
     /// Continues from a state, with its factors and its interval. A scaler that is not enabled stays as it
@@ -69,19 +60,15 @@ impl GradScaler {
     /// [`ErrorKind::Value`] if a number is out of range. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &GradScalerState) -> Result<()> {
-        if !self.settings.enabled {
+        if !self.enabled {
             return Ok(());
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = *state;
-        let settings =
-            GradScalerBuilder { growth_factor, backoff_factor, growth_interval, ..self.settings.clone() };
+        let builder = GradScaler::builder().growth_factor(growth_factor).backoff_factor(backoff_factor);
         let damaged = |error: Error| error.of("load_state_dict").context("the state is damaged: ");
-        settings.check().map_err(damaged)?;
+        builder.growth_interval(growth_interval).check().map_err(damaged)?;
         check_scale(state.scale).map_err(damaged)?;
-        self.settings = settings;
-        self.scale = f64::from(state.scale as f32);
-        self.growth_tracker = state.growth_tracker;
-        (self.taken, self.skipped) = (state.steps_taken, state.steps_skipped);
+        self.state = GradScalerState { scale: f64::from(state.scale as f32), ..state.clone() };
         self.start_again();
         Ok(())
     }
