@@ -3,9 +3,11 @@
 
 use crate::formula::{Formula, with};
 use crate::norm::{norm_of, norm_of_norms};
+use crate::rows::refused;
 use crate::update::run_alone;
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Loops;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -100,11 +102,10 @@ pub fn clip_grad_norm_with_(
     options: ClipGradNormOptions,
 ) -> Result<f64> {
     const OP: &str = "clip_grad_norm_";
-    not_negative(OP, "max_norm", max_norm)?;
-    let (caller, (parameters, _)) = (Location::caller(), distinct(parameters));
-    let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
+    let (parameters, _) = distinct(parameters);
+    let norms = norms_of(OP, &parameters, max_norm, &options)?;
     let norm = norm_of_norms(OP, &norms, options.norm_type)?;
-    scale(&parameters, &[factor(max_norm, norm)]).map_err(|error| error.of(OP).at(caller))?;
+    scale(OP, &parameters, &[factor(max_norm, norm)])?;
     Ok(norm)
 }
 
@@ -146,18 +147,11 @@ pub fn clip_each_grad_norm_with_(
     options: ClipGradNormOptions,
 ) -> Result<Vec<f64>> {
     const OP: &str = "clip_each_grad_norm_";
-    not_negative(OP, "max_norm", max_norm)?;
-    let (caller, (parameters, places)) = (Location::caller(), distinct(parameters));
-    let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
-    let (mut factors, mut given) = (Vec::new(), Vec::new());
-    for norm in &norms {
-        factors.push(factor(max_norm, *norm));
-    }
-    scale(&parameters, &factors).map_err(|error| error.of(OP).at(caller))?;
-    for place in places {
-        given.push(norms[place]);
-    }
-    Ok(given)
+    let (parameters, places) = distinct(parameters);
+    let norms = norms_of(OP, &parameters, max_norm, &options)?;
+    let factors: Vec<f64> = norms.iter().map(|norm| factor(max_norm, *norm)).collect();
+    scale(OP, &parameters, &factors)?;
+    Ok(places.into_iter().map(|place| norms[place]).collect())
 }
 
 /// Clamps each element of each gradient to `-clip_value..=clip_value`. NaN stays NaN.
@@ -181,11 +175,8 @@ pub fn clip_grad_value_(
 ) -> Result<()> {
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
-    let caller = Location::caller();
     for parameter in distinct(parameters).0 {
-        let clamped = parameter
-            .update_grad(|gradient| run_alone(gradient, &with(&ClampFormula, &[clip_value]), &mut []));
-        clamped.map_err(|error| error.of(OP).at(caller))?;
+        change_grad(OP, &parameter, &with(&ClampFormula, &[clip_value]))?;
     }
     Ok(())
 }
@@ -221,10 +212,9 @@ pub fn total_norm_with(
 ) -> Result<f64> {
     const OP: &str = "total_norm";
     not_negative(OP, "norm_type", options.norm_type)?;
-    let caller = Location::caller();
     let mut norms = Vec::new();
     for (number, tensor) in tensors.into_iter().enumerate() {
-        norms.push(finite_norm(OP, &options, number, tensor.as_ref()).map_err(|error| error.at(caller))?);
+        norms.push(finite_norm(OP, &options, number, tensor.as_ref())?);
     }
     norm_of_norms(OP, &norms, options.norm_type)
 }
@@ -256,44 +246,38 @@ pub fn clip_grads_with_norm_(
     if total_norm < 0.0 {
         not_negative(OP, "total_norm", total_norm)?;
     }
-    let caller = Location::caller();
-    let factor = factor(max_norm, total_norm);
-    scale(&distinct(parameters).0, &[factor]).map_err(|error| error.of(OP).at(caller))
+    scale(OP, &distinct(parameters).0, &[factor(max_norm, total_norm)])
 }
 
 /// The parameters, each once, and the place of each of those given.
 fn distinct(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> (Vec<Parameter>, Vec<usize>) {
     let (mut seen, mut found, mut places) = (HashMap::new(), Vec::new(), Vec::new());
     for parameter in parameters {
-        add(parameter.borrow(), &mut seen, &mut found, &mut places);
+        let parameter: &Parameter = parameter.borrow();
+        let place = *seen.entry(parameter.id()).or_insert(found.len());
+        if place == found.len() {
+            found.push(parameter.clone());
+        }
+        places.push(place);
     }
     (found, places)
 }
 
-fn add(
-    parameter: &Parameter,
-    seen: &mut HashMap<usize, usize>,
-    found: &mut Vec<Parameter>,
-    places: &mut Vec<usize>,
-) {
-    let place = *seen.entry(parameter.id()).or_insert(found.len());
-    if place == found.len() {
-        found.push(parameter.clone());
-    }
-    places.push(place);
-}
-
 #[track_caller]
 fn not_negative(op: &'static str, what: &str, value: f64) -> Result<()> {
-    if value >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Value, op, format!("{what} must not be negative, got {value:?}")))
+    let message = || format!("{what} must not be negative, got {value:?}");
+    Error::ensure(value >= 0.0, ErrorKind::Value, op, message)
 }
 
 /// The norm of each gradient; 0 if there is none.
 #[track_caller]
-fn norms_of(op: &'static str, parameters: &[Parameter], options: &ClipGradNormOptions) -> Result<Vec<f64>> {
+fn norms_of(
+    op: &'static str,
+    parameters: &[Parameter],
+    max_norm: f64,
+    options: &ClipGradNormOptions,
+) -> Result<Vec<f64>> {
+    not_negative(op, "max_norm", max_norm)?;
     not_negative(op, "norm_type", options.norm_type)?;
     let mut norms = Vec::new();
     for (number, parameter) in parameters.iter().enumerate() {
@@ -306,6 +290,7 @@ fn norms_of(op: &'static str, parameters: &[Parameter], options: &ClipGradNormOp
 }
 
 /// The norm of a gradient, or an error if it must be finite and is not.
+#[track_caller]
 fn finite_norm(
     op: &'static str,
     options: &ClipGradNormOptions,
@@ -322,9 +307,8 @@ fn finite_norm(
         options.norm_type,
         gradient.shape()
     );
-    Err(Error::new(ErrorKind::Value, op, message).with_repair(
-        "leave out error_if_nonfinite(true) to scale the gradients with it, or find its origin with detect_anomaly",
-    ))
+    let repair = "leave out error_if_nonfinite(true) to scale the gradients with it, or find its origin with detect_anomaly";
+    Err(refused(op, message, repair))
 }
 
 /// The factor for gradients of this norm.
@@ -334,15 +318,23 @@ fn factor(max_norm: f64, norm: f64) -> f64 {
 }
 
 /// Multiplies the gradients in place, each by the factor for its position, or all by one.
-fn scale(parameters: &[Parameter], factors: &[f64]) -> Result<()> {
+#[track_caller]
+fn scale(op: &'static str, parameters: &[Parameter], factors: &[f64]) -> Result<()> {
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            parameter
-                .update_grad(|gradient| run_alone(gradient, &with(&ScaleFormula, &[factor]), &mut []))?;
+            change_grad(op, parameter, &with(&ScaleFormula, &[factor]))?;
         }
     }
     Ok(())
+}
+
+/// Changes the gradient of a parameter in place.
+#[track_caller]
+fn change_grad(op: &'static str, parameter: &Parameter, formula: &dyn Loops) -> Result<()> {
+    let caller = Location::caller();
+    let changed = parameter.update_grad(|gradient| run_alone(gradient, formula, &mut []));
+    changed.map(drop).map_err(|error| error.of(op).at(caller))
 }
 
 /// `x *= factor`.

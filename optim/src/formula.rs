@@ -1,7 +1,7 @@
 //! Elementwise formulas of optimizers, and the numbers and functions that several of them share. The last ones
 //! are those of the moving averages of Adam and similar optimizers.
 
-use crate::method::ParameterStep;
+use crate::engine::ParameterStep;
 use crate::update;
 use namegrad_core::cpu::formula::FormulaLoops;
 pub(crate) use namegrad_core::cpu::formula::{Formula, FormulaStep};

@@ -44,18 +44,13 @@
 
 mod average;
 mod batch_norm;
-mod builder;
 mod clip;
-mod descent;
 mod engine;
 mod formula;
 #[doc(hidden)]
 pub mod interval;
 #[doc(hidden)]
 pub mod list;
-mod listed;
-mod master;
-mod method;
 mod methods;
 mod norm;
 mod optimizer;
@@ -65,25 +60,21 @@ mod scaler;
 pub mod schedule;
 #[doc(hidden)]
 pub mod setting;
-mod state;
-mod sums;
 mod update;
 
 pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder};
 pub use batch_norm::update_batch_norm;
-pub use builder::Builder;
 pub use clip::{
     ClipGradNormOptions, clip_each_grad_norm_, clip_each_grad_norm_with_, clip_grad_norm_,
     clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,
 };
-pub use descent::Descent;
-pub use engine::OptimizerStep;
-pub use listed::Listed;
-pub use method::{Method, ParameterStep, Slots};
+pub use engine::{
+    Builder, Descent, GroupState, Listed, Method, OptimizerState, OptimizerStep, ParameterState,
+    ParameterStep, Slots,
+};
 pub use methods::*;
 pub use namegrad_core::cpu::math::Real;
 pub use namegrad_core::cpu::update::{Sweep, Update};
 pub use optimizer::{Loss, Optimizer};
 pub use scaler::{GradScaler, GradScalerBuilder, GradScalerState};
-pub use state::{GroupState, OptimizerState, ParameterState};
 pub use update::{sweep_tensors, update_tensors};

@@ -1,8 +1,6 @@
 //! The lists of all optimizers and of all schedules, which tests and benchmarks go through.
 
-use crate::engine::{Engine, Groups};
-use crate::listed::{Listed, merged};
-use crate::method::Method;
+use crate::engine::{Engine, Groups, Listed, Method, merged};
 use crate::optimizer::Optimizer;
 use crate::rows::Rows;
 use crate::schedule::{

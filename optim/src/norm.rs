@@ -1,6 +1,5 @@
-//! Norms of tensors, in one pass and in `f64`.
+//! Norms of tensors, in one pass and in `f64`, and sums in several lanes, which become vectors.
 
-use crate::sums::{WIDTH, rare, total};
 use crate::update::sums_of;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Sweep;
@@ -8,6 +7,7 @@ use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, NamedTensor, Result};
 
 /// The norm of a tensor; 0 if it is empty. The order is not negative.
+#[track_caller]
 pub(crate) fn norm_of(tensor: &NamedTensor, order: f64) -> Result<f64> {
     if tensor.numel() == 0 {
         return Ok(0.0);
@@ -51,4 +51,23 @@ impl Sweep<0, 1> for Squares {
         }
         [total(&lanes)]
     }
+}
+
+/// The number of lanes.
+pub(crate) const WIDTH: usize = 16;
+
+/// The sum of the lanes.
+#[inline(always)]
+pub(crate) fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
+    let mut total = 0.0;
+    for lane in lanes {
+        total += lane.to_f64();
+    }
+    total
+}
+
+/// The index in a loop, hidden from the compiler where few CPUs run the loop, so that it stays short.
+#[inline(always)]
+pub(crate) fn rare<T: Real>(i: usize) -> usize {
+    if T::IS_RARE { std::hint::black_box(i) } else { i }
 }

@@ -1,6 +1,6 @@
 //! [`Optimizer`], the trait of all optimizers.
 
-use crate::state::OptimizerState;
+use crate::engine::OptimizerState;
 use namegrad_autograd::{Parameter, Tensor, enable_grad};
 use namegrad_core::Result;
 use std::panic::Location;

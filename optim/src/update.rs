@@ -108,6 +108,7 @@ pub(crate) fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut 
 }
 
 /// The sums over the numbers of a contiguous tensor of `f32` or `f64`.
+#[track_caller]
 pub(crate) fn sums_of<const SUMS: usize>(
     tensor: &NamedTensor,
     sweep: &impl Sweep<0, SUMS>,

@@ -1,8 +1,7 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
 use super::*;
-use crate::engine::agree;
-use crate::state::{malformed, tensor};
+use crate::engine::{agree, malformed, tensor};
 use namegrad_core::Shape;
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, insert, object};

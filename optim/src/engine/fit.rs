@@ -1,11 +1,7 @@
 //! Loading a state: which parameters it fits, and what differs if it does not.
 
-use super::Engine;
-use super::groups::Groups;
-use super::member::{Member, agree, slot_names, sort_slots};
-use crate::master::Master;
-use crate::state::{GroupState, OptimizerState, ParameterState};
-use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+use super::*;
+use member::{slot_names, sort_slots};
 
 impl Engine {
     /// The groups of this optimizer and their parameters, with the given state.
@@ -38,21 +34,20 @@ impl Engine {
         let mut fitted = Vec::with_capacity(self.members.len());
         for (number, group) in state.groups.iter().enumerate() {
             groups.check(number).map_err(|error| wrong(number, error.message()))?;
-            let (mut errors, mut messages) = (Vec::new(), Vec::new());
+            let (mut first, mut messages) = (None, Vec::new());
             for (index, parameter) in group.parameters.iter().enumerate() {
-                let member = &self.members[fitted.len() + errors.len()];
+                let member = &self.members[fitted.len() + messages.len()];
                 match member.fitted(&*groups, parameter) {
                     Ok(member) => fitted.push(member),
                     Err(error) => {
                         let path = member.paths.first().map(|path| format!(", '{path}'")).unwrap_or_default();
-                        errors.push(error.context(format!("parameter {index} of group {number}{path}: ")));
+                        let error = error.context(format!("parameter {index} of group {number}{path}: "));
+                        messages.push(error.message().to_string());
+                        first.get_or_insert(error);
                     }
                 }
             }
-            for error in &errors {
-                messages.push(error.message().to_string());
-            }
-            if let Some(first) = errors.into_iter().next() {
+            if let Some(first) = first {
                 return Err(first.with_message(listed(&messages, "; ")));
             }
         }

@@ -1,21 +1,22 @@
 //! [`Groups`], the hyperparameters of an optimizer without their type.
 
-use super::step::{AnyStep, OptimizerStep};
-use crate::method::{Method, ParameterStep};
-use namegrad_core::{NamedTensor, Result, Shape};
-use serde_json::Value as Json;
+use super::*;
 use std::any::Any;
-use std::collections::BTreeMap;
+
+/// A number of each group that schedules change.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Rate {
+    Lr,
+    Momentum,
+}
 
 /// The functions of a [`Method`], for the group with a number. A `Vec<M>` implements it.
 pub(crate) trait Groups: Any + Send + Sync {
     fn name(&self) -> &'static str;
     fn count(&self) -> usize;
     fn remove_last(&mut self);
-    fn lr(&self, group: usize) -> f64;
-    fn set_lr(&mut self, group: usize, lr: f64);
-    fn momentum(&self, group: usize) -> Option<f64>;
-    fn set_momentum(&mut self, group: usize, momentum: f64);
+    fn rate(&self, group: usize, rate: Rate) -> Option<f64>;
+    fn set_rate(&mut self, group: usize, rate: Rate, number: f64);
     #[track_caller]
     fn check(&self, group: usize) -> Result<()>;
     #[track_caller]
@@ -49,17 +50,11 @@ impl<M: Method> Groups for Vec<M> {
     fn remove_last(&mut self) {
         self.pop();
     }
-    fn lr(&self, group: usize) -> f64 {
-        self[group].lr()
+    fn rate(&self, group: usize, rate: Rate) -> Option<f64> {
+        if rate == Rate::Lr { Some(self[group].lr()) } else { self[group].momentum() }
     }
-    fn set_lr(&mut self, group: usize, lr: f64) {
-        self[group].set_lr(lr);
-    }
-    fn momentum(&self, group: usize) -> Option<f64> {
-        self[group].momentum()
-    }
-    fn set_momentum(&mut self, group: usize, momentum: f64) {
-        self[group].set_momentum(momentum);
+    fn set_rate(&mut self, group: usize, rate: Rate, number: f64) {
+        if rate == Rate::Lr { self[group].set_lr(number) } else { self[group].set_momentum(number) }
     }
     #[track_caller]
     fn check(&self, group: usize) -> Result<()> {

@@ -1,14 +1,7 @@
 //! A parameter of an optimizer with its state: the tensors that a method keeps for it, and its step.
 
-use super::groups::Groups;
-use crate::listed::Listed;
-use crate::master::{self, Master};
-use crate::method::{ParameterStep, Slots};
-use crate::state::ParameterState;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
-use namegrad_io::fields::insert;
-use std::collections::BTreeMap;
+use super::*;
+use namegrad_core::Scalar;
 
 /// A parameter and its state.
 pub(super) struct Member {

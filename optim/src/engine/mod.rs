@@ -2,23 +2,39 @@
 //! step is in `step`, loading a state in `fit`. The hyperparameters have no type here, so that all methods
 //! share one engine.
 
+mod descent;
 mod fit;
 mod groups;
+mod listed;
+mod master;
 mod member;
+mod method;
+mod state;
 mod step;
 
+pub use descent::{Builder, Descent};
 pub(crate) use groups::Groups;
+pub use listed::Listed;
+pub(crate) use listed::merged;
 pub(crate) use member::agree;
+pub use method::{Method, ParameterStep, Slots};
+pub use state::{GroupState, OptimizerState, ParameterState};
+pub(crate) use state::{malformed, tensor};
 pub use step::OptimizerStep;
 
-use crate::listed::Listed;
+// The names that most of the engine needs.
 use crate::optimizer::{Loss, Optimizer, evaluate};
-use crate::state::{GroupState, OptimizerState};
+use crate::rows::{Rows, refused};
+use groups::Rate;
+use master::Master;
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, span_at};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
+use namegrad_io::TensorFile;
+use namegrad_io::fields::{insert, object};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::panic::Location;
 use step::{AnyStep, Closure, needs_loss};
 
@@ -44,9 +60,8 @@ impl Engine {
         }
         engine.groups.check_together()?;
         if engine.members.is_empty() {
-            let name = engine.groups.name();
-            return Err(Error::new(ErrorKind::Value, name, "optimizer got an empty parameter list")
-                .with_repair(format!("{name}::builder(model.parameters())")));
+            let (name, message) = (engine.groups.name(), "optimizer got an empty parameter list".into());
+            return Err(refused(name, message, &format!("{name}::builder(model.parameters())")));
         }
         Ok(engine)
     }
@@ -101,8 +116,8 @@ impl Engine {
                 if let Some(path) = self.members[before].paths.first().or(listed.paths.first()) {
                     message += &format!(": '{path}'");
                 }
-                return Err(Error::new(ErrorKind::Value, name, message)
-                    .with_repair("model.parameters() has each parameter once, also where layers share it"));
+                let repair = "model.parameters() has each parameter once, also where layers share it";
+                return Err(refused(name, message, repair));
             }
             self.groups.check_parameter(group, &listed.parameter.shape())?;
             self.members.push(Member::new(listed, group));
@@ -124,8 +139,8 @@ impl Engine {
     /// Checks the hyperparameters, which may have been changed since the groups were made.
     #[track_caller]
     fn check_groups(&self) -> Result<()> {
-        for group in 0..self.groups.count() {
-            let lr = self.groups.lr(group); // also of methods without a check
+        for (group, lr) in self.lrs().into_iter().enumerate() {
+            // Methods may have no check.
             self.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
             // Steps are computed in `f32`, except those of `f64` parameters.
             let is_narrow = |member: &Member| member.group == group && member.parameter.dtype() != DType::F64;
@@ -164,34 +179,36 @@ impl Engine {
         })
     }
 
-    #[track_caller]
-    fn check_values(&self, what: &str, values: &[f64]) -> Result<()> {
-        let groups = self.groups.count();
-        self.require(values.len() == groups, || {
-            format!("{} values of {what} for {groups} groups", values.len())
-        })?;
-        let wrong = values.iter().find(|value| !value.is_finite());
-        self.require(wrong.is_none(), || {
-            format!("Invalid {what}: {:?}; it must be finite", wrong.unwrap_or(&f64::NAN))
-        })
+    /// A number of each group, if they have it.
+    fn rates(&self, rate: Rate) -> Option<Vec<f64>> {
+        let mut rates = Vec::new();
+        for group in 0..self.groups.count() {
+            rates.push(self.groups.rate(group, rate)?);
+        }
+        Some(rates)
     }
 
     /// Changes a number of each group, or of none if a new one is out of range.
     #[track_caller]
-    fn change(
-        &mut self,
-        before: Vec<f64>,
-        values: &[f64],
-        set: fn(&mut dyn Groups, usize, f64),
-    ) -> Result<()> {
+    fn set_rates(&mut self, rate: Rate, what: &str, rates: &[f64]) -> Result<()> {
+        let (name, groups) = (self.groups.name(), self.groups.count());
+        let counted = || format!("{} values of {what} for {groups} groups", rates.len());
+        self.require(rates.len() == groups, counted)?;
+        if let Some(wrong) = rates.iter().find(|rate| !rate.is_finite()) {
+            let message = format!("Invalid {what}: {wrong:?}; it must be finite");
+            return Err(Error::new(ErrorKind::Value, name, message));
+        }
+        let Some(before) = self.rates(rate) else {
+            return Err(Error::new(ErrorKind::Value, name, format!("{name} has no momentum")));
+        };
         let mut result = Ok(());
-        for (group, value) in values.iter().enumerate() {
-            set(&mut *self.groups, group, *value);
+        for (group, number) in rates.iter().enumerate() {
+            self.groups.set_rate(group, rate, *number);
             result = result.and(self.groups.check(group));
         }
         if result.is_err() {
-            for (group, value) in before.into_iter().enumerate() {
-                set(&mut *self.groups, group, value);
+            for (group, number) in before.into_iter().enumerate() {
+                self.groups.set_rate(group, rate, number);
             }
         }
         result
@@ -235,35 +252,21 @@ impl Optimizer for Engine {
     }
 
     fn lrs(&self) -> Vec<f64> {
-        let mut lrs = Vec::new();
-        for group in 0..self.groups.count() {
-            lrs.push(self.groups.lr(group));
-        }
-        lrs
+        self.rates(Rate::Lr).unwrap_or_default()
     }
 
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
-        self.check_values("learning rate", lrs)?;
-        self.change(self.lrs(), lrs, |groups, group, lr| groups.set_lr(group, lr))
+        self.set_rates(Rate::Lr, "learning rate", lrs)
     }
 
     fn momentums(&self) -> Option<Vec<f64>> {
-        let mut momentums = Vec::new();
-        for group in 0..self.groups.count() {
-            momentums.push(self.groups.momentum(group)?);
-        }
-        Some(momentums)
+        self.rates(Rate::Momentum)
     }
 
     #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
-        self.check_values("momentum value", momentums)?;
-        let Some(before) = self.momentums() else {
-            let name = self.groups.name();
-            return Err(Error::new(ErrorKind::Value, name, format!("{name} has no momentum")));
-        };
-        self.change(before, momentums, |groups, group, momentum| groups.set_momentum(group, momentum))
+        self.set_rates(Rate::Momentum, "momentum value", momentums)
     }
 
     fn zero_grad(&self) {

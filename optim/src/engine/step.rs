@@ -1,17 +1,7 @@
 //! [`OptimizerStep`], a step of all parameters as a method sees it.
 
-use super::groups::Groups;
-use super::member::Member;
-use super::{Shared, parameters};
-use crate::master;
-use crate::method::{Method, ParameterStep};
-use crate::optimizer::{Loss, evaluate};
-use namegrad_autograd::Tensor;
+use super::*;
 use namegrad_core::cpu::update::{PARALLEL, at_once};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 /// A step of all parameters of an optimizer, the argument of [`Method::step`].
@@ -84,8 +74,13 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
     /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
     pub fn gradients(&self) -> Vec<(&'a M, NamedTensor)> {
-        let methods = self.groups;
-        self.step.gradients().into_iter().map(|(group, gradient)| (&methods[group], gradient)).collect()
+        let mut gradients = Vec::new();
+        for member in &*self.step.members {
+            if let Some(gradient) = member.parameter.grad() {
+                gradients.push((&self.groups[member.group], gradient.into_value().unnamed()));
+            }
+        }
+        gradients
     }
 
     /// The gradients of all parameters, one after the other in a vector of `f32`, or `f64` if a parameter is
@@ -94,7 +89,18 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
     pub fn flat_gradient(&self) -> Result<NamedTensor> {
-        self.step.flat_gradient()
+        let is_wide = self.step.members.iter().any(|member| member.parameter.dtype() == DType::F64);
+        let dtype = if is_wide { DType::F64 } else { DType::F32 };
+        let mut flat = Vec::new();
+        for Member { parameter, .. } in &*self.step.members {
+            let count = parameter.numel();
+            flat.push(match parameter.grad() {
+                Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
+                None => NamedTensor::zeros([count])?.to(dtype)?,
+            });
+        }
+        let flat: Vec<&NamedTensor> = flat.iter().collect();
+        NamedTensor::cat(&flat, 0)
     }
 
     /// Calls `f` with the value of each parameter, to be changed in place, in the order of
@@ -104,7 +110,10 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// The errors of `f`.
     pub fn each_value(&mut self, mut f: impl FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
-        self.step.each_value(&mut f)
+        for Member { parameter, master, .. } in &mut *self.step.members {
+            parameter.update_in_buffer(|value| master::change(master, value, &mut f))?;
+        }
+        Ok(())
     }
 
     /// The loss at the start of the step.
@@ -122,7 +131,10 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// The errors of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
     /// [`Optimizer::step_with`](crate::Optimizer::step_with).
     pub fn evaluate(&mut self) -> Result<Tensor> {
-        self.step.evaluate()
+        let Closure { loss, caller, .. } = self.step.closure.as_mut().ok_or_else(|| needs_loss(M::NAME))?;
+        let loss = evaluate(&parameters(self.step.members), &mut **loss, caller);
+        self.step.failed = loss.is_err();
+        loss
     }
 }
 
@@ -161,47 +173,6 @@ impl AnyStep<'_> {
     fn update_each(&mut self) -> Result<()> {
         let groups = self.groups;
         self.each_at_once(&|group, own| groups.update(group, own))
-    }
-
-    /// The gradients of all parameters that have one, with the numbers of their groups.
-    fn gradients(&self) -> Vec<(usize, NamedTensor)> {
-        let mut gradients = Vec::new();
-        for member in &*self.members {
-            if let Some(gradient) = member.parameter.grad() {
-                gradients.push((member.group, gradient.into_value().unnamed()));
-            }
-        }
-        gradients
-    }
-
-    fn flat_gradient(&self) -> Result<NamedTensor> {
-        let is_wide = self.members.iter().any(|member| member.parameter.dtype() == DType::F64);
-        let dtype = if is_wide { DType::F64 } else { DType::F32 };
-        let mut flat = Vec::new();
-        for Member { parameter, .. } in &*self.members {
-            let count = parameter.numel();
-            flat.push(match parameter.grad() {
-                Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
-                None => NamedTensor::zeros([count])?.to(dtype)?,
-            });
-        }
-        let flat: Vec<&NamedTensor> = flat.iter().collect();
-        NamedTensor::cat(&flat, 0)
-    }
-
-    fn each_value(&mut self, f: &mut dyn FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
-        for Member { parameter, master, .. } in &mut *self.members {
-            parameter.update_in_buffer(|value| master::change(master, value, f))?;
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self) -> Result<Tensor> {
-        let name = self.groups.name();
-        let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(|| needs_loss(name))?;
-        let loss = evaluate(&parameters(self.members), &mut **loss, caller);
-        self.failed = loss.is_err();
-        loss
     }
 }
 

@@ -1,7 +1,7 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
 use super::*;
-use crate::sums::{WIDTH, rare, total};
+use crate::norm::{WIDTH, rare, total};
 use crate::update::sweep_tensors;
 use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, keep};

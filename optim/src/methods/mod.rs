@@ -36,8 +36,8 @@ pub use rprop::{Rprop, RpropOptions};
 pub use sgd::{Sgd, SgdOptions};
 
 // The names that most optimizers need.
+use crate::engine::ParameterStep;
 use crate::formula::*;
-use crate::method::ParameterStep;
 use crate::rows::options;
 use crate::setting::Choice;
 use namegrad_core::cpu::math::Real;

@@ -1,9 +1,7 @@
 //! [`Listed`], a parameter as an optimizer is given it.
 
-use namegrad_autograd::Parameter;
-use namegrad_core::{Error, ErrorKind, Result};
+use super::*;
 use namegrad_nn::pattern::Pattern;
-use std::collections::HashMap;
 
 /// A parameter, with its path in a model if that is known. A [`Parameter`] is one without a path, an item of
 /// `model.named_parameters()` or `model.matching(..)` one with a path.

@@ -1,6 +1,6 @@
 //! [`Master`], the copy in `f32` of a parameter of a half type, in which steps add up.
 
-use namegrad_core::{DType, NamedTensor, Result};
+use super::*;
 
 /// A copy in `f32`. The parameter is this value rounded.
 pub(crate) struct Master {

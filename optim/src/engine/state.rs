@@ -1,11 +1,8 @@
 //! [`OptimizerState`], everything that the next steps of an optimizer depend on, as a value and as a file.
 
-use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, insert, object};
-use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use std::panic::Location;
+use super::*;
+use namegrad_core::Name;
+use namegrad_io::fields::Fields;
 use std::path::Path;
 
 /// The metadata key of a file under which everything except the tensors is stored.

@@ -1,15 +1,10 @@
 //! [`Method`], the trait of every optimizer's hyperparameters and formula.
 
-use crate::engine::OptimizerStep;
-use crate::rows::Rows;
+use super::*;
 use crate::update;
 use namegrad_core::cpu::update::{Compiled, Loops, Update, WithoutSums};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
-use namegrad_io::TensorFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// The hyperparameters of an optimizer, and its formula. [`AdamOptions`](crate::AdamOptions) and all others
