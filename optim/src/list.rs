@@ -117,13 +117,13 @@ impl AnyOptimizer {
     #[track_caller]
     pub fn build_with(&self, groups: Vec<(Vec<Listed>, Json)>) -> Result<Box<dyn Optimizer>> {
         let caller = Location::caller();
-        let (mut methods, mut members) = ((self.none)(), Vec::new());
-        for (parameters, options) in groups {
+        let (mut methods, mut all) = ((self.none)(), Vec::new());
+        for (number, (parameters, options)) in groups.into_iter().enumerate() {
             let wrong = |message| Error::new(ErrorKind::Value, self.name, message).at(caller);
             methods.push_json(&options).map_err(wrong)?;
-            members.push(merged(parameters));
+            all.extend(merged(parameters, number));
         }
-        Ok(Box::new(Engine::new(methods, members)?))
+        Ok(Box::new(Engine::new(methods, all)?))
     }
 
     /// Builds it with one group of parameters.

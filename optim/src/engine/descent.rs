@@ -1,7 +1,7 @@
 //! [`Descent`], the optimizer of a [`Method`]: an [`Engine`] that knows the type of its hyperparameters.
 
 use super::*;
-use listed::{Chosen, divided};
+use listed::move_matching;
 use std::any::Any;
 use std::marker::PhantomData;
 
@@ -46,11 +46,6 @@ impl<M: Method + Default> Descent<M> {
 
 impl<M: Method> Descent<M> {
     /// An optimizer with these hyperparameters and parameters of each group.
-    #[track_caller]
-    pub(crate) fn of(groups: Vec<M>, parameters: Vec<Vec<Listed>>) -> Result<Descent<M>> {
-        Ok(Descent { engine: Engine::new(Box::new(groups), parameters)?, method: PhantomData })
-    }
-
     /// The hyperparameters of each group.
     pub fn groups(&self) -> &[M] {
         let groups: &dyn Any = &*self.engine.groups;
@@ -87,16 +82,14 @@ impl<M: Method> Descent<M> {
         let mut method = self.groups()[0].clone(); // `build` makes at least one
         change(&mut method);
         self.methods().push(method);
-        self.engine.fill_group(merged(parameters))
+        self.engine.fill_group(merged(parameters, self.groups().len() - 1))
     }
 }
 
 impl<M: Method> Optimizer for Descent<M> {
-    #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.engine.step()
     }
-    #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
         self.engine.step_with(loss)
     }
@@ -109,14 +102,12 @@ impl<M: Method> Optimizer for Descent<M> {
     fn lrs(&self) -> Vec<f64> {
         self.engine.lrs()
     }
-    #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
         self.engine.set_lrs(lrs)
     }
     fn momentums(&self) -> Option<Vec<f64>> {
         self.engine.momentums()
     }
-    #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
         self.engine.set_momentums(momentums)
     }
@@ -126,7 +117,6 @@ impl<M: Method> Optimizer for Descent<M> {
     fn state_dict(&self) -> OptimizerState {
         self.engine.state_dict()
     }
-    #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
         self.engine.load_state_dict(state)
     }
@@ -143,19 +133,16 @@ impl<M: Method> fmt::Debug for Descent<M> {
 pub struct Builder<M> {
     pub(crate) method: M,
     parameters: Vec<Listed>,
-    groups: Vec<Chosen>,
-    /// One for each group.
-    changes: Vec<GroupChange<M>>,
+    /// Of each group but that of number 0, the pattern of its parameters, if it has one, and what changes the
+    /// common hyperparameters to its own.
+    groups: Vec<(Option<String>, Box<dyn FnOnce(&mut M)>)>,
 }
-
-/// Changes the common hyperparameters to those of a group.
-type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.
     pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
         let parameters = parameters.into_iter().map(Listed::from).collect();
-        Builder { method, parameters, groups: Vec::new(), changes: Vec::new() }
+        Builder { method, parameters, groups: Vec::new() }
     }
 
     /// A builder for an optimizer with these parameters, which have paths. A parameter that several layers
@@ -163,7 +150,7 @@ impl<M: Method> Builder<M> {
     ///
     /// The paths are in the saved state, so that the state of another model is an error that names them.
     pub fn named(parameters: impl IntoIterator<Item = (String, Parameter)>, method: M) -> Builder<M> {
-        Builder { method, parameters: merged(parameters), groups: Vec::new(), changes: Vec::new() }
+        Builder { method, parameters: merged(parameters, 0), groups: Vec::new() }
     }
 
     /// Adds a group of parameters. `change` sets what differs from the hyperparameters of the optimizer,
@@ -173,8 +160,8 @@ impl<M: Method> Builder<M> {
         parameters: impl IntoIterator<Item = impl Into<Listed>>,
         change: impl FnOnce(&mut M) + 'static,
     ) -> Builder<M> {
-        self.groups.push(Chosen::Given(merged(parameters)));
-        self.changes.push(Box::new(change));
+        self.parameters.extend(merged(parameters, self.groups.len() + 1));
+        self.groups.push((None, Box::new(change)));
         self
     }
 
@@ -202,8 +189,7 @@ impl<M: Method> Builder<M> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn group_matching(mut self, pattern: &str, change: impl FnOnce(&mut M) + 'static) -> Builder<M> {
-        self.groups.push(Chosen::Matching(pattern.into()));
-        self.changes.push(Box::new(change));
+        self.groups.push((Some(pattern.into()), Box::new(change)));
         self
     }
 
@@ -214,18 +200,21 @@ impl<M: Method> Builder<M> {
     /// is given twice, a pattern matches no parameter, or there are no parameters.
     #[track_caller]
     pub fn build(self) -> Result<Descent<M>> {
-        let Builder { method, parameters, groups, changes } = self;
-        let members = divided(M::NAME, parameters, groups)?;
-        let mut methods = Vec::with_capacity(members.len());
-        if members.len() > changes.len() {
-            methods.push(method.clone());
-        }
-        for change in changes {
+        let Builder { method, mut parameters, groups } = self;
+        let mut methods = vec![method.clone()];
+        for (pattern, change) in groups {
+            if let Some(pattern) = pattern {
+                move_matching(M::NAME, &mut parameters, &pattern, methods.len())?;
+            }
             let mut method = method.clone();
             change(&mut method);
             methods.push(method);
         }
-        Descent::of(methods, members)
+        if methods.len() > 1 && parameters.iter().all(|listed| listed.group > 0) {
+            methods.remove(0);
+            parameters.iter_mut().for_each(|listed| listed.group -= 1);
+        }
+        Ok(Descent { engine: Engine::new(Box::new(methods), parameters)?, method: PhantomData })
     }
 }
 

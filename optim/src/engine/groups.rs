@@ -56,18 +56,15 @@ impl<M: Method> Groups for Vec<M> {
     fn set_rate(&mut self, group: usize, rate: Rate, number: f64) {
         if rate == Rate::Lr { self[group].set_lr(number) } else { self[group].set_momentum(number) }
     }
-    #[track_caller]
     fn check(&self, group: usize) -> Result<()> {
         if let Some(rows) = self[group].rows() {
             rows.check(M::NAME)?;
         }
         self[group].check()
     }
-    #[track_caller]
     fn check_parameter(&self, group: usize, shape: &Shape) -> Result<()> {
         self[group].check_parameter(shape)
     }
-    #[track_caller]
     fn check_together(&self) -> Result<()> {
         M::check_groups(self)
     }

@@ -10,33 +10,33 @@ pub struct Listed {
     pub(crate) parameter: Parameter,
     /// All paths of a parameter that several layers share.
     pub(crate) paths: Vec<String>,
+    /// The number of its group.
+    pub(super) group: usize,
 }
 
 impl From<Parameter> for Listed {
     fn from(parameter: Parameter) -> Listed {
-        Listed { parameter, paths: Vec::new() }
+        Listed { parameter, paths: Vec::new(), group: 0 }
     }
 }
 
 impl From<(String, Parameter)> for Listed {
     fn from((path, parameter): (String, Parameter)) -> Listed {
-        Listed { parameter, paths: vec![path] }
+        Listed { parameter, paths: vec![path], group: 0 }
     }
 }
 
-/// The list with each parameter that has several paths only once.
-pub(crate) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>) -> Vec<Listed> {
-    let (mut list, mut places) = (Vec::new(), Places::new());
+/// The list of a group, with each parameter that has several paths only once.
+pub(crate) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>, group: usize) -> Vec<Listed> {
+    let (mut list, mut places) = (Vec::new(), HashMap::new());
     for listed in all {
-        add(&mut list, &mut places, listed.into());
+        add(&mut list, &mut places, Listed { group, ..listed.into() });
     }
     list
 }
 
-/// The places of parameters in a list, by their ids.
-type Places = HashMap<usize, usize>;
-
-fn add(list: &mut Vec<Listed>, places: &mut Places, listed: Listed) {
+/// Adds a parameter, or its paths if it is in the list. The places in the list have the ids of parameters.
+fn add(list: &mut Vec<Listed>, places: &mut HashMap<usize, usize>, listed: Listed) {
     if !listed.paths.is_empty() {
         let place = *places.entry(listed.parameter.id()).or_insert(list.len());
         if let Some(first) = list.get_mut(place) {
@@ -46,48 +46,24 @@ fn add(list: &mut Vec<Listed>, places: &mut Places, listed: Listed) {
     list.push(listed);
 }
 
-/// The parameters of a group of a builder.
-pub(crate) enum Chosen {
-    Given(Vec<Listed>),
-    Matching(String),
-}
-
-/// The parameters of each group. The first is of those that are in no other, unless there are none and there
-/// are other groups.
+/// Moves the parameters of group 0 with a path that matches a pattern to another group.
 #[track_caller]
-pub(crate) fn divided(op: &'static str, all: Vec<Listed>, groups: Vec<Chosen>) -> Result<Vec<Vec<Listed>>> {
-    let mut members = vec![all];
-    for group in groups {
-        let chosen = match group {
-            Chosen::Given(chosen) => chosen,
-            Chosen::Matching(pattern) => take_matching(op, &mut members[0], &pattern)?,
-        };
-        members.push(chosen);
-    }
-    if members[0].is_empty() && members.len() > 1 {
-        members.remove(0);
-    }
-    Ok(members)
-}
-
-/// Moves the parameters with a path that matches a pattern out of the list.
-#[track_caller]
-fn take_matching(op: &'static str, list: &mut Vec<Listed>, text: &str) -> Result<Vec<Listed>> {
+pub(super) fn move_matching(op: &'static str, list: &mut [Listed], text: &str, group: usize) -> Result<()> {
     let pattern = Pattern::new(text);
-    let (mut found, mut left) = (Vec::new(), Vec::new());
-    for listed in &*list {
-        let is_covered = listed.paths.iter().any(|path| pattern.covers(path));
-        if is_covered { &mut found } else { &mut left }.push(listed.clone());
+    let (mut paths, mut is_found, mut are_known) = (Vec::new(), false, true);
+    for listed in list.iter_mut().filter(|listed| listed.group == 0) {
+        if listed.paths.iter().any(|path| pattern.covers(path)) {
+            (listed.group, is_found) = (group, true);
+        }
+        are_known &= !listed.paths.is_empty();
+        paths.extend(listed.paths.iter().map(String::as_str));
     }
-    if !found.is_empty() {
-        *list = left;
-        return Ok(found);
+    if is_found {
+        return Ok(());
     }
-    if list.iter().any(|listed| listed.paths.is_empty()) {
+    if !are_known {
         let message = format!("the paths of parameters are not known, so that none matches '{text}'");
-        return Err(Error::new(ErrorKind::Value, op, message)
-            .with_repair(format!("{op}::builder_named(model.named_parameters())")));
+        return Err(refused(op, message, &format!("{op}::builder_named(model.named_parameters())")));
     }
-    let mut paths = list.iter().flat_map(|listed| listed.paths.iter().map(String::as_str));
-    Err(pattern.unmatched(op, "parameter outside of earlier groups", &mut paths))
+    Err(pattern.unmatched(op, "parameter outside of earlier groups", &mut paths.into_iter()))
 }

@@ -21,7 +21,7 @@ pub(super) struct Member {
 
 impl Member {
     /// A parameter before its first step.
-    pub(super) fn new(Listed { parameter, paths }: Listed, group: usize) -> Member {
+    pub(super) fn new(Listed { parameter, paths, group }: Listed) -> Member {
         Member { parameter, group, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
     }
 

@@ -51,12 +51,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An optimizer with these hyperparameters and parameters of each group.
+    /// An optimizer with these hyperparameters of each group and parameters.
     #[track_caller]
-    pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Vec<Listed>>) -> Result<Engine> {
+    pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Listed>) -> Result<Engine> {
         let mut engine = Engine { groups, members: Vec::new(), shared: Shared::new() };
-        for (group, parameters) in parameters.into_iter().enumerate() {
-            engine.push_group(group, parameters)?;
+        for group in 0..engine.groups.count() {
+            let members = parameters.iter().filter(|listed| listed.group == group);
+            engine.push_group(group, members.cloned().collect())?;
         }
         engine.groups.check_together()?;
         if engine.members.is_empty() {
@@ -120,7 +121,7 @@ impl Engine {
                 return Err(refused(name, message, repair));
             }
             self.groups.check_parameter(group, &listed.parameter.shape())?;
-            self.members.push(Member::new(listed, group));
+            self.members.push(Member::new(listed));
         }
         Ok(())
     }
@@ -225,7 +226,6 @@ fn parameters(members: &[Member]) -> Vec<Parameter> {
 }
 
 impl Optimizer for Engine {
-    #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.check_groups()?;
         if self.groups.needs_loss() {
@@ -234,7 +234,6 @@ impl Optimizer for Engine {
         self.step_at(None, Location::caller())
     }
 
-    #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
         self.check_groups()?;
         let caller = Location::caller();
@@ -255,7 +254,6 @@ impl Optimizer for Engine {
         self.rates(Rate::Lr).unwrap_or_default()
     }
 
-    #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
         self.set_rates(Rate::Lr, "learning rate", lrs)
     }
@@ -264,7 +262,6 @@ impl Optimizer for Engine {
         self.rates(Rate::Momentum)
     }
 
-    #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
         self.set_rates(Rate::Momentum, "momentum value", momentums)
     }
@@ -289,7 +286,6 @@ impl Optimizer for Engine {
         OptimizerState { method: self.groups.name().into(), groups, shared: self.shared.clone() }
     }
 
-    #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
         let caller = Location::caller();
         (self.groups, self.members) = self.fitted(state).map_err(|error| error.at(caller))?;

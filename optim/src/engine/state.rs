@@ -111,27 +111,18 @@ impl OptimizerState {
             }
             let mut parameters = Vec::new();
             for parameter in &group.parameters {
-                parameters.push(parameter.described());
-                for (slot, value) in &parameter.slots {
-                    insert(&mut file.tensors, format!("{index}.{slot}"), value.clone());
-                }
-                if let Some(master) = &parameter.master {
-                    insert(&mut file.tensors, format!("{index}.master"), master.clone());
-                }
+                parameters.push(parameter.stored(&mut file, index));
                 index += 1;
             }
             let hyperparameters = group.hyperparameters.clone();
-            groups
-                .push(object(vec![("hyperparameters", hyperparameters), ("parameters", parameters.into())]));
+            let fields = vec![("hyperparameters", hyperparameters), ("parameters", parameters.into())];
+            groups.push(object(fields));
         }
         let mut description = vec![("method", self.method.as_str().into()), ("groups", groups.into())];
         if !self.shared.is_empty() {
-            description.push(("shared", names_of(&self.shared)));
+            description.push(("shared", stored(&mut file, "shared", &self.shared)));
         }
         file.insert_value(DESCRIPTION, &object(description));
-        for (name, value) in &self.shared {
-            insert(&mut file.tensors, format!("shared.{name}"), value.clone());
-        }
         Ok(file)
     }
 
@@ -143,7 +134,9 @@ impl OptimizerState {
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
         let caller = Location::caller();
         let json = file.value(DESCRIPTION, "the state of an optimizer")?;
-        read(file, Fields::new(DESCRIPTION, &json)).map_err(|error| error.at(caller))
+        Reader { file, read: Vec::new() }
+            .state(Fields::new(DESCRIPTION, &json))
+            .map_err(|error| error.at(caller))
     }
 
     /// The same state without the names of dims and the paths of parameters, for a model in which they were
@@ -162,8 +155,8 @@ impl OptimizerState {
 }
 
 impl ParameterState {
-    /// The state with the names of its tensors in place of the tensors.
-    fn described(&self) -> Json {
+    /// Stores the tensors in a file, and returns everything else with their names.
+    fn stored(&self, file: &mut TensorFile, index: usize) -> Json {
         let mut names = Vec::new();
         for name in self.names.iter(self.sizes.len()) {
             names.push(name.map_or(Json::Null, |name| name.as_str().into()));
@@ -172,89 +165,91 @@ impl ParameterState {
             ("sizes", self.sizes.as_slice().into()),
             ("names", names.into()),
             ("steps", self.steps.into()),
-            ("slots", names_of(&self.slots)),
+            ("slots", stored(file, &index.to_string(), &self.slots)),
         ];
         if let Some(path) = &self.path {
             described.push(("path", path.as_str().into()));
         }
-        if self.master.is_some() {
+        if let Some(master) = &self.master {
+            insert(&mut file.tensors, format!("{index}.master"), master.clone());
             described.push(("master", true.into()));
         }
         object(described)
     }
 }
 
-fn names_of(tensors: &BTreeMap<String, NamedTensor>) -> Json {
+/// Stores tensors in a file under their names behind a prefix, and returns the names.
+fn stored(file: &mut TensorFile, prefix: &str, tensors: &BTreeMap<String, NamedTensor>) -> Json {
     let mut names = Vec::new();
-    for name in tensors.keys() {
+    for (name, tensor) in tensors {
+        insert(&mut file.tensors, format!("{prefix}.{name}"), tensor.clone());
         names.push(Json::from(name.as_str()));
     }
     names.into()
 }
 
-/// The state in a file with this description.
-fn read(file: &TensorFile, fields: Fields<'_>) -> Result<OptimizerState> {
-    let (mut groups, mut index) = (Vec::new(), 0);
-    for group in fields.list("groups")? {
-        let group = Fields::new(DESCRIPTION, group);
-        let mut parameters = Vec::new();
-        for parameter in group.list("parameters")? {
-            parameters.push(read_parameter(file, index, Fields::new(DESCRIPTION, parameter))?);
-            index += 1;
-        }
-        groups.push(GroupState { hyperparameters: group.any("hyperparameters")?.clone(), parameters });
-    }
-    let method = fields.text("method")?.into();
-    let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
-    let state = OptimizerState { method, groups, shared: taken(file, names, "shared")? };
-    let mut parameters = Vec::new();
-    for group in &state.groups {
-        for parameter in &group.parameters {
-            parameters.push(parameter);
-        }
-    }
-    for name in file.tensors.keys() {
-        let (place, slot) = name.split_once('.').unwrap_or((name, ""));
-        let parameter = place.parse().ok().and_then(|place: usize| parameters.get(place));
-        let is_known = match parameter {
-            Some(parameter) => {
-                parameter.slots.contains_key(slot) || (slot == "master" && parameter.master.is_some())
+/// The tensors of a file, and the names of those that were read.
+struct Reader<'f> {
+    file: &'f TensorFile,
+    read: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn state(&mut self, fields: Fields<'_>) -> Result<OptimizerState> {
+        let (mut groups, mut index) = (Vec::new(), 0);
+        for group in fields.list("groups")? {
+            let group = Fields::new(DESCRIPTION, group);
+            let mut parameters = Vec::new();
+            for parameter in group.list("parameters")? {
+                parameters.push(self.parameter(index, Fields::new(DESCRIPTION, parameter))?);
+                index += 1;
             }
-            None => place == "shared" && state.shared.contains_key(slot),
-        };
-        if !is_known {
+            groups.push(GroupState { hyperparameters: group.any("hyperparameters")?.clone(), parameters });
+        }
+        let method = fields.text("method")?.into();
+        let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
+        let state = OptimizerState { method, groups, shared: self.tensors(names, "shared")? };
+        if self.read.len() != self.file.tensors.len() {
+            let unread = self.file.tensors.keys().find(|name| !self.read.contains(name));
+            let name = unread.map_or("", String::as_str);
             return Err(malformed(format!("tensor '{name}' belongs to no parameter")));
         }
+        Ok(state)
     }
-    Ok(state)
-}
 
-fn read_parameter(file: &TensorFile, index: usize, fields: Fields<'_>) -> Result<ParameterState> {
-    let (sizes, texts) = (fields.sizes("sizes")?, fields.texts("names")?);
-    if texts.len() != sizes.len() {
-        let message = format!("parameter {index} has sizes {sizes:?} and {} names", texts.len());
-        return Err(malformed(message));
+    fn parameter(&mut self, index: usize, fields: Fields<'_>) -> Result<ParameterState> {
+        let (sizes, texts) = (fields.sizes("sizes")?, fields.texts("names")?);
+        if texts.len() != sizes.len() {
+            let message = format!("parameter {index} has sizes {sizes:?} and {} names", texts.len());
+            return Err(malformed(message));
+        }
+        let place = |error: Error| malformed(format!("parameter {index}: {}", error.message()));
+        let mut names = Vec::new();
+        for text in texts {
+            names.push(text.map(Name::new).transpose().map_err(place)?);
+        }
+        let names = Names::new("load", names).map_err(place)?;
+        let slots = self.tensors(fields.texts("slots")?, &index.to_string())?;
+        let has_master = fields.get("master").is_some_and(|master| *master == Json::Bool(true));
+        let master = if has_master { Some(self.tensor(format!("{index}.master"))?) } else { None };
+        let path = fields.get("path").and_then(Json::as_str).map(String::from);
+        Ok(ParameterState { path, sizes, names, steps: fields.count("steps")?, master, slots })
     }
-    let place = |error: Error| malformed(format!("parameter {index}: {}", error.message()));
-    let mut names = Vec::new();
-    for text in texts {
-        names.push(text.map(Name::new).transpose().map_err(place)?);
-    }
-    let names = Names::new("load", names).map_err(place)?;
-    let slots = taken(file, fields.texts("slots")?, &index.to_string())?;
-    let has_master = fields.get("master").is_some_and(|master| *master == Json::Bool(true));
-    let master = if has_master { Some(tensor(file, &format!("{index}.master"))?) } else { None };
-    let path = fields.get("path").and_then(Json::as_str).map(String::from);
-    Ok(ParameterState { path, sizes, names, steps: fields.count("steps")?, master, slots })
-}
 
-/// The tensors with these names, which follow a prefix in the file.
-fn taken(file: &TensorFile, names: Vec<Option<&str>>, prefix: &str) -> Result<BTreeMap<String, NamedTensor>> {
-    let mut tensors = BTreeMap::new();
-    for name in names.into_iter().flatten() {
-        insert(&mut tensors, name.into(), tensor(file, &format!("{prefix}.{name}"))?);
+    /// The tensors with these names, which follow a prefix in the file.
+    fn tensors(&mut self, names: Vec<Option<&str>>, prefix: &str) -> Result<BTreeMap<String, NamedTensor>> {
+        let mut tensors = BTreeMap::new();
+        for name in names.into_iter().flatten() {
+            insert(&mut tensors, name.into(), self.tensor(format!("{prefix}.{name}"))?);
+        }
+        Ok(tensors)
     }
-    Ok(tensors)
+
+    fn tensor(&mut self, name: String) -> Result<NamedTensor> {
+        let tensor = tensor(self.file, &name)?;
+        self.read.push(name);
+        Ok(tensor)
+    }
 }
 
 /// A tensor of a file.

@@ -83,7 +83,6 @@ options! {
     }
 
     impl Method {
-        #[track_caller]
         fn check_groups(groups: &[LbfgsOptions]) -> Result<()> {
             if groups.len() == 1 {
                 return Ok(());

@@ -65,7 +65,6 @@ options! {
     }
 
     impl Method {
-        #[track_caller]
         fn check_parameter(&self, shape: &Shape) -> Result<()> {
             if shape.sizes.len() == 2 {
                 return Ok(());

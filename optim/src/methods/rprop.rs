@@ -46,7 +46,6 @@ options! {
     }
 
     impl Method {
-        #[track_caller]
         fn check(&self) -> Result<()> {
             let (shrink, grow) = self.etas;
             if 0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite() {

@@ -49,7 +49,6 @@ options! {
     }
 
     impl Method {
-        #[track_caller]
         fn check(&self) -> Result<()> {
             if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
                 let message = "Nesterov momentum requires a momentum and zero dampening";
