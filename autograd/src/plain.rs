@@ -7,6 +7,7 @@ use crate::parameter::Parameter;
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// A tensor or a parameter, passed by reference.
 #[derive(Clone, Copy)]
@@ -155,13 +156,14 @@ pub(crate) fn values<'a>(inputs: &[Input<'a>]) -> Vec<&'a NamedTensor> {
     values
 }
 
-/// The result of the function of an op. Its errors name the op that the user called, and its inputs, rather
-/// than an op that the function is made of.
+/// The result of the function of an op. Its errors have the caller's line and name the op that the user
+/// called, and its inputs, rather than an op that the function is made of.
 #[inline]
+#[track_caller]
 pub fn named<T>(result: Result<T>, op: &'static str, inputs: &[Input<'_>]) -> Result<T> {
     match result {
         Ok(made) => Ok(made),
-        Err(error) => Err(renamed(error, op, inputs)),
+        Err(error) => Err(renamed(error, op, inputs).at(Location::caller())),
     }
 }
 

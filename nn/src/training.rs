@@ -2,7 +2,10 @@
 //! ([`ModulePath`]).
 
 use crate::field::{Entry, Field, Visitor};
+use crate::layers::within;
 use crate::trace::{self, Running};
+use namegrad_core::Result;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -158,6 +161,16 @@ impl ModulePath {
     #[track_caller]
     pub fn running(&self) -> Running {
         trace::enter(self)
+    }
+
+    /// Runs the code of a layer. Its errors name the layer and its path, and have the caller's line.
+    #[track_caller]
+    pub(crate) fn run<T>(&self, layer: &'static str, f: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
+        let running = self.running();
+        match f(&running) {
+            Ok(made) => Ok(made),
+            Err(error) => Err(within(error, layer, self).at(Location::caller())),
+        }
     }
 
     fn learn(&self, path: &str) {

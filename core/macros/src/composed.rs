@@ -131,7 +131,6 @@ fn code_of(row: &OpRow, code: &TokenStream, side: &Side) -> TokenStream {
         }
     };
     quote! {
-        #[track_caller]
         #[allow(clippy::too_many_arguments)] // the arguments of the row
         pub(super) fn #name(#of #(#tensors,)* #(#args),*) -> #core::Result<#returned> {
             #called

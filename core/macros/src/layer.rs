@@ -115,9 +115,10 @@ impl<'r> LayerArguments<'r> {
                 .iter()
                 .map(|weight| quote!(let #weight = self.#weight.as_ref().map(|weight| weight.tensor());));
             self.forward(quote! {
-                let _running = self.path.running();
-                #(#weights)*
-                crate::layers::result_of(#call, #text, &self.path)
+                self.path.run(#text, |_| {
+                    #(#weights)*
+                    #call
+                })
             })
         };
         quote! {

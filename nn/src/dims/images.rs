@@ -29,7 +29,6 @@ pub(crate) struct ImageDims {
 
 /// An error about these inputs.
 #[cold]
-#[track_caller]
 pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: impl Display, inputs: &[&Tensor]) -> Error {
     Error::new(kind, op, message.to_string()).with_operands(shapes(inputs))
 }
@@ -66,7 +65,6 @@ impl ImageDims {
     /// [`ErrorKind::NameNotFound`] if another dim is where the channels are expected; in strict mode also for
     /// the other dims. [`ErrorKind::Shape`] for a wrong number of dims. [`ErrorKind::DuplicateName`] if the
     /// result would have a name twice.
-    #[track_caller]
     pub(crate) fn find(
         op: &'static str,
         x: &Tensor,
@@ -110,7 +108,6 @@ impl ImageDims {
     }
 
     /// `x` in the order of the ops, without names and with at most one batch dim.
-    #[track_caller]
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = self.order.apply(x)?;
         if self.batch.len() > 1 {
@@ -122,7 +119,6 @@ impl ImageDims {
     }
 
     /// The result of an op with the order of dims of the input, and with names.
-    #[track_caller]
     pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
         let mut y = y;
         if self.batch.len() > 1 {
@@ -137,7 +133,6 @@ impl ImageDims {
 /// # Errors
 /// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has
 /// too few dims.
-#[track_caller]
 pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
     if x.ndim() < wanted.len() {
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
@@ -148,7 +143,6 @@ pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]
 
 /// The positions of dims with these names: by name, or as the last dims that are left. The first and, if they
 /// are `exact`, all others are not taken for a dim with another name.
-#[track_caller]
 fn positions(
     op: &'static str,
     inputs: &[&Tensor],
@@ -170,7 +164,6 @@ fn positions(
 
 /// Checks a dim that is matched by position: if it is `exact`, a dim with another name must not be taken, and
 /// with strict names an unnamed dim neither.
-#[track_caller]
 fn check_by_position(
     op: &'static str,
     inputs: &[&Tensor],

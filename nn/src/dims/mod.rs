@@ -66,7 +66,6 @@ impl Finder<'_> {
 
     /// The position in `x` of a dim of the layer, with its size and, if names are strict, its name. If the
     /// layer or `x` has no name for it, it is at `position`.
-    #[track_caller]
     pub(crate) fn place(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
         let place = self.find(x, dim, position)?;
         self.check_size(x, place, dim.1)?;
@@ -79,7 +78,6 @@ impl Finder<'_> {
     }
 
     /// The position in `x` of a dim of the layer.
-    #[track_caller]
     pub(crate) fn find(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
         let position = position.filter(|at| *at < x.ndim());
         let place = match dim.0 {
@@ -93,7 +91,6 @@ impl Finder<'_> {
     }
 
     /// Checks the size of a dim of `x`.
-    #[track_caller]
     pub(crate) fn check_size(self, x: &Tensor, place: usize, size: usize) -> Result<()> {
         let found = x.sizes()[place];
         if found == size {
@@ -104,7 +101,6 @@ impl Finder<'_> {
     }
 
     /// Checks that the parameters, of this dtype, fit `x`, which is `what` of the layer.
-    #[track_caller]
     pub(crate) fn check_dtype(self, what: &str, x: &Tensor, dtype: DType) -> Result<()> {
         if autocast::fits(x.dtype(), dtype) {
             return Ok(());
@@ -115,7 +111,6 @@ impl Finder<'_> {
 
     /// The error for a new dim whose name `x` already has.
     #[cold]
-    #[track_caller]
     pub(crate) fn already_has(self, x: &Tensor, name: Name) -> Error {
         let message = format!("{} makes the dim '{name}', which the input already has", self.who());
         let error = self.error(x, ErrorKind::DuplicateName, message);
@@ -124,13 +119,11 @@ impl Finder<'_> {
 
     /// An error about the input.
     #[cold]
-    #[track_caller]
     pub(crate) fn error(self, x: &Tensor, kind: ErrorKind, message: String) -> Error {
         Error::new(kind, self.layer, message).with_operands([x.shape()])
     }
 
     #[cold]
-    #[track_caller]
     fn missing(self, x: &Tensor, (name, size): Named) -> Error {
         let who = self.who();
         let Some(name) = name.filter(|_| x.ndim() > 0) else {
@@ -192,26 +185,22 @@ impl Order {
     }
 
     /// `x` in this order, without names.
-    #[track_caller]
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         permuted(x.rename(None)?, &self.order)
     }
 
     /// The reverse of [`apply`](Self::apply), with the names of the result.
-    #[track_caller]
     pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
         with_names(moved_back(y, &self.order)?, &self.names)
     }
 }
 
 /// `x` with its dims in this order.
-#[track_caller]
 pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() { Ok(x) } else { x.permute(order.to_vec()) }
 }
 
 /// `y`, whose dims are in this order of the dims of a tensor, with its dims in the order of that tensor.
-#[track_caller]
 pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() {
         return Ok(y);
@@ -224,7 +213,6 @@ pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
 }
 
 /// A tensor without names, which gets these.
-#[track_caller]
 pub(crate) fn with_names(y: Tensor, names: &Names) -> Result<Tensor> {
     if names.is_named() { y.rename(Some(names.clone())) } else { Ok(y) }
 }

@@ -4,7 +4,6 @@ use super::{Finder, Named, dim_of, others};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{Dim, Error, ErrorKind, Result};
-use std::panic::Location;
 
 /// The dim of a sequence, as a layer is given it.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +96,6 @@ pub(crate) struct Sequences<'a> {
 
 impl Sequences<'_> {
     /// The dims of the queries.
-    #[track_caller]
     pub(crate) fn queries(self, x: &Tensor, features: Named) -> Result<SequencePlaces> {
         let features = self.features(x, features)?;
         let Some(seq) = self.seq.place(x, features, self.batch_first) else {
@@ -108,7 +106,6 @@ impl Sequences<'_> {
     }
 
     /// The dims of the keys or the values `x`.
-    #[track_caller]
     pub(crate) fn keys(
         self,
         (query, places): (&Tensor, &SequencePlaces),
@@ -134,7 +131,6 @@ impl Sequences<'_> {
         Ok(SequencePlaces { seq, features, batch: self.matched(query, &of_queries, x, &own)? })
     }
 
-    #[track_caller]
     fn features(self, x: &Tensor, features: Named) -> Result<usize> {
         let limit = if x.has_names() { usize::MAX } else { 3 };
         if x.ndim() < 2 || x.ndim() > limit {
@@ -151,7 +147,6 @@ impl Sequences<'_> {
     }
 
     #[cold]
-    #[track_caller]
     fn no_sequence(self, x: &Tensor, seq: Seq, features: usize) -> Error {
         let who = self.of.who();
         match seq {
@@ -174,7 +169,6 @@ impl Sequences<'_> {
     }
 
     /// For each batch dim of the queries, that of `x`: by name, the others by position from the right.
-    #[track_caller]
     fn matched(
         self,
         query: &Tensor,
@@ -196,9 +190,8 @@ impl Sequences<'_> {
         }
         let mut free: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
         let who = || self.of.who();
-        let caller = Location::caller(); // not that of the closure
         let error = |kind, message| {
-            let error = Error::new(kind, self.of.layer, message).at(caller);
+            let error = Error::new(kind, self.of.layer, message);
             Err(error.with_operands([query.shape(), x.shape()]))
         };
         while let Some(dim) = left.pop() {

@@ -32,7 +32,6 @@ pub(crate) struct Flattening {
 impl<'a> Steps<'a> {
     /// Finds the features `input` and, unless the layer has none, the dim of time: by name, or by position if
     /// the layer or the input has no name for it. The features are the last dim then, and the time the first.
-    #[track_caller]
     pub(crate) fn find(of: Finder<'a>, x: &'a Tensor, input: Named, time: Option<&Dim>) -> Result<Steps<'a>> {
         let by_name = match time {
             Some(Dim::Name(name)) => x.names().position(*name),
@@ -56,7 +55,6 @@ impl<'a> Steps<'a> {
     }
 
     /// Checks that the input has the dtype of the parameters.
-    #[track_caller]
     pub(crate) fn check_dtype(&self, dtype: DType) -> Result<()> {
         self.of.check_dtype("the input", self.x, dtype)
     }
@@ -67,7 +65,6 @@ impl<'a> Steps<'a> {
     }
 
     /// The dims of `x` with `feature` in place of the features.
-    #[track_caller]
     pub(crate) fn like_input(&self, feature: Named) -> Result<Flattening> {
         let x = self.x;
         let order = [self.time.as_slice(), &self.batch, &[self.feature]].concat();
@@ -81,7 +78,6 @@ impl<'a> Steps<'a> {
 
     /// The dims of a state: `layers` if there are any, and the dims of `x` without the time and with `hidden`
     /// in place of the features.
-    #[track_caller]
     pub(crate) fn like_state(&self, layers: Option<Named>, hidden: Named) -> Result<Flattening> {
         let x = self.x;
         let (mut order, mut sizes, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,7 +99,6 @@ impl<'a> Steps<'a> {
     }
 
     /// The names of a result with the new dim `made`.
-    #[track_caller]
     fn names(&self, names: Vec<Option<Name>>, made: Option<Name>) -> Result<Names> {
         let taken = made.filter(|made| names.iter().filter(|name| **name == Some(*made)).count() > 1);
         match taken {
@@ -113,7 +108,6 @@ impl<'a> Steps<'a> {
     }
 
     /// [`state`](Self::state) for one that can be absent.
-    #[track_caller]
     pub(crate) fn state_any(
         &self,
         what: &str,
@@ -127,7 +121,6 @@ impl<'a> Steps<'a> {
     }
 
     /// A state of the user, called `what`, as the op takes it.
-    #[track_caller]
     pub(crate) fn state(&self, what: &str, given: &Tensor, way: &Flattening) -> Result<Tensor> {
         self.of.check_dtype(&format!("`{what}`"), given, self.x.dtype())?;
         // The state of the only layer may come without the dim of layers, like that of a cell.
@@ -157,7 +150,6 @@ impl<'a> Steps<'a> {
     }
 
     /// A state with the dim of layers in front.
-    #[track_caller]
     fn with_layer(&self, given: &Tensor, way: &Flattening) -> Result<Tensor> {
         match way.order.names.get(0) {
             Some(name) => given.unsqueeze_with(0, UnsqueezeOptions::new().name(name)),
@@ -167,7 +159,6 @@ impl<'a> Steps<'a> {
 
     /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
     /// them.
-    #[track_caller]
     pub(crate) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
         let (kind, message) = match self.lengths_of_batch(lengths)? {
             Ok(found) => return Ok(found),
@@ -178,7 +169,6 @@ impl<'a> Steps<'a> {
     }
 
     /// [`lengths`](Self::lengths), or what is wrong with them.
-    #[track_caller]
     fn lengths_of_batch(&self, lengths: &Tensor) -> Result<std::result::Result<Tensor, (ErrorKind, String)>> {
         let dtype = lengths.dtype();
         if dtype.is_floating_point() || dtype == DType::Bool {
@@ -215,12 +205,10 @@ impl<'a> Steps<'a> {
 
 impl Flattening {
     /// A tensor with these dims as the op takes it.
-    #[track_caller]
     pub(crate) fn flat(&self, x: &Tensor) -> Result<Tensor> {
         self.flat_in_order(x, &self.order.order)
     }
 
-    #[track_caller]
     fn flat_in_order(&self, x: &Tensor, order: &[usize]) -> Result<Tensor> {
         let x = permuted(x.rename(None)?, order)?;
         let (first, count) = (usize::from(self.leads), self.sizes.len());
@@ -231,13 +219,11 @@ impl Flattening {
     }
 
     /// A result of the op with the dims of the user's tensor.
-    #[track_caller]
     pub(crate) fn restore(&self, y: &Tensor) -> Result<Tensor> {
         self.order.restore(y.reshape(self.sizes.clone())?)
     }
 
     /// The dims of the user's tensor.
-    #[track_caller]
     fn shape(&self) -> Result<Shape> {
         let mut sizes = self.sizes.clone();
         self.order.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
@@ -275,7 +261,6 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
 }
 
 /// The dim of time of an input that has no such name.
-#[track_caller]
 fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
     let others = others(x, &[feature]);
     let who = || of.who();
@@ -303,14 +288,12 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
 }
 
 #[cold]
-#[track_caller]
 fn no_such_step(of: Finder<'_>, x: &Tensor, steps: String) -> Error {
     let message = format!("{steps}, which is not one of the {} dims besides the features", x.ndim() - 1);
     of.error(x, ErrorKind::DimRange, message)
 }
 
 #[cold]
-#[track_caller]
 fn no_time(of: Finder<'_>, x: &Tensor, name: Name) -> Error {
     let who = of.who();
     let message = format!("{who} steps along the dim '{name}', which the input does not have");

@@ -286,7 +286,6 @@ functional! { activation;
 }
 
 /// `x` where it is positive, else `slope x`.
-#[track_caller]
 fn with_slope(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
     let positive = x.gt(0)?;
     // Filled before the product: infinity times a gradient of 0 is NaN.

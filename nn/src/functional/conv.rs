@@ -12,7 +12,6 @@ use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
 use namegrad_core::{ErrorKind, Name, Result};
 use namegrad_macros::functional;
 use std::borrow::Cow;
-use std::panic::Location;
 
 functional! { conv;
     /// Convolution over one dim, which in deep learning means cross-correlation:
@@ -151,7 +150,6 @@ functional! { conv;
 
 /// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result
 /// have the names of these dims of the weight.
-#[track_caller]
 fn layout(
     op: &'static str,
     dims: usize,
@@ -175,7 +173,6 @@ fn layout(
 
 /// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what
 /// `F::conv2d` and the layer `Conv2d` call when they have found the dims.
-#[track_caller]
 pub(crate) fn convolved(
     layout: &ImageDims,
     images: Tensor,
@@ -201,7 +198,6 @@ pub(crate) struct TransposedArguments {
 
 /// Transposed convolution of images in the order `[batch, channels, ..]`. Errors are about `inputs`, of which
 /// the second is the weight.
-#[track_caller]
 pub(crate) fn transposed_images(
     op: &'static str,
     mut images: Tensor,
@@ -217,11 +213,8 @@ pub(crate) fn transposed_images(
         let message = format_args!("the weight has {rows} input channels, and the input has {channels}");
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
-    let caller = Location::caller();
     let numbers = |name, extents: Extents| {
-        extents
-            .over(op, name, dims)
-            .map_err(|error| error.with_operands(inputs.map(Tensor::shape)).at(caller))
+        extents.over(op, name, dims).map_err(|error| error.with_operands(inputs.map(Tensor::shape)))
     };
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
     let (padding, extra) =

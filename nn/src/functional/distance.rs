@@ -100,7 +100,6 @@ functional! { distance;
 }
 
 /// Both tensors with the sizes and names of their pairs.
-#[track_caller]
 fn broadcast(x1: &Tensor, x2: &Tensor) -> Result<[Tensor; 2]> {
     let mut both = Tensor::broadcast_tensors(&[x1, x2])?;
     let x2 = both.remove(1);
@@ -108,7 +107,6 @@ fn broadcast(x1: &Tensor, x2: &Tensor) -> Result<[Tensor; 2]> {
 }
 
 /// `x / length`, where the length is at least `eps`. The gradient is that without the limit, as in PyTorch.
-#[track_caller]
 fn unit(x: &Tensor, length: &Tensor, eps: f64) -> Result<Tensor> {
     let small = length.detach().lt(eps)?;
     x.div(small.choose(length.sub(length.detach()).add(eps)?, length)?)

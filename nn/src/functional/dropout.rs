@@ -181,7 +181,6 @@ fn probability(op: &'static str, _: &str, p: f64) -> Result<()> {
     })
 }
 
-#[track_caller]
 fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
     probability(op, "p", p).map_err(|error| error.with_operands([x.shape()]))?;
     if training && p > 0.0 && p < 1.0 && !x.dtype().is_floating_point() {
@@ -194,7 +193,6 @@ fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
 }
 
 /// A mask of `values[1]` with probability `1 - p`, else `values[0]`, the same along `dims`.
-#[track_caller]
 fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
     let size = |dim: usize| if dims.contains(&dim) { 1 } else { x.sizes()[dim] };
     let shape = Shape::new((0..x.ndim()).map(|dim| (x.name(dim), size(dim))))?;
@@ -203,7 +201,6 @@ fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) 
 
 /// `x` without a share `p` of its elements, or of its feature maps over the dims `maps`. With `alpha`, what is
 /// dropped has the limit of `selu` for small numbers, and the result the mean and the variance of `x`.
-#[track_caller]
 fn dropped(
     op: &'static str,
     x: &Tensor,

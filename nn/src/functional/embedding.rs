@@ -183,7 +183,6 @@ struct BagCall<'a> {
 }
 
 impl BagCall<'_> {
-    #[track_caller]
     fn new<'a>(
         op: &'static str,
         x: &Tensor,
@@ -213,7 +212,6 @@ impl BagCall<'_> {
     }
 
     /// The indices as a vector and as numbers, checked.
-    #[track_caller]
     fn indices(&self, x: &Tensor) -> Result<(NamedTensor, Vec<i64>)> {
         let flat = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
         let numbers = flat.to_vec::<i64>()?;
@@ -231,7 +229,6 @@ impl BagCall<'_> {
     }
 
     /// The names of the first `leading` dims of `x`, and the name of the columns.
-    #[track_caller]
     fn names(&self, x: &Tensor, leading: usize) -> Result<Names> {
         let mut names: Vec<Option<Name>> = (0..leading).map(|dim| x.name(dim)).collect();
         names.push(self.weight.name(1));
@@ -250,7 +247,6 @@ fn place(mut at: usize, sizes: &[usize]) -> Vec<usize> {
 }
 
 /// The weight with the rows at `index` scaled down to a norm of `max_norm`, without names.
-#[track_caller]
 pub(crate) fn renormed(
     weight: &NamedTensor,
     index: &NamedTensor,
@@ -274,7 +270,6 @@ pub(crate) fn renormed(
 }
 
 /// The rows of `values` at `index`, with the gradient of the rows of `weight`.
-#[track_caller]
 fn looked_up(
     index: &NamedTensor,
     weight: &Tensor,
@@ -309,7 +304,6 @@ fn of_weight(
 }
 
 /// The rows of `sums` divided by the number of times that each occurs in `of`.
-#[track_caller]
 fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
     let mut counts = vec![0.0_f64; sums.sizes()[0]];
     for row in of {
@@ -322,7 +316,6 @@ fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
-#[track_caller]
 fn check_integers(
     op: &'static str,
     (what, name): (&str, &str),
@@ -337,7 +330,6 @@ fn check_integers(
 }
 
 /// Checks the factors of the indices.
-#[track_caller]
 fn check_factors(op: &'static str, x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> Result<()> {
     let (kind, message, repair) = if mode != BagMode::Sum {
         let message = "per_sample_weights are factors in a sum".into();
@@ -356,7 +348,6 @@ fn check_factors(op: &'static str, x: &Tensor, factors: &Tensor, mode: BagMode, 
 }
 
 /// The position of the first index of each bag, and the number of indices.
-#[track_caller]
 fn starts(
     op: &'static str,
     x: &Tensor,
@@ -404,7 +395,6 @@ fn starts(
 }
 
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.
-#[track_caller]
 fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result<Tensor> {
     let numbers = rows.detach().to(DType::F64).to_vec::<f64>()?;
     if numbers.is_empty() {

@@ -108,7 +108,6 @@ functional! { fold;
 }
 
 /// `y` with the name of the batch dim of `x`, if there is one.
-#[track_caller]
 fn named(y: Tensor, x: &Tensor, batch: Option<usize>) -> Result<Tensor> {
     let Some(name) = x.name(0).filter(|_| batch.is_some()) else { return Ok(y) };
     let mut names = vec![None; y.ndim()];
@@ -129,7 +128,6 @@ struct WindowGrid {
 }
 
 impl WindowGrid {
-    #[track_caller]
     fn new(op: &'static str, x: &Tensor, image: [usize; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
         let names = ["kernel_size", "dilation", "padding", "stride"];
         let mut all = [[0; 2]; 4];
@@ -171,7 +169,6 @@ impl WindowGrid {
     }
 
     /// The position in the padded image of each element of each window.
-    #[track_caller]
     fn places(&self) -> Result<Tensor> {
         let mut places = Vec::with_capacity(self.taps() * self.windows());
         for tap in 0..self.taps() {
@@ -187,7 +184,6 @@ impl WindowGrid {
     }
 
     /// Images `[planes, H, W]` with zeros around them.
-    #[track_caller]
     fn pad(&self, x: Tensor) -> Result<Tensor> {
         let around = |dim: usize| [self.padding[dim] as isize; 2];
         with_constant("unfold", &x, &[(1, around(0)), (2, around(1))], 0.into())

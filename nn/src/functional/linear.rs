@@ -108,7 +108,6 @@ functional! { linear;
 type Misfit = (ErrorKind, String, String);
 
 /// The error for what does not fit, if anything.
-#[track_caller]
 fn check(op: &'static str, inputs: &[&Tensor], bias: Option<&Tensor>, misfit: Option<Misfit>) -> Result<()> {
     let Some((kind, message, repair)) = misfit else { return Ok(()) };
     let mut inputs = inputs.to_vec();

@@ -23,7 +23,6 @@ use namegrad_core::{DType, Error, ErrorKind};
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
 #[cold]
-#[track_caller]
 fn wrong_dtype(
     op: &'static str,
     message: impl std::fmt::Display,

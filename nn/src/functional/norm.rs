@@ -217,7 +217,6 @@ struct Norm<'a> {
 
 impl Norm<'_> {
     /// The result, the mean and the variance of groups of channels.
-    #[track_caller]
     fn standardized(&self, x: &Tensor, groups: usize) -> Result<(Tensor, Tensor, Tensor)> {
         let options = StandardizeOptions {
             weight: self.weight.map(Cow::Borrowed),
@@ -228,7 +227,6 @@ impl Norm<'_> {
             .map_err(|error| error.of(self.op))
     }
 
-    #[track_caller]
     fn with_running(
         &self,
         x: &Tensor,
@@ -295,7 +293,6 @@ impl Norm<'_> {
     }
 
     /// The result with these statistics: `x scale + (bias - mean scale)`.
-    #[track_caller]
     fn fixed(&self, x: &Tensor, mean: &Tensor, var: &Tensor) -> Result<Tensor> {
         self.check_parameters(x)?;
         let dtype = x.dtype().compute();
@@ -314,7 +311,6 @@ impl Norm<'_> {
         with_names(y, x.names())
     }
 
-    #[track_caller]
     fn check_parameters(&self, x: &Tensor) -> Result<()> {
         let (wanted, name) = (x.sizes()[self.dim], x.name(self.dim));
         for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {

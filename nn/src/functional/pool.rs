@@ -258,14 +258,12 @@ functional! { pool;
 type Of = (&'static str, usize);
 
 /// Windows of one size for all dims, or a size for each.
-#[track_caller]
 fn sliding((op, rank): Of, kernel_size: Extents, stride: Extents, ceil_mode: bool) -> Result<Windows> {
     let sizes = kernel_size.over(op, "kernel_size", rank)?;
     Ok(Windows::sliding(&sizes[..]).stride(stride).ceil_mode(ceil_mode))
 }
 
 /// The windows that give a result of `output_size` along each of the dims.
-#[track_caller]
 fn adaptive((op, rank): Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
     let sizes = match lengths.len() == rank {
@@ -277,7 +275,6 @@ fn adaptive((op, rank): Of, x: &Tensor, output_size: Extents, dims: &Positions) 
 
 /// The dims, or the last ones of `x`. Without names, the channels and at most the batch are before them, as in
 /// PyTorch.
-#[track_caller]
 fn or_last((op, rank): Of, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
     if let Some(dims) = dims {
         return Ok(dims);

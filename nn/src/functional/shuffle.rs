@@ -115,7 +115,6 @@ fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
 }
 
 /// The positions of the channels and of the two dims of pixels.
-#[track_caller]
 fn places(op: &'static str, x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
     match *dims {
         _ if factor == 0 => Err(fail(op, ErrorKind::Value, "the factor must be at least 1, got 0", &[x])),

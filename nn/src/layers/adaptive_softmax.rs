@@ -181,9 +181,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        let _running = self.path.running();
-        let caller = Location::caller();
-        self.run(x, target).map_err(|error| within(error, LAYER, &self.path).at(caller))
+        self.path.run(LAYER, |_| self.run(x, target))
     }
 
     /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input
@@ -193,9 +191,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let caller = Location::caller();
-        self.all(x).map_err(|error| within(error, LAYER, &self.path).at(caller))
+        self.path.run(LAYER, |_| self.all(x))
     }
 
     /// The class with the highest probability: the dims of `x` without the input dim.
@@ -204,12 +200,11 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = self.place(x)?;
-        self.log_prob(x)?.argmax(dim)
+        let all = self.log_prob(x)?;
+        all.argmax(self.place(x)?)
     }
 
     /// The position of the input dim.
-    #[track_caller]
     fn place(&self, x: &Tensor) -> Result<usize> {
         let of = Finder { layer: LAYER, path: &self.path, dims: &|| self.dims() };
         of.place(x, self.input, x.ndim().checked_sub(1))

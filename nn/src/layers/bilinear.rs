@@ -115,26 +115,24 @@ impl Bilinear {
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes do not fit.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let fail = |error| within(error, "Bilinear", &self.path);
-        let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
-        // The other dims in one order, if both inputs have the same names.
-        let (order, own) = (names_of(&x), names_of(&other));
-        let (leading, mut places) = (&order[..order.len() - 1], Vec::new());
-        for name in leading.iter().filter(|name| name.is_some()) {
-            places.extend(own[..own.len() - 1].iter().position(|own| own == name));
-        }
-        let aligned = places.len() == leading.len() && own.len() == order.len();
-        places.push(own.len() - 1);
-        let other = if aligned { permuted(other, &places)? } else { other };
-        let weight = read(&self.weight, "Bilinear", &self.path)?;
-        let bias = read_any(self.bias.as_ref(), "Bilinear", &self.path)?;
-        F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
-            .map_err(fail)
+        self.path.run("Bilinear", |_| {
+            let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
+            // The other dims in one order, if both inputs have the same names.
+            let (order, own) = (names_of(&x), names_of(&other));
+            let (leading, mut places) = (&order[..order.len() - 1], Vec::new());
+            for name in leading.iter().filter(|name| name.is_some()) {
+                places.extend(own[..own.len() - 1].iter().position(|own| own == name));
+            }
+            let aligned = places.len() == leading.len() && own.len() == order.len();
+            places.push(own.len() - 1);
+            let other = if aligned { permuted(other, &places)? } else { other };
+            let weight = self.weight.try_tensor()?;
+            let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
+            F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
+        })
     }
 
     /// The input with its dim at the end.
-    #[track_caller]
     fn last(&self, x: &Tensor, dim: Named) -> Result<Tensor> {
         let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
         let place = of.place(x, dim, x.ndim().checked_sub(1))?;

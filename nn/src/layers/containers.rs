@@ -100,12 +100,11 @@ impl<L: Layer> Residual<L> {
     /// The errors of the layer, and [`ErrorKind::Shape`] if its output does not have the dims of `x`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        sum(x, self.inner.forward(x)?).map_err(|error| within(error, "Residual", &self.path))
+        let y = self.inner.forward(x)?;
+        self.path.run("Residual", |_| sum(x, y))
     }
 }
 
-#[track_caller]
 fn sum(x: &Tensor, y: Tensor) -> Result<Tensor> {
     let named = |x: &Tensor| (0..x.ndim()).all(|dim| x.name(dim).is_some());
     let y = match x.names() != y.names() && named(x) && named(&y) {

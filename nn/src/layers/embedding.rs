@@ -67,7 +67,6 @@ impl EmbeddingTable {
     }
 
     /// Scales down the rows of the weight that are used, if there is a limit.
-    #[track_caller]
     fn renorm(&self, weight: &Parameter, x: &Tensor) -> Result<()> {
         if self.max_norm.is_none() {
             return Ok(());
@@ -169,16 +168,15 @@ impl Embedding {
     /// integers, [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let table = &self.table;
-        let fail = |error| within(error, "Embedding", &self.path);
-        table.renorm(&self.weight, x).map_err(fail)?;
-        let options = EmbeddingOptions {
-            padding_idx: table.padding_idx,
-            scale_grad_by_freq: table.scale_grad_by_freq,
-            ..EmbeddingOptions::new()
-        };
-        F::embedding_with(x, read(&self.weight, "Embedding", &self.path)?, options).map_err(fail)
+        self.path.run("Embedding", |_| {
+            self.table.renorm(&self.weight, x)?;
+            let options = EmbeddingOptions {
+                padding_idx: self.table.padding_idx,
+                scale_grad_by_freq: self.table.scale_grad_by_freq,
+                ..EmbeddingOptions::new()
+            };
+            F::embedding_with(x, &self.weight, options)
+        })
     }
 
     fn text(&self) -> String {
@@ -302,9 +300,7 @@ impl EmbeddingBag {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.items {
             Some(items) => {
-                let last = x
-                    .movedim(items.clone(), -1)
-                    .map_err(|error| within(error, "EmbeddingBag", &self.path))?;
+                let last = self.path.run("EmbeddingBag", |_| x.movedim(items.clone(), -1))?;
                 self.forward_bags(&last, None, None)
             }
             None => self.forward_bags(x, None, None),
@@ -333,20 +329,20 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let _running = self.path.running();
-        let table = &self.table;
-        let fail = |error| within(error, "EmbeddingBag", &self.path);
-        table.renorm(&self.weight, x).map_err(fail)?;
-        let options = EmbeddingBagOptions {
-            offsets: offsets.map(Cow::Borrowed),
-            per_sample_weights: per_sample_weights.map(Cow::Borrowed),
-            mode: self.mode,
-            padding_idx: table.padding_idx,
-            scale_grad_by_freq: table.scale_grad_by_freq,
-            include_last_offset: self.include_last_offset,
-            ..EmbeddingBagOptions::new()
-        };
-        F::embedding_bag_with(x, read(&self.weight, "EmbeddingBag", &self.path)?, options).map_err(fail)
+        self.path.run("EmbeddingBag", |_| {
+            let table = &self.table;
+            table.renorm(&self.weight, x)?;
+            let options = EmbeddingBagOptions {
+                offsets: offsets.map(Cow::Borrowed),
+                per_sample_weights: per_sample_weights.map(Cow::Borrowed),
+                mode: self.mode,
+                padding_idx: table.padding_idx,
+                scale_grad_by_freq: table.scale_grad_by_freq,
+                include_last_offset: self.include_last_offset,
+                ..EmbeddingBagOptions::new()
+            };
+            F::embedding_bag_with(x, &self.weight, options)
+        })
     }
 
     fn text(&self) -> String {

@@ -56,11 +56,9 @@ impl Flatten {
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        result_of(self.flattened(x), "Flatten", &self.path)
+        self.path.run("Flatten", |_| self.flattened(x))
     }
 
-    #[track_caller]
     fn flattened(&self, x: &Tensor) -> Result<Tensor> {
         let dims: Positions = match &self.dims {
             Some(dims) => dims.clone().resolve("Flatten", x.value())?,
@@ -130,8 +128,7 @@ impl Unflatten {
     /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        result_of(x.unflatten(self.dim.clone(), &self.shape), "Unflatten", &self.path)
+        self.path.run("Unflatten", |_| x.unflatten(self.dim.clone(), &self.shape))
     }
 
     fn text(&self) -> String {

@@ -46,7 +46,6 @@ impl WindowSettings {
 }
 
 /// `x` with these dims last and the others as one before them, and the other dims.
-#[track_caller]
 fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
     let others = others(x, last);
     let batch = sizes_of(x, &others).iter().product();
@@ -55,7 +54,6 @@ fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
 }
 
 /// The reverse of [`flattened`], for a result whose last dims have other names.
-#[track_caller]
 fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -> Result<Tensor> {
     let mut names: Vec<Option<Name>> = others.iter().map(|dim| x.name(*dim)).collect();
     names.extend_from_slice(last);
@@ -177,11 +175,9 @@ impl Unfold {
     /// [`ErrorKind::Value`] for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        self.unfolded(x).map_err(|error| within(error, "Unfold", &self.path))
+        self.path.run("Unfold", |_| self.unfolded(x))
     }
 
-    #[track_caller]
     fn unfolded(&self, x: &Tensor) -> Result<Tensor> {
         let WindowSettings { dilation, padding, stride, kernel } = self.windows;
         let dims = sliding_dims("Unfold", x, &[kernel[0].0, kernel[1].0])?;
@@ -198,7 +194,6 @@ impl Unfold {
 }
 
 /// The position of the channels, which must not be one of the other dims.
-#[track_caller]
 fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
     let channel = Argument::resolve(dim.clone(), op, x.value())?;
     if x.ndim() == 0 || others.contains(&channel) {
@@ -266,11 +261,9 @@ impl Fold {
     /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        self.folded(x).map_err(|error| within(error, "Fold", &self.path))
+        self.path.run("Fold", |_| self.folded(x))
     }
 
-    #[track_caller]
     fn folded(&self, x: &Tensor) -> Result<Tensor> {
         let WindowSettings { dilation, padding, stride, .. } = self.windows;
         let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;

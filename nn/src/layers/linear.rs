@@ -139,16 +139,16 @@ impl Linear {
     /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let weight = read(&self.weight, "Linear", &self.path)?;
-        let bias = read_any(self.bias.as_ref(), "Linear", &self.path)?;
-        let dim = self.input_dim(x)?;
-        self.check(x, dim, weight.dtype())?;
-        self.map(x, dim, &weight, bias.as_ref()).map_err(|error| within(error, "Linear", &self.path))
+        self.path.run("Linear", |_| {
+            let weight = self.weight.try_tensor()?;
+            let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
+            let dim = self.input_dim(x)?;
+            self.check(x, dim, weight.dtype())?;
+            self.map(x, dim, &weight, bias.as_ref())
+        })
     }
 
     /// The position of the input dim.
-    #[track_caller]
     pub(super) fn input_dim(&self, x: &Tensor) -> Result<usize> {
         if x.ndim() == 0 {
             let (who, size) = (called(&self.path, &self.dims()), self.input.1);
@@ -159,7 +159,6 @@ impl Linear {
         finder.find(x, self.input, Some(x.ndim() - 1))
     }
 
-    #[track_caller]
     fn check(&self, x: &Tensor, dim: usize, dtype: DType) -> Result<()> {
         let finder = Finder { layer: "Linear", path: &self.path, dims: &|| self.dims() };
         let size = self.input.1;
@@ -192,7 +191,6 @@ impl Linear {
     }
 
     /// The affine map along `dim`.
-    #[track_caller]
     fn map(&self, x: &Tensor, dim: usize, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let (options, last) = (LinearOptions { bias: bias.map(Cow::Borrowed) }, x.ndim() - 1);
         // In a layer from `C` to `C`, the input dim of the weight is called `C_in`, so rename the dim of `x`

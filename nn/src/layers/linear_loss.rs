@@ -125,8 +125,8 @@ impl LinearCrossEntropyLoss {
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        let class_dim = self.linear.input_dim(x)?;
         let logits = self.linear.forward(x)?;
+        let class_dim = self.linear.input_dim(x)?;
         let weight = self.weight.as_ref().map(Buffer::tensor);
         let options = CrossEntropyOptions {
             weight: weight.as_ref().map(Cow::Borrowed),

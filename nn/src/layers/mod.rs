@@ -63,7 +63,7 @@ use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
-use parameters::{beside, check_dtype, filled, read, read_any, shared, uniform};
+use parameters::{beside, check_dtype, filled, shared, uniform};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -172,11 +172,6 @@ pub(crate) fn called(path: &ModulePath, about: &str) -> String {
     }
 }
 
-/// The result of a function that a layer calls, with the layer in its error.
-pub(crate) fn result_of(result: Result<Tensor>, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
-    result.map_err(|error| within(error, layer, path))
-}
-
 /// A layer with its settings, as summaries show it: `Softplus(beta=1.0, threshold=20.0)`.
 pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String {
     let mut text = String::new();
@@ -187,12 +182,12 @@ pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String 
     format!("{layer}({text})")
 }
 
-/// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path.
+/// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path, unless
+/// the message has the path already.
 #[cold]
 pub(crate) fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
     let error = error.of(layer);
-    match path.get().filter(|path| !path.is_empty()) {
-        Some(path) => error.context(format_args!("the layer '{path}': ")),
-        None => error,
-    }
+    let Some(path) = path.get().filter(|path| !path.is_empty()) else { return error };
+    let place = format!("the layer '{path}'");
+    if error.message().contains(&place) { error } else { error.context(format_args!("{place}: ")) }
 }

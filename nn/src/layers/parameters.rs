@@ -51,27 +51,7 @@ pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -
     Err(Error::new(kind, layer, message).with_operands([own]))
 }
 
-/// The tensor of a parameter of a layer. It can be computed from others, which can fail.
-#[track_caller]
-pub(super) fn read(parameter: &Parameter, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
-    parameter.try_tensor().map_err(|error| within(error, layer, path))
-}
-
-/// [`read`] for a parameter that a layer can lack.
-#[track_caller]
-pub(super) fn read_any(
-    parameter: Option<&Parameter>,
-    layer: &'static str,
-    path: &ModulePath,
-) -> Result<Option<Tensor>> {
-    match parameter {
-        Some(parameter) => read(parameter, layer, path).map(Some),
-        None => Ok(None),
-    }
-}
-
 /// [`read_any`] without names, for a layer that puts its path into errors itself.
-#[track_caller]
 pub(super) fn unnamed(parameter: Option<&Parameter>) -> Result<Option<Tensor>> {
     match parameter {
         Some(parameter) => parameter.try_tensor()?.rename(None).map(Some),

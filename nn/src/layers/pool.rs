@@ -1,15 +1,11 @@
 //! Pooling over one, two or three dims. The layers are rows of a table: what differs is how their windows lie
 //! and what they make of a window.
 
-use super::within;
-use crate::Module;
+use super::*;
 use crate::dims::images::sliding_dims;
 use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
-use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
+use namegrad_core::Picked;
 use namegrad_core::args::{Argument, Extents, Factors, Positions, Windows};
-use namegrad_core::names::Name;
-use namegrad_core::{Error, ErrorKind, NewDim, Picked, Result};
 
 /// The dims that windows slide along, each with a size.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +31,14 @@ impl<const N: usize> SlidingSizes<N> {
     }
 
     /// The dims of `x`.
-    #[track_caller]
-    fn find(&self, op: &'static str, path: &ModulePath, x: &Tensor) -> Result<Positions> {
-        sliding_dims(op, x, &self.names).map_err(|error| within(error, op, path))
+    fn find(&self, op: &'static str, x: &Tensor) -> Result<Positions> {
+        sliding_dims(op, x, &self.names)
     }
 
     /// `MaxPool2d(H=2, W=2)`.
     fn text(&self, layer: &str) -> String {
-        let dims: Vec<String> = self
-            .names
-            .iter()
-            .zip(&self.sizes)
-            .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
-            .collect();
-        format!("{layer}({})", dims.join(", "))
+        let dims: Vec<Named> = self.names.iter().copied().zip(self.sizes).collect();
+        format!("{layer}({})", dims_text(&dims))
     }
 }
 
@@ -171,10 +161,9 @@ macro_rules! layers {
             /// Same as [`forward`](Self::forward).
             #[track_caller]
             pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-                let _running = self.path.running();
-                let dims = self.over.find(Self::NAME, &self.path, x)?;
-                max_over(Self::NAME, x, self.windows, &dims)
-                    .map_err(|error| within(error, Self::NAME, &self.path))
+                self.path.run(Self::NAME, |_| {
+                    max_over(Self::NAME, x, self.windows, &self.over.find(Self::NAME, x)?)
+                })
             }
         }
     };
@@ -187,10 +176,9 @@ macro_rules! layers {
             /// [`ErrorKind::DType`] unless `x` is floating-point.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                let _running = self.path.running();
-                let dims = self.over.find(Self::NAME, &self.path, x)?;
-                avg_over(Self::NAME, x, self.windows, &dims)
-                    .map_err(|error| within(error, Self::NAME, &self.path))
+                self.path.run(Self::NAME, |_| {
+                    avg_over(Self::NAME, x, self.windows, &self.over.find(Self::NAME, x)?)
+                })
             }
         }
     };
@@ -381,11 +369,12 @@ impl<const N: usize> MaxUnpool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
-        let _running = self.path.running();
-        let dims = self.over.find(Self::NAME, &self.path, x)?;
-        let (kernel, stride, padding) = self.windows.sizes();
-        unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes.into(), &dims)
-            .map_err(|error| within(error, Self::NAME, &self.path))
+        let sizes = sizes.into();
+        self.path.run(Self::NAME, |_| {
+            let dims = self.over.find(Self::NAME, x)?;
+            let (kernel, stride, padding) = self.windows.sizes();
+            unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes, &dims)
+        })
     }
 }
 
@@ -397,10 +386,9 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let dims = self.over.find(Self::NAME, &self.path, x)?;
-        lp_over(Self::NAME, x, self.norm_type, self.windows, &dims)
-            .map_err(|error| within(error, Self::NAME, &self.path))
+        self.path.run(Self::NAME, |_| {
+            lp_over(Self::NAME, x, self.norm_type, self.windows, &self.over.find(Self::NAME, x)?)
+        })
     }
 }
 
@@ -490,12 +478,11 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-        let _running = self.path.running();
-        let dims = self.over.find(Self::NAME, &self.path, x)?;
-        let fail = |error| within(error, Self::NAME, &self.path);
-        let ratio = self.ratio.clone().resolve(Self::NAME, x.value()).map_err(fail)?;
-        let sizes = [self.over.sizes.into(), self.size];
-        fractional_over(Self::NAME, x, None, sizes, ratio, &dims).map_err(fail)
+        self.path.run(Self::NAME, |_| {
+            let dims = self.over.find(Self::NAME, x)?;
+            let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
+            fractional_over(Self::NAME, x, None, [self.over.sizes.into(), self.size], ratio, &dims)
+        })
     }
 
     fn text(&self) -> String {

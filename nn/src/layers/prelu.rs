@@ -89,9 +89,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let weight = read(&self.weight, "Prelu", &self.path)?;
-        result_of(F::prelu(x, weight), "Prelu", &self.path)
+        self.path.run("Prelu", |_| F::prelu(x, &self.weight))
     }
 
     fn text(&self) -> String {

@@ -119,27 +119,27 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
-        let _running = self.path.running();
-        let about = || self.about();
-        let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
-        let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
-        let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
-        let Some(seq) = seq else {
-            let who = of.who();
-            let message = format!("{who} needs the dim '{}', which the input does not have", self.seq.text());
-            return Err(of.error(x, ErrorKind::NameNotFound, message));
-        };
-        if !x.dtype().is_floating_point() {
-            let message = format!("{} takes floats, not {}", of.who(), x.dtype());
-            return Err(of.error(x, ErrorKind::DType, message));
-        }
-        let order = Order::ending_with(x, &[seq, width]);
-        let turned = order.apply(x).and_then(|x| self.turned(&x, start)).and_then(|y| order.restore(y));
-        result_of(turned, "RotaryEmbedding", &self.path)
+        self.path.run("RotaryEmbedding", |_| {
+            let about = || self.about();
+            let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
+            let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
+            let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
+            let Some(seq) = seq else {
+                let who = of.who();
+                let message =
+                    format!("{who} needs the dim '{}', which the input does not have", self.seq.text());
+                return Err(of.error(x, ErrorKind::NameNotFound, message));
+            };
+            if !x.dtype().is_floating_point() {
+                let message = format!("{} takes floats, not {}", of.who(), x.dtype());
+                return Err(of.error(x, ErrorKind::DType, message));
+            }
+            let order = Order::ending_with(x, &[seq, width]);
+            order.restore(self.turned(&order.apply(x)?, start)?)
+        })
     }
 
     /// `[.., seq, width]` without names.
-    #[track_caller]
     fn turned(&self, x: &Tensor, start: usize) -> Result<Tensor> {
         let (seq, half) = (x.sizes()[x.ndim() - 2], self.width.1 / 2);
         if half == 0 {

@@ -70,10 +70,10 @@ impl TripletMarginWithDistanceLoss {
     /// Same as [`F::triplet_margin_with_distance_loss`].
     #[track_caller]
     pub fn forward(&self, anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let distance = &*self.distance.0;
-        let loss = F::triplet_margin_with_distance_loss(anchor, positive, negative, distance, self.options);
-        result_of(loss, "TripletMarginWithDistanceLoss", &self.path)
+        self.path.run("TripletMarginWithDistanceLoss", |_| {
+            let distance = &*self.distance.0;
+            F::triplet_margin_with_distance_loss(anchor, positive, negative, distance, self.options)
+        })
     }
 
     fn text(&self) -> String {

@@ -10,7 +10,6 @@ use namegrad_core::names::Names;
 use namegrad_core::{DType, ErrorKind, Result};
 
 /// The centers of the elements of an image in its own coordinates, each with a 1: `[elements, dims + 1]`.
-#[track_caller]
 pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> Result<Tensor> {
     let place = |at: usize, n: usize| match align_corners {
         _ if n == 1 => 0.0,
@@ -48,7 +47,6 @@ pub(super) struct GridDims {
 impl GridDims {
     /// Finds the dims: by name, or by position where either has no name. A batch dim that the grid lacks is one
     /// of the channels.
-    #[track_caller]
     pub(super) fn find(
         op: &'static str,
         x: &Tensor,
@@ -123,7 +121,6 @@ impl GridDims {
     }
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.
-    #[track_caller]
     pub(super) fn apply(&self, x: &Tensor, grid: &Tensor) -> Result<[Tensor; 2]> {
         let count = |sizes: &[usize]| sizes.iter().product::<usize>();
         let (of_images, of_grid) = (sizes_of(x, &self.images.order), sizes_of(grid, &self.grid));
@@ -136,7 +133,6 @@ impl GridDims {
     }
 
     /// The result with the dims of the images.
-    #[track_caller]
     pub(super) fn restore(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
         let others = sizes_of(x, &self.images.order[..self.batch + self.channels]);
         let sizes = [&others, &y.sizes()[2..]].concat();

@@ -6,7 +6,6 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{ErrorKind, Result, Scalar};
 
 /// Checks what is added to a dim, and returns its new length.
-#[track_caller]
 fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<usize> {
     let length = x.sizes()[dim];
     let made = (length as isize).checked_add(before).and_then(|made| made.checked_add(after));
@@ -25,7 +24,6 @@ fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isi
 }
 
 /// `x` without the elements that negative numbers remove.
-#[track_caller]
 fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor> {
     let [start, end] = [before, after].map(|pad| pad.min(0).unsigned_abs());
     match start + end {
@@ -34,7 +32,6 @@ fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor
     }
 }
 
-#[track_caller]
 pub(crate) fn with_constant(
     op: &'static str,
     x: &Tensor,
@@ -60,7 +57,6 @@ pub(crate) fn with_constant(
 }
 
 /// `x` with copies of its own elements before and after dims, for the function or layer `op`.
-#[track_caller]
 pub(crate) fn repeated(
     op: &'static str,
     x: &Tensor,

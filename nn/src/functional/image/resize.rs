@@ -7,7 +7,6 @@ use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Interpolation, OfDims, Positions, Resize, Windows};
 use namegrad_core::{Category, DType, ErrorKind, Result};
-use std::panic::Location;
 
 /// The options of [`interpolate`].
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +18,6 @@ pub(super) struct Interpolate {
 }
 
 /// Resizes images, for the function `op`.
-#[track_caller]
 pub(super) fn resized(
     op: &'static str,
     x: &Tensor,
@@ -118,8 +116,7 @@ pub(super) fn resized(
     if let Some(factors) = &factors {
         resize = resize.factors(factors);
     }
-    let caller = Location::caller();
-    let in_floats = |x: &Tensor| x.resample(&dims, resize).map_err(|error| about(error, op, &[x]).at(caller));
+    let in_floats = |x: &Tensor| x.resample(&dims, resize).map_err(|error| about(error, op, &[x]));
     match (x.dtype(), mode) {
         (dtype, Interpolation::Nearest | Interpolation::NearestExact)
             if dtype.category() == Category::Integer =>
@@ -140,7 +137,6 @@ pub(super) fn resized(
 }
 
 /// The positions of the nearest elements along a dim.
-#[track_caller]
 fn nearest(op: &'static str, x: &Tensor, length: usize, resize: Resize) -> Result<Tensor> {
     // `f32`, in which PyTorch computes them too, has all positions up to 2^24.
     let dtype = if length < 1 << 24 { DType::F32 } else { DType::F64 };

@@ -129,7 +129,6 @@ functional! { classes;
 }
 
 /// [`cross_entropy`] for the function `op`.
-#[track_caller]
 fn of_logits(
     op: &'static str,
     [logits, target]: [&Tensor; 2],
@@ -170,13 +169,11 @@ fn of_logits(
 
 /// `x` without names, in the dtype to compute a result of this dtype in, because the sum over a batch may
 /// overflow a half type.
-#[track_caller]
 pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
     x.rename(None).to(dtype.compute())
 }
 
 /// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
-#[track_caller]
 fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
@@ -240,7 +237,6 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    #[track_caller]
     pub(super) fn new(
         op: &'static str,
         logits: &Tensor,
@@ -291,7 +287,6 @@ impl Classes {
     }
 
     /// A tensor of the sizes of the logits from one number for each class.
-    #[track_caller]
     pub(super) fn along(&self, each: &Tensor, ndim: usize) -> Result<Tensor> {
         let mut sizes = vec![1; ndim];
         if let Some(dim) = self.dim {
@@ -301,7 +296,6 @@ impl Classes {
     }
 
     /// `x` times the weight of its class.
-    #[track_caller]
     pub(super) fn weigh(&self, x: Tensor) -> Result<Tensor> {
         match &self.weight {
             Some(weight) => x.mul(&self.along(&weight.to(x.dtype())?, x.ndim())?),
@@ -310,7 +304,6 @@ impl Classes {
     }
 
     /// The sum over the classes.
-    #[track_caller]
     pub(super) fn sum(&self, x: &Tensor) -> Result<Tensor> {
         match self.dim {
             Some(dim) => x.sum(dim),
@@ -322,7 +315,6 @@ impl Classes {
 /// The error for a floating-point target that does not have the sizes of the logits: either probabilities
 /// with other sizes, or classes that are not integers.
 #[cold]
-#[track_caller]
 fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
     let (sizes, dtype, want) = (target.sizes(), target.dtype(), classes.rest(logits.sizes()));
     let message = format!(
@@ -337,7 +329,6 @@ fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Cl
 }
 
 /// The loss `-Σ target log p` for target probabilities.
-#[track_caller]
 fn with_probabilities(
     op: &'static str,
     logits: &Tensor,
@@ -364,7 +355,6 @@ fn with_probabilities(
 }
 
 /// Checks that a target has integers.
-#[track_caller]
 pub(super) fn check_indices(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     if matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
         return Ok(());
@@ -393,7 +383,6 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    #[track_caller]
     pub(super) fn new(
         op: &'static str,
         logits: &Tensor,
@@ -447,7 +436,6 @@ impl Targets {
     }
 
     /// The element of each target along the class dim.
-    #[track_caller]
     pub(super) fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
         match classes.dim {
             Some(dim) => x.gather(&self.existing.unsqueeze(dim)?, dim).select(dim, 0),
@@ -456,7 +444,6 @@ impl Targets {
     }
 
     /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
-    #[track_caller]
     pub(super) fn weigh(&self, losses: Tensor) -> Result<Tensor> {
         match &self.weights {
             Some(weights) => self.fill(losses.mul(weights)?),
@@ -465,7 +452,6 @@ impl Targets {
     }
 
     /// The losses, with 0 where the target is ignored.
-    #[track_caller]
     fn fill(&self, losses: Tensor) -> Result<Tensor> {
         match &self.ignored {
             Some(ignored) => losses.masked_fill(ignored, 0),
@@ -474,7 +460,6 @@ impl Targets {
     }
 
     /// `(1 - s) loss + s / classes Σ loss of each class`.
-    #[track_caller]
     fn smoothed(&self, logits: &Tensor, classes: &Classes, smoothing: f64) -> Result<Tensor> {
         // The gradient of a NaN is NaN even if the gradient of its loss is 0, so ignored logits are
         // overwritten too.
@@ -489,7 +474,6 @@ impl Targets {
         self.fill(own.mul(1.0 - smoothing).add(&all.mul(smoothing / classes.count as f64)?)?)
     }
 
-    #[track_caller]
     fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
         let mean = |sum: &Tensor| match &self.weights {
             Some(weights) => sum.div(&weights.sum(..)?),
@@ -501,7 +485,6 @@ impl Targets {
 
 /// The error for class indices that do not have the sizes of the logits without the class dim, `rest`.
 #[cold]
-#[track_caller]
 fn other_sizes(
     op: &'static str,
     logits: &Tensor,

@@ -84,7 +84,6 @@ const NEVER: f64 = -1e30;
 
 /// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch
 /// have names that `x` has too.
-#[track_caller]
 fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
     let mut order: Vec<usize> = Vec::with_capacity(x.ndim());
     for name in batch {
@@ -98,7 +97,6 @@ fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
 }
 
 /// Targets with a row for each sequence, unless they are a vector.
-#[track_caller]
 fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Tensor> {
     let ordered = in_order(targets, names)?;
     match ordered.sizes().strip_prefix(sizes) {
@@ -117,7 +115,6 @@ struct Batch {
 }
 
 impl Batch {
-    #[track_caller]
     fn new(
         x: &Tensor,
         targets: &Tensor,
@@ -182,7 +179,6 @@ impl Batch {
     }
 
     /// A mask with `width` elements for each sequence.
-    #[track_caller]
     fn mask(&self, width: usize, of: &dyn Fn(usize, usize) -> bool) -> Result<Tensor> {
         let mut cells = Vec::with_capacity(self.steps.len() * width);
         for n in 0..self.steps.len() {
@@ -196,7 +192,6 @@ impl Batch {
     /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label
     /// `k`, and the states around it are blanks; `alpha` is the log probability to be in a state after the
     /// first steps.
-    #[track_caller]
     fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
         let states = 2 * self.labels.iter().map(Vec::len).max().unwrap_or(0) + 1;
@@ -253,7 +248,6 @@ impl Batch {
 
     /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities
     /// sum to 1 by construction has no use for it, and gets the same gradient without.
-    #[track_caller]
     fn normalization(&self, x: &Tensor) -> Result<Tensor> {
         let over = self.mask(x.sizes()[0], &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
         let p = x.exp()?;
@@ -262,7 +256,6 @@ impl Batch {
 }
 
 /// The integers of a tensor.
-#[track_caller]
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
     if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
         let message = format_args!("{name} must be integers, not {}", x.dtype());
@@ -272,7 +265,6 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
 }
 
 /// Lengths from 0 to `most`, one for each sequence.
-#[track_caller]
 fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
     if numbers.len() != batch {
@@ -288,7 +280,6 @@ fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<
     }
 }
 
-#[track_caller]
 fn unfit(message: String) -> Error {
     Error::new(ErrorKind::Value, OP, message)
 }

@@ -211,7 +211,6 @@ const FAR: f64 = 800.0;
 
 /// The labels of [`multilabel_margin_loss`], in rows with a place for each class: the classes, 0 where there is
 /// no label; whether a place has a label; and whether a class is not among the labels.
-#[track_caller]
 fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
     let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);

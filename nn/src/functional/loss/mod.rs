@@ -37,7 +37,6 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    #[track_caller]
     fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
         match self {
             Reduction::Mean if losses.numel() > 0 => losses.mean(..),
@@ -46,7 +45,6 @@ impl Reduction {
     }
 
     /// Reduces losses whose mean is `mean` of their sum.
-    #[track_caller]
     fn apply_by(
         self,
         op: &'static str,
@@ -63,7 +61,6 @@ impl Reduction {
 
     /// Returns an error for the mean of no losses. In PyTorch it is NaN, which would then spread to every
     /// parameter.
-    #[track_caller]
     fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
         if self != Reduction::Mean || losses > 0 {
             return Ok(());
@@ -109,7 +106,6 @@ impl Argument for ClassDim {
 }
 
 /// Checks that the tensors are floating-point.
-#[track_caller]
 fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
     for (name, x) in inputs {
         if !x.dtype().is_floating_point() {
@@ -123,7 +119,6 @@ fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
 }
 
 /// Checks that `other` has the sizes of `x`, and names that are not others.
-#[track_caller]
 fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
     check_order(op, (x_name, x.value()), other)?;
     if other.sizes() == x.sizes() {
@@ -136,7 +131,6 @@ fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&s
 }
 
 /// `losses` times a weight that broadcasts to their sizes.
-#[track_caller]
 fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     let Some(weight) = weight else { return Ok(losses) };
     let weighted = losses.mul(weight)?;
@@ -149,14 +143,12 @@ fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result
 }
 
 /// Checks that an argument is greater than 0.
-#[track_caller]
 fn check_positive(op: &'static str, name: &str, value: f64) -> Result<()> {
     Error::ensure(value > 0.0, ErrorKind::Value, op, || format!("{name} must be greater than 0, got {value}"))
 }
 
 /// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
 /// same order, and broadcast to the sizes of one of them.
-#[track_caller]
 fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     for (name, x) in [("x", x), ("target", target)] {
         if x.dtype() == DType::Bool {
@@ -188,7 +180,6 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
 }
 
 /// The names of the target are those of `x` where both have names; the error is about `inputs`.
-#[track_caller]
 fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
     // Under the name of a method, whose repair would be a call of it.
     x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
@@ -208,7 +199,6 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
 }
 
 /// The unified names of both tensors, without the class dim.
-#[track_caller]
 fn names_without(
     op: &'static str,
     (name, x): (&str, &Tensor),
@@ -222,7 +212,6 @@ fn names_without(
 }
 
 /// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
-#[track_caller]
 fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
     let (own, other) = (x.names(), target.names());
     let has = |dim: usize| own.get(dim).is_some_and(|name| other.position(name).is_some());

@@ -134,7 +134,6 @@ functional! { probability;
 }
 
 /// Checks that all elements are in [0, 1]; NaN is not.
-#[track_caller]
 fn check_probabilities(op: &'static str, name: &str, x: &Tensor) -> Result<()> {
     let x = x.detach();
     let inside = x.ge(0).logical_and(x.le(1)?)?;

@@ -193,7 +193,6 @@ functional! { regression;
 }
 
 /// The losses of `x` times their weights. The mean is divided by the sum of the weights.
-#[track_caller]
 fn by_weight(
     op: &'static str,
     x: &Tensor,
@@ -208,7 +207,6 @@ fn by_weight(
 }
 
 /// The variance with a dim for each dim of `x`.
-#[track_caller]
 fn spread_variance(op: &'static str, x: &Tensor, var: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (var.sizes(), x.sizes());
     if var.value().is_number() || own == wanted {

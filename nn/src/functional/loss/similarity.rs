@@ -7,7 +7,6 @@ use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::{DType, Error, ErrorKind, Result};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 functional! { similarity;
     /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is
@@ -80,17 +79,15 @@ functional! { similarity;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
     ) on floats integers names "removes dimensions" layer TripletMarginLoss => {
-        let caller = Location::caller();
         let distance = |a: &Tensor, b: &Tensor| {
             let options = PairwiseDistanceOptions::new().p(p).eps(eps);
-            pairwise_distance_with(a, b, dim, options).map_err(|error| error.at(caller))
+            pairwise_distance_with(a, b, dim, options)
         };
         triplet(op, [anchor, positive, negative], &distance, margin, swap, reduction)
     }
 }
 
 /// The sum over `dim`; a 0-d tensor has none.
-#[track_caller]
 fn over(x: Tensor, dim: usize) -> Result<Tensor> {
     if x.ndim() == 0 { Ok(x) } else { x.sum(dim) }
 }
@@ -143,7 +140,6 @@ pub fn triplet_margin_with_distance_loss(
     triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
 }
 
-#[track_caller]
 fn triplet(
     op: &'static str,
     [anchor, positive, negative]: [&Tensor; 3],

@@ -6,10 +6,8 @@ use namegrad_autograd::Tensor;
 use namegrad_autograd::chain::*;
 use namegrad_core::args::{Extents, OfDims, Positions, Windows};
 use namegrad_core::{ErrorKind, Picked, Result};
-use std::panic::Location;
 
 /// `x` with `dims` last, and the order of its dims.
-#[track_caller]
 fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
     if dims.len() != windows {
         let message =
@@ -21,14 +19,12 @@ fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> 
 }
 
 /// Both outputs with their dims where those of the input were.
-#[track_caller]
 fn both_back(picked: Picked<Tensor>, order: &[usize]) -> Result<Picked<Tensor>> {
     let Picked { values, indices } = picked;
     Ok(Picked { values: moved_back(values, order)?, indices: moved_back(indices, order)? })
 }
 
 /// The largest elements of windows over `dims`, for the function or layer `op`.
-#[track_caller]
 pub(crate) fn max_over(
     op: &'static str,
     x: &Tensor,
@@ -40,14 +36,12 @@ pub(crate) fn max_over(
 }
 
 /// The means of windows over `dims`, for the function or layer `op`.
-#[track_caller]
 pub(crate) fn avg_over(op: &'static str, x: &Tensor, windows: Windows, dims: &Positions) -> Result<Tensor> {
     let (moved, order) = with_last(op, x, windows.dims(), dims)?;
     moved_back(moved.avg_pool(windows).map_err(|error| about(error, op, &[x]))?, &order)
 }
 
 /// The norms of windows over `dims`, for the function or layer `op`.
-#[track_caller]
 pub(crate) fn lp_over(
     op: &'static str,
     x: &Tensor,
@@ -73,7 +67,6 @@ pub(crate) fn lp_over(
 
 /// The factors for `dims`: those that were given for them, one for all, or a list in their order. The default
 /// is 0.5.
-#[track_caller]
 fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
     let of = |dim: &usize| {
         let at = ratios.dims.as_ref()?.iter().position(|other| other == dim)?;
@@ -99,7 +92,6 @@ fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -
 
 /// The largest elements of windows at random places over `dims`, for the function or layer `op`. Without an
 /// `output_size`, the result has this part of the sizes of `x`.
-#[track_caller]
 pub(crate) fn fractional_over(
     op: &'static str,
     x: &Tensor,
@@ -128,7 +120,6 @@ pub(crate) fn fractional_over(
 }
 
 /// Zeros with elements of `x` at indices into `dims`, for the function or layer `op`.
-#[track_caller]
 pub(crate) fn unpool_over(
     op: &'static str,
     [x, indices]: [&Tensor; 2],
@@ -143,9 +134,8 @@ pub(crate) fn unpool_over(
         let message = "the indices must have the sizes of the input";
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
-    let caller = Location::caller();
     let numbers = |name, extents: Extents| {
-        extents.over(op, name, dims.len()).map_err(|error| about(error, op, &inputs).at(caller))
+        extents.over(op, name, dims.len()).map_err(|error| about(error, op, &inputs))
     };
     let kernel = numbers("kernel_size", kernel_size)?;
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
@@ -182,6 +172,6 @@ pub(crate) fn unpool_over(
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);
     let y = moved.new_zeros([flat[0], volume]).and_then(|zeros| zeros.scatter(places, elements, 1));
-    let y = y.map_err(|error| about(error, op, &inputs).at(caller)).reshape([outer, &sizes].concat())?;
+    let y = y.map_err(|error| about(error, op, &inputs)).reshape([outer, &sizes].concat())?;
     moved_back(with_names(y, moved.names())?, &order)
 }

@@ -15,7 +15,6 @@ pub(super) struct MaskedScores<'a> {
 
 impl MaskedScores<'_> {
     /// The mask of scores as numbers to be added to them, without names and with as many dims.
-    #[track_caller]
     pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {
         let [.., queries, keys] = self.sizes[..] else { unreachable!("scores are matrices") };
         let heads: usize = self.sizes[..self.sizes.len() - 2].iter().product();
@@ -32,7 +31,6 @@ impl MaskedScores<'_> {
     }
 
     /// The mask of keys `[batch.., keys]`, in the same form.
-    #[track_caller]
     pub(super) fn padding(&self, mask: &Tensor) -> Result<Tensor> {
         let batch = self.sizes.len() - 3;
         let mut names = self.names.clone();
@@ -55,7 +53,6 @@ impl MaskedScores<'_> {
     }
 
     /// The mask with its dims in the order of the scores: by name, or by position from the right.
-    #[track_caller]
     fn arranged(&self, what: &str, mask: &Tensor, names: &[Option<Name>]) -> Result<Tensor> {
         let n = self.sizes.len();
         let mut places = vec![None; n];
@@ -81,7 +78,6 @@ impl MaskedScores<'_> {
     }
 
     #[cold]
-    #[track_caller]
     fn unfit(&self, what: &str, mask: &Tensor) -> Error {
         let mut names = self.names.clone();
         let n = names.len();
@@ -101,7 +97,6 @@ impl MaskedScores<'_> {
     }
 
     /// `true` hides a key, and numbers are added to the scores.
-    #[track_caller]
     fn added(&self, mask: &Tensor) -> Result<Tensor> {
         if mask.dtype() == DType::Bool {
             let zeros = TensorOptions::new().dtype(self.dtype).zeros(mask.sizes())?;
@@ -112,7 +107,6 @@ impl MaskedScores<'_> {
     }
 
     /// An error for a mask of integers.
-    #[track_caller]
     fn check_dtype(&self, mask: &Tensor) -> Result<()> {
         if mask.dtype() == DType::Bool || mask.dtype().is_floating_point() {
             return Ok(());
@@ -124,7 +118,6 @@ impl MaskedScores<'_> {
 }
 
 /// The name of the keys beside that of the queries: `seq_key` if both are `seq`.
-#[track_caller]
 pub(super) fn apart(queries: Option<Name>, keys: Option<Name>) -> Result<Option<Name>> {
     match keys {
         Some(name) if keys == queries => Name::new(&format!("{name}_key")).map(Some),

@@ -13,7 +13,6 @@ use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_core::{Names, keep};
 use parameters::unnamed;
-use std::panic::Location;
 
 /// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each
 /// query gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
@@ -273,34 +272,32 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
-        let _running = self.path.running();
-        let config = &self.config;
-        let text = || config.text();
-        let finder = Sequences {
-            of: self.of(&text),
-            seq: config.seq,
-            key_seq: config.key_seq,
-            batch_first: config.batch_first,
-        };
-        for x in [query, key, value] {
-            finder.of.check_dtype("the input", x, self.out_proj.weight().dtype())?;
-        }
-        let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && config.key_seq.is_none();
-        let of_query = finder.queries(query, config.embed)?;
-        let of_key = finder.keys((query, &of_query), key, config.kdim)?;
-        let of_value = finder.keys((query, &of_query), value, config.vdim)?;
-        let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
-        if keys == 0 || keys != values {
-            let who = finder.of.who();
-            let message = match keys {
-                0 => format!("{who} needs a sequence of keys, and there are none"),
-                _ => format!("{who}: there are {keys} keys and {values} values"),
+        self.path.run("MultiheadAttention", |_| {
+            let config = &self.config;
+            let text = || config.text();
+            let finder = Sequences {
+                of: self.of(&text),
+                seq: config.seq,
+                key_seq: config.key_seq,
+                batch_first: config.batch_first,
             };
-            let error = finder.of.error(query, ErrorKind::Shape, message);
-            return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
-        }
-        let caller = Location::caller(); // not that of the closure
-        let run = || {
+            for x in [query, key, value] {
+                finder.of.check_dtype("the input", x, self.out_proj.weight().dtype())?;
+            }
+            let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && config.key_seq.is_none();
+            let of_query = finder.queries(query, config.embed)?;
+            let of_key = finder.keys((query, &of_query), key, config.kdim)?;
+            let of_value = finder.keys((query, &of_query), value, config.vdim)?;
+            let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
+            if keys == 0 || keys != values {
+                let who = finder.of.who();
+                let message = match keys {
+                    0 => format!("{who} needs a sequence of keys, and there are none"),
+                    _ => format!("{who}: there are {keys} keys and {values} values"),
+                };
+                let error = finder.of.error(query, ErrorKind::Shape, message);
+                return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
+            }
             let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
             let key_name = key.name(of_key.seq);
             let mut names = Vec::with_capacity(query.ndim() + 1);
@@ -309,10 +306,6 @@ impl MultiheadAttention {
             names.push(apart(query.name(of_query.seq), key_name)?);
             self.weigh(heads, (names, key_name), options)
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
-        };
-        run().map_err(|error| match error.op() {
-            "MultiheadAttention" => error.at(caller),
-            _ => within(error, "MultiheadAttention", &self.path).at(caller),
         })
     }
 
@@ -321,7 +314,6 @@ impl MultiheadAttention {
     }
 
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
-    #[track_caller]
     fn project(&self, inputs: [(&Tensor, &SequencePlaces); 3], own: bool) -> Result<[Tensor; 3]> {
         let of_keys = self.config.of_keys() as isize;
         let sizes = [self.config.embed.1 as isize, of_keys, of_keys];
@@ -349,7 +341,6 @@ impl MultiheadAttention {
     }
 
     /// The attention of each head, `[batch.., heads, queries, width]`, and the weights.
-    #[track_caller]
     fn weigh(
         &self,
         [q, k, v]: [Tensor; 3],
@@ -412,7 +403,6 @@ impl MultiheadAttention {
     }
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
-    #[track_caller]
     fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
         let mut sizes = x.sizes().to_vec();
         let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };
@@ -432,7 +422,6 @@ impl MultiheadAttention {
     }
 
     /// The output with the dims of the queries.
-    #[track_caller]
     fn join(&self, y: Tensor, query: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
         let mut y = moved_back(y, &places.heads_order())?;
         let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
@@ -453,20 +442,17 @@ impl MultiheadAttention {
     }
 }
 
-#[track_caller]
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     F::linear_with(x, weight, LinearOptions { bias: bias.map(Cow::Borrowed) })
 }
 
 /// The input with its features at the end, without names.
-#[track_caller]
 fn last(x: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
     let x = if x.has_names() { x.rename(None)? } else { x.clone() };
     if places.features + 1 == x.ndim() { Ok(x) } else { x.movedim(places.features, -1) }
 }
 
 /// A projection as `[batch.., heads, seq, width]`, with size 1 for batch dims that the input lacks.
-#[track_caller]
 fn split(y: &Tensor, places: &SequencePlaces, heads: usize) -> Result<Tensor> {
     let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
     sizes.splice(last.., [heads, y.sizes()[last] / heads]);
@@ -478,7 +464,6 @@ fn split(y: &Tensor, places: &SequencePlaces, heads: usize) -> Result<Tensor> {
 }
 
 /// A mask with another one added.
-#[track_caller]
 fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
     match mask {
         Some(mask) => mask.add(&other).map(Some),
@@ -487,7 +472,6 @@ fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
 }
 
 /// The mask with columns of 0 for keys that the layer adds.
-#[track_caller]
 fn widened(mask: &Tensor, keys: usize, extra: usize) -> Result<Tensor> {
     let mut sizes = mask.sizes().to_vec();
     let last = sizes.len() - 1;
@@ -499,7 +483,6 @@ fn widened(mask: &Tensor, keys: usize, extra: usize) -> Result<Tensor> {
 }
 
 /// The weights `[.., queries, keys]`; those of a query that sees no key are 0.
-#[track_caller]
 fn weights_of(q: &Tensor, k: &Tensor, mask: Option<&Tensor>, dropout_p: f64) -> Result<Tensor> {
     let scale = 1.0 / (q.sizes()[q.ndim() - 1] as f64).sqrt();
     let scores = q.mul(scale)?.matmul(k.mt()?)?;

@@ -4,7 +4,6 @@ use super::padding::padded;
 use super::*;
 use crate::dims::images::{ImageDims, Wanted};
 use crate::functional::conv::{TransposedArguments, convolved, transposed_images};
-use std::panic::Location;
 
 /// The settings of a layer.
 #[derive(Clone, Debug)]
@@ -112,45 +111,50 @@ impl ConvBody {
     /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        let _running = self.path.running();
-        let ConvSettings { layer, stride, padding, dilation, groups, mode, .. } = self.settings;
-        let weight = read(&self.weight, layer, &self.path)?;
+        self.path.run(self.settings.layer, |_| match self.settings.transposed {
+            true => self.transposed(x, sizes),
+            false => self.convolved(x).map_err(|error| error.with_operands([x.shape()])),
+        })
+    }
+
+    fn convolved(&self, x: &Tensor) -> Result<Tensor> {
+        let ConvSettings { layer, ref kernel, stride, mut padding, dilation, groups, mode, .. } =
+            self.settings;
+        let (weight, bias) = self.parameters()?;
         let layout = self.layout(x, weight.dtype())?;
-        let bias = read_any(self.bias.as_ref(), layer, &self.path)?;
-        let images = layout.apply(x)?;
-        let about = |error: Error| within(error.with_operands([x.shape()]), layer, &self.path);
-        let kernel = &self.settings.kernel;
-        if !self.settings.transposed {
-            let (images, around) = match mode {
-                PaddingMode::Zeros => (images, padding),
-                _ => {
-                    let images = padded(layer, images, kernel, padding, dilation, mode);
-                    (images.map_err(about)?, Padding::Valid)
-                }
-            };
-            let how = (stride, around, dilation, groups);
-            return convolved(&layout, images, &weight, bias.as_ref(), how).map_err(about);
+        let mut images = layout.apply(x)?;
+        if mode != PaddingMode::Zeros {
+            images = padded(layer, images, kernel, padding, dilation, mode)?;
+            padding = Padding::Valid;
         }
+        convolved(&layout, images, &weight, bias.as_ref(), (stride, padding, dilation, groups))
+    }
+
+    fn transposed(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
+        let ConvSettings { layer, ref kernel, stride, padding, dilation, groups, output_padding, .. } =
+            self.settings;
+        let (weight, bias) = self.parameters()?;
+        let layout = self.layout(x, weight.dtype())?;
+        let images = layout.apply(x)?;
         let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
-        let output_padding = self.settings.output_padding;
         let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
-        let fail = |error: Error| within(error, layer, &self.path);
         if let Some(sizes) = sizes {
             let lengths = &images.sizes()[images.ndim() - kernel.len()..];
-            slide.output_padding = lacking(layer, x, lengths, kernel, sizes, slide).map_err(fail)?;
+            slide.output_padding = lacking(layer, x, lengths, kernel, sizes, slide)?;
         }
-        let y = transposed_images(layer, images, [x, &weight], kernel.len(), bias.as_ref(), slide);
-        layout.restore(y.map_err(fail)?)
+        layout.restore(transposed_images(layer, images, [x, &weight], kernel.len(), bias.as_ref(), slide)?)
+    }
+
+    fn parameters(&self) -> Result<(Tensor, Option<Tensor>)> {
+        Ok((self.weight.try_tensor()?, self.bias.as_ref().map(Parameter::try_tensor).transpose()?))
     }
 
     /// Where the dims of `x` are, which is checked.
-    #[track_caller]
     fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
         let ConvSettings { layer, input, output, .. } = self.settings;
         let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
-        let layout =
-            ImageDims::find(layer, x, None, wanted).map_err(|error| within(error, layer, &self.path))?;
+        let layout = ImageDims::find(layer, x, None, wanted)?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
         finder.check_size(x, layout.channel(), input.1)?;
         finder.check_dtype("the input", x, dtype)?;
@@ -165,7 +169,6 @@ impl Field for ConvBody {
 }
 
 /// The output padding with which a transposed convolution makes `sizes`.
-#[track_caller]
 fn lacking(
     op: &'static str,
     x: &Tensor,
@@ -175,9 +178,8 @@ fn lacking(
     slide: TransposedArguments,
 ) -> Result<Extents> {
     let dims = lengths.len();
-    let caller = Location::caller();
     let numbers = |name, extents: Extents| {
-        extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]).at(caller))
+        extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]))
     };
     let wanted = numbers("output_size", sizes.without_batch(dims))?;
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
@@ -196,7 +198,7 @@ fn lacking(
                     "a convolution takes the sizes {least} to {most} to a length of {}, and `output_size` is {given}",
                     lengths[dim]
                 );
-                return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]).at(caller));
+                return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
             }
         }
     }

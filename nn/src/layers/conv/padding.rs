@@ -6,7 +6,6 @@ use crate::functional::image::repeated;
 use namegrad_core::args::{Extents, Padding};
 
 /// Images with copies of their own elements around them, along the last dims.
-#[track_caller]
 pub(super) fn padded(
     op: &'static str,
     images: Tensor,

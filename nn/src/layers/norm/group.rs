@@ -130,14 +130,13 @@ impl GroupNorm {
     /// has another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
-        let dim = finder.place(x, self.dim, Some(1))?;
-        let [weight, bias] = self.affine.tensors("GroupNorm", &self.path)?;
-        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
-        let options = GroupNormOptions { weight, bias, eps: self.eps };
-        F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
-            .map_err(|error| within(error, "GroupNorm", &self.path))
+        self.path.run("GroupNorm", |_| {
+            let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
+            let dim = finder.place(x, self.dim, Some(1))?;
+            let [weight, bias] = self.affine.tensors()?;
+            let options = GroupNormOptions { weight, bias, eps: self.eps };
+            F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
+        })
     }
 
     fn about(&self) -> String {

@@ -17,7 +17,6 @@ fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
 }
 
 /// The positions of dims that are found by name, or else are the last ones.
-#[track_caller]
 fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named]) -> Result<Dims> {
     let of = Finder { layer, path, dims: &|| dims_text(dims) };
     let mut places = Vec::with_capacity(dims.len());
@@ -141,12 +140,11 @@ impl LayerNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
-        let [weight, bias] = self.affine.tensors("LayerNorm", &self.path)?;
-        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
-        let options = LayerNormOptions { weight, bias, eps: self.eps };
-        x.layer_norm_with(dims, options).map_err(|error| within(error, "LayerNorm", &self.path))
+        self.path.run("LayerNorm", |_| {
+            let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
+            let [weight, bias] = self.affine.tensors()?;
+            x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
+        })
     }
 
     fn text(&self) -> String {
@@ -258,11 +256,11 @@ impl RmsNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
-        let weight = read_any(self.affine.weight.as_ref(), "RmsNorm", &self.path)?;
-        let options = RmsNormOptions { weight: weight.map(Cow::Owned), eps: self.eps };
-        x.rms_norm_with(dims, options).map_err(|error| within(error, "RmsNorm", &self.path))
+        self.path.run("RmsNorm", |_| {
+            let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
+            let [weight, _] = self.affine.tensors()?;
+            x.rms_norm_with(dims, RmsNormOptions { weight, eps: self.eps })
+        })
     }
 
     fn text(&self) -> String {

@@ -3,7 +3,6 @@
 
 use super::*;
 use std::cell::Cell;
-use std::panic::Location;
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +22,12 @@ impl Affine {
         })
     }
 
-    #[track_caller]
-    fn tensors(&self, layer: &'static str, path: &ModulePath) -> Result<[Option<Tensor>; 2]> {
-        Ok([read_any(self.weight.as_ref(), layer, path)?, read_any(self.bias.as_ref(), layer, path)?])
+    fn tensors(&self) -> Result<[Option<Cow<'static, Tensor>>; 2]> {
+        let tensor = |parameter: &Option<Parameter>| match parameter {
+            Some(parameter) => parameter.try_tensor().map(|tensor| Some(Cow::Owned(tensor))),
+            None => Ok(None),
+        };
+        Ok([tensor(&self.weight)?, tensor(&self.bias)?])
     }
 }
 
@@ -79,7 +81,6 @@ impl RunningStatistics {
         Ok((count, momentum.unwrap_or(1.0 / count as f64)))
     }
 
-    #[track_caller]
     fn set(&self, mean: &Tensor, var: &Tensor, count: i64) -> Result<()> {
         self.mean.set(mean)?;
         self.var.set(var)?;
@@ -149,27 +150,28 @@ impl ChannelNorm {
         x: &Tensor,
         f: &dyn Fn(NormArguments) -> Result<(Tensor, Tensor, Tensor)>,
     ) -> Result<Tensor> {
-        let caller = Location::caller(); // not that of the closure
-        let measured = self.path.running();
-        let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
-        let dim = finder.place(x, self.dim, Some(1))?;
-        let [weight, bias] = self.affine.tensors(self.layer, &self.path)?;
-        let (weight, bias) = (weight.map(Cow::Owned), bias.map(Cow::Owned));
-        let (mut count, mut momentum, mut statistics) = (0, 0.0, (None, None));
-        if let Some(running) = &self.running {
-            (count, momentum) = running.counted(self.momentum)?;
-            statistics = (Some(running.mean.tensor()), Some(running.var.tensor()));
-        }
-        let (running_mean, running_var) = (statistics.0.map(Cow::Owned), statistics.1.map(Cow::Owned));
-        let (training, eps) = (self.training.get(), self.eps);
-        let of_input = training || self.running.is_none();
-        let made = f(NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps });
-        let (y, mean, var) = made.map_err(|error| within(error.at(caller), self.layer, &self.path))?;
-        if let Some(running) = self.running.as_ref().filter(|_| training) {
-            running.set(&mean, &var, count)?;
-        }
-        measured.gives(&y);
-        Ok(y)
+        self.path.run(self.layer, |running| {
+            let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
+            let dim = finder.place(x, self.dim, Some(1))?;
+            let [weight, bias] = self.affine.tensors()?;
+            let (mut count, mut momentum, mut statistics) = (0, 0.0, [None, None]);
+            if let Some(running) = &self.running {
+                (count, momentum) = running.counted(self.momentum)?;
+                statistics =
+                    [&running.mean, &running.var].map(|statistic| Some(Cow::Owned(statistic.tensor())));
+            }
+            let [running_mean, running_var] = statistics;
+            let (training, eps) = (self.training.get(), self.eps);
+            let of_input = training || self.running.is_none();
+            let given =
+                NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps };
+            let (y, mean, var) = f(given)?;
+            if let Some(running) = self.running.as_ref().filter(|_| training) {
+                running.set(&mean, &var, count)?;
+            }
+            running.gives(&y); // not the statistics
+            Ok(y)
+        })
     }
 
     fn text(&self) -> String {

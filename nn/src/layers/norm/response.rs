@@ -70,9 +70,9 @@ impl LocalResponseNorm {
     /// [`ErrorKind::NameNotFound`] if `x` has no channel dim.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
-        F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
-            .map_err(|error| within(error, "LocalResponseNorm", &self.path))
+        self.path.run("LocalResponseNorm", |_| {
+            F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
+        })
     }
 
     fn text(&self) -> String {

@@ -127,7 +127,6 @@ impl Weights {
     }
 
     /// The results of the op: the states after all steps, the last state and, for an LSTM, the last cells.
-    #[track_caller]
     pub(super) fn run(
         &self,
         cell: Cell,
@@ -285,34 +284,34 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<StackResults> {
-        let running = self.path.running();
-        let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
-        let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
-        let known = time.map(|time| Dim::Index(time as isize));
-        let places =
-            Steps::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
-        places.check_dtype(self.weights[0].dtype())?;
-        let layers = (self.shape.layer_dim, self.weights.len());
-        let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
-        let of_h = places.like_state(Some(layers), (name, self.settings.state()))?;
-        let of_c = places.like_state(Some(layers), (name, hidden))?;
-        let lengths = match lengths {
-            Some(lengths) => Some(places.lengths(lengths)?),
-            None => None,
-        };
-        if self.settings.cell == Cell::Lstm && h0.is_some() != c0.is_some() {
-            let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
-            return Err(of.error(x, ErrorKind::Value, message.into()));
-        }
-        let first = [places.state_any("h0", h0, &of_h)?, places.state_any("c0", c0, &of_c)?];
-        let flat = of_output.flat(x)?;
-        let [y, hn, cn] = self
-            .run(flat, first, lengths.as_ref())
-            .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
-        let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
-        let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
-        running.gives(&output);
-        Ok(StackResults { output, hn, cn })
+        self.path.run(self.settings.layer, |running| {
+            let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
+            let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
+            let known = time.map(|time| Dim::Index(time as isize));
+            let places =
+                Steps::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
+            places.check_dtype(self.weights[0].dtype())?;
+            let layers = (self.shape.layer_dim, self.weights.len());
+            let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
+            let of_h = places.like_state(Some(layers), (name, self.settings.state()))?;
+            let of_c = places.like_state(Some(layers), (name, hidden))?;
+            let lengths = match lengths {
+                Some(lengths) => Some(places.lengths(lengths)?),
+                None => None,
+            };
+            if self.settings.cell == Cell::Lstm && h0.is_some() != c0.is_some() {
+                let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
+                return Err(of.error(x, ErrorKind::Value, message.into()));
+            }
+            let first = [places.state_any("h0", h0, &of_h)?, places.state_any("c0", c0, &of_c)?];
+            let flat = of_output.flat(x)?;
+            let made = self.run(flat, first, lengths.as_ref());
+            let [y, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
+            let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
+            let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
+            running.gives(&output);
+            Ok(StackResults { output, hn, cn })
+        })
     }
 
     /// The results for sequences of different lengths, with the output first.
@@ -333,7 +332,6 @@ impl Stack {
     }
 
     /// The layers for `x`, `[time, batch, features]`, and first states `[layers, batch, hidden]`.
-    #[track_caller]
     fn run(&self, x: Tensor, first: [Option<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Tensor; 3]> {
         let (cell, directions, batch) = (self.settings.cell, self.directions(), x.sizes()[1]);
         let options = TensorOptions::new().dtype(x.dtype());
@@ -399,24 +397,23 @@ impl SingleStep {
     /// The next state, and for an LSTM the next cells. States that are not given are zeros.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
-        let running = self.path.running();
-        let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
-        let hidden = self.settings.hidden;
-        let places = Steps::find(of, x, self.settings.input, None)?;
-        places.check_dtype(self.weights.dtype())?;
-        let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
-        let flat = of_input.flat(x)?.unsqueeze(0)?;
-        let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
-        let h = places.state_any("h", h, &way)?.unwrap_or_else(|| zeros.clone());
-        let c = places.state_any("c", c, &way)?.unwrap_or(zeros);
-        let [_, hn, cn] = self
-            .weights
-            .run(self.settings.cell, &flat, [h, c], None, false)
-            .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
-        let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
-        let hn = way.restore(&hn)?;
-        running.gives(&hn);
-        Ok([hn, cn])
+        self.path.run(self.settings.layer, |running| {
+            let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
+            let hidden = self.settings.hidden;
+            let places = Steps::find(of, x, self.settings.input, None)?;
+            places.check_dtype(self.weights.dtype())?;
+            let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
+            let flat = of_input.flat(x)?.unsqueeze(0)?;
+            let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
+            let h = places.state_any("h", h, &way)?.unwrap_or_else(|| zeros.clone());
+            let c = places.state_any("c", c, &way)?.unwrap_or(zeros);
+            let made = self.weights.run(self.settings.cell, &flat, [h, c], None, false);
+            let [_, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
+            let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
+            let hn = way.restore(&hn)?;
+            running.gives(&hn);
+            Ok([hn, cn])
+        })
     }
 }
 
