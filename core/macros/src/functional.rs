@@ -52,7 +52,7 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
         #[doc(hidden)]
         pub mod options { use super::*; #options }
         #[allow(unused_imports)] // a table may have none
-        use options::*;
+        use self::options::*;
         /// The functions of this table, as the registry has them.
         pub(crate) static OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
     }

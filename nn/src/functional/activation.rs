@@ -1,12 +1,7 @@
 //! Activations: elementwise ops and ops along a dim.
 
-use crate::functional::wrong_dtype;
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::args::Immediate;
+use super::*;
 use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
-use namegrad_core::{Error, ErrorKind, Result, keep};
-use namegrad_macros::{functional, functions};
 
 functions! {
     unary: relu layer Relu, sigmoid layer Sigmoid, tanh layer Tanh, silu layer Silu, elu layer Elu,

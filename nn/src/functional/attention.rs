@@ -1,6 +1,6 @@
 //! Attention.
 
-use namegrad_macros::functions;
+use super::*;
 
 functions! {
     attention: scaled_dot_product_attention;

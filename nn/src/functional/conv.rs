@@ -3,15 +3,11 @@
 //! All functions work alike: [`ImageDims`] finds the dims, by name or by position, and `Tensor::convolution`
 //! and its gradient `Tensor::convolution_input` do the work.
 
-use crate::dims::images::{ImageDims, Wanted, about, fail};
-use crate::functional::wrong_dtype;
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, autocast};
-use namegrad_core::args::{Extents, Padding};
+use super::*;
+use crate::dims::images::{ImageDims, Wanted};
+use namegrad_autograd::autocast;
+use namegrad_core::args::Padding;
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
-use namegrad_core::{ErrorKind, Name, Result};
-use namegrad_macros::functional;
-use std::borrow::Cow;
 
 functional! { conv;
     /// Convolution over one dim, which in deep learning means cross-correlation:

@@ -1,11 +1,6 @@
 //! Similarities and distances of vectors.
 
-use crate::functional::wrong_dtype;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Error, ErrorKind, Result, keep};
-use namegrad_macros::functional;
+use super::*;
 
 functional! { distance;
     /// The cosine of the angle between vectors along `dim`: `Σ x1 x2 / (|x1| |x2|)`, where each length is at

@@ -1,10 +1,7 @@
 //! Dropout.
 
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::args::Positions;
-use namegrad_core::{Argument, Dims, Error, ErrorKind, NamedTensor, Result, Shape, Value};
-use namegrad_macros::functional;
+use super::*;
+use namegrad_core::Shape;
 
 /// The dims of a feature map, such as `["H", "W"]`: its elements share one fate, and every other dim has its
 /// own. In a call by name, the default is PyTorch's: the last dim in `dropout1d`, the last three in

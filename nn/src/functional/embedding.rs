@@ -1,14 +1,7 @@
 //! Rows of a table by index.
 
-use crate::dims::images::{about, fail};
-use crate::dims::with_names;
-use crate::functional::wrong_dtype;
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Op, Tensor, starting};
-use namegrad_core::args::Immediate;
-use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
-use namegrad_macros::functional;
+use super::*;
+use namegrad_autograd::{Op, starting};
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,7 @@
 //! Images as matrices of their windows, and back.
 
 use super::image::with_constant;
-use crate::dims::images::fail;
-use crate::functional::wrong_dtype;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::args::Extents;
-use namegrad_core::{DType, ErrorKind, Result};
-use namegrad_macros::functional;
+use super::*;
 
 functional! { fold;
     /// The windows of images, each as a column; the arguments are in PyTorch's order:

@@ -8,14 +8,9 @@ mod resize;
 pub(crate) use padding::{repeated, with_constant};
 
 use super::pool::SlidingDims;
-use crate::dims::images::{about, fail};
-use crate::dims::with_names;
+use super::*;
 use grid::{GridDims, positions};
-use namegrad_autograd::chain::*;
-use namegrad_core::ErrorKind;
-use namegrad_core::args::{Factors, Immediate, Interpolation, Outside, Pads, Sampling, SizesByDim};
-use namegrad_core::names::{Name, Names};
-use namegrad_macros::functional;
+use namegrad_core::args::{Factors, Interpolation, Outside, Pads, Sampling, SizesByDim};
 use resize::{Interpolate, resized};
 
 /// The values that [`pad`] puts around a tensor.

@@ -1,11 +1,7 @@
 //! The affine map.
 
-use crate::dims::images::{about, fail};
-use crate::dims::with_names;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::{DType, ErrorKind, Name, Names, Result, Sizes};
-use namegrad_macros::functional;
+use super::*;
+use namegrad_core::Sizes;
 
 functional! { linear;
     /// `x weightᵀ + bias` over the last dim of `x`.

@@ -17,9 +17,17 @@ mod norm;
 pub(crate) mod pool;
 mod shuffle;
 
-use crate::dims::images::fail;
-use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, ErrorKind};
+// Most tables need these names: their files begin with `use super::*`.
+use crate::dims::images::{about, fail};
+use crate::dims::{moved_back, names_of, others, permuted, sizes_of, with_names};
+use namegrad_autograd::chain::*;
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::args::{Argument, Extents, Immediate, Positions, Value};
+use namegrad_core::names::is_strict;
+use namegrad_core::options::VectorNormOptions;
+use namegrad_core::{DType, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
+use namegrad_macros::{functional, functions};
+use std::borrow::Cow;
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
 #[cold]

@@ -1,15 +1,7 @@
 //! Normalizations.
 
-use crate::dims::images::fail;
-use crate::dims::with_names;
-use crate::functional::wrong_dtype;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::args::Positions;
-use namegrad_core::options::{StandardizeOptions, VectorNormOptions};
-use namegrad_core::{DType, Dims, Error, ErrorKind, Result, keep};
-use namegrad_macros::{functional, functions};
-use std::borrow::Cow;
+use super::*;
+use namegrad_core::options::StandardizeOptions;
 
 functions! {
     norm: layer_norm, rms_norm;

@@ -7,11 +7,8 @@ mod over;
 
 pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 
-use crate::dims::images::fail;
-use namegrad_autograd::Tensor;
-use namegrad_core::args::{Argument, Dims, Extents, Factors, Positions, Value, Windows};
-use namegrad_core::{ErrorKind, NamedTensor, Result};
-use namegrad_macros::functional;
+use super::*;
+use namegrad_core::args::{Factors, Windows};
 
 /// The dims that windows slide along: the last ones, unless some are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

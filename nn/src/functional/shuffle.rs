@@ -1,11 +1,6 @@
 //! Rearrangements of channels and pixels.
 
-use crate::dims::images::fail;
-use crate::dims::{moved_back, with_names};
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_macros::functional;
+use super::*;
 
 functional! { shuffle;
     /// Moves channels into space: `upscale_factor²` channels along `dim` become a square of that many pixels

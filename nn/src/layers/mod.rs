@@ -23,37 +23,11 @@ mod tensors;
 mod transformer;
 mod triplet;
 
-pub use adaptive_softmax::{
-    AdaptiveLogSoftmax, AdaptiveLogSoftmaxWithLoss, AdaptiveLogSoftmaxWithLossBuilder,
+pub use {
+    adaptive_softmax::*, attention::*, bilinear::*, containers::*, conv::*, embedding::*, flatten::*,
+    fold::*, hooked::*, lambda::*, linear::*, linear_loss::*, norm::*, pool::*, prelu::*, recurrent::*,
+    rotary::*, sequential::*, tensors::*, transformer::*, triplet::*,
 };
-pub use attention::{Attended, MultiheadAttention, MultiheadAttentionBuilder, MultiheadAttentionOptions};
-pub use bilinear::{Bilinear, BilinearBuilder};
-pub use containers::{Identity, ModuleDict, ModuleList, Residual};
-pub use conv::{
-    Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
-    ConvTranspose3d, ConvTransposeBuilder, Convolution, ConvolutionBuilder, PaddingMode,
-};
-pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
-pub use flatten::{Flatten, Unflatten};
-pub use fold::{Fold, FoldBuilder, Unfold, UnfoldBuilder};
-pub use hooked::Hooked;
-pub use lambda::Lambda;
-pub use linear::{Linear, LinearBuilder};
-pub use linear_loss::{LinearCrossEntropyLoss, LinearCrossEntropyLossBuilder};
-#[doc(hidden)]
-pub use norm::averaging_statistics;
-pub use norm::{
-    BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
-    LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,
-};
-pub use pool::*;
-pub use prelu::{Prelu, PreluBuilder};
-pub use recurrent::*;
-pub use rotary::{RotaryEmbedding, RotaryEmbeddingBuilder};
-pub use sequential::Sequential;
-pub use tensors::Tensors;
-pub use transformer::*;
-pub use triplet::{Distance, TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossBuilder};
 
 // Most layers need these names: their files begin with `use super::*`.
 use crate::dims::{Finder, Named, all_named, dim_text, dims_text, named, shape_of};

@@ -1,13 +1,8 @@
 //! Grids of positions in images: the grid of an affine map, and which dims of the images and of a grid are
 //! the same.
 
-use crate::dims::images::{about, fail};
-use crate::dims::{Order, dim_of, names_of, others, permuted, sizes_of};
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::args::Positions;
-use namegrad_core::names::Names;
-use namegrad_core::{DType, ErrorKind, Result};
+use super::*;
+use crate::dims::{Order, dim_of};
 
 /// The centers of the elements of an image in its own coordinates, each with a 1: `[elements, dims + 1]`.
 pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> Result<Tensor> {

@@ -1,9 +1,8 @@
 //! Elements before and after dims: constants, or copies of the elements that there are.
 
 use super::PadMode;
-use crate::dims::images::{about, fail};
-use namegrad_autograd::Tensor;
-use namegrad_core::{ErrorKind, Result, Scalar};
+use super::*;
+use namegrad_core::Scalar;
 
 /// Checks what is added to a dim, and returns its new length.
 fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<usize> {

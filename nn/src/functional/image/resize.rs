@@ -1,12 +1,10 @@
 //! Images resized by a size or by factors.
 
 use super::InterpolateMode;
-use crate::dims::images::{about, fail};
+use super::*;
 use crate::functional::pool::avg_over;
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::args::{Interpolation, OfDims, Positions, Resize, Windows};
-use namegrad_core::{Category, DType, ErrorKind, Result};
+use namegrad_core::Category;
+use namegrad_core::args::{Interpolation, OfDims, Resize, Windows};
 
 /// The options of [`interpolate`].
 #[derive(Clone, Copy, Debug)]

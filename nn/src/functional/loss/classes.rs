@@ -1,15 +1,7 @@
 //! Losses of classes.
 
-use super::{ClassDim, Reduction, check_names, check_order, names_without, position, squeezed};
-use crate::dims::images::{about, fail};
-use crate::dims::with_names;
-use crate::functional::wrong_dtype;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::names::is_strict;
+use super::*;
 use namegrad_core::options::ClassCrossEntropyOptions;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
-use namegrad_macros::functional;
 
 functional! { classes;
     /// The mean cross entropy of `softmax(logits)` along `class_dim` with the target. `weight` has a weight

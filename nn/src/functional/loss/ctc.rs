@@ -1,14 +1,7 @@
 //! Connectionist temporal classification.
 
-use super::{Reduction, check_floats};
-use crate::dims::images::fail;
-use crate::dims::{others, sizes_of};
-use crate::functional::wrong_dtype;
-use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, is_grad_enabled};
-use namegrad_core::names::Name;
-use namegrad_core::{DType, Error, ErrorKind, Result};
-use namegrad_macros::functional;
+use super::*;
+use namegrad_autograd::is_grad_enabled;
 
 functional! { ctc;
     /// The negative log probability of the label sequences `targets` in a model of longer sequences: the sum

@@ -1,12 +1,7 @@
 //! Losses with a margin: a score must be ahead of another, or of 0, by some distance.
 
 use super::classes::{Classes, Targets, check_indices, unnamed};
-use super::{ClassDim, Reduction, check_floats, check_pair, check_same, names_without, position, weighted};
-use crate::dims::images::fail;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_macros::functional;
+use super::*;
 
 functional! { margin;
     /// The mean of `max(0, margin - target (input1 - input2))`: `input1` should be larger where the target is

@@ -7,11 +7,9 @@ pub(super) mod probability;
 pub(super) mod regression;
 pub(super) mod similarity;
 
-use crate::dims::images::fail;
-use namegrad_autograd::Tensor;
-use namegrad_core::args::Immediate;
-use namegrad_core::names::{Name, apart, is_strict};
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value};
+use super::*;
+use namegrad_core::Dim;
+use namegrad_core::names::apart;
 
 /// The reduction of the losses of individual elements.
 ///

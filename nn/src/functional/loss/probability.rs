@@ -1,11 +1,6 @@
 //! Losses of probabilities.
 
-use super::{Reduction, check_floats, check_pair, check_same, position, weighted};
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::args::Immediate;
-use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_macros::functional;
+use super::*;
 
 /// The reduction of the losses of [`kl_div`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,6 @@
 //! Losses of numbers: how far an estimate is from its target.
 
-use super::{Reduction, check_floats, check_pair, check_positive, check_same, weighted};
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_macros::functional;
+use super::*;
 use std::f64::consts::TAU;
 
 functional! { regression;

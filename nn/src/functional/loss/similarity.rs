@@ -1,12 +1,8 @@
 //! Losses of vectors that should be close together or far apart.
 
-use super::{ClassDim, Reduction, check_pair, check_positive};
+use super::*;
 use crate::functional::distance::pairwise_distance_with;
 use crate::functional::options::PairwiseDistanceOptions;
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::{DType, Error, ErrorKind, Result};
-use namegrad_macros::functional;
 
 functional! { similarity;
     /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is

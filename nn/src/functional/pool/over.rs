@@ -1,11 +1,8 @@
 //! Pooling over dims in any place, for the functions and the layers: the dims are moved to the end and back.
 
-use crate::dims::images::{about, fail};
-use crate::dims::{moved_back, others, permuted, with_names};
-use namegrad_autograd::Tensor;
-use namegrad_autograd::chain::*;
-use namegrad_core::args::{Extents, OfDims, Positions, Windows};
-use namegrad_core::{ErrorKind, Picked, Result};
+use super::*;
+use namegrad_core::Picked;
+use namegrad_core::args::{OfDims, Windows};
 
 /// `x` with `dims` last, and the order of its dims.
 fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {

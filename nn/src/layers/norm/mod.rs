@@ -192,8 +192,4 @@ mod instance;
 mod layer;
 mod response;
 
-pub use batch::{BatchNorm, BatchNormBuilder};
-pub use group::{GroupNorm, GroupNormBuilder};
-pub use instance::{InstanceNorm, InstanceNormBuilder};
-pub use layer::{LayerNorm, LayerNormBuilder, RmsNorm, RmsNormBuilder};
-pub use response::LocalResponseNorm;
+pub use {batch::*, group::*, instance::*, layer::*, response::*};

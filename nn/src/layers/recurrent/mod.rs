@@ -10,19 +10,7 @@ mod layers;
 mod packed;
 mod stack;
 
-pub use cells::{
-    GruCell, GruCellBuilder, LstmCell, LstmCellBuilder, RecurrentCell, RecurrentCellBuilder, RnnCell,
-    RnnCellBuilder,
-};
-pub use layers::{
-    Gru, GruBuilder, GruOptions, Lstm, LstmBuilder, LstmOptions, LstmOutput, Recurrent, RecurrentBuilder,
-    RecurrentOutput, Rnn, RnnBuilder, RnnOptions,
-};
-pub use packed::{
-    PackedSequence, PadSequenceOptions, pack_padded_sequence, pack_sequence, pad_packed_sequence,
-    pad_packed_sequence_with, pad_sequence, pad_sequence_with, unpack_sequence, unpad_sequence,
-};
-pub use stack::Nonlinearity;
+pub use {cells::*, layers::*, packed::*, stack::*};
 
 use super::*;
 use kinds::RecurrentKind;

@@ -5,13 +5,7 @@ mod decoder;
 mod encoder;
 mod whole;
 
-pub use decoder::{
-    TransformerDecoder, TransformerDecoderLayer, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
-};
-pub use encoder::{
-    TransformerEncoder, TransformerEncoderLayer, TransformerEncoderLayerBuilder, TransformerEncoderOptions,
-};
-pub use whole::{Transformer, TransformerBuilder};
+pub use {decoder::*, encoder::*, whole::*};
 
 use super::*;
 use crate::Dropout;
