@@ -2,7 +2,6 @@
 
 use super::*;
 use namegrad_autograd::{HookHandle, Op, places};
-use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,37 +49,25 @@ pub struct Hooked<L, Input = Tensor, Output = Tensor> {
     hooks: Arc<Mutex<LayerHooks<L, Input, Output>>>,
 }
 
-/// A hook for one value: the input, or the gradient of the output.
-type One<L, I> = dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync;
-/// A hook for input and output.
-type Both<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
-/// A hook for the gradients of the input, if it has one, and of the output.
-type GradientHook<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+/// A hook of one of the four kinds.
+enum Hook<L, I, O> {
+    BeforeForward(Box<dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync>),
+    AfterForward(Box<dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync>),
+    BeforeBackward(Box<dyn Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync>),
+    AfterBackward(Box<dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>),
+}
 
-/// A hook for the gradients of all tensors of input and output.
-type OfAll<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 /// The gradients of several tensors. One that does not require a gradient has none.
 type Grads = [Option<Tensor>];
 /// A value whose tensors are replaced with others.
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
-/// Hooks of one kind with their numbers, in order of registration.
-type HookList<H> = Vec<(u64, Arc<H>)>;
-
 struct LayerHooks<L, I, O> {
     next: u64,
-    forward_pre: HookList<One<L, I>>,
-    forward: HookList<Both<L, I, O>>,
-    backward_pre: HookList<One<L, Tensor>>,
-    backward: HookList<GradientHook<L>>,
-    of_all: HookList<OfAll<L>>,
-    /// The replacement of the tensors of input and output; `None` until there is a hook for all gradients.
+    /// The hooks with their numbers, in order of registration.
+    list: Vec<(u64, Arc<Hook<L, I, O>>)>,
+    /// The replacement of the tensors of input and output; `None` until there is a hook for gradients.
     replaced: Option<(Replaced<I>, Replaced<O>)>,
-}
-
-/// The hooks without their numbers. They run without the lock, so a hook can register or remove others.
-fn copied<H: ?Sized>(list: &HookList<H>) -> Vec<Arc<H>> {
-    list.iter().map(|(_, hook)| hook.clone()).collect()
 }
 
 impl<L: Clone, I, O> Clone for Hooked<L, I, O> {
@@ -89,19 +76,9 @@ impl<L: Clone, I, O> Clone for Hooked<L, I, O> {
         if !places::is_copying() {
             return Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() };
         }
-        let layer = Arc::new(L::clone(&self.layer));
-        let LayerHooks { next, forward_pre, forward, backward_pre, backward, of_all, replaced } =
-            &*lock(&self.hooks);
-        let hooks = LayerHooks {
-            next: *next,
-            forward_pre: forward_pre.clone(),
-            forward: forward.clone(),
-            backward_pre: backward_pre.clone(),
-            backward: backward.clone(),
-            of_all: of_all.clone(),
-            replaced: *replaced,
-        };
-        Hooked { layer, hooks: Arc::new(Mutex::new(hooks)) }
+        let hooks = lock(&self.hooks);
+        let hooks = LayerHooks { list: hooks.list.clone(), ..*hooks };
+        Hooked { layer: Arc::new(L::clone(&self.layer)), hooks: Arc::new(Mutex::new(hooks)) }
     }
 }
 
@@ -113,15 +90,7 @@ where
 {
     /// Wraps a layer, initially without hooks. Your own layer must implement [`Layer`].
     pub fn new(layer: L) -> Hooked<L, I, O> {
-        let hooks = LayerHooks {
-            next: 0,
-            forward_pre: Vec::new(),
-            forward: Vec::new(),
-            backward_pre: Vec::new(),
-            backward: Vec::new(),
-            of_all: Vec::new(),
-            replaced: None,
-        };
+        let hooks = LayerHooks { next: 0, list: Vec::new(), replaced: None };
         Hooked { layer: Arc::new(layer), hooks: Arc::new(Mutex::new(hooks)) }
     }
 
@@ -135,7 +104,7 @@ where
         &self,
         hook: impl Fn(&L, &I) -> Result<Option<I>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<One<L, I>>(|hooks| &mut hooks.forward_pre, Arc::new(hook))
+        self.register(Hook::BeforeForward(Box::new(hook)))
     }
 
     /// Calls `hook(layer, input, output)` after the layer; `Some` replaces the output.
@@ -143,27 +112,19 @@ where
         &self,
         hook: impl Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<Both<L, I, O>>(|hooks| &mut hooks.forward, Arc::new(hook))
+        self.register(Hook::AfterForward(Box::new(hook)))
     }
 
-    fn register<H: ?Sized + 'static>(
-        &self,
-        list: fn(&mut LayerHooks<L, I, O>) -> &mut HookList<H>,
-        hook: Arc<H>,
-    ) -> HookHandle {
-        let mut hooks = self.hooks();
+    fn register(&self, hook: Hook<L, I, O>) -> HookHandle {
+        let mut hooks = lock(&self.hooks);
         let number = hooks.next;
         hooks.next += 1;
-        list(&mut hooks).push((number, hook));
+        hooks.list.push((number, Arc::new(hook)));
         let hooks = Arc::downgrade(&self.hooks);
         HookHandle::new(move || {
             let Some(hooks) = hooks.upgrade() else { return };
-            list(&mut lock(&hooks)).retain(|(other, _)| *other != number);
+            lock(&hooks).list.retain(|(other, _)| *other != number);
         })
-    }
-
-    fn hooks(&self) -> MutexGuard<'_, LayerHooks<L, I, O>> {
-        lock(&self.hooks)
     }
 
     /// The output for `input`; runs the hooks.
@@ -172,60 +133,46 @@ where
     /// The errors of the layer and of the hooks.
     #[track_caller]
     pub fn forward(&self, input: &I) -> Result<O> {
-        let (before, after, passing, of_all) = {
-            let hooks = self.hooks();
-            let of_all = OfCall {
-                layer: self.layer.clone(),
-                hooks: copied(&hooks.of_all),
-                of_outputs: Mutex::default(),
-            };
-            let of_all =
-                hooks.replaced.filter(|_| !of_all.hooks.is_empty()).map(|how| (Arc::new(of_all), how));
-            let passing = Passing {
-                layer: self.layer.clone(),
-                before: copied(&hooks.backward_pre),
-                after: copied(&hooks.backward),
-                of_output: Mutex::default(),
-            };
-            (copied(&hooks.forward_pre), copied(&hooks.forward), passing, of_all)
-        };
+        // Hooks run without the lock, so that they can register or remove others.
+        let (mut hooks, mut replaced) = (Vec::new(), None);
+        {
+            let own = lock(&self.hooks);
+            for (_, hook) in &own.list {
+                if matches!(**hook, Hook::BeforeBackward(_) | Hook::AfterBackward(_)) {
+                    replaced = own.replaced;
+                }
+                hooks.push(hook.clone());
+            }
+        }
         // The input, unless a hook replaces it.
         let mut other: Option<I> = None;
-        for hook in before {
-            other = hook(&self.layer, other.as_ref().unwrap_or(input))?.or(other);
+        for hook in &hooks {
+            if let Hook::BeforeForward(hook) = &**hook {
+                other = hook(&self.layer, other.as_ref().unwrap_or(input))?.or(other);
+            }
         }
-        let watched = !(passing.before.is_empty() && passing.after.is_empty());
-        if watched {
-            other = on_tensor(other.as_ref().unwrap_or(input), place_of_its_own).or(other);
-        }
-        let mut goes_on = false;
-        if let Some((call, (replaced, _))) = &of_all {
-            let input = other.as_ref().unwrap_or(input);
-            let own = Cell::new(false);
-            let passed = replaced(input, &|inputs| {
-                own.set(inputs.iter().any(Tensor::requires_grad));
+        let call = Arc::new(HookedCall { layer: self.layer.clone(), hooks, of_outputs: Mutex::default() });
+        let goes_on = Cell::new(false);
+        if let Some((replaced, _)) = replaced {
+            let passed = replaced(other.as_ref().unwrap_or(input), &|inputs| {
+                goes_on.set(inputs.iter().any(Tensor::requires_grad));
                 let call = call.clone();
                 passed_through(inputs, move |g| call.inputs_reached(g))
             });
-            goes_on = own.get();
             other = Some(passed);
         }
         let input = other.as_ref().unwrap_or(input);
         let mut output = self.layer.forward(input)?;
-        for hook in after {
-            output = hook(&self.layer, input, &output)?.unwrap_or(output);
+        for hook in &call.hooks {
+            if let Hook::AfterForward(hook) = &**hook {
+                output = hook(&self.layer, input, &output)?.unwrap_or(output);
+            }
         }
-        if let Some((call, (_, replaced))) = of_all {
+        if let Some((_, replaced)) = replaced {
             output = replaced(&output, &|outputs| {
-                let call = call.clone();
+                let (call, goes_on) = (call.clone(), goes_on.get());
                 passed_through(outputs, move |g| call.outputs_reached(g, goes_on))
             });
-        }
-        if watched {
-            output = on_tensor(&output, place_of_its_own).unwrap_or(output);
-            if let (Some(x), Some(y)) = (tensor(input), tensor(&output)) {
-                passing.watch(x, y)?;
-            }
         }
         Ok(output)
     }
@@ -270,8 +217,12 @@ where
         + Sync
         + 'static,
     ) -> HookHandle {
-        self.hooks().replaced = Some((replaced::<I>, replaced::<O>));
-        self.register::<OfAll<L>>(|hooks| &mut hooks.of_all, Arc::new(hook))
+        self.register_of_gradients(Hook::AfterBackward(Box::new(hook)))
+    }
+
+    fn register_of_gradients(&self, hook: Hook<L, I, O>) -> HookHandle {
+        lock(&self.hooks).replaced = Some((replaced::<I>, replaced::<O>));
+        self.register(hook)
     }
 }
 
@@ -282,7 +233,7 @@ impl<L: Layer + 'static> Hooked<L> {
         &self,
         hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<One<L, Tensor>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
+        self.register_of_gradients(Hook::BeforeBackward(Box::new(hook)))
     }
 
     /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
@@ -306,84 +257,16 @@ impl<L: Layer + 'static> Hooked<L> {
         &self,
         hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<GradientHook<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
+        self.register_gradient_hook(move |layer, of_input, of_output| {
+            let Some(Some(of_output)) = of_output.first() else { return Ok(None) };
+            let of_input = of_input.first().and_then(Option::as_ref);
+            Ok(hook(layer, of_input, of_output)?.map(|gradient| vec![Some(gradient)]))
+        })
     }
-}
-
-/// The value, if it is a tensor: only tensors have gradient hooks.
-fn tensor<T: 'static>(value: &T) -> Option<&Tensor> {
-    (value as &dyn Any).downcast_ref()
-}
-
-/// Applies `f` to the value if it is a tensor.
-#[track_caller]
-fn on_tensor<T: 'static>(value: &T, f: fn(&Tensor) -> Tensor) -> Option<T> {
-    let made: Box<dyn Any> = Box::new(f(tensor(value)?));
-    made.downcast().ok().map(|made| *made)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same tensor with a new record on the tape, which only the gradients of this call reach. The input may
-/// be used elsewhere, and a layer may return its input.
-#[track_caller]
-fn place_of_its_own(x: &Tensor) -> Tensor {
-    Op::new("hooked", x.value().clone()).input(x, |g, _| Ok(g.clone())).output()
-}
-
-/// The data for the backward pass of one call.
-struct Passing<L> {
-    layer: Arc<L>,
-    before: Vec<Arc<One<L, Tensor>>>,
-    after: Vec<Arc<GradientHook<L>>>,
-    /// The gradient of the output until the gradient of the input is known, for each thread that runs a
-    /// backward pass.
-    of_output: Mutex<HashMap<ThreadId, Tensor>>,
-}
-
-impl<L: Send + Sync + 'static> Passing<L> {
-    #[track_caller]
-    fn watch(self, x: &Tensor, y: &Tensor) -> Result<()> {
-        if !y.requires_grad() {
-            return Ok(());
-        }
-        let (passing, goes_on) = (Arc::new(self), x.requires_grad());
-        let of_output = passing.clone();
-        y.register_hook(move |grad_output| of_output.output_reached(grad_output, goes_on))?;
-        if goes_on {
-            x.register_hook(move |grad_input| passing.input_reached(grad_input))?;
-        }
-        Ok(())
-    }
-
-    fn output_reached(&self, grad_output: &Tensor, goes_on: bool) -> Result<Option<Tensor>> {
-        let mut grad_output = grad_output.clone();
-        for hook in &self.before {
-            grad_output = hook(&self.layer, &grad_output)?.unwrap_or(grad_output);
-        }
-        if goes_on && !self.after.is_empty() {
-            lock(&self.of_output).insert(std::thread::current().id(), grad_output.clone());
-        } else {
-            for hook in &self.after {
-                hook(&self.layer, None, &grad_output)?;
-            }
-        }
-        Ok(Some(grad_output))
-    }
-
-    fn input_reached(&self, grad_input: &Tensor) -> Result<Option<Tensor>> {
-        // A gradient that reaches the input other than through the output, as in a second derivative, does
-        // not belong to this call.
-        let own = lock(&self.of_output).remove(&std::thread::current().id());
-        let Some(grad_output) = own else { return Ok(None) };
-        let mut grad_input = grad_input.clone();
-        for hook in &self.after {
-            grad_input = hook(&self.layer, Some(&grad_input), &grad_output)?.unwrap_or(grad_input);
-        }
-        Ok(Some(grad_input))
-    }
 }
 
 /// The value with each tensor replaced by what `f` makes of it.
@@ -392,7 +275,8 @@ fn replaced<T: Tensors>(value: &T, f: &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T {
     value.map(&mut |x| made.next().unwrap_or_else(|| x.clone()))
 }
 
-/// The same tensors with new records on the tape, whose gradients `f` gets together and may change.
+/// The same tensors with new records on the tape, which only the gradients of this call reach: the input may
+/// be used elsewhere, and a layer may return its input. `f` gets the gradients together and may change them.
 #[track_caller]
 fn passed_through(
     tensors: &[Tensor],
@@ -403,33 +287,51 @@ fn passed_through(
     Op::with_outputs("hooked", values).inputs(&inputs, move |gradients, _| f(gradients))
 }
 
-/// The data for the backward pass of one call of a layer with any inputs and outputs.
-struct OfCall<L> {
+/// The data for the backward pass of one call.
+struct HookedCall<L, I, O> {
     layer: Arc<L>,
-    hooks: Vec<Arc<OfAll<L>>>,
+    hooks: Vec<Arc<Hook<L, I, O>>>,
     /// The gradients of the outputs until those of the inputs are known, for each thread that runs a backward
     /// pass.
     of_outputs: Mutex<HashMap<ThreadId, Vec<Option<Tensor>>>>,
 }
 
-impl<L> OfCall<L> {
+impl<L, I, O> HookedCall<L, I, O> {
     fn outputs_reached(&self, gradients: &Grads, goes_on: bool) -> Result<Vec<Option<Tensor>>> {
-        if goes_on {
-            lock(&self.of_outputs).insert(std::thread::current().id(), gradients.to_vec());
-        } else {
-            for hook in &self.hooks {
-                hook(&self.layer, &[], gradients)?;
+        let mut of_outputs = gradients.to_vec();
+        for hook in &self.hooks {
+            if let (Hook::BeforeBackward(hook), [Some(of_output)]) = (&**hook, &mut of_outputs[..]) {
+                *of_output = hook(&self.layer, of_output)?.unwrap_or(of_output.clone());
             }
         }
-        Ok(gradients.to_vec())
+        if goes_on {
+            lock(&self.of_outputs).insert(std::thread::current().id(), of_outputs.clone());
+            return Ok(of_outputs);
+        }
+        self.after_backward(Vec::new(), &of_outputs)?;
+        Ok(of_outputs)
     }
 
     fn inputs_reached(&self, gradients: &Grads) -> Result<Vec<Option<Tensor>>> {
-        let mut of_inputs = gradients.to_vec();
-        let own = lock(&self.of_outputs).remove(&std::thread::current().id());
-        let Some(of_outputs) = own else { return Ok(of_inputs) };
+        // A gradient that reaches the input other than through the output, as in a second derivative, does
+        // not belong to this call.
+        let of_outputs = lock(&self.of_outputs).remove(&std::thread::current().id());
+        match of_outputs {
+            Some(of_outputs) => self.after_backward(gradients.to_vec(), &of_outputs),
+            None => Ok(gradients.to_vec()),
+        }
+    }
+
+    fn after_backward(
+        &self,
+        mut of_inputs: Vec<Option<Tensor>>,
+        of_outputs: &Grads,
+    ) -> Result<Vec<Option<Tensor>>> {
         for hook in &self.hooks {
-            of_inputs = hook(&self.layer, &of_inputs, &of_outputs)?.unwrap_or(of_inputs);
+            if let Hook::AfterBackward(hook) = &**hook {
+                let replaced = hook(&self.layer, &of_inputs, of_outputs)?;
+                of_inputs = replaced.filter(|_| !of_inputs.is_empty()).unwrap_or(of_inputs);
+            }
         }
         Ok(of_inputs)
     }
