@@ -1,9 +1,10 @@
 //! [`Hooked`]: a layer with functions that are called with its values and gradients.
 
 use super::*;
-use namegrad_autograd::{HookHandle, Op, places};
+use namegrad_autograd::{HookHandle, Op, called_here, places};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -133,6 +134,7 @@ where
     /// The errors of the layer and of the hooks.
     #[track_caller]
     pub fn forward(&self, input: &I) -> Result<O> {
+        let _called = called_here(); // for the ops in closures
         // Hooks run without the lock, so that they can register or remove others.
         let (mut hooks, mut replaced) = (Vec::new(), None);
         {
@@ -151,7 +153,8 @@ where
                 other = hook(&self.layer, other.as_ref().unwrap_or(input))?.or(other);
             }
         }
-        let call = Arc::new(HookedCall { layer: self.layer.clone(), hooks, of_outputs: Mutex::default() });
+        let (layer, of_outputs, at) = (self.layer.clone(), Mutex::default(), Location::caller());
+        let call = Arc::new(HookedCall { layer, hooks, of_outputs, at });
         let goes_on = Cell::new(false);
         if let Some((replaced, _)) = replaced {
             let passed = replaced(other.as_ref().unwrap_or(input), &|inputs| {
@@ -294,6 +297,8 @@ struct HookedCall<L, I, O> {
     /// The gradients of the outputs until those of the inputs are known, for each thread that runs a backward
     /// pass.
     of_outputs: Mutex<HashMap<ThreadId, Vec<Option<Tensor>>>>,
+    /// The line of the call, for errors of the backward pass.
+    at: &'static Location<'static>,
 }
 
 impl<L, I, O> HookedCall<L, I, O> {
@@ -301,7 +306,10 @@ impl<L, I, O> HookedCall<L, I, O> {
         let mut of_outputs = gradients.to_vec();
         for hook in &self.hooks {
             if let (Hook::BeforeBackward(hook), [Some(of_output)]) = (&**hook, &mut of_outputs[..]) {
-                *of_output = hook(&self.layer, of_output)?.unwrap_or(of_output.clone());
+                if let Some(new) = hook(&self.layer, of_output)? {
+                    self.check_like(of_output, &new)?;
+                    *of_output = new;
+                }
             }
         }
         if goes_on {
@@ -328,12 +336,29 @@ impl<L, I, O> HookedCall<L, I, O> {
         of_outputs: &Grads,
     ) -> Result<Vec<Option<Tensor>>> {
         for hook in &self.hooks {
-            if let Hook::AfterBackward(hook) = &**hook {
-                let replaced = hook(&self.layer, &of_inputs, of_outputs)?;
-                of_inputs = replaced.filter(|_| !of_inputs.is_empty()).unwrap_or(of_inputs);
+            let Hook::AfterBackward(hook) = &**hook else { continue };
+            let replaced = hook(&self.layer, &of_inputs, of_outputs)?.filter(|_| !of_inputs.is_empty());
+            let Some(replaced) = replaced else { continue };
+            for (old, new) in of_inputs.iter().zip(&replaced) {
+                if let (Some(old), Some(new)) = (old, new) {
+                    self.check_like(old, new)?;
+                }
             }
+            of_inputs = replaced;
         }
         Ok(of_inputs)
+    }
+
+    /// Checks a gradient that replaces another, like [`Tensor::register_hook`] does.
+    fn check_like(&self, old: &Tensor, new: &Tensor) -> Result<()> {
+        let message = if old.sizes() != new.sizes() {
+            format!("a hook changed the sizes of a gradient from {:?} to {:?}", old.sizes(), new.sizes())
+        } else if old.dtype() != new.dtype() {
+            format!("a hook changed the dtype of a gradient from {} to {}", old.dtype(), new.dtype())
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(self.at))
     }
 }
 
