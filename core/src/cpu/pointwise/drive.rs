@@ -1,7 +1,7 @@
 //! Runs a loop over operands of any strides and dtypes on all threads: in chunks that stay in the L1 cache,
 //! or in tiles if an operand is transposed in memory.
 
-use super::loops::ElementLoop;
+use super::loops::{Bytes, ElementLoop};
 use crate::cpu::convert::converter;
 use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use crate::cpu::threads::parallel;
@@ -131,6 +131,16 @@ fn coalesce(sizes: &[usize], strides: &[Strides]) -> (Sizes, SmallVec<[Strides; 
     (merged, steps)
 }
 
+/// The memory of an output.
+///
+/// # Safety
+/// `to` has room for so many bytes, which nothing else reads or writes while they are borrowed.
+#[inline]
+unsafe fn bytes<'a>(to: *mut u8, len: usize) -> &'a mut Bytes {
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts_mut(to.cast(), len) }
+}
+
 /// The elements that a thread takes at a time. Fewer elements run on one thread, because passing work to
 /// another thread costs several microseconds.
 const GRAIN: usize = 1 << 16;
@@ -152,7 +162,7 @@ pub(crate) unsafe fn run_direct(
 ) {
     if numel <= 2 * GRAIN {
         // SAFETY: the caller's contract.
-        return unsafe { body(numel, from.as_ptr(), args, to) };
+        return unsafe { body(numel, from.as_ptr(), args, bytes(to, numel * out_itemsize)) };
     }
     // SAFETY: the same contract.
     unsafe { run_in_parts(numel, body, args, from, compute(), to, out_itemsize) }
@@ -176,7 +186,7 @@ unsafe fn run_in_parts(
         }
         let to = (to + range.start * out_itemsize) as *mut u8;
         // SAFETY: ranges of different threads do not overlap.
-        unsafe { body(range.len(), part.as_ptr(), args, to) }
+        unsafe { body(range.len(), part.as_ptr(), args, bytes(to, range.len() * out_itemsize)) }
     });
 }
 
@@ -243,10 +253,10 @@ impl Task<'_> {
             unsafe {
                 let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
                 if self.made == self.out_dtype {
-                    (self.body)(n, from.as_ptr(), self.args, out);
+                    (self.body)(n, from.as_ptr(), self.args, bytes(out, n * self.made.itemsize()));
                 } else {
                     let buffer = made.as_mut_ptr().cast::<u8>();
-                    (self.body)(n, from.as_ptr(), self.args, buffer);
+                    (self.body)(n, from.as_ptr(), self.args, bytes(buffer, size_of::<Scratch>()));
                     converter(self.made, self.out_dtype).run(n, buffer, 1, out);
                 }
             }
@@ -323,6 +333,7 @@ impl Task<'_> {
                         for (row, (first, pitch)) in rows.iter_mut().zip(tile).take(self.views.len()) {
                             *row = first.offset(r as isize * pitch);
                         }
+                        let out = bytes(out, width * self.made.itemsize());
                         (self.body)(width, rows.as_ptr(), self.args, out);
                     }
                 }

@@ -9,14 +9,19 @@ use crate::cpu::math::Real;
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::Scalar;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// A loop over `n` contiguous elements of each of the inputs, with arguments that are the same for all
 /// elements.
 ///
 /// # Safety
 /// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
-/// dtypes that the loop was made for, and the output overlaps no input.
-pub(crate) type ElementLoop = unsafe fn(n: usize, inputs: InputAddresses, args: &[Scalar], out: *mut u8);
+/// dtypes that the loop was made for, and the output is aligned for its dtype.
+pub(crate) type ElementLoop = unsafe fn(n: usize, inputs: InputAddresses, args: &[Scalar], out: &mut Bytes);
+
+/// The memory of an output. It is a slice, and a parameter of every loop, so that the compiler knows that it
+/// overlaps no input and a loop needs no second form for that.
+pub(crate) type Bytes = [MaybeUninit<u8>];
 
 /// The addresses of the inputs of a loop: the first of an array, so that loops over any number of inputs have
 /// one type.
@@ -144,9 +149,9 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    let (args, out) = (converted::<T, A>(args), out.cast::<K::Out<T>>());
+    let (args, out) = (converted::<T, A>(args), out.as_mut_ptr().cast::<K::Out<T>>());
     // SAFETY: the caller's contract.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
@@ -171,9 +176,9 @@ unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    let args = converted::<f64, A>(args);
+    let (args, out) = (converted::<f64, A>(args), out.as_mut_ptr().cast::<u8>());
     // SAFETY: the caller's contract.
     let inputs = unsafe { addresses::<N>(inputs) };
     for i in 0..n {
@@ -194,22 +199,21 @@ struct Floats<'a, K, T, const N: usize, const A: usize> {
     n: usize,
     inputs: InputAddresses,
     args: &'a [Scalar],
-    out: *mut u8,
     formula: PhantomData<(K, T)>,
 }
 
 impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for Floats<'_, K, T, N, A> {
-    type Out<'a> = ();
+    type Out<'a> = &'a mut Bytes;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, _: ()) {
+    fn run<S: Simd>(self, _: S, out: &mut Bytes) {
         const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
         // SAFETY: the arguments meet the contract of `ElementLoop`, and `Number<T>` has the layout of `T`.
         unsafe {
             if S::IS_RARE {
-                call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.n, self.inputs, self.args, self.out);
+                call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.n, self.inputs, self.args, out);
             } else {
-                float_loop::<K, S::Number<T>, N, A>(self.n, self.inputs, self.args, self.out);
+                float_loop::<K, S::Number<T>, N, A>(self.n, self.inputs, self.args, out);
             }
         }
     }
@@ -219,16 +223,16 @@ unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    vectorize(Floats::<K, T, N, A> { n, inputs, args, out, formula: PhantomData }, ());
+    vectorize(Floats::<K, T, N, A> { n, inputs, args, formula: PhantomData }, out);
 }
 
 unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
     // SAFETY: the same contract.
     unsafe { float_loop::<K, T, N, A>(n, inputs, args, out) }
@@ -238,7 +242,7 @@ unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
     // SAFETY: the same contract.
     unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, n, inputs, args, out) }
@@ -278,9 +282,9 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
     n: usize,
     inputs: InputAddresses,
     args: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    let (args, out) = (whole::<A>(args), out.cast::<K::Out>());
+    let (args, out) = (whole::<A>(args), out.as_mut_ptr().cast::<K::Out>());
     // SAFETY: the contract of `ElementLoop`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
@@ -305,9 +309,9 @@ unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
     n: usize,
     inputs: InputAddresses,
     _: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    let out = out.cast::<bool>();
+    let out = out.as_mut_ptr().cast::<bool>();
     // SAFETY: the contract of `ElementLoop`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
@@ -330,15 +334,15 @@ pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> ElementLoop {
 struct Moves<K, T, const N: usize> {
     n: usize,
     inputs: InputAddresses,
-    out: *mut T,
-    formula: PhantomData<K>,
+    formula: PhantomData<(K, T)>,
 }
 
 impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
-    type Out<'a> = ();
+    type Out<'a> = &'a mut Bytes;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, _: ()) {
+    fn run<S: Simd>(self, _: S, out: &mut Bytes) {
+        let out = out.as_mut_ptr().cast::<T>();
         // SAFETY: the arguments meet the contract of `ElementLoop`.
         let inputs = unsafe { addresses::<N>(self.inputs) };
         let mut i = 0;
@@ -346,7 +350,7 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
             // SAFETY: the arguments meet the contract of `ElementLoop`.
             unsafe {
                 let (x, mask) = read::<T, N>(&inputs, K::MASK, i);
-                *self.out.add(i) = K::f(x, mask);
+                *out.add(i) = K::f(x, mask);
             }
             i += 1;
         }
@@ -357,9 +361,9 @@ unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
     n: usize,
     inputs: InputAddresses,
     _: &[Scalar],
-    out: *mut u8,
+    out: &mut Bytes,
 ) {
-    vectorize(Moves::<K, T, N> { n, inputs, out: out.cast(), formula: PhantomData }, ());
+    vectorize(Moves::<K, T, N> { n, inputs, formula: PhantomData }, out);
 }
 
 /// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.

@@ -194,13 +194,13 @@ impl<T: Real> Vectorized for Loop<'_, T> {
         let [n, inner] = sizes;
         match self.function {
             Function::Softmax { kind, x } => match inner {
-                1 => softmax_rows(simd, kind, simd.numbers(x), n, y),
+                1 if !S::IS_RARE => softmax_rows(simd, kind, simd.numbers(x), n, y),
                 _ => softmax_columns(simd, kind, simd.numbers(x), sizes, y),
             },
             Function::Backward { log, inputs: [of, g] } => {
                 let inputs = [simd.numbers(of), simd.numbers(g)];
                 match inner {
-                    1 => softmax_backward_rows(simd, log, inputs, n, y),
+                    1 if !S::IS_RARE => softmax_backward_rows(simd, log, inputs, n, y),
                     _ => softmax_backward_columns(simd, log, inputs, sizes, y),
                 }
             }
