@@ -12,7 +12,6 @@ use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use std::collections::HashMap;
 use std::ops::Bound;
 use std::panic::Location;
 
@@ -60,8 +59,8 @@ pub struct GradScaler {
     state: GradScalerState,
     /// Whether a loss was scaled since the last update.
     scaled: bool,
-    /// The parameters whose gradients were unscaled since the last update, by id.
-    seen: HashMap<usize, Seen>,
+    /// The ids of parameters whose gradients were unscaled since the last update, in order.
+    seen: Vec<(usize, Seen)>,
 }
 
 /// The events of a parameter since the last update.
@@ -113,7 +112,7 @@ impl GradScalerBuilder {
             steps_taken: 0,
             steps_skipped: 0,
         };
-        Ok(GradScaler { enabled, state, scaled: false, seen: HashMap::new() })
+        Ok(GradScaler { enabled, state, scaled: false, seen: Vec::new() })
     }
 
     #[track_caller]
@@ -168,11 +167,10 @@ impl GradScaler {
         }
         if !loss.dtype().is_floating_point() {
             let message = format!("a loss of {} has no gradient to scale", loss.dtype());
-            return Err(Error::new(ErrorKind::DType, "scale", message)
-                .with_operands([loss.shape()])
-                .with_repair(
-                    "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
-                ));
+            let repair =
+                "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?";
+            let error = Error::new(ErrorKind::DType, "scale", message).with_operands([loss.shape()]);
+            return Err(error.with_repair(repair));
         }
         let scaled = loss.to(loss.dtype().compute())?.mul(self.state.scale)?;
         self.scaled = true;
@@ -210,17 +208,16 @@ impl GradScaler {
         if let Some(parameter) = parameters.iter().find(is_half) {
             let message =
                 format!("Attempting to unscale FP16 gradients: a parameter {} is of f16.", parameter.shape());
-            return Err(Error::new(ErrorKind::DType, op, message).with_repair(
-                "model.to(DType::F32)?, with autocast(DType::F16, || ..) around the forward pass",
-            ));
+            let repair = "model.to(DType::F32)?, with autocast(DType::F16, || ..) around the forward pass";
+            return Err(Error::new(ErrorKind::DType, op, message).with_repair(repair));
         }
         // The reciprocal is rounded to `f32`, as in PyTorch.
         let inverse = f64::from((1.0 / self.state.scale) as f32);
         for parameter in parameters {
-            if self.seen_of(parameter).is_none()
+            if let Err(place) = self.place(parameter)
                 && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
             {
-                self.seen.insert(parameter.id(), Seen { is_finite, has_stepped: false });
+                self.seen.insert(place, (parameter.id(), Seen { is_finite, has_stepped: false }));
             }
         }
         Ok(())
@@ -268,23 +265,25 @@ impl GradScaler {
         }
         let caller = Location::caller();
         self.unscale("step", &parameters).map_err(|error| error.at(caller))?;
-        let seen: Vec<Seen> =
-            parameters.iter().filter_map(|parameter| self.seen_of(parameter).copied()).collect();
-        if seen.is_empty() {
+        let (mut is_good, mut places) = (true, Vec::new());
+        for parameter in &parameters {
+            if let Ok(place) = self.place(parameter) {
+                is_good &= self.seen[place].1.is_finite;
+                places.push(place);
+            }
+        }
+        if places.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
             return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));
         }
-        let is_good = seen.iter().all(|seen| seen.is_finite);
         if is_good {
             optimizer.step().map_err(|error| error.at(caller))?;
             self.state.steps_taken += 1;
         } else {
             self.state.steps_skipped += 1;
         }
-        for parameter in &parameters {
-            if let Some(seen) = self.seen.get_mut(&parameter.id()) {
-                seen.has_stepped = true;
-            }
+        for place in places {
+            self.seen[place].1.has_stepped = true;
         }
         Ok(is_good)
     }
@@ -305,7 +304,7 @@ impl GradScaler {
             return Err(wrong_order("update", message, "scaler.step(&mut optimizer)?"));
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = self.state;
-        if self.seen.values().all(|seen| seen.is_finite) {
+        if self.seen.iter().all(|(_, seen)| seen.is_finite) {
             self.state.growth_tracker += 1;
             if self.state.growth_tracker >= growth_interval {
                 let grown = (self.state.scale * growth_factor) as f32;
@@ -342,7 +341,12 @@ impl GradScaler {
 
     /// The events of a parameter, if its gradient was unscaled.
     fn seen_of(&self, parameter: &Parameter) -> Option<&Seen> {
-        self.seen.get(&parameter.id())
+        self.place(parameter).ok().map(|place| &self.seen[place].1)
+    }
+
+    /// The place of a parameter in `seen`, or where it belongs.
+    fn place(&self, parameter: &Parameter) -> std::result::Result<usize, usize> {
+        self.seen.binary_search_by_key(&parameter.id(), |(id, _)| *id)
     }
 
     fn start_again(&mut self) {

@@ -57,11 +57,8 @@ impl Member {
                 let slots = Slots { method: name, slots: &mut slots[named..] };
                 f(group, ParameterStep { number, fresh, param, grad: &grad, slots })
             })?;
-            if value.sizes() != &shape.sizes[..] {
-                let message = format!("a step changed a parameter of {shape} to {}", value.shape());
-                return Err(Error::new(ErrorKind::Shape, name, message));
-            }
-            Ok(())
+            let message = || format!("a step changed a parameter of {shape} to {}", value.shape());
+            Error::ensure(value.sizes() == &shape.sizes[..], ErrorKind::Shape, name, message)
         })?;
         (*steps, *counted) = (number, true);
         Ok(())
@@ -99,15 +96,10 @@ pub(super) fn sort_slots(named: &[&str], slots: &mut Vec<(String, NamedTensor)>)
 }
 
 fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DType) -> Result<()> {
-    if !dtype.is_floating_point() {
-        let message = format!("a parameter must be of a floating point dtype, not {dtype}");
-        return Err(Error::new(ErrorKind::DType, name, message));
-    }
-    if grad != param {
-        let message = format!("a gradient of {grad:?} for a parameter of {param:?}");
-        return Err(Error::new(ErrorKind::Shape, name, message));
-    }
-    Ok(())
+    let message = || format!("a parameter must be of a floating point dtype, not {dtype}");
+    Error::ensure(dtype.is_floating_point(), ErrorKind::DType, name, message)?;
+    let message = || format!("a gradient of {grad:?} for a parameter of {param:?}");
+    Error::ensure(grad == param, ErrorKind::Shape, name, message)
 }
 
 /// Whether the first dims have no two names that differ.
@@ -149,11 +141,8 @@ fn make_slots(
         let sizes = groups.slot_sizes(group, slot, value.sizes());
         match slots.iter_mut().find(|(name, _)| name == slot) {
             Some((_, kept)) if kept.sizes() != sizes => {
-                let message = format!(
-                    "{slot} has sizes {:?}, for a parameter that now has {:?}",
-                    kept.sizes(),
-                    value.sizes()
-                );
+                let (kept, now) = (kept.sizes(), value.sizes());
+                let message = format!("{slot} has sizes {kept:?}, for a parameter that now has {now:?}");
                 return Err(Error::new(ErrorKind::Shape, groups.name(), message)
                     .with_repair("build a new optimizer after changing the sizes of a parameter"));
             }

@@ -87,23 +87,16 @@ options! {
             if groups.len() == 1 {
                 return Ok(());
             }
-            let message = "LBFGS doesn't support per-parameter options (parameter groups)";
-            Err(Error::new(ErrorKind::Value, "Lbfgs", message).with_repair(
-                "Lbfgs::builder(model.parameters()), without group, group_matching and add_group",
-            ))
+            let message = "LBFGS doesn't support per-parameter options (parameter groups)".into();
+            let repair = "Lbfgs::builder(model.parameters()), without group, group_matching and add_group";
+            Err(refused("Lbfgs", message, repair))
         }
-
-        fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &[] }
 
         fn check_shared(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
             check_history(shared, numel)
         }
 
         fn needs_loss() -> bool { true }
-
-        fn update(&self, _step: ParameterStep<'_>) -> Result<()> {
-            Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))
-        }
 
         fn step(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<()> {
             let Some(options) = step.groups().first().cloned() else { return Ok(()) };

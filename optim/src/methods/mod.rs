@@ -38,7 +38,7 @@ pub use sgd::{Sgd, SgdOptions};
 // The names that most optimizers need.
 use crate::engine::ParameterStep;
 use crate::formula::*;
-use crate::rows::options;
+use crate::rows::{options, refused};
 use crate::setting::Choice;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};

@@ -69,10 +69,9 @@ options! {
             if shape.sizes.len() == 2 {
                 return Ok(());
             }
-            let message = format!(
-                "Muon only supports 2D parameters whereas we found a parameter with size: {:?}",
-                shape.sizes
-            );
+            let sizes = &shape.sizes;
+            let message =
+                format!("Muon only supports 2D parameters whereas we found a parameter with size: {sizes:?}");
             Err(Error::new(ErrorKind::Shape, "Muon", message)
                 .with_operands([shape.clone()])
                 .with_repair("AdamW::builder([parameter]) for parameters that are not matrices"))

@@ -48,11 +48,10 @@ options! {
     impl Method {
         fn check(&self) -> Result<()> {
             let (shrink, grow) = self.etas;
-            if 0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite() {
-                return Ok(());
-            }
-            let message = format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊");
-            Err(Error::new(ErrorKind::Value, Self::NAME, message))
+            let holds = 0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite();
+            Error::ensure(holds, ErrorKind::Value, Self::NAME, || {
+                format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊")
+            })
         }
 
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] { &["prev", "step_size"] }

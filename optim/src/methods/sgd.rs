@@ -50,11 +50,10 @@ options! {
 
     impl Method {
         fn check(&self) -> Result<()> {
-            if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
-                let message = "Nesterov momentum requires a momentum and zero dampening";
-                return Err(Error::new(ErrorKind::Value, Self::NAME, message));
-            }
-            Ok(())
+            let fits = !self.nesterov || (self.momentum != 0.0 && self.dampening == 0.0);
+            Error::ensure(fits, ErrorKind::Value, Self::NAME, || {
+                "Nesterov momentum requires a momentum and zero dampening"
+            })
         }
 
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {

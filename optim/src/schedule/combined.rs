@@ -3,10 +3,8 @@
 
 use super::*;
 
-type Schedules = Vec<Box<dyn Schedule>>;
-
 /// The names and the settings of schedules.
-fn settings_of_all(schedules: &Schedules) -> Json {
+fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
     let mut all = Vec::new();
     for schedule in schedules {
         all.push(object(vec![("name", schedule.name().into()), ("settings", schedule.settings())]));
@@ -31,8 +29,9 @@ fn settings_of_all(schedules: &Schedules) -> Json {
 ///
 /// For a rise before a schedule, [`Schedule::warmup`] is enough.
 #[doc(alias = "SequentialLR")]
+#[derive(Debug)]
 pub struct Sequence {
-    schedules: Schedules,
+    schedules: Vec<Box<dyn Schedule>>,
     milestones: Vec<u64>,
 }
 
@@ -59,12 +58,6 @@ impl Sequence {
         let index = self.milestones.partition_point(|milestone| *milestone as f64 <= step);
         let start = index.checked_sub(1).map_or(0, |before| self.milestones[before]);
         self.schedules.get(index).map(|schedule| (&**schedule, start as f64))
-    }
-}
-
-impl fmt::Debug for Sequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sequence {}", self.settings())
     }
 }
 
@@ -144,8 +137,9 @@ impl Schedule for Sequence {
 /// assert_eq!([0.0, 1.0, 2.0].map(|step| schedule.lr(step, 1.0, 0)), [0.5, 0.375, 0.25]);
 /// ```
 #[doc(alias = "ChainedScheduler")]
+#[derive(Debug)]
 pub struct Chained {
-    schedules: Schedules,
+    schedules: Vec<Box<dyn Schedule>>,
 }
 
 impl Chained {
@@ -163,12 +157,6 @@ impl Chained {
     /// The schedules in a list.
     pub fn from_list(schedules: Vec<Box<dyn Schedule>>) -> Chained {
         Chained { schedules }
-    }
-}
-
-impl fmt::Debug for Chained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chained {}", self.settings())
     }
 }
 

@@ -29,9 +29,7 @@ options! {
     impl Schedule {
         fn factor(&self, step: f64) -> f64 { self.gamma.powf((step / self.step_size as f64).floor()) }
 
-        fn next(&self, step: f64, last: f64, _base: f64, _group: usize) -> f64 {
-            if step == 0.0 || step % self.step_size as f64 != 0.0 { last } else { last * self.gamma }
-        }
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -59,19 +57,12 @@ options! {
     }
 
     impl Schedule {
-        fn factor(&self, step: f64) -> f64 { self.power(|milestone| milestone <= step) }
-
-        fn next(&self, step: f64, last: f64, _base: f64, _group: usize) -> f64 {
-            last * self.power(|milestone| milestone == step)
+        fn factor(&self, step: f64) -> f64 {
+            let count = self.milestones.iter().filter(|milestone| **milestone as f64 <= step).count();
+            self.gamma.powf(count as f64)
         }
-    }
-}
 
-impl MultiStep {
-    /// `gamma` to the number of milestones for which `counts` is true.
-    fn power(&self, counts: impl Fn(f64) -> bool) -> f64 {
-        let count = self.milestones.iter().filter(|milestone| counts(**milestone as f64)).count();
-        self.gamma.powf(count as f64)
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -97,9 +88,7 @@ options! {
     impl Schedule {
         fn factor(&self, step: f64) -> f64 { self.gamma.powf(step) }
 
-        fn next(&self, step: f64, last: f64, _base: f64, _group: usize) -> f64 {
-            if step == 0.0 { last } else { last * self.gamma }
-        }
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -135,17 +124,7 @@ options! {
             self.start_factor + (self.end_factor - self.start_factor) * step.min(total) / total
         }
 
-        fn next(&self, step: f64, last: f64, _base: f64, _group: usize) -> f64 {
-            if step == 0.0 {
-                return last * self.start_factor;
-            }
-            let total = self.total_iters as f64;
-            if step > total {
-                return last;
-            }
-            let change = self.end_factor - self.start_factor;
-            last * (1.0 + change / (total * self.start_factor + (step - 1.0) * change))
-        }
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -176,15 +155,7 @@ options! {
     impl Schedule {
         fn factor(&self, step: f64) -> f64 { if step < self.total_iters as f64 { self.factor } else { 1.0 } }
 
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 {
-            let end = step == self.total_iters as f64;
-            match step {
-                0.0 => last * self.factor,
-                _ if end && self.factor == 0.0 => base,
-                _ if end => last * (1.0 / self.factor),
-                _ => last,
-            }
-        }
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -216,13 +187,7 @@ options! {
             (1.0 - step.min(total) / total).powf(self.power)
         }
 
-        fn next(&self, step: f64, last: f64, _base: f64, _group: usize) -> f64 {
-            let total = self.total_iters as f64;
-            if step == 0.0 || step > total {
-                return last;
-            }
-            last * ((1.0 - step / total) / (1.0 - (step - 1.0) / total)).powf(self.power)
-        }
+        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
     }
 }
 
@@ -324,5 +289,16 @@ options! {
             }
             wave(t, length, base, self.eta_min)
         }
+    }
+}
+
+/// [`Schedule::next`] of a schedule that multiplies the rate: by the quotient of two factors.
+fn multiplied(schedule: &dyn Schedule, step: f64, last: f64, base: f64) -> f64 {
+    let factor = schedule.factor(step);
+    let before = if step > 0.0 { schedule.factor(step - 1.0) } else { 1.0 };
+    match before {
+        _ if factor == before => last,
+        0.0 => base * factor,
+        _ => last * (factor / before),
     }
 }

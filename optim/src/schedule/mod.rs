@@ -212,6 +212,12 @@ pub trait Schedule: Send + Sync {
     }
 }
 
+impl fmt::Debug for dyn Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name(), self.settings())
+    }
+}
+
 impl<S: Schedule + ?Sized> Schedule for Box<S> {
     fn factor(&self, step: f64) -> f64 {
         (**self).factor(step)

@@ -26,15 +26,10 @@ use super::*;
 /// scheduler is made. To use several schedules at once, make one scheduler with [`Chained`](super::Chained)
 /// or [`Sequence`](super::Sequence). In PyTorch, a scheduler multiplies the rate that it finds in the
 /// optimizer; here, it replaces a rate that was set by hand during training.
+#[derive(Debug)]
 pub struct Scheduler {
     schedule: Box<dyn Schedule>,
     state: SchedulerState,
-}
-
-impl fmt::Debug for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler").field("state", &self.state).finish_non_exhaustive()
-    }
 }
 
 /// The repair for a rate that no optimizer takes.
