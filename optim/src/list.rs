@@ -32,63 +32,28 @@ pub static OPTIMIZERS: [AnyOptimizer; 16] = [
     of::<crate::LbfgsOptions>(),
 ];
 
-use AnySchedule::{Combinator, Table};
+/// Makes a schedule with examples of its arguments.
+type MakeSchedule = fn() -> Box<dyn Schedule>;
 
-/// Every schedule of a step.
-pub static SCHEDULES: [AnySchedule; 16] = [
-    Table("StepLR", || Box::new(StepDecay::new(30))),
-    Table("MultiStepLR", || Box::new(MultiStep::new([30, 80]))),
-    Table("ExponentialLR", || Box::new(Exponential::new(0.99))),
-    Table("LinearLR", || Box::new(LinearRamp::new(5))),
-    Table("ConstantLR", || Box::new(Constant::new(5))),
-    Table("PolynomialLR", || Box::new(Polynomial::new(5))),
-    Table("CosineAnnealingLR", || Box::new(Cosine::new(1000))),
-    Table("CosineAnnealingWarmRestarts", || Box::new(CosineRestarts::new(1000))),
-    Table("OneCycleLR", || Box::new(OneCycle::new(0.1, 1000))),
-    Table("CyclicLR", || Box::new(Cyclic::new(0.01, 0.1))),
-    Table("SWALR", || Box::new(SwaLr::new(0.05))),
-    Combinator("LambdaLR", || Box::new(Lambda::new(|step| 1.0 / (1.0 + step)))),
-    Combinator("MultiplicativeLR", || Box::new(Multiplicative::new(|_| 0.9))),
-    Combinator("SequentialLR", || Box::new(Sequence::new(Constant::new(5)).then(5, Cosine::new(1000)))),
-    Combinator("ChainedScheduler", || Box::new(Chained::new(Constant::new(5)).with(Exponential::new(0.99)))),
-    Combinator("", || Box::new(Cosine::new(1000).warmup(100))),
+/// Every schedule of a step, with its name in PyTorch, if that has it.
+pub static SCHEDULES: [(&str, MakeSchedule); 16] = [
+    ("StepLR", || Box::new(StepDecay::new(30))),
+    ("MultiStepLR", || Box::new(MultiStep::new([30, 80]))),
+    ("ExponentialLR", || Box::new(Exponential::new(0.99))),
+    ("LinearLR", || Box::new(LinearRamp::new(5))),
+    ("ConstantLR", || Box::new(Constant::new(5))),
+    ("PolynomialLR", || Box::new(Polynomial::new(5))),
+    ("CosineAnnealingLR", || Box::new(Cosine::new(1000))),
+    ("CosineAnnealingWarmRestarts", || Box::new(CosineRestarts::new(1000))),
+    ("OneCycleLR", || Box::new(OneCycle::new(0.1, 1000))),
+    ("CyclicLR", || Box::new(Cyclic::new(0.01, 0.1))),
+    ("SWALR", || Box::new(SwaLr::new(0.05))),
+    ("LambdaLR", || Box::new(Lambda::new(|step| 1.0 / (1.0 + step)))),
+    ("MultiplicativeLR", || Box::new(Multiplicative::new(|_| 0.9))),
+    ("SequentialLR", || Box::new(Sequence::new(Constant::new(5)).then(5, Cosine::new(1000)))),
+    ("ChainedScheduler", || Box::new(Chained::new(Constant::new(5)).with(Exponential::new(0.99)))),
+    ("", || Box::new(Cosine::new(1000).warmup(100))),
 ];
-
-/// A schedule of the list: its name in PyTorch, if that has it, and a function that makes one with examples of
-/// its arguments.
-#[derive(Clone, Copy, Debug)]
-pub enum AnySchedule {
-    /// A schedule with a table of options.
-    Table(&'static str, fn() -> Box<dyn TableSchedule>),
-    /// A schedule of other schedules or of functions.
-    Combinator(&'static str, fn() -> Box<dyn Schedule>),
-}
-
-impl AnySchedule {
-    /// The name in PyTorch; empty if that does not have it.
-    pub fn torch(&self) -> &'static str {
-        let (Table(torch, _) | Combinator(torch, _)) = self;
-        torch
-    }
-
-    /// One with examples of its arguments.
-    pub fn make(&self) -> Box<dyn Schedule> {
-        match self {
-            Table(_, make) => make(),
-            Combinator(_, make) => make(),
-        }
-    }
-
-    /// The same, unless it has no table of options.
-    pub fn table(&self) -> Option<Box<dyn TableSchedule>> {
-        if let Table(_, make) = self { Some(make()) } else { None }
-    }
-}
-
-/// A schedule with a table of its options.
-pub trait TableSchedule: Schedule + Rows {}
-
-impl<S: Schedule + Rows> TableSchedule for S {}
 
 /// An optimizer of the list.
 #[derive(Clone, Copy, Debug)]

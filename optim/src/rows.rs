@@ -191,7 +191,7 @@ macro_rules! options {
                 const ROWS: &[$crate::rows::Row] = &[$($crate::rows::Row {
                     name: stringify!($row),
                     default: stringify!($default),
-                    range: $crate::rows::first([$(Some(&($range)),)? None]),
+                    range: [$(Some(&($range) as &dyn $crate::interval::Interval),)? None][0],
                     words: $words,
                     is_argument: $is_argument,
                 }),*];
@@ -383,6 +383,9 @@ macro_rules! options {
             fn check(&self, groups: usize) -> namegrad_core::Result<()> {
                 $crate::schedule::table::check(self, self.name(), groups)
             }
+            fn table_mut(&mut self) -> Option<&mut dyn $crate::rows::Rows> {
+                Some(self)
+            }
             $($formula)*
         })?
     };
@@ -394,11 +397,4 @@ pub(crate) use options;
 #[track_caller]
 pub(crate) fn refused(op: &'static str, message: String, repair: &str) -> Error {
     Error::new(ErrorKind::Value, op, message).with_repair(repair)
-}
-
-/// The first of some intervals, for rows that may have none.
-pub(crate) const fn first<const N: usize>(
-    intervals: [Option<&'static dyn Interval>; N],
-) -> Option<&'static dyn Interval> {
-    intervals[0]
 }

@@ -98,8 +98,11 @@ fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
         "ChainedScheduler" => return Ok(Box::new(Chained::from_list(schedules(args)?))),
         _ => {}
     }
-    let entry = SCHEDULES.iter().find(|entry| entry.torch() == name);
-    let Some(mut schedule) = entry.and_then(|entry| entry.table()) else { return missing("no row") };
+    let Some((_, make)) = SCHEDULES.iter().find(|(torch, _)| *torch == name) else {
+        return missing("no row");
+    };
+    let mut schedule = make();
+    let Some(table) = schedule.table_mut() else { return missing("no table") };
     let mut args = args.clone();
     // The rates of the optimizer are called `base_lr` in a case.
     match args.remove("cyclic_base_lr") {
@@ -115,7 +118,7 @@ fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
         let gamma = args.remove("gamma").unwrap_or_else(|| 1.0.into());
         args.insert("mode".into(), gamma); // a number is the factor of this mode
     }
-    read(&mut *schedule, &args)?;
+    read(table, &args)?;
     Ok(schedule)
 }
 

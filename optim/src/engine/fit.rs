@@ -61,25 +61,23 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
         return Ok(());
     }
     let mut message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
+    let there: Vec<&String> = state.parameters.iter().filter_map(|one| one.path.as_ref()).collect();
+    if there.len() < theirs || members.iter().any(|member| member.paths.is_empty()) {
+        return Err(misfit(message));
+    }
     let (mut only_there, mut only_here) = (Vec::new(), Vec::new());
-    let mut are_known = true;
-    for parameter in &state.parameters {
-        match &parameter.path {
-            None => are_known = false,
-            Some(path) if members.iter().any(|member| member.paths.contains(path)) => {}
-            Some(path) => only_there.push(format!("'{path}'")),
+    for path in &there {
+        if !members.iter().any(|member| member.paths.contains(path)) {
+            only_there.push(format!("'{path}'"));
         }
     }
     for member in members {
-        let is_there = |path: &String| state.parameters.iter().any(|there| there.path.as_ref() == Some(path));
-        match member.paths.first() {
-            None => are_known = false,
-            Some(_) if member.paths.iter().any(is_there) => {}
-            Some(path) => only_here.push(format!("'{path}'")),
+        if !member.paths.iter().any(|path| there.contains(&path)) {
+            only_here.push(format!("'{}'", member.paths[0]));
         }
     }
     for (what, paths) in [("only in the state", only_there), ("missing in the state", only_here)] {
-        if are_known && !paths.is_empty() {
+        if !paths.is_empty() {
             message += &format!("; {what}: {}", listed(&paths, ", "));
         }
     }
@@ -105,9 +103,8 @@ impl Member {
             && !self.paths.is_empty()
             && !self.paths.contains(path)
         {
-            let message = format!("it is '{path}' in the state");
-            return Err(misfit(message)
-                .with_repair("load_state_dict(&state.ignore_names()) takes parameters by position alone"));
+            let repair = "load_state_dict(&state.ignore_names()) takes parameters by position alone";
+            return Err(misfit(format!("it is '{path}' in the state")).with_repair(repair));
         }
         if state.sizes != own.sizes() {
             let message = format!("sizes {:?} in the state, {:?} in the optimizer", state.sizes, own.sizes());
@@ -134,10 +131,8 @@ impl Member {
         let named = groups.slots(group, own.sizes());
         let missing = |name: &&&str| !state.slots.contains_key(**name);
         if let Some(name) = named.iter().find(missing).filter(|_| state.steps > 0) {
-            return Err(misfit(format!(
-                "{name} is missing in the state, which has made {} steps",
-                state.steps
-            )));
+            let steps = state.steps;
+            return Err(misfit(format!("{name} is missing in the state, which has made {steps} steps")));
         }
         sort_slots(named, &mut slots);
         let (parameter, paths) = (self.parameter.clone(), self.paths.clone());

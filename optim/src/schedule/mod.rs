@@ -195,6 +195,12 @@ pub trait Schedule: Send + Sync {
         self.lr(0.0, base, group)
     }
 
+    /// The table of the settings, if they are one.
+    #[doc(hidden)]
+    fn table_mut(&mut self) -> Option<&mut dyn Rows> {
+        None
+    }
+
     /// Raises the rate to the first of this schedule in `steps` steps, in a straight line from `1 / steps` of
     /// it. The steps of this schedule count from the end of the warmup.
     ///
@@ -251,6 +257,9 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     }
     fn follow(&self, last: f64, base: f64, group: usize) -> f64 {
         (**self).follow(last, base, group)
+    }
+    fn table_mut(&mut self) -> Option<&mut dyn Rows> {
+        (**self).table_mut()
     }
 }
 
