@@ -63,9 +63,9 @@ impl Tensor {
     }
 
     /// A tensor that requires no gradient.
-    #[inline]
+    #[inline(always)]
     pub fn constant(value: NamedTensor) -> Tensor {
-        Tensor::from_parts(value, None)
+        Tensor { parts: Recycled::of(Parts { value, meta: None }) }
     }
 
     /// The value, without the tape.

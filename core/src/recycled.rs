@@ -38,6 +38,14 @@ impl<T: Recycle> Recycled<T> {
         Recycled(place)
     }
 
+    /// The same as a call, for the many places that need not be the fastest.
+    #[inline(always)]
+    pub fn of(value: T) -> Recycled<T> {
+        let value = ManuallyDrop::new(value);
+        // SAFETY: the value is not used afterwards.
+        Recycled(unsafe { moved::<T>(NonNull::from(&value).cast()) }.cast())
+    }
+
     /// The value.
     #[inline]
     pub fn into_inner(self) -> T {
@@ -75,6 +83,16 @@ impl<T: Recycle + Clone> Clone for Recycled<T> {
         // SAFETY: this is such a value, and the result is a value of its own.
         Recycled(unsafe { cloned::<T>(self.0.cast()) }.cast())
     }
+}
+
+/// A place that the value at `from` has moved to. It is a function of C as [`cloned`] is.
+///
+/// # Safety
+/// There is a `T` at `from`, which is not used afterwards.
+#[inline(never)]
+unsafe extern "C" fn moved<T: Recycle>(from: NonNull<u8>) -> NonNull<u8> {
+    // SAFETY: the caller's contract.
+    ManuallyDrop::new(Recycled::new(|| unsafe { from.cast::<T>().read() })).0.cast()
 }
 
 /// The place of a clone of the value at `place`. Tensors are cloned and dropped everywhere, so both are

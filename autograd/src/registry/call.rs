@@ -217,12 +217,14 @@ impl<'a> Call<'a> {
 
     /// The tensor at this position in the row.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn tensor(&self, at: usize) -> &Tensor {
         self.optional(at).expect("`check_tensors` has seen that it is there")
     }
 
     /// The tensor at this position, if one was passed.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn optional(&self, at: usize) -> Option<&Tensor> {
         match &self.slots[at] {
             Slot::Given(x) => Some(x),
@@ -233,6 +235,7 @@ impl<'a> Call<'a> {
 
     /// The tensors at this position.
     #[doc(hidden)]
+    #[inline(never)]
     pub fn list(&self, at: usize) -> Vec<Tensor> {
         match &self.slots[at] {
             Slot::Several(tensors) => tensors.iter().map(|x| (*x).clone()).collect(),

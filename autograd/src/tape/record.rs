@@ -42,12 +42,14 @@ pub(crate) struct Saved<'a> {
 pub(crate) type Args = Arc<dyn Any + Send + Sync>;
 
 impl Saved<'_> {
-    /// Saved tensor number `at`.
+    /// Saved tensor number `at`. Every formula calls it, and the check in it would be in each.
+    #[inline(never)]
     pub(crate) fn one(&self, at: usize) -> &Tensor {
         self.tensors[at].as_ref().expect("a tensor that every call has")
     }
 
     /// Saved tensor number `at`, if the op was called with it.
+    #[inline(never)]
     pub(crate) fn optional(&self, at: usize) -> Option<&Tensor> {
         self.tensors[at].as_ref()
     }
@@ -60,6 +62,7 @@ impl Saved<'_> {
         }
     }
 
+    #[inline(never)]
     fn any(&self) -> &dyn Any {
         &**self.args.expect("the macro saves the arguments that formulas see")
     }
