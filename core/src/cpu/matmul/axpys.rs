@@ -74,7 +74,7 @@ impl<L: Lanes> Vectorized for Axpys<'_, L> {
 /// exist.
 #[inline(always)]
 unsafe fn add_group<L: Lanes>(p: &Strip, l: usize, cols: (usize, usize), sums: *mut L::Elem) -> usize {
-    let group = if p.k - l < GROUP { 1 } else { GROUP };
+    let group = if L::IS_RARE || p.k - l < GROUP { 1 } else { GROUP };
     let mut i = 0;
     // SAFETY: these rows exist.
     unsafe {

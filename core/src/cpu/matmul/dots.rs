@@ -30,13 +30,17 @@ impl<L: Lanes> Vectorized for Dots<'_, L> {
         // the vectors.
         unsafe {
             while i < p.m {
-                let (rows, cols) = if p.m - i > 1 { (2, 2) } else { (1, 4) };
+                let (rows, cols) = match p.m - i {
+                    _ if L::IS_RARE => (1, 1),
+                    1 => (1, 4),
+                    _ => (2, 2),
+                };
                 let mut j = 0;
                 while j + cols <= p.n {
-                    if rows == 2 {
-                        tile::<L, 2, 2>(p, i, j)
-                    } else {
-                        tile::<L, 1, 4>(p, i, j)
+                    match (rows, cols) {
+                        (2, _) => tile::<L, 2, 2>(p, i, j),
+                        (_, 4) => tile::<L, 1, 4>(p, i, j),
+                        _ => tile::<L, 1, 1>(p, i, j),
                     }
                     j += cols;
                 }

@@ -16,6 +16,8 @@ pub(crate) unsafe trait Lanes: Copy {
     type Mask: Copy;
     /// The number of numbers in a vector.
     const COUNT: usize;
+    /// Whether the vectors are for CPUs that few have, so that small code counts more than fast code.
+    const IS_RARE: bool = false;
 
     /// The mask of the first `count` numbers. `count` is at most [`COUNT`](Self::COUNT).
     unsafe fn mask(count: usize) -> Self::Mask;
@@ -99,6 +101,7 @@ unsafe impl<T: Accumulator, const N: usize> Lanes for Array<T, N> {
     type Elem = T;
     type Mask = usize;
     const COUNT: usize = N;
+    const IS_RARE: bool = true;
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> usize {

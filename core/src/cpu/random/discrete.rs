@@ -19,7 +19,11 @@ impl Group for Raw {
 
     #[inline(always)]
     fn elements(self, words: [u64; GROUP]) -> [i64; GROUP] {
-        words.map(|word| word as i64)
+        let mut elements = [0; GROUP];
+        for i in 0..GROUP {
+            elements[i] = words[i] as i64;
+        }
+        elements
     }
 }
 
@@ -36,7 +40,11 @@ impl<T: Copy + Send + Sync + 'static> Group for TwoValues<T> {
 
     #[inline(always)]
     fn elements(self, words: [u32; GROUP]) -> [T; GROUP] {
-        words.map(|word| if word <= self.last { self.values[1] } else { self.values[0] })
+        let mut elements = [self.values[0]; GROUP];
+        for i in 0..GROUP {
+            elements[i] = if words[i] <= self.last { self.values[1] } else { self.values[0] };
+        }
+        elements
     }
 }
 

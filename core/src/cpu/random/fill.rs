@@ -45,7 +45,7 @@ impl<G: Group> Vectorized for Piece<G> {
     fn run<S: Simd>(self, _: S, out: &mut [G::Out]) {
         let (mut out, mut at) = (out, self.offset);
         while !out.is_empty() {
-            let group = self.kind.elements(G::Word::group(self.seed, at / GROUP as u64));
+            let group = self.kind.elements(words::<S, G::Word>(self.seed, at / GROUP as u64));
             let skip = at as usize % GROUP;
             let n = out.len().min(GROUP - skip);
             let (now, later) = out.split_at_mut(n);
@@ -56,6 +56,16 @@ impl<G: Group> Vectorized for Piece<G> {
             (out, at) = (later, at.wrapping_add(n as u64));
         }
     }
+}
+
+/// The words of a group: a part of the loop, or a call where small code counts more.
+#[inline(always)]
+fn words<S: Simd, W: Word>(seed: u64, group: u64) -> [W; GROUP] {
+    #[inline(never)]
+    fn called<W: Word>(seed: u64, group: u64) -> [W; GROUP] {
+        W::group(seed, group)
+    }
+    if S::IS_RARE { called(seed, group) } else { W::group(seed, group) }
 }
 
 /// Calls `piece` with parts of `out` and their offsets, on all threads if there is enough work.
