@@ -363,7 +363,7 @@ impl Draw {
             "Shape" if arg.name == "size" && x.sizes() == [1, 2, 3] => {
                 [1, 1 + self.below(2), 1 + self.below(3), 2].into()
             }
-            "Shape" => self.shape(x),
+            "Shape" | "Expansion" => self.shape(x),
             "NewName" => word(&["new", "other"]),
             "NewNames" => ["new", "other"].into(),
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),

@@ -70,7 +70,7 @@ fn drawn(call: &str, types: &BTreeMap<&str, &str>) -> String {
             }
             None => format!("given.tensor(\"{name}\")?"),
             Some("&[&Tensor]") => format!("&given.tensors(\"{name}\")?[..]"),
-            Some("Shape") => format!("&given.sizes(\"{name}\")?[..]"),
+            Some("Shape" | "Expansion") => format!("&given.sizes(\"{name}\")?[..]"),
             Some("Indices") => format!("&given.indices(\"{name}\")?[..]"),
             Some("NewName" | "Equation" | "&str") => format!("given.text(\"{name}\")?"),
             Some("NewNames") => format!("&given.texts(\"{name}\")?[..]"),

@@ -136,10 +136,14 @@ fn names_and_wrong_calls() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("heads", 2), ("seq", 3), ("embed", 4)])?;
     let y = x.scaled_dot_product_attention(&x, &x)?;
     assert_eq!(*y.names(), ["N", "heads", "seq", "embed"]);
-    let memory = x.rename([("seq", "source"), ("embed", "depth")])?;
-    let y = x.scaled_dot_product_attention(&memory, &memory.select("N", 0)?)?;
+    let key = x.rename([("seq", "source")])?;
+    let memory = key.rename([("embed", "depth")])?;
+    let y = x.scaled_dot_product_attention(&key, &memory.select("N", 0)?)?;
     assert_eq!(*y.names(), ["N", "heads", "seq", "depth"]);
     let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    // The contracted dims have the same names.
+    assert_eq!(kind(x.scaled_dot_product_attention(&memory, &memory)), ErrorKind::NameMismatch);
+    assert_eq!(kind(x.scaled_dot_product_attention(&key, &x)), ErrorKind::NameMismatch);
     let other = x.rename([("heads", "groups")])?;
     assert_eq!(kind(x.scaled_dot_product_attention(&other, &x)), ErrorKind::NameMismatch);
     assert_eq!(kind(x.scaled_dot_product_attention(&x.narrow("embed", 0, 3)?, &x)), ErrorKind::Shape);

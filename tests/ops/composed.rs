@@ -34,8 +34,8 @@ cases! {
         (x: values(""), at: index("0", [])) => "0" any, |i| 0.0;
     }
     take_along_dim {
-        (x: values("N=2 C=3"), at: index("1 2", [2, 0]); 1) => "2 2" any, |i| x.at(&[i[0], at.whole(&[0, i[1]])]);
-        (x: values("N=2 C=1"), at: index("1 3", [1, 0, 1]); "N") => "1 3" any, |i| x.at(&[at.whole(i), 0]);
+        (x: values("N=2 C=3"), at: index("1 2", [2, 0]); 1) => "N=2 C=2" any, |i| x.at(&[i[0], at.whole(&[0, i[1]])]);
+        (x: values("N=2 C=1"), at: index("1 3", [1, 0, 1]); "N") => "N=1 C=3" any, |i| x.at(&[at.whole(i), 0]);
     }
     repeat_interleave {
         (x: values("N=2 C=3"), times: index("", [2]); "N") => "N=4 C=3" any, |i| x.at(&[i[0] / 2, i[1]]);

@@ -19,10 +19,10 @@ cases! {
     }
     searchsorted {
         (x: numbers("3", [0.0, 1.0, 1.0]), values: values("A=2 B=3"); false) => "A=2 B=3" indices, |i| before(values.at(i), &x.data, false);
-        (x: numbers("N=2 C=2", [0.0, 0.0, 0.0, 1.0]), values: values("A=2 B=3"); true) => "A=2 B=3" indices, |i| before(values.at(i), &x.lane(&[i[0], 0], 1), true);
+        (x: numbers("N=2 C=2", [0.0, 0.0, 0.0, 1.0]), values: values("N=2 B=3"); true) => "N=2 B=3" indices, |i| before(values.at(i), &x.lane(&[i[0], 0], 1), true);
     }
     bincount {
-        (x: index("A=4", [1, 3, 1, 0]), weights: values("B=4"); 5) => "5" weighted, |i| {
+        (x: index("A=4", [1, 3, 1, 0]), weights: values("A=4"); 5) => "5" weighted, |i| {
             (0..4).filter(|k| x.at(&[*k]) == i[0] as f64).map(|k| weights.at(&[k])).sum()
         }, scale 3.0;
         (x: index("A=5", [1, 3, 1, 0, 1]); 0) => "4" indices, |i| x.data.iter().filter(|x| **x == i[0] as f64).count() as f64;

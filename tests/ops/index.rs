@@ -15,10 +15,10 @@ cases! {
         (x: values(""), at: index("1", [0]); 0) => "" any, |i| x.at(&[]);
     }
     gather {
-        (x: values("N=3 C=4"), at: index("A=2 B=3", [0, 3, 1, 2, 2, 2]); 1) => "A=2 B=3" any, |i| x.at(&[i[0], at.whole(i)]);
-        (x: values("N=3 C=2"), at: index("4 2", [0, 1, 2, 0, 1, 1, 2, 2]); "N") => "4 2" any, |i| x.at(&[at.whole(i), i[1]]);
+        (x: values("N=3 C=4"), at: index("N=2 B=3", [0, 3, 1, 2, 2, 2]); 1) => "N=2 B=3" any, |i| x.at(&[i[0], at.whole(i)]);
+        (x: values("N=3 C=2"), at: index("4 2", [0, 1, 2, 0, 1, 1, 2, 2]); "N") => "N=4 C=2" any, |i| x.at(&[at.whole(i), i[1]]);
         (x: values(""), at: index("", [0]); 0) => "" any, |i| x.at(i);
-        (x: values("N=3"), at: index("0", []); 0) => "0" any, |i| x.at(i);
+        (x: values("N=3"), at: index("0", []); 0) => "N=0" any, |i| x.at(i);
     }
     scatter_add {
         (x: values("N=3 C=4"), at: index("2 3", [0, 3, 0, 2, 2, 1]), source: values("2 4"); 1) => "N=3 C=4" any,
@@ -274,5 +274,53 @@ fn a_tensor_did_not_spread_over_the_mask_of_masked_scatter() -> Result<()> {
     assert_eq!(f64s([1.0, 2.0])?.masked_scatter_(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
     let named = f64s([1.0, 2.0])?.refine_names(["C"])?;
     assert_eq!(named.masked_scatter(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// The dims beside the positions are those of the tensor, and an index gives its dim a name.
+#[test]
+fn names_beside_the_positions() -> Result<()> {
+    let x = Tensor::rand([("node", 3), ("C", 4)])?;
+    let unnamed = Tensor::new([2, 0])?;
+    let edges = unnamed.refine_names(["edge"])?;
+    assert_eq!(x.index_select(&edges, "node")?.shape().to_string(), "[edge=2, C=4]");
+    assert_eq!(x.index_select(&unnamed, "node")?.shape().to_string(), "[node=2, C=4]");
+    assert_eq!(
+        x.index_select(&unnamed.refine_names(["C"])?, "node").unwrap_err().kind(),
+        ErrorKind::DuplicateName
+    );
+
+    let sum = |names: [&str; 2]| x.index_add(&edges, &Tensor::ones([(names[0], 2), (names[1], 4)])?, "node");
+    assert_eq!(sum(["edge", "C"])?.shape(), x.shape());
+    for (names, kind) in [
+        (["edge", "K"], ErrorKind::NameMismatch),
+        (["node", "C"], ErrorKind::NameMismatch), // the index is of edges
+        (["C", "edge"], ErrorKind::Misaligned),
+    ] {
+        assert_eq!(sum(names).unwrap_err().kind(), kind, "{names:?}");
+    }
+    let swapped = Tensor::ones([("C", 3), ("node", 4)])?;
+    assert_eq!(
+        x.index_copy(&Tensor::new([0, 1, 2])?, &swapped, "node").unwrap_err().kind(),
+        ErrorKind::Misaligned
+    );
+
+    let index = Tensor::zeros([("node", 3), ("top", 2)])?.to(DType::I64)?;
+    assert_eq!(x.gather(&index, "C")?.shape().to_string(), "[node=3, top=2]");
+    let turned = Tensor::zeros([("top", 2), ("node", 3)])?.to(DType::I64)?;
+    let error = x.gather(&turned, "C").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch);
+    assert_eq!(error.repair(), Some("let index = index.align_to([\"node\", \"top\"])?; before this call"));
+    assert_eq!(x.gather(&turned.align_to(["node", "top"])?, "C")?.shape().to_string(), "[node=3, top=2]");
+    let source = Tensor::ones([("node", 3), ("top", 2)])?;
+    assert_eq!(x.scatter_add(&index, &source, "C")?.shape(), x.shape());
+    for names in [["node", "rank"], ["row", "top"]] {
+        let error = x.scatter(&index, &source.rename(names)?, "C").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NameMismatch, "{names:?}");
+    }
+    assert_eq!(
+        namegrad::names::strict(|| x.gather(&index.rename(None)?, "C")).unwrap_err().kind(),
+        ErrorKind::NameMismatch
+    );
     Ok(())
 }

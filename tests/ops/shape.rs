@@ -167,3 +167,65 @@ fn classes_that_cannot_be_encoded() -> Result<()> {
     assert_eq!(ops::call("one_hot", &[&x], &[("num_classes", 4.into())])?[0].sizes(), [2, 4]);
     Ok(())
 }
+
+/// Sizes with names mean the dims of these names.
+#[test]
+fn expand_and_repeat_by_name() -> Result<()> {
+    let mut h0 = Tensor::rand([("layer", 2), ("N", 1), ("hidden", 3)])?;
+    h0.requires_grad_(true)?;
+    let wide = h0.expand(("N", 6))?;
+    assert_eq!(wide.shape().to_string(), "[layer=2, N=6, hidden=3]");
+    let turned = h0.expand([("hidden", -1), ("N", 6), ("layer", 2)])?;
+    assert_eq!(turned.shape().to_string(), "[hidden=3, N=6, layer=2]");
+    assert!(turned.align_as(&wide)?.equal(&wide)?);
+    assert_eq!(h0.expand(("T", 5))?.shape().to_string(), "[T=5, layer=2, N=1, hidden=3]");
+    let inner = h0.expand([("layer", 2), ("T", 5), ("N", 1), ("hidden", 3)])?;
+    assert!(inner.select("T", 4)?.equal(&h0)?);
+    let repeated = h0.repeat([("N", 2), ("hidden", 1), ("layer", 3)])?;
+    assert!(repeated.equal(&h0.repeat([3, 2, 1])?.align_to(["N", "hidden", "layer"])?)?);
+
+    // The gradient has the order of the tensor.
+    let weights = Tensor::rand([("hidden", 3), ("N", 6), ("layer", 2)])?;
+    let expected = weights.sum(keep("N"))?.align_as(&h0)?;
+    turned.mul(&weights)?.sum(..)?.backward()?;
+    assert!(h0.grad().expect("it was computed").allclose(&expected.rename(None)?)?);
+    h0.zero_grad();
+    let weights = Tensor::rand(repeated.shape())?;
+    let parts = weights.unflatten("N", [("n", 2), ("N", 1)])?;
+    let parts = parts.unflatten("layer", [("l", 3), ("layer", 2)])?;
+    let expected = parts.sum(["n", "l"])?.align_as(&h0)?;
+    repeated.mul(&weights)?.sum(..)?.backward()?;
+    assert!(h0.grad().expect("it was computed").allclose(&expected.rename(None)?)?);
+
+    for (sizes, kind) in [
+        (vec![("a", 6), ("b", 4), ("c", 3)], ErrorKind::NameMismatch),
+        (vec![("N", 6), ("layer", 2), ("C", 3)], ErrorKind::NameMismatch),
+        (vec![("layer", 6)], ErrorKind::Shape),
+        (vec![("T", -1)], ErrorKind::Shape),
+        (vec![("N", 6), ("N", 6)], ErrorKind::DuplicateName),
+    ] {
+        assert_eq!(h0.expand(&sizes).unwrap_err().kind(), kind, "{sizes:?}");
+    }
+    // Without names, or with sizes that have none, positions count, but never against a name.
+    assert_eq!(
+        h0.rename(None)?.expand([("a", 2), ("b", 6), ("c", 3)])?.shape().to_string(),
+        "[a=2, b=6, c=3]"
+    );
+    let partly = h0.rename([Some("layer"), None, Some("hidden")])?;
+    assert_eq!(
+        partly.expand([("layer", 2), ("N", 6), ("hidden", 3)])?.shape().to_string(),
+        "[layer=2, N=6, hidden=3]"
+    );
+    assert_eq!(
+        partly.expand([("N", 2), ("layer", 6), ("hidden", 3)]).unwrap_err().kind(),
+        ErrorKind::NameMismatch
+    );
+
+    let other = Tensor::zeros([("C", 4), ("N", 4)])?;
+    let row = Tensor::rand([("N", 1), ("C", 4)])?;
+    assert_eq!(row.expand_as(&other)?.shape(), other.shape());
+    assert_eq!(row.expand_as(&other.rename(["C", "M"])?).unwrap_err().kind(), ErrorKind::NameMismatch);
+    assert_eq!(row.expand_as(&other.rename(None)?)?.shape().to_string(), "[N=4, C=4]");
+    assert!(namegrad::names::strict(|| row.expand_as(&other.rename(None)?)).is_err());
+    Ok(())
+}

@@ -352,7 +352,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
     match arg.ty {
         "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
         "Contraction" => vec!["A".into()],
-        "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into(), [1, 1, 2, 2].into()],
+        "Shape" | "Expansion" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into(), [1, 1, 2, 2].into()],
         "usize" | "Windows" | "Resize" => vec![1.into(), 3.into()],
         "Sampling" => vec!["linear".into()],
         "Pads" => vec![[1, 1].into()],

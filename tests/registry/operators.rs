@@ -303,8 +303,9 @@ fn rules_are_those_of_pytorch() {
 }
 
 /// Ops whose rule differs from PyTorch's: here bounds, masks and standard deviations also have names,
-/// selected elements have none, and `topk` keeps the dim that it shortens.
-const DIFFERENT_RULES: [&str; 5] = ["clamp", "masked_fill", "masked_select", "normal", "topk"];
+/// selected elements have none, `topk` keeps the dim that it shortens, and `expand` and `repeat` match names.
+const DIFFERENT_RULES: [&str; 7] =
+    ["clamp", "expand", "masked_fill", "masked_select", "normal", "repeat", "topk"];
 
 /// Every entry of `OTHERS` is tested with an answer recorded from PyTorch, and none is an op.
 #[test]

@@ -77,8 +77,9 @@ composed! { shape;
     flipud (x) names "keeps input names";
     /// The tensor with two dims swapped, like [`transpose`](Self::transpose); a view.
     swapaxes (x; axis0: Dim, axis1: Dim) names "permutes dimensions";
-    /// The tensor expanded to the sizes of `other`; a view.
-    expand_as (x, other) names "keeps input names; new dims are unnamed";
+    /// The tensor expanded to the sizes of `other`, whose dims are matched by name if both tensors have names:
+    /// the result has the order of `other`. A view.
+    expand_as (x, other) names "matches the names of `other`, if both have names";
     /// The elements in the same order with the sizes of `other`. The result is a view; if that is impossible,
     /// it is an error.
     view_as (x, other) names "drops names unless the sizes do not change";
@@ -230,10 +231,11 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn tile(x: &Tensor, dims: OpenShape) -> Result<Tensor> {
-        let left = x.ndim().saturating_sub(dims.len());
+        let by_name = x.has_names() && !dims.is_empty() && dims.iter().all(|dim| dim.name.is_some());
+        let left = if by_name { 0 } else { x.ndim().saturating_sub(dims.len()) };
         let mut all = vec![OpenDim { name: None, size: Some(1) }; left];
         all.extend_from_slice(&dims);
-        x.repeat(args::Shape(all.into()))
+        x.repeat(args::Expansion(all.into()))
     }
 
     #[track_caller]
@@ -271,7 +273,14 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn expand_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        x.expand(other.sizes())
+        if !x.has_names() || !other.has_names() {
+            if namegrad_core::names::is_strict() {
+                x.value().unified_names("expand_as", "broadcast", other.value())?;
+            }
+            return x.expand(other.sizes());
+        }
+        x.expand(other.shape())
+            .map_err(|error| error.of("expand_as").with_inputs(&[x.value(), other.value()]))
     }
 
     #[track_caller]

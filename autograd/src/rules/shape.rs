@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use namegrad_core::Result;
-use namegrad_core::args::OpenShape;
+use namegrad_core::args::Expanded;
 use namegrad_macros::derivatives;
 
 derivatives! { shape; |g, cx|
@@ -14,7 +14,7 @@ derivatives! { shape; |g, cx|
     movedim(x; source, destination) -> y { x: [; source destination] g.movedim(destination, source)? }
     squeeze(x) -> y { x: [] g.reshape(cx.sizes())? }
     unsqueeze(x) -> y { x: [] g.reshape(cx.sizes())? }
-    expand(x) -> y { x: [] g.clone() }
+    expand(x; size) -> y { x: [; size] in_order_of(g, size)? }
     view(x) -> y { x: [] g.reshape(cx.sizes())? }
     reshape(x) -> y { x: [] g.reshape(cx.sizes())? }
     flip(x; dims) -> y { x: [; dims] g.flip(dims)? }
@@ -31,13 +31,20 @@ pub(super) fn inverse(dims: &[usize]) -> Vec<usize> {
     inverse
 }
 
+/// The gradient with the dims of the input last and in their order, also if sizes are given by name.
+fn in_order_of(g: &Tensor, sizes: &Expanded) -> Result<Tensor> {
+    sizes.order().map_or_else(|| Ok(g.clone()), |order| g.permute(order))
+}
+
 /// The sum over all copies.
-fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &OpenShape) -> Result<Tensor> {
-    let new = repeats.len() - sizes.len();
-    let mut parts = Vec::with_capacity(2 * repeats.len());
-    for (dim, times) in repeats.iter().enumerate() {
-        parts.extend([times.size.unwrap_or(1), dim.checked_sub(new).map_or(1, |own| sizes[own])]);
+fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &Expanded) -> Result<Tensor> {
+    let g = in_order_of(g, repeats)?;
+    let new = g.ndim() - sizes.len();
+    let mut parts = Vec::with_capacity(2 * g.ndim());
+    for (dim, size) in g.sizes().iter().enumerate() {
+        let own = dim.checked_sub(new).map_or(1, |own| sizes[own]);
+        parts.extend([size.checked_div(own).unwrap_or(0), own]);
     }
-    let copies: Vec<usize> = (0..repeats.len()).map(|dim| 2 * dim).collect();
+    let copies: Vec<usize> = (0..g.ndim()).map(|dim| 2 * dim).collect();
     g.reshape(parts).sum(copies).reshape(sizes)
 }

@@ -52,18 +52,20 @@ impl OpRow {
         if has(&["Dim", "Dims", "Reduced", "Contraction"]) {
             kinds.extend([kind("NameNotFound"), kind("DimRange")]);
         }
-        if has(&["usize", "isize", "Shape"]) {
+        if has(&["usize", "isize", "Shape", "Expansion"]) {
             kinds.push(kind("Value"));
         }
-        if has(&["NewName", "Shape"]) {
+        if has(&["NewName", "Shape", "Expansion"]) {
             kinds.extend([kind("InvalidName"), kind("DuplicateName")]);
         }
         let several =
             self.tensors.len() > 1 || self.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
         if several {
             kinds.extend([kind("NameMismatch"), kind("Misaligned")]);
+        } else if has(&["Expansion"]) {
+            kinds.push(kind("NameMismatch"));
         }
-        if several || has(&["Shape"]) {
+        if several || has(&["Shape", "Expansion"]) {
             kinds.push(kind("Shape"));
         }
         kinds.extend([kind("DType"), kind("OutOfMemory")]);

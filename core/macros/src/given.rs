@@ -272,7 +272,7 @@ impl Side {
         match ty.name.to_string().as_str() {
             "usize" | "isize" if !ty.optional => whole(quote!(#name as i128)),
             "Place" if !ty.optional => whole(quote!(#name.0 as i128)),
-            "Shape" if !ty.optional => Parameter::converted(
+            "Shape" | "Expansion" if !ty.optional => Parameter::converted(
                 name,
                 quote!(impl #core::IntoShape),
                 quote!(#core::Result<#core::args::OpenShape>),
@@ -343,7 +343,10 @@ impl Side {
                 _ if arg.is_option() => quote!(#name),
                 "usize" if !arg.ty.optional => quote!(#core::args::length(#op, #text, #name)?),
                 "isize" if !arg.ty.optional => quote!(#core::args::whole(#op, #text, #name)?),
-                "Shape" if !arg.ty.optional => quote!(#core::args::Shape::of(#op, #name)?),
+                "Shape" | "Expansion" if !arg.ty.optional => {
+                    let ty = &arg.ty.name;
+                    quote!(#core::args::#ty::of(#op, #name)?)
+                }
                 "Place" => quote!(#core::args::Place(#core::args::whole(#op, #text, #name)?)),
                 "Reduced" => quote!(#core::args::Reduced(#name)),
                 "Indices" => quote!(::std::convert::Into::<#ty>::into(#name)),

@@ -6,6 +6,7 @@
 
 mod by_dim;
 mod dims;
+mod expansion;
 mod extents;
 pub(crate) mod image;
 mod new_dims;
@@ -18,6 +19,7 @@ use crate::tensor::NamedTensor;
 
 pub use self::by_dim::{ByDim, Factors, OfDims, Pads, SizesByDim};
 pub use self::dims::{Over, Reduced};
+pub use self::expansion::{Expanded, Expansion};
 pub use self::extents::{Extents, Padding};
 pub use self::image::Resize;
 pub use self::new_dims::{IntoShape, NewDim, OpenDim, OpenShape};

@@ -60,14 +60,15 @@ pub trait NewDim: Sized {
     }
 }
 
-/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
-/// or a [`Shape`].
+/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, one
+/// dim with a name, or a [`Shape`].
 ///
 /// ```
 /// use namegrad_core::NamedTensor;
 /// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.shape()), "[2, 3]");
 /// assert_eq!(format!("{:?}", NamedTensor::zeros([("N", 2), ("C", 3)])?.shape()), "[N=2, C=3]");
 /// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.shape()), "[N=2, ?=3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros(("N", 2))?.shape()), "[N=2]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 pub trait IntoShape: Sized {
@@ -217,6 +218,14 @@ impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
         Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1.number())? })
+    }
+}
+
+/// One dim with a name.
+impl<I: Whole> IntoShape for (&str, I) {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape([self])
     }
 }
 

@@ -8,6 +8,9 @@ use std::mem::MaybeUninit;
 /// The elements that a thread packs at a time.
 const GRAIN: usize = 1 << 15;
 
+/// The elements of a row that is long enough: finding its start costs little beside them.
+const ROW: usize = 1 << 10;
+
 /// A view in memory: its first element, dtype and strides.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -71,13 +74,20 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     if numel == 0 {
         return;
     }
-    let Some((&cols, outer)) = sizes.split_last() else {
+    let Some((&cols, mut outer)) = sizes.split_last() else {
         // SAFETY: the view has one element.
         return unsafe { converter(src.dtype, to).run(1, src.ptr, 1, dst) };
     };
+    let (mut cols, col_stride) = (cols, src.strides[outer.len()]);
+    // Short rows that follow one another are one row.
+    while let Some((&size, rest)) = outer.split_last()
+        && cols < ROW
+        && src.strides[rest.len()] == cols as isize * col_stride
+    {
+        (cols, outer) = (size * cols, rest);
+    }
     let convert = converter(src.dtype, to);
     let (from_size, to_size) = (src.dtype.itemsize() as isize, to.itemsize());
-    let col_stride = src.strides[outer.len()];
     let rows: usize = outer.iter().product();
     let (from, dst) = (src.ptr as usize, dst as usize); // addresses, so that threads may share them
     let start =

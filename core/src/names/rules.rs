@@ -198,46 +198,12 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
                 }));
         }
     }
-    let batch = lb.max(rb);
     let mut names = NameSlots::new();
-    for k in (0..batch).rev() {
-        let at = |x: &NamedInput<'_>, batch: usize| (k < batch).then(|| x.names.get(batch - 1 - k)).flatten();
-        let (a, b) = (at(&left, lb), at(&right, rb));
-        if let (Some(a_name), Some(b_name)) = (a, b)
-            && a_name != b_name
-        {
-            let message = format!(
-                "Expected '{a_name}' (index {} of {}) to match '{b_name}' (index {} of {}) but they do not match.",
-                lb - 1 - k,
-                left.list(),
-                rb - 1 - k,
-                right.list()
-            );
-            return Err(Error::new(ErrorKind::NameMismatch, op, message)
-                .with_operands(operands())
-                .with_repair(format!("y.rename([(\"{b_name}\", \"{a_name}\")])?, if both mean the same")));
-        }
-        // A name that meets an unnamed dim must not stand elsewhere in the other tensor.
-        if let (Some(name), None) | (None, Some(name)) = (a, b)
-            && k < lb.min(rb)
-        {
-            let (named, unnamed) = if a.is_some() { (&left, &right) } else { (&right, &left) };
-            if unnamed.names.position(name).is_some() {
-                let index = |x: &NamedInput<'_>| batch_dims(x.sizes.len()) - 1 - k;
-                let message = format!(
-                    "Cannot match '{name}' (index {} of {}) with None (index {} of {}) because the latter names already have \
-                     '{name}'. Are your tensors misaligned?",
-                    index(named),
-                    named.list(),
-                    index(unnamed),
-                    unnamed.list()
-                );
-                return Err(Error::new(ErrorKind::Misaligned, op, message)
-                    .with_operands(operands())
-                    .with_repair("name every dim with refine_names, so that batch dims are known"));
-            }
-        }
-        names.push(a.or(b));
+    for k in (1..=lb.max(rb)).rev() {
+        names.push(match (lb.checked_sub(k), rb.checked_sub(k)) {
+            (Some(i), Some(j)) => matched(op, "y", [left, right], [i, j])?,
+            (i, j) => i.and_then(|dim| left.names.get(dim)).or(j.and_then(|dim| right.names.get(dim))),
+        });
     }
     if l >= 2 {
         names.push(left.names.get(l - 2));
@@ -263,6 +229,148 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
         }
     }
     Ok(Names::from_list(names))
+}
+
+/// The name of two dims that mean the same: equal names are kept, and a named dim wins over an unnamed one.
+/// `what` is how repairs call the right input.
+///
+/// # Errors
+/// [`ErrorKind::NameMismatch`] for different names, [`ErrorKind::Misaligned`] if the name that an unnamed dim
+/// meets is elsewhere in its tensor; in strict mode [`ErrorKind::NameMismatch`] if only one has a name.
+#[track_caller]
+pub(crate) fn matched(
+    op: &'static str,
+    what: &str,
+    [left, right]: [NamedInput<'_>; 2],
+    [i, j]: [usize; 2],
+) -> Result<Option<Name>> {
+    let (a, b) = (left.names.get(i), right.names.get(j));
+    if a == b {
+        return Ok(a);
+    }
+    let (kind, message, repair) = match (a, b) {
+        (Some(a), Some(b)) => (
+            ErrorKind::NameMismatch,
+            format!(
+                "Expected '{a}' (index {i} of {}) to match '{b}' (index {j} of {}) but they do not match.",
+                left.list(),
+                right.list()
+            ),
+            format!("{what}.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
+        ),
+        _ => {
+            let (named, n, unnamed, u) = if a.is_some() { (left, i, right, j) } else { (right, j, left, i) };
+            let name = a.or(b).expect("one of them has a name");
+            if unnamed.names.position(name).is_some() {
+                let message = format!(
+                    "Cannot match '{name}' (index {n} of {}) with None (index {u} of {}) because the latter names already have \
+                     '{name}'. Are your tensors misaligned?",
+                    named.list(),
+                    unnamed.list()
+                );
+                (
+                    ErrorKind::Misaligned,
+                    message,
+                    "name every dim with refine_names, so that the dims are known".into(),
+                )
+            } else if is_strict() {
+                let message = format!(
+                    "strict names: dim '{name}' (index {n} of {}) meets an unnamed dim (index {u} of {})",
+                    named.list(),
+                    unnamed.list()
+                );
+                (ErrorKind::NameMismatch, message, "name every dim with refine_names".into())
+            } else {
+                return Ok(Some(name));
+            }
+        }
+    };
+    Err(Error::new(kind, op, message).with_operands([left.shape(), right.shape()]).with_repair(repair))
+}
+
+/// The names of `y`, the input `what`, which has an element or a slice for each position along `dim` of `x`:
+/// its other dims are those of `x`. Along `dim` it has its own name, or that of `x`.
+///
+/// # Errors
+/// Those of dims that have to match, and [`ErrorKind::Misaligned`] if `y` has another dim of `x` along `dim`.
+#[track_caller]
+pub(crate) fn beside(
+    op: &'static str,
+    what: &str,
+    x: NamedInput<'_>,
+    y: NamedInput<'_>,
+    dim: usize,
+) -> Result<Names> {
+    if !x.names.is_named() && !y.names.is_named() || x.names == y.names {
+        return Ok(y.names.clone());
+    }
+    if x.sizes.len() != y.sizes.len() {
+        return Ok(y.names.clone()); // a 0-d tensor and a vector
+    }
+    let in_order = |error: Error| match order_of(x, y, dim) {
+        Some(order) => error.with_repair(format!("let {what} = {what}.align_to({order})?; before this call")),
+        None => error,
+    };
+    let mut names = NameSlots::new();
+    for d in 0..x.sizes.len() {
+        let own = y.names.get(d);
+        if d != dim {
+            names.push(matched(op, what, [x, y], [d, d]).map_err(in_order)?);
+        } else if let Some(other) = own.and_then(|name| x.names.position(name)).filter(|other| *other != dim)
+        {
+            let message = format!(
+                "dim '{}' (index {other} of {}) is at index {dim} of the {what} {}, where it has the positions",
+                own.expect("it has a position"),
+                x.list(),
+                y.list()
+            );
+            let error = Error::new(ErrorKind::Misaligned, op, message).with_operands([x.shape(), y.shape()]);
+            return Err(in_order(
+                error.with_repair(format!("{what}.rename(..)? with the names in the order of x")),
+            ));
+        } else {
+            names.push(own.or(x.names.get(dim)));
+        }
+    }
+    Ok(Names::from_list(names))
+}
+
+/// The names of `x` whose `dim` has the slices at the positions in the vector `index`: the dim gets the name of
+/// the vector, if it has one.
+///
+/// # Errors
+/// [`ErrorKind::DuplicateName`] if another dim of `x` has that name.
+#[track_caller]
+pub(crate) fn indexed(
+    op: &'static str,
+    x: NamedInput<'_>,
+    index: NamedInput<'_>,
+    dim: usize,
+) -> Result<Names> {
+    let Some(name) = index.names.get(0).filter(|name| x.names.get(dim) != Some(*name)) else {
+        return Ok(x.names.clone());
+    };
+    let names = (0..x.sizes.len()).map(|d| if d == dim { Some(name) } else { x.names.get(d) });
+    Names::new(op, names).map_err(|error| error.with_operands([x.shape(), index.shape()]))
+}
+
+/// The order of `y` in which its dims are beside those of `x`, as it is written, if it has all of them.
+#[cold]
+fn order_of(x: NamedInput<'_>, y: NamedInput<'_>, dim: usize) -> Option<String> {
+    let own = |d: usize| d != dim && x.names.get(d).is_some();
+    let mut others = (0..y.sizes.len())
+        .filter_map(|d| y.names.get(d))
+        .filter(|name| !(0..x.sizes.len()).any(|d| own(d) && x.names.get(d) == Some(*name)));
+    let mut order = Vec::new();
+    for d in 0..x.sizes.len() {
+        let name = if d == dim {
+            others.next()?
+        } else {
+            x.names.get(d).filter(|name| y.names.position(*name).is_some())?
+        };
+        order.push(Some(name));
+    }
+    others.next().is_none().then(|| argument(&Names::unchecked(order), x.sizes.len()))
 }
 
 /// The names of an output tensor that has `existing` names when `computed` names were inferred: an unnamed

@@ -69,7 +69,7 @@ impl NamedTensor {
     }
 
     /// The view that an alignment describes.
-    fn aligned(&self, dims: &naming::Aligned) -> NamedTensor {
+    pub(crate) fn aligned(&self, dims: &naming::Aligned) -> NamedTensor {
         let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
         for (from, _) in dims {
             sizes.push(from.map_or(1, |dim| self.sizes()[dim]));

@@ -47,7 +47,7 @@ ops! { attention;
     /// ```
     scaled_dot_product_attention (query, key, value, attn_mask?; dropout_p: f64 = 0.0, is_causal: bool = false,
         scale: Option<f64> = None, enable_gqa: bool = false) -> (y; lse, draw)
-        on floats names "unifies the dims before the last two; queries and values keep theirs";
+        on floats names "contracts dims of the same name; unifies the dims before the last two";
 }
 
 /// The arguments of [`scaled_dot_product_attention`](NamedTensor::scaled_dot_product_attention).
@@ -365,7 +365,9 @@ pub(crate) mod kernels {
         if !query.has_names() && !key.has_names() && !value.has_names() {
             return Ok(Names::none());
         }
-        let (k, v) = (key.ndim(), value.ndim());
+        let (q, k, v) = (query.ndim(), key.ndim(), value.ndim());
+        rules::matched(OP, "key", [query.input(), key.input()], [q - 1, k - 1])?;
+        rules::matched(OP, "value", [key.input(), value.input()], [k - 2, v - 2])?;
         let [of_key, of_value] = [key, value].map(|x| {
             let hidden = x.ndim() - 2;
             Names::unchecked((0..x.ndim()).map(|dim| x.name(dim).filter(|_| dim != hidden)))

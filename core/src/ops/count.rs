@@ -12,7 +12,7 @@ ops! { count;
     /// For each of the `values`, the number of elements of `x` that are smaller (with `right`, not larger):
     /// the index at which it can be inserted. `x` is ascending along its last dim. It is a vector, or has the
     /// same dims as `values` except for the last.
-    searchsorted (x, values; right: bool = false) names "keeps the names of the values";
+    searchsorted (x, values; right: bool = false) names "keeps the names of the values; all but the last match";
     /// The number of times that each of the integers `0, 1...` occurs in `x`, a vector of integers that are
     /// not negative. The result extends to the largest integer and has at least `minlength` elements. With
     /// `weights`, it has the sums of their weights, computed in `f64`: as `f32` if the weights are `f32`,
@@ -56,7 +56,8 @@ pub(crate) mod kernels {
     use crate::dtype::{Category, DType, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::layout::Sizes;
-    use crate::names::{Name, Names};
+    use crate::names::{Name, Names, rules};
+    use crate::ops::unify::unify;
     use crate::shape::Shape;
     use crate::tensor::Unwritten;
 
@@ -107,6 +108,9 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn searchsorted(x: &NamedTensor, values: &NamedTensor, right: bool) -> Result<NamedTensor> {
+        if let (true, Some(last)) = (x.ndim() > 1, x.ndim().checked_sub(1)) {
+            rules::beside("searchsorted", "values", x.input(), values.input(), last)?;
+        }
         search("searchsorted", x, values, right)
     }
 
@@ -150,8 +154,9 @@ pub(crate) mod kernels {
             let message = "weights should be 1-d and have the same length as input";
             return Err(Error::about(&[x, weights], ErrorKind::Shape, "bincount", message));
         }
+        unify("bincount", "match", x.input(), weights.input())?;
         let (_, zeros) = numbers(x, minlength, DType::F64)?;
-        let sums = zeros.index_add(&x.to(DType::I64)?, &weights.to(DType::F64)?, 0)?;
+        let sums = zeros.index_add(&x.unnamed().to(DType::I64)?, &weights.unnamed().to(DType::F64)?, 0)?;
         let sums = sums.into_dtype(if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 })?;
         Ok(sums.with_names(names))
     }

@@ -5,36 +5,41 @@ use crate::cpu::index::{Combine, TargetPositions};
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
+use crate::names::rules::{self, NamedInput};
 use crate::names::{Name, Names};
+use crate::ops::unify::unify;
+use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
 ops! { index;
     //! # Indexing
-    /// The slices of `x` along `dim` at the positions in `index`, a vector of integers.
-    index_select (x, index; dim: Dim) names "keeps input names";
+    /// The slices of `x` along `dim` at the positions in `index`, a vector of integers. If the vector has a
+    /// name, the dim gets it.
+    index_select (x, index; dim: Dim) names "keeps input names; `dim` gets the name of the index";
     /// For each element of `index`, the element of `x` at that position along `dim` and at the same position
-    /// as the element along the other dims.
-    gather (x, index; dim: Dim) names "keeps the names of the index";
+    /// as the element along the other dims, whose names must match. Along `dim`, the result has the name of the
+    /// index, if it has one.
+    gather (x, index; dim: Dim) names "matches the index beside `dim`, which has the name of the index";
     /// `x` with the elements of `source` added at the positions along `dim` given by `index`: the transpose
     /// of [`gather`](Self::gather).
-    scatter_add scatter_add_ (mut x, index, source; dim: Dim) names "keeps input names";
+    scatter_add scatter_add_ (mut x, index, source; dim: Dim) names "keeps input names; index and source match beside `dim`";
     /// `x` with the elements of `source` written to the positions along `dim` given by `index`: the reverse
     /// of [`gather`](Self::gather). If several elements of `source` have the same position, the last one is
     /// kept, but the gradient goes to all of them. If `source` is a number, it is written to all positions.
-    scatter scatter_ (mut x, index, source: Operand; dim: Dim) names "keeps input names";
+    scatter scatter_ (mut x, index, source: Operand; dim: Dim) names "keeps input names; index and source match beside `dim`";
     /// `x` with the elements of `source` reduced into the positions along `dim` given by `index`, together
     /// with the element of `x` at the position if `include_self`. Other positions are unchanged. Equal
     /// extremes share the gradient. The second derivative of a product is right if at most one of its factors
     /// is 0.
     scatter_reduce scatter_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
-        names "keeps input names";
+        names "keeps input names; index and source match beside `dim`";
     /// `x` with its slices along `dim` at the positions in `index`, a vector of integers, replaced by the
     /// slices of `source`. If several slices have the same position, the last one is kept, but the gradient
     /// goes to all of them.
-    index_copy index_copy_ (mut x, index, source; dim: Dim) names "keeps input names";
+    index_copy index_copy_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
     /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
-    index_add index_add_ (mut x, index, source; dim: Dim) names "keeps input names";
+    index_add index_add_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
     /// The lower triangle of the last two dims, with zeros elsewhere; a positive `diagonal` includes that
     /// many diagonals above the main one.
     tril tril_ (mut x; diagonal: isize = 0) names "keeps input names";
@@ -154,6 +159,7 @@ pub(crate) mod kernels {
         let mut shape = x.shape();
         if x.ndim() > 0 {
             shape.sizes[dim] = picked.numel();
+            shape.names = rules::indexed(OP, x.input(), index.input(), dim)?;
         }
         let out = Unwritten::new(OP, shape, x.dtype())?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
@@ -217,10 +223,12 @@ pub(crate) mod kernels {
     pub(crate) fn gather(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "gather";
         let positions = lane_positions(OP, x, index, dim)?;
+        let names = rules::beside(OP, "index", x.input(), index.input(), dim)?;
+        let shape = Shape { names, ..index.shape() };
         if index.numel() == 0 {
-            return NamedTensor::filled(OP, index.shape(), x.dtype(), 0.into());
+            return NamedTensor::filled(OP, shape, x.dtype(), 0.into());
         }
-        let out = Unwritten::new(OP, index.shape(), x.dtype())?;
+        let out = Unwritten::new(OP, shape, x.dtype())?;
         let part = beside(x, index, Some(dim))?.contiguous()?;
         let (sizes, positions) = (around(part.sizes(), dim), positions.as_slice()?);
         dispatch!(x.dtype(), width U => out.write_moved::<U>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
@@ -259,7 +267,7 @@ pub(crate) mod kernels {
             return Err(does_not_fit(OP, Some(x), number, x.dtype()));
         }
         let everywhere = match source.is_number() {
-            true => &NamedTensor::full_as(OP, index.sizes(), source.item::<crate::Scalar>()?, x.dtype())?,
+            true => &NamedTensor::filled(OP, index.shape(), x.dtype(), source.item::<crate::Scalar>()?)?,
             false => source,
         };
         Scatter::new(OP, x, index, everywhere, dim)?.run(Combine::Set, x)
@@ -335,6 +343,8 @@ pub(crate) mod kernels {
                 );
                 return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
             }
+            let names = unify(op, "match", index.input(), source.input())?;
+            rules::beside(op, "index", x.input(), NamedInput { names: &names, sizes: index.sizes() }, dim)?;
             let source = beside(source, index, None)?.contiguous()?;
             Ok(Scatter { positions, source, dim })
         }
@@ -462,6 +472,10 @@ pub(crate) mod kernels {
                 source.sizes()
             );
             return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
+        }
+        rules::beside(op, "source", x.input(), source.input(), dim)?;
+        if x.ndim() > 0 && index.ndim() == 1 {
+            rules::matched(op, "source", [index.input(), source.input()], [0, dim])?;
         }
         let source = source.contiguous()?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);

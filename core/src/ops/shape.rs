@@ -21,9 +21,12 @@ ops! { shape;
     squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
     /// The tensor with a new dim of size one at position `dim`, which can be the number of dims; a view.
     unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim is called `name` or unnamed";
-    /// The tensor with dims of size one expanded to `size` without copying; -1 keeps a size, and new dims are
-    /// added on the left. A view.
-    expand (x; size: Shape) names "keeps input names; new dims have the given names";
+    /// The tensor with dims of size one expanded to `size` without copying; -1 keeps a size. A view.
+    ///
+    /// Sizes with names mean the dims of these names, in any order: `expand(("N", 6))` expands `N` alone, or
+    /// adds it on the left, and a list of all dims gives the result in the order of the list. Sizes without
+    /// names mean the last dims, and new dims are added on the left, as in PyTorch.
+    expand (x; size: Expansion) names "matches the names of the sizes; new dims have the given names";
     /// The elements in the same order with other sizes, one of which can be -1. The result is a view; if that
     /// is impossible, it is an error. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
@@ -34,15 +37,16 @@ ops! { shape;
     reshape (x; shape: Shape) names "drops names unless the sizes do not change or new names are given";
     /// The tensor with the order of the elements reversed along `dims`; a view.
     flip (x; dims: Dims) names "keeps input names";
-    /// The tensor repeated along each dim as many times as `repeats` says; new dims are added on the left.
-    repeat (x; repeats: Shape) names "keeps input names; new dims have the given names";
+    /// The tensor repeated along each dim as many times as `repeats` says. Names in `repeats` are matched as
+    /// in [`expand`](Self::expand).
+    repeat (x; repeats: Expansion) names "matches the names of the repeats; new dims have the given names";
     /// The same elements in row-major order without gaps; the tensor itself if it is already contiguous.
     contiguous (x) names "keeps input names";
 }
 
 pub(crate) mod kernels {
     use super::NamedTensor;
-    use crate::args::{OpenDim, OpenShape};
+    use crate::args::{Expanded, OpenDim, OpenShape};
     use crate::dim::{Positions, resolve_index};
     use crate::dim::{called, in_rust, others};
     use crate::error::{Error, ErrorKind, Result};
@@ -156,17 +160,33 @@ pub(crate) mod kernels {
         dims.iter().map(|dim| dim.size.map_or(-1, |size| size as isize)).collect()
     }
 
-    /// The names given for the dims of a result, which override `own` names, aligned to the right.
+    /// The names given for the dims of a result, beside the `own` names, aligned to the right.
     #[track_caller]
     fn named(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Names> {
         let new = wanted.len() - x.ndim();
-        let own = |dim: usize| dim.checked_sub(new).and_then(|own| x.name(own));
-        Names::new(op, wanted.iter().enumerate().map(|(at, dim)| dim.name.or_else(|| own(at))))
-            .map_err(|error| error.with_inputs(&[x]))
+        let mut names = Vec::with_capacity(wanted.len());
+        for (at, dim) in wanted.iter().enumerate() {
+            let own = at.checked_sub(new).and_then(|own| x.name(own));
+            if let (Some(own), Some(given)) = (own, dim.name)
+                && own != given
+            {
+                let message = format!(
+                    "the size of '{given}' (index {at} of the sizes) is at the place of dim '{own}' (index {} of {})",
+                    at - new,
+                    x.names().list(x.ndim())
+                );
+                return Err(Error::about(&[x], ErrorKind::NameMismatch, op, message).with_repair(
+                    "name every dim, with refine_names, and every size: then they are matched by name",
+                ));
+            }
+            names.push(dim.name.or(own));
+        }
+        Names::new(op, names).map_err(|error| error.with_inputs(&[x]))
     }
 
     #[track_caller]
-    pub(crate) fn expand(x: &NamedTensor, shape: OpenShape) -> Result<NamedTensor> {
+    pub(crate) fn expand(x: &NamedTensor, size: Expanded) -> Result<NamedTensor> {
+        let (x, shape) = (&size.in_order(x), &size.sizes);
         let ndim = x.ndim();
         if shape.len() < ndim {
             let message = format!(
@@ -174,7 +194,7 @@ pub(crate) mod kernels {
                 shape.len()
             );
             let kept = std::iter::repeat_n(-1, ndim - shape.len());
-            let all: Vec<isize> = kept.chain(written(&shape)).collect();
+            let all: Vec<isize> = kept.chain(written(shape)).collect();
             return Err(Error::about(&[x], ErrorKind::Shape, "expand", message)
                 .with_repair(format!("x.expand({all:?})?, where -1 keeps a size")));
         }
@@ -199,9 +219,9 @@ pub(crate) mod kernels {
                         "The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton {}; the sizes \
                          asked for are {:?}",
                         called(x, dim - new),
-                        written(&shape)
+                        written(shape)
                     );
-                    let mut kept = written(&shape);
+                    let mut kept = written(shape);
                     kept[dim] = -1;
                     return Err(Error::about(&[x], ErrorKind::Shape, "expand", message).with_repair(
                         format!("x.expand({kept:?})? keeps the size; x.repeat(..)? repeats the elements"),
@@ -212,7 +232,7 @@ pub(crate) mod kernels {
             strides.push(stride);
         }
         checked_numel("expand", &to, x.dtype().itemsize())?;
-        Ok(x.view_as(to, strides, x.offset(), named("expand", x, &shape)?))
+        Ok(x.view_as(to, strides, x.offset(), named("expand", x, shape)?))
     }
 
     /// The sizes that `wanted` asks for, with the open one filled in.
@@ -385,10 +405,11 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn repeat(x: &NamedTensor, repeats: OpenShape) -> Result<NamedTensor> {
+    pub(crate) fn repeat(x: &NamedTensor, repeats: Expanded) -> Result<NamedTensor> {
+        let (x, repeats) = (&repeats.in_order(x), &repeats.sizes);
         let ndim = x.ndim();
         if repeats.len() < ndim || repeats.iter().any(|dim| dim.size.is_none()) {
-            let given = written(&repeats);
+            let given = written(repeats);
             let message = format!(
                 "there must be a number of repeats for each of the {ndim} dims, none of them negative, got {given:?}"
             );
@@ -412,7 +433,7 @@ pub(crate) mod kernels {
             merged.push(times.saturating_mul(size));
         }
         checked_numel("repeat", &merged, x.dtype().itemsize())?;
-        let names = named("repeat", x, &repeats)?;
+        let names = named("repeat", x, repeats)?;
         let spread = x.view_as(sizes, strides, x.offset(), Names::none());
         let dense = packed("repeat", &spread, x.dtype())?;
         let strides = contiguous_strides(&merged);

@@ -270,8 +270,19 @@ fn parse_args(
 
 /// The argument types that the grammar knows. Other types are in `core::args` or in the file of the row, and
 /// are in camel case.
-pub(crate) const TYPES: [&str; 12] = [
-    "Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast", "Extents",
+pub(crate) const TYPES: [&str; 13] = [
+    "Dim",
+    "Dims",
+    "Reduced",
+    "Place",
+    "Shape",
+    "Expansion",
+    "Scalar",
+    "DType",
+    "NewName",
+    "NewNames",
+    "Cast",
+    "Extents",
     "Padding",
 ];
 pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];

@@ -131,6 +131,7 @@ pub(crate) fn unpool_over(
         let message = "the indices must have the sizes of the input";
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     }
+    x.value().unified_names(op, "match", indices.value())?;
     let numbers = |name, extents: Extents| {
         extents.over(op, name, dims.len()).map_err(|error| about(error, op, &inputs))
     };
