@@ -3,7 +3,8 @@
 use namegrad::prelude::*;
 use namegrad_optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad_optim::{
-    Asgd, ClipGradNormOptions, GradScaler, Lbfgs, LineSearch, OptimizerState, clip_grad_norm_with_,
+    Asgd, AsgdOptions, ClipGradNormOptions, GradScaler, Lbfgs, LineSearch, OptimizerState,
+    clip_grad_norm_with_,
 };
 use serde_json::json;
 
@@ -91,6 +92,15 @@ fn a_hyperparameter_that_json_cannot_store_is_named() -> Result<()> {
     assert!(message.contains("'dampening' is NaN"), "{message}");
     assert_eq!(optimizer.groups()[0].dampening, 0.5);
     Ok(())
+}
+
+/// Options that serde writes have the text of an infinite number in its place.
+#[test]
+fn an_infinite_option_is_a_text_in_json() {
+    let options = AsgdOptions::new().t0(f64::INFINITY);
+    let json = serde_json::to_value(&options).unwrap();
+    assert_eq!(json["t0"], "inf");
+    assert_eq!(serde_json::from_value::<AsgdOptions>(json).unwrap(), options);
 }
 
 #[test]

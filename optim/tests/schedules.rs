@@ -207,6 +207,17 @@ fn a_warmup_is_a_ramp_before_the_schedule() {
     }
 }
 
+/// The rate after one of 0 is not a quotient of factors.
+#[test]
+fn factors_of_zero_are_chained() {
+    let rates = |schedule: Chained| [0.0, 1.0, 2.0, 3.0].map(|step| schedule.lr(step, 0.5, 0));
+    assert_eq!(rates(Chained::new(StepDecay::new(2).gamma(0.0))), [0.5, 0.5, 0.0, 0.0]);
+    assert_eq!(rates(Chained::new(Constant::new(2).factor(0.0))), [0.0, 0.0, 0.5, 0.5]);
+    assert_eq!(rates(Chained::new(Polynomial::new(2))), [0.5, 0.25, 0.0, 0.0]);
+    let both = Chained::new(Constant::new(1).factor(0.5)).with(StepDecay::new(2).gamma(0.0));
+    assert_eq!(rates(both), [0.25, 0.5, 0.0, 0.0]);
+}
+
 #[test]
 fn groups_start_from_their_own_rates() -> Result<()> {
     let mut optimizer = sgd()?;

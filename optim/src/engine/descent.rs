@@ -135,8 +135,10 @@ pub struct Builder<M> {
     parameters: Vec<Listed>,
     /// Of each group but that of number 0, the pattern of its parameters, if it has one, and what changes the
     /// common hyperparameters to its own.
-    groups: Vec<(Option<String>, Box<dyn FnOnce(&mut M)>)>,
+    groups: Vec<(Option<String>, GroupChange<M>)>,
 }
+
+type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.

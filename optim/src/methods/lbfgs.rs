@@ -125,26 +125,17 @@ impl Choice for LineSearch {
     const NAMES: &'static [(LineSearch, &'static str)] = &[(LineSearch::StrongWolfe, "strong_wolfe")];
 }
 
-/// The names of the tensors that are kept for all parameters together: the direction and the gradient of the
-/// last iteration,
-const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
-/// the length of the last step and the scale of the estimate,
-const NUMBERS: [&str; 2] = ["t", "H_diag"];
-/// the numbers `1 / s·y` of all pairs,
-const INVERSES: &str = "ro";
-/// the products that [`Pair`] has, a row for each pair,
+/// The names of tensors that are kept for all parameters together: the direction and the gradient of the last
+/// iteration, the length of its step, the scale of the estimate, and the numbers `1 / s·y` of all pairs.
+const KEPT: [&str; 5] = ["d", "prev_flat_grad", "t", "H_diag", "ro"];
+/// The products that [`Pair`] has, a row for each pair. PyTorch does not save them.
 const PRODUCTS: &str = "products";
-/// and for pair `i` these, a dot and `i`.
-const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
 /// The names of all tensors of a history but [`PRODUCTS`], in their order.
 fn names(pairs: usize) -> Vec<String> {
-    let mut names = Vec::with_capacity(5 + 2 * pairs);
-    for name in [VECTORS[0], VECTORS[1], NUMBERS[0], NUMBERS[1], INVERSES] {
-        names.push(name.to_string());
-    }
-    for place in 0..2 * pairs {
-        names.push(format!("{}.{}", PAIRS[place % 2], place / 2));
+    let mut names = KEPT.map(String::from).to_vec();
+    for pair in 0..pairs {
+        names.extend([format!("old_dirs.{pair}"), format!("old_stps.{pair}")]);
     }
     names
 }
@@ -154,7 +145,7 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
     if shared.is_empty() {
         return Ok(());
     }
-    let pairs = shared.keys().filter(|name| name.starts_with(PAIRS[0])).count();
+    let pairs = shared.keys().filter(|name| name.starts_with("old_dirs")).count();
     let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
     let names = names(pairs);
     for name in &names {
@@ -167,7 +158,6 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
             Some(2 | 3) => vec![],
             Some(4) => vec![pairs],
             Some(_) => vec![numel],
-            // PyTorch has no products; they are computed then.
             None if name == PRODUCTS => vec![pairs, 2 * pairs],
             None => return wrong(format!("{name} in the state is not of Lbfgs")),
         };
@@ -225,7 +215,7 @@ impl LbfgsHistory {
         if shared.is_empty() {
             return Ok(None);
         }
-        let inverses = shared[INVERSES].to_vec::<f64>()?;
+        let inverses = shared["ro"].to_vec::<f64>()?;
         let (count, mut numbers, mut vectors) = (inverses.len(), Vec::new(), Vec::new());
         for name in names(count) {
             match &shared[&name] {
