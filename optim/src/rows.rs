@@ -38,6 +38,7 @@ pub trait Rows: Send + Sync {
 
 impl dyn Rows + '_ {
     /// Checks that all numbers are in their ranges. Errors have the name of the optimizer.
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn check(&self, name: &'static str) -> Result<()> {
         match self.wrong() {

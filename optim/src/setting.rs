@@ -152,9 +152,13 @@ impl<C: Choice> OfJson for C {
     fn of_json(json: &Json) -> Result<C, String> {
         let Json::String(text) = json else { return Err(invalid(json, "string")) };
         let named = C::NAMES.iter().find(|(_, name)| name == text);
-        named.map(|(value, _)| *value).ok_or_else(|| {
-            let names: Vec<&str> = C::NAMES.iter().map(|(_, name)| *name).collect();
-            format!("unknown variant `{text}`, expected `{}`", names.join("` or `"))
-        })
+        named
+            .map(|(value, _)| *value)
+            .ok_or_else(|| unknown(text, &mut C::NAMES.iter().map(|(_, name)| *name)))
     }
+}
+
+#[cold]
+fn unknown(text: &str, names: &mut dyn Iterator<Item = &'static str>) -> String {
+    format!("unknown variant `{text}`, expected `{}`", names.collect::<Vec<_>>().join("` or `"))
 }
