@@ -147,13 +147,8 @@ fn set(op: &'static str, parameter: &Parameter, value: Result<Tensor>) -> Result
 /// [`ErrorKind::Value`] unless `low <= high`.
 #[track_caller]
 pub fn uniform_(parameter: &Parameter, low: f64, high: f64) -> Result<()> {
-    uniform("uniform_", parameter, low, high)
-}
-
-#[track_caller]
-fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Result<()> {
     let (options, sizes) = like(parameter);
-    set(op, parameter, options.uniform(&sizes, low, high))
+    set("uniform_", parameter, options.uniform(&sizes, low, high))
 }
 
 /// Fills the parameter with normal random numbers with this mean and standard deviation.
@@ -172,13 +167,8 @@ fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Resu
 /// [`ErrorKind::Value`] for a negative `std`.
 #[track_caller]
 pub fn normal_(parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
-    normal("normal_", parameter, mean, std)
-}
-
-#[track_caller]
-fn normal(op: &'static str, parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
     let (options, sizes) = like(parameter);
-    set(op, parameter, options.normal(&sizes, mean, std))
+    set("normal_", parameter, options.normal(&sizes, mean, std))
 }
 
 /// Fills the parameter with one value.
@@ -273,7 +263,7 @@ pub fn xavier_uniform_(parameter: &Parameter) -> Result<()> {
 pub fn xavier_uniform_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
     const OP: &str = "xavier_uniform_";
     let bound = 3f64.sqrt() * xavier_std(OP, parameter, options)?;
-    uniform(OP, parameter, -bound, bound)
+    uniform_(parameter, -bound, bound).map_err(|error| error.of(OP))
 }
 
 /// Fills the parameter with normal random numbers with mean 0 and standard deviation
@@ -297,7 +287,7 @@ pub fn xavier_normal_(parameter: &Parameter) -> Result<()> {
 #[track_caller]
 pub fn xavier_normal_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
     const OP: &str = "xavier_normal_";
-    normal(OP, parameter, 0.0, xavier_std(OP, parameter, options)?)
+    normal_(parameter, 0.0, xavier_std(OP, parameter, options)?).map_err(|error| error.of(OP))
 }
 
 #[track_caller]
@@ -338,7 +328,7 @@ pub fn kaiming_uniform_(parameter: &Parameter) -> Result<()> {
 pub fn kaiming_uniform_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
     const OP: &str = "kaiming_uniform_";
     let bound = 3f64.sqrt() * kaiming_std(OP, parameter, options)?;
-    uniform(OP, parameter, -bound, bound)
+    uniform_(parameter, -bound, bound).map_err(|error| error.of(OP))
 }
 
 /// Fills the parameter with normal random numbers with mean 0 and standard deviation `gain / √fan`, with its
@@ -361,7 +351,7 @@ pub fn kaiming_normal_(parameter: &Parameter) -> Result<()> {
 #[track_caller]
 pub fn kaiming_normal_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
     const OP: &str = "kaiming_normal_";
-    normal(OP, parameter, 0.0, kaiming_std(OP, parameter, options)?)
+    normal_(parameter, 0.0, kaiming_std(OP, parameter, options)?).map_err(|error| error.of(OP))
 }
 
 #[track_caller]

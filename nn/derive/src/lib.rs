@@ -5,7 +5,9 @@
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote};
+use syn::{
+    Data, DeriveInput, Expr, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote,
+};
 
 /// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
 /// segment in the paths of the parameters inside it.
@@ -51,6 +53,7 @@ impl FieldOptions {
 struct StructOptions {
     krate: Path,
     describe: Option<Path>,
+    dims: Option<Expr>,
     no_display: bool,
     /// The inputs of `forward`.
     layer: Option<Vec<Ident>>,
@@ -59,13 +62,15 @@ struct StructOptions {
 impl StructOptions {
     fn of(attributes: &[syn::Attribute]) -> syn::Result<StructOptions> {
         let krate = parse_quote!(::namegrad::nn);
-        let mut options = StructOptions { krate, describe: None, no_display: false, layer: None };
+        let mut options = StructOptions { krate, describe: None, dims: None, no_display: false, layer: None };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("crate") {
                     options.krate = meta.value()?.call(Path::parse_mod_style)?;
                 } else if meta.path.is_ident("describe") {
                     options.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
+                } else if meta.path.is_ident("dims") {
+                    options.dims = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("no_display") {
                     options.no_display = true;
                 } else if meta.path.is_ident("layer") {
@@ -99,7 +104,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             "Module can be derived for structs; for an enum, implement `namegrad::nn::Field` by hand and make it a field",
         ));
     };
-    let StructOptions { krate, describe, no_display, layer } = StructOptions::of(&input.attrs)?;
+    let StructOptions { krate, describe, dims, no_display, layer } = StructOptions::of(&input.attrs)?;
     let mut visits = Vec::new();
     let mut types = Vec::new();
     for (index, field) in data.fields.iter().enumerate() {
@@ -124,12 +129,11 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         visits.push(quote_spanned!(span=> (#label, &#access)));
         types.push(&field.ty);
     }
-    let describe = match describe {
-        Some(describe) => quote!(#describe(self)),
-        None => {
-            let label = name.to_string();
-            quote!(::std::string::String::from(#label))
-        }
+    let label = name.to_string();
+    let describe = match (describe, dims) {
+        (Some(describe), _) => quote!(#describe(self)),
+        (None, Some(dims)) => quote!(::std::format!("{}({})", #label, #dims)),
+        (None, None) => quote!(::std::string::String::from(#label)),
     };
     // A layer that borrows something cannot be in a box of any lifetime.
     let clone_in_box = input.generics.lifetimes().next().is_none().then(|| {

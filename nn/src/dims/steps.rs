@@ -3,9 +3,10 @@
 
 use super::{Finder, Named, Order, by_name, dim_of, names_of, others, permuted, shape_of, sizes_of};
 use namegrad_autograd::Tensor;
+use namegrad_core::args::NewName;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
-use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
+use namegrad_core::{DType, Dim, ErrorKind, Result, Shape};
 
 /// The dims of an input.
 pub(crate) struct Steps<'a> {
@@ -107,25 +108,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// [`state`](Self::state) for one that can be absent.
-    pub(crate) fn state_any(
-        &self,
-        what: &str,
-        given: Option<&Tensor>,
-        way: &Flattening,
-    ) -> Result<Option<Tensor>> {
-        match given {
-            Some(given) => self.state(what, given, way).map(Some),
-            None => Ok(None),
-        }
-    }
-
     /// A state of the user, called `what`, as the op takes it.
     pub(crate) fn state(&self, what: &str, given: &Tensor, way: &Flattening) -> Result<Tensor> {
         self.of.check_dtype(&format!("`{what}`"), given, self.x.dtype())?;
         // The state of the only layer may come without the dim of layers, like that of a cell.
         let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.order.len() {
-            true => Some(self.with_layer(given, way)?),
+            true => Some(given.unsqueeze_with(
+                0,
+                UnsqueezeOptions { name: way.order.names.get(0).map_or(NewName::None, NewName::from) },
+            )?),
             false => None,
         };
         let state = own.as_ref().unwrap_or(given);
@@ -149,30 +140,16 @@ impl<'a> Steps<'a> {
         way.flat_in_order(state, &order)
     }
 
-    /// A state with the dim of layers in front.
-    fn with_layer(&self, given: &Tensor, way: &Flattening) -> Result<Tensor> {
-        match way.order.names.get(0) {
-            Some(name) => given.unsqueeze_with(0, UnsqueezeOptions::new().name(name)),
-            None => given.unsqueeze(0),
-        }
-    }
-
     /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
     /// them.
     pub(crate) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
-        let (kind, message) = match self.lengths_of_batch(lengths)? {
-            Ok(found) => return Ok(found),
-            Err(wrong) => wrong,
+        let wrong = |kind, message: String| {
+            let error = self.of.error(self.x, kind, format!("{}: {message}", self.of.who()));
+            Err(error.with_operands([self.x.shape(), lengths.shape()]))
         };
-        let message = format!("{}: {message}", self.of.who());
-        Err(self.of.error(self.x, kind, message).with_operands([self.x.shape(), lengths.shape()]))
-    }
-
-    /// [`lengths`](Self::lengths), or what is wrong with them.
-    fn lengths_of_batch(&self, lengths: &Tensor) -> Result<std::result::Result<Tensor, (ErrorKind, String)>> {
         let dtype = lengths.dtype();
         if dtype.is_floating_point() || dtype == DType::Bool {
-            return Ok(Err((ErrorKind::DType, format!("lengths are integers, not {dtype}"))));
+            return wrong(ErrorKind::DType, format!("lengths are integers, not {dtype}"));
         }
         let (sizes, mut wanted) = (sizes_of(self.x, &self.batch), Vec::new());
         self.batch.iter().for_each(|dim| wanted.push(self.x.name(*dim)));
@@ -183,15 +160,17 @@ impl<'a> Steps<'a> {
         let Some(found) = found.filter(|_| fits) else {
             let dims: Vec<Named> = wanted.into_iter().zip(sizes).collect();
             let dims = shape_of(&dims)?;
-            let message =
-                format!("the lengths need the dims of the batch, {dims}, and have {}", lengths.shape());
-            return Ok(Err((ErrorKind::Shape, message)));
+            let own = lengths.shape();
+            return wrong(
+                ErrorKind::Shape,
+                format!("the lengths need the dims of the batch, {dims}, and have {own}"),
+            );
         };
         let value = lengths.value().unnamed().to(DType::I64)?;
         let (own, steps) = (value.to_vec::<i64>()?, self.steps());
         if let Some(at) = own.iter().position(|length| *length < 1 || *length > steps as i64) {
             let message = format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
-            return Ok(Err((ErrorKind::Value, message)));
+            return wrong(ErrorKind::Value, message);
         }
         let (mut present, mut open) = (Vec::new(), Vec::new());
         for (dim, size) in found.iter().zip(&sizes) {
@@ -199,7 +178,7 @@ impl<'a> Steps<'a> {
             open.push(dim.map_or(1, |_| *size));
         }
         let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
-        value.reshape([sizes.iter().product::<usize>()]).map(Ok)
+        value.reshape([sizes.iter().product::<usize>()])
     }
 }
 
@@ -273,33 +252,28 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
         Dim::Index(_) if others.len() == 1 => Ok(first),
         Dim::Index(at) => {
             let place = if *at < 0 { at + x.ndim() as isize } else { *at };
-            match usize::try_from(place).ok().filter(|place| others.contains(place)) {
-                Some(place) => Ok(place),
-                None => Err(no_such_step(of, x, format!("{} steps along dim {at}", who()))),
+            if let Some(place) = usize::try_from(place).ok().filter(|place| others.contains(place)) {
+                return Ok(place);
             }
+            let count = others.len();
+            let message = format!(
+                "{} steps along dim {at}, which is not one of the {count} dims besides the features",
+                who()
+            );
+            Err(of.error(x, ErrorKind::DimRange, message))
         }
-        Dim::Name(name) if x.name(first).is_some() => Err(no_time(of, x, *name)),
+        Dim::Name(name) if x.name(first).is_some() => {
+            let message = format!("{} steps along the dim '{name}', which the input does not have", who());
+            let error = of.error(x, ErrorKind::NameNotFound, message);
+            Err(match x.size(*name).err().and_then(|error| error.repair().map(str::to_string)) {
+                Some(repair) => error.with_repair(repair),
+                None => error,
+            })
+        }
         Dim::Name(name) if is_strict() => {
             let message = format!("strict names: {} would take an unnamed dim as '{name}'", who());
             Err(of.error(x, ErrorKind::NameMismatch, message))
         }
         _ => Ok(first),
-    }
-}
-
-#[cold]
-fn no_such_step(of: Finder<'_>, x: &Tensor, steps: String) -> Error {
-    let message = format!("{steps}, which is not one of the {} dims besides the features", x.ndim() - 1);
-    of.error(x, ErrorKind::DimRange, message)
-}
-
-#[cold]
-fn no_time(of: Finder<'_>, x: &Tensor, name: Name) -> Error {
-    let who = of.who();
-    let message = format!("{who} steps along the dim '{name}', which the input does not have");
-    let error = of.error(x, ErrorKind::NameNotFound, message);
-    match x.size(name).err().and_then(|error| error.repair().map(str::to_string)) {
-        Some(repair) => error.with_repair(repair),
-        None => error,
     }
 }

@@ -101,13 +101,9 @@ functional! { activation;
             None => (x.ndim() > 1).then_some(1),
         };
         let channels = dim.map_or(1, |dim| x.sizes()[dim]);
-        if weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels {
-            let message = format!(
-                "the weight must have one number, or one for each of the {channels} channels, got sizes {:?}",
-                weight.sizes()
-            );
-            return Err(Error::new(ErrorKind::Shape, op, message));
-        }
+        ensure_shape(!(weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels), || {
+            format!("the weight must have one number, or one for each of the {channels} channels, got sizes {:?}", weight.sizes())
+        })?;
         let mut sizes = vec![1; x.ndim()];
         if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
             sizes[dim] = channels;
@@ -138,7 +134,7 @@ functional! { activation;
     rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
         names "keeps input names" layer Rrelu => {
         x.value().check_float(op)?;
-        Error::ensure(lower <= upper && (upper - lower).is_finite(), ErrorKind::Value, op, || {
+        ensure_value(lower <= upper && (upper - lower).is_finite(), || {
             format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}")
         })?;
         if !training {
@@ -183,9 +179,7 @@ functional! { activation;
     /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
     softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Softshrink => {
         x.value().check_float(op)?;
-        Error::ensure(lambd >= 0.0, ErrorKind::Value, op, || {
-            format!("lambd cannot be negative, got {lambd}")
-        })?;
+        ensure_value(lambd >= 0.0, || format!("lambd cannot be negative, got {lambd}"))?;
         x.sub(x.clamp(-lambd, lambd)?)
     }
     /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too.
@@ -223,7 +217,7 @@ functional! { activation;
     glu (x; dim: Dim or -1) on floats names "keeps input names" layer Glu => {
         x.value().check_float(op)?;
         let size = x.sizes().get(dim).copied().unwrap_or(1);
-        Error::ensure(size % 2 == 0, ErrorKind::Shape, op, || {
+        ensure_shape(size % 2 == 0, || {
             format!("the size of the dim that is halved must be even, got {size}")
         })?;
         let half = |start: usize| x.narrow(dim, start, size / 2);

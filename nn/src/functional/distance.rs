@@ -76,10 +76,8 @@ functional! { distance;
     pdist (x; dim: Dim or -1, p: f64 = 2.0, name: NewName = None) on floats
         names "gives a vector whose dim is called `name` or unnamed" => {
         x.value().check_float(op)?;
-        Error::ensure(x.ndim() == 2, ErrorKind::Shape, op, || {
-            format!("x must be a matrix, got {} dims", x.ndim())
-        })?;
-        Error::ensure(p >= 0.0, ErrorKind::Value, op, || format!("p cannot be negative, got {p}"))?;
+        ensure_shape(x.ndim() == 2, || format!("x must be a matrix, got {} dims", x.ndim()))?;
+        ensure_value(p >= 0.0, || format!("p cannot be negative, got {p}"))?;
         let x = x.rename(None).movedim(dim, 1)?;
         let n = x.sizes()[0] as i64;
         let (mut a, mut b) = (Vec::new(), Vec::new());

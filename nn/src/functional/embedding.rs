@@ -127,10 +127,9 @@ functional! { embedding;
         if let Some(factors) = per_sample_weights {
             check_factors(op, x, factors, mode, weight.dtype())?;
         }
-        if scale_grad_by_freq && mode == BagMode::Max {
-            let message = "the gradient of a maximum cannot be scaled by the frequency of an index";
-            return Err(Error::new(ErrorKind::Value, op, message));
-        }
+        ensure_value(!scale_grad_by_freq || mode != BagMode::Max, || {
+            "the gradient of a maximum cannot be scaled by the frequency of an index"
+        })?;
         let (all, indices) = table.indices(x)?;
         let (bags, columns) = (starts.len() - 1, weight.sizes()[1]);
         // The indices that are not padding, their positions and their bags.
@@ -184,10 +183,9 @@ impl BagCall<'_> {
     ) -> Result<BagCall<'a>> {
         let inputs = [x, weight];
         check_integers(op, ("indices", "x"), x, &inputs)?;
-        if weight.ndim() != 2 {
-            let message = format_args!("expected a weight [vocab, embed], got {} dims", weight.ndim());
-            return Err(fail(op, ErrorKind::Shape, message, &inputs));
-        }
+        ensure_shape(weight.ndim() == 2, || {
+            format!("expected a weight [vocab, embed], got {} dims", weight.ndim())
+        })?;
         if !weight.dtype().is_floating_point() {
             let message = format_args!("expected a weight of floats, got {}", weight.dtype());
             return Err(wrong_dtype(op, message, ("weight", DType::F32), &inputs));
@@ -356,15 +354,11 @@ fn starts(
         return Ok((0..=bags.iter().product()).map(|bag: usize| bag * items).collect());
     };
     let (inputs, count) = ([x, offsets], x.numel());
-    if x.ndim() != 1 {
-        let message = format_args!("with offsets, the input must be a vector, got {} dims", x.ndim());
-        return Err(fail(op, ErrorKind::Value, message, &[x]));
-    }
+    ensure_value(x.ndim() == 1, || {
+        format!("with offsets, the input must be a vector, got {} dims", x.ndim())
+    })?;
     check_integers(op, ("offsets", "offsets"), offsets, &inputs)?;
-    if offsets.ndim() != 1 {
-        let message = format_args!("offsets must be a vector, got {} dims", offsets.ndim());
-        return Err(fail(op, ErrorKind::Value, message, &inputs));
-    }
+    ensure_value(offsets.ndim() == 1, || format!("offsets must be a vector, got {} dims", offsets.ndim()))?;
     let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
     if !include_last_offset {

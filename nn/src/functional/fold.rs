@@ -81,14 +81,9 @@ functional! { fold;
                 return Err(fail(op, ErrorKind::Shape, message, &[x]));
             }
         };
-        if windows != grid.windows() || !rows.is_multiple_of(grid.taps()) {
-            let message = format_args!(
-                "such an image has {} windows with a multiple of {} elements, got {windows} with {rows}",
-                grid.windows(),
-                grid.taps()
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(windows == grid.windows() && rows.is_multiple_of(grid.taps()), || {
+            format!("such an image has {} windows with a multiple of {} elements, got {windows} with {rows}", grid.windows(), grid.taps())
+        })?;
         let channels = rows / grid.taps();
         let planes = batch.unwrap_or(1) * channels;
         let columns = x.rename(None).reshape([planes, grid.taps() * windows])?;
@@ -127,10 +122,9 @@ impl WindowGrid {
         let mut all = [[0; 2]; 4];
         for (at, name) in names.into_iter().enumerate() {
             let numbers = extents[at].over(op, name, 2)?;
-            if numbers.len() != 2 || name != "padding" && numbers.contains(&0) {
-                let message = format_args!("`{name}` must be at least 1, got {numbers:?}");
-                return Err(fail(op, ErrorKind::Value, message, &[x]));
-            }
+            ensure_value(!(numbers.len() != 2 || name != "padding" && numbers.contains(&0)), || {
+                format!("`{name}` must be at least 1, got {numbers:?}")
+            })?;
             all[at].copy_from_slice(&numbers);
         }
         let [kernel, dilation, padding, stride] = all;

@@ -115,10 +115,9 @@ functional! { image;
         if mode == PadMode::Constant {
             return with_constant(op, x, &pad, value);
         }
-        if value.to_f64() != 0.0 {
-            let message = format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase();
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
-        }
+        ensure_value(value.to_f64() == 0.0, || {
+            format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase()
+        })?;
         repeated(op, x, &pad, mode)
     }
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
@@ -229,14 +228,12 @@ functional! { image;
         let sizes: Vec<usize> = size.iter().map(|dim| dim.size.unwrap_or(0)).collect();
         let dims = sizes.len().saturating_sub(2);
         let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
-        if sizes.len() >= 3 && sizes.contains(&0) {
-            let message = "the sizes of the images must be at least 1";
-            return Err(fail(op, ErrorKind::Value, message, &[theta]));
-        }
-        if !(2..=3).contains(&dims) {
-            let message = format_args!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}");
-            return Err(fail(op, ErrorKind::Shape, message, &[theta]));
-        }
+        ensure_value(sizes.len() < 3 || !sizes.contains(&0), || {
+            "the sizes of the images must be at least 1"
+        })?;
+        ensure_shape((2..=3).contains(&dims), || {
+            format!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}")
+        })?;
         if *theta.sizes() != wanted {
             let (count, own) = (sizes[0], theta.sizes());
             let message = format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");

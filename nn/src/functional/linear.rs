@@ -28,7 +28,7 @@ functional! { linear;
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::DuplicateName`] if `x` has the name of the
     /// output; in strict mode [`ErrorKind::NameMismatch`].
     linear (x, weight, bias?) on floats integers names "contracts away dims" => {
-        check(op, &[x, weight], bias, linear_misfit(x, weight, bias))?;
+        check_linear(x, weight, bias)?;
         if x.ndim() == 2 && weight.ndim() == 2 {
             let across = weight.t()?;
             return match bias {
@@ -81,8 +81,7 @@ functional! { linear;
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in
     /// name.
     bilinear (x, other, weight, bias?) on floats integers names "unifies names from inputs" => {
-        let inputs = [x, other, weight];
-        check(op, &inputs, bias, bilinear_misfit(inputs, bias))?;
+        check_bilinear([x, other, weight], bias)?;
         let [out, first, second] = [0, 1, 2].map(|dim| weight.sizes()[dim]);
         let leading = &x.sizes()[..x.ndim() - 1];
         let mut names: Vec<Option<Name>> = (0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))).collect();
@@ -100,102 +99,98 @@ functional! { linear;
     }
 }
 
-/// What does not fit: the kind of the error, its message, and what to try, if anything.
-type Misfit = (ErrorKind, String, String);
-
-/// The error for what does not fit, if anything.
-fn check(op: &'static str, inputs: &[&Tensor], bias: Option<&Tensor>, misfit: Option<Misfit>) -> Result<()> {
-    let Some((kind, message, repair)) = misfit else { return Ok(()) };
-    let mut inputs = inputs.to_vec();
-    inputs.extend(bias);
-    let error = fail(op, kind, message, &inputs);
-    Err(if repair.is_empty() { error } else { error.with_repair(repair) })
-}
-
-/// The arguments of [`linear`] that do not fit.
-fn linear_misfit(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Option<Misfit> {
+/// Checks the arguments of [`linear`].
+fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
     let (out, input) = match *weight.sizes() {
         [input] => (None, input),
         [out, input] => (Some(out), input),
         _ => {
             let message = format!("expected a weight [out, in] or [in], got {} dims", weight.ndim());
-            return Some((ErrorKind::Shape, message, String::new()));
+            return ensure_shape(false, || message);
         }
     };
     let of_x = x.sizes().last().copied();
-    if of_x != Some(input) {
+    ensure_shape(of_x == Some(input), || {
         let of_x = of_x.map_or("x has no dims".into(), |size| format!("that of x has {size}"));
-        let message = format!("the last dim of the weight has {input} elements, and {of_x}");
-        return Some((ErrorKind::Shape, message, String::new()));
-    }
+        format!("the last dim of the weight has {input} elements, and {of_x}")
+    })?;
     let dtype = weight.dtype();
-    if x.dtype() != dtype {
-        let message = format!("x is {}, and the weight is {dtype}", x.dtype());
-        return Some((ErrorKind::DType, message, format!("x.to(DType::{dtype:?})?")));
-    }
+    ensure_dtype("x", x, dtype, || format!("x is {}, and the weight is {dtype}", x.dtype()))?;
     let name = weight.name(0).filter(|_| out.is_some());
     if let Some(name) = name
         && x.names().position(name).is_some_and(|taken| taken + 1 < x.ndim())
     {
         let message = format!("the result would have the dim '{name}' of the weight, which x already has");
         let repair = format!("weight.rename([(\"{name}\", \"{name}_out\")])?");
-        return Some((ErrorKind::DuplicateName, message, repair));
+        return Err(Error::new(ErrorKind::DuplicateName, "", message).with_repair(repair));
     }
-    let bias = bias?;
-    if bias.dtype() != dtype {
-        let message = format!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
-        return Some((ErrorKind::DType, message, format!("bias.to(DType::{dtype:?})?")));
-    }
-    if bias.numel() != 1 && bias.sizes() != out.as_slice() {
+    let Some(bias) = bias else { return Ok(()) };
+    ensure_dtype("bias", bias, dtype, || {
+        format!("the bias is {}, and x and the weight are {dtype}", bias.dtype())
+    })?;
+    ensure_shape(bias.numel() == 1 || bias.sizes() == out.as_slice(), || {
         let want = out.map_or("one number".into(), |out| format!("sizes [{out}]"));
-        let message = format!("the bias must have {want}, got {:?}", bias.sizes());
-        return Some((ErrorKind::Shape, message, String::new()));
+        format!("the bias must have {want}, got {:?}", bias.sizes())
+    })?;
+    match (bias.names().get(0), name) {
+        (Some(own), Some(name)) if own != name => {
+            let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
+            let repair = format!("bias.rename([\"{name}\"])?");
+            Err(Error::new(ErrorKind::NameMismatch, "", message).with_repair(repair))
+        }
+        _ => Ok(()),
     }
-    let (own, name) = (bias.names().get(0)?, name?);
-    if own == name {
-        return None;
-    }
-    let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
-    Some((ErrorKind::NameMismatch, message, format!("bias.rename([\"{name}\"])?")))
 }
 
-/// The arguments of [`bilinear`] that do not fit.
-fn bilinear_misfit([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Option<Misfit> {
-    let shape = |message: String| Some((ErrorKind::Shape, message, String::new()));
-    let [out, first, second] = *weight.sizes() else {
-        return shape(format!("expected a weight [out, in1, in2], got {} dims", weight.ndim()));
-    };
-    for (which, input, size) in [("first", x, first), ("second", other, second)] {
-        if input.sizes().last() != Some(&size) {
-            return shape(format!(
-                "the weight needs {size} elements in the last dim of the {which} input, whose sizes are {:?}",
-                input.sizes()
-            ));
-        }
+/// Checks the arguments of [`bilinear`].
+fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Result<()> {
+    ensure_shape(weight.ndim() == 3, || {
+        format!("expected a weight [out, in1, in2], got {} dims", weight.ndim())
+    })?;
+    for (which, input, size) in [("first", x, weight.sizes()[1]), ("second", other, weight.sizes()[2])] {
+        ensure_shape(input.sizes().last() == Some(&size), || {
+            let sizes = input.sizes();
+            format!(
+                "the weight needs {size} elements in the last dim of the {which} input, whose sizes are {sizes:?}"
+            )
+        })?;
     }
     let (leading, of_other) = (&x.sizes()[..x.ndim() - 1], &other.sizes()[..other.ndim() - 1]);
-    if leading != of_other {
-        return shape(format!("the dims before the last differ: {leading:?} and {of_other:?}"));
-    }
+    ensure_shape(leading == of_other, || {
+        format!("the dims before the last differ: {leading:?} and {of_other:?}")
+    })?;
     if x.dtype() == DType::Bool {
-        let message = "not implemented for bool; it takes the integers and floats".into();
-        return Some((ErrorKind::DType, message, "x.to(DType::F32)?".into()));
+        return ensure_dtype("x", x, DType::F32, || {
+            "not implemented for bool; it takes the integers and floats".into()
+        });
     }
     for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
-        let Some(input) = input.filter(|input| input.dtype() != x.dtype()) else { continue };
-        let message = format!("x is {}, and the {which} is {}", x.dtype(), input.dtype());
-        return Some((ErrorKind::DType, message, format!("{which}.to(DType::{:?})?", x.dtype())));
+        let Some(input) = input else { continue };
+        ensure_dtype(which, input, x.dtype(), || {
+            format!("x is {}, and the {which} is {}", x.dtype(), input.dtype())
+        })?;
     }
-    if let Some(bias) = bias.filter(|bias| *bias.sizes() != [out]) {
-        return shape(format!("the bias must have sizes [{out}], got {:?}", bias.sizes()));
+    if let Some(bias) = bias {
+        let out = weight.sizes()[0];
+        ensure_shape(*bias.sizes() == [out], || {
+            format!("the bias must have sizes [{out}], got {:?}", bias.sizes())
+        })?;
     }
     for dim in 0..leading.len() {
         if let (Some(own), Some(its)) = (x.name(dim), other.name(dim))
             && own != its
         {
             let message = format!("dim {dim} is '{own}' in one input and '{its}' in the other");
-            return Some((ErrorKind::NameMismatch, message, String::new()));
+            return Err(Error::new(ErrorKind::NameMismatch, "", message));
         }
     }
-    None
+    Ok(())
+}
+
+/// An error unless the tensor called `name` has this dtype.
+fn ensure_dtype(name: &str, x: &Tensor, dtype: DType, message: impl FnOnce() -> String) -> Result<()> {
+    if x.dtype() == dtype {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::DType, "", message()).with_repair(format!("{name}.to(DType::{dtype:?})?")))
 }

@@ -29,6 +29,18 @@ use namegrad_core::{DType, Dims, Error, ErrorKind, Name, NamedTensor, Names, Res
 use namegrad_macros::{functional, functions};
 use std::borrow::Cow;
 
+/// An error about sizes unless they fit. The function of the row adds its name and its inputs.
+#[inline]
+fn ensure_shape<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
+    Error::ensure(fits, ErrorKind::Shape, "", message)
+}
+
+/// An error about a value unless it fits, like [`ensure_shape`].
+#[inline]
+fn ensure_value<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
+    Error::ensure(fits, ErrorKind::Value, "", message)
+}
+
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
 #[cold]
 fn wrong_dtype(

@@ -49,7 +49,7 @@ functional! { norm;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
     ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`" => {
         let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
-        Error::ensure(eps > 0.0 || eps == 0.0 && !training, ErrorKind::Value, op, || {
+        ensure_value(eps > 0.0 || eps == 0.0 && !training, || {
             format!("eps must be positive in training and never negative, got {eps}")
         })?;
         let norm = Norm { op, weight, bias, eps, dim, over };
@@ -106,21 +106,16 @@ functional! { norm;
         on floats names "keeps input names" => {
         x.value().check_float(op)?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
-        if num_groups == 0 || !channels.is_multiple_of(num_groups) {
-            let message = format_args!(
-                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(num_groups != 0 && channels.is_multiple_of(num_groups), || {
+            format!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups")
+        })?;
         let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
-        if x.numel() > 0 && x.numel() == num_groups {
-            let message = "expected more than one value per group: the result would not depend on the input";
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
-        if channels == 0 || norm.over.iter().any(|dim| x.sizes()[*dim] == 0) {
-            let message = "expected at least one channel with at least one value";
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(x.numel() <= 0 || x.numel() != num_groups, || {
+            "expected more than one value per group: the result would not depend on the input"
+        })?;
+        ensure_shape(channels != 0 && !norm.over.iter().any(|dim| x.sizes()[*dim] == 0), || {
+            "expected at least one channel with at least one value"
+        })?;
         Ok(norm.standardized(x, num_groups)?.0)
     }
     /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along
@@ -146,10 +141,7 @@ functional! { norm;
         if x.dtype() == namegrad_core::DType::Bool {
             x.value().check_float(op)?; // for its error
         }
-        if size == 0 {
-            let message = "size, the number of channels around each channel, must be at least 1";
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
-        }
+        ensure_value(size != 0, || "size, the number of channels around each channel, must be at least 1")?;
         if x.ndim() == 0 {
             return Err(fail(op, ErrorKind::Shape, NO_CHANNELS, &[x]));
         }
@@ -236,20 +228,15 @@ impl Norm<'_> {
             [None, None] => (None, "are needed unless the statistics are those of x"),
             _ => (None, "are given together or not at all"),
         };
-        if !wrong.is_empty() {
-            let message = format_args!("running_mean and running_var {wrong}");
-            return Err(fail(self.op, ErrorKind::Value, message, &[x]));
-        }
+        ensure_value(wrong.is_empty(), || format!("running_mean and running_var {wrong}"))?;
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", statistic.dtype());
                 return Err(wrong_dtype(self.op, message, (which, DType::F32), &[x]));
             }
-            if *statistic.sizes() != [channels] {
-                let message =
-                    format_args!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
-                return Err(fail(self.op, ErrorKind::Shape, message, &[x]));
-            }
+            ensure_shape(*statistic.sizes() == [channels], || {
+                format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes())
+            })?;
         }
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
@@ -308,11 +295,9 @@ impl Norm<'_> {
         for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
             let Some(parameter) = parameter else { continue };
             let inputs = [x, parameter];
-            if *parameter.sizes() != [wanted] {
-                let message =
-                    format_args!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes());
-                return Err(fail(self.op, ErrorKind::Shape, message, &inputs));
-            }
+            ensure_shape(*parameter.sizes() == [wanted], || {
+                format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes())
+            })?;
             if !parameter.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
                 return Err(wrong_dtype(self.op, message, (which, DType::F32), &inputs));

@@ -87,13 +87,9 @@ functional! { pool;
     ) on floats integers names "keeps input names" => {
         let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
         // PyTorch takes images without channels, if their dims are given.
-        if dims.is_none() && !x.has_names() && x.ndim() > rank && x.sizes()[x.ndim() - rank - 1] == 0 {
-            let message = format_args!(
-                "expected at least one channel before the {rank} dims of the windows, got sizes {:?}",
-                x.sizes()
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(!dims.is_none() || x.has_names() || x.ndim() <= rank || x.sizes()[x.ndim() - rank - 1] != 0, || {
+            format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
+        })?;
         Ok(max_over(op, x, windows, &or_last((op, rank), x, dims)?)?.values)
     }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
@@ -217,10 +213,9 @@ functional! { pool;
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names "keeps input names" => {
         let dims = or_last((op, rank), x, None)?;
-        if !output_size.is_none() && !output_ratio.is_none() {
-            let message = "`output_size` and `output_ratio` say the same: give one of them";
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
-        }
+        ensure_value(output_size.is_none() || output_ratio.is_none(), || {
+            "`output_size` and `output_ratio` say the same: give one of them"
+        })?;
         Ok(fractional_over(op, x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
     }
     /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the

@@ -31,12 +31,9 @@ functional! { shuffle;
         layer PixelShuffle (upscale_factor if at_least_one) => {
         let at = places(op, x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
-        if r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)) {
-            let message = format_args!(
-                "the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}"
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(!r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)), || {
+            format!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}")
+        })?;
         let (split, order) = parts(x.sizes(), at, r);
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] / (r * r), made[at[1]] * r, made[at[2]] * r);
         with_names(x.rename(None).reshape(split).permute(order).reshape(made)?, x.names())
@@ -60,12 +57,9 @@ functional! { shuffle;
         let at = places(op, x, dim, &dims, downscale_factor)?;
         let (r, mut made) = (downscale_factor, x.sizes().to_vec());
         let (high, wide) = (made[at[1]], made[at[2]]);
-        if !high.is_multiple_of(r) || !wide.is_multiple_of(r) {
-            let message = format_args!(
-                "height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
-        }
+        ensure_shape(high.is_multiple_of(r) && wide.is_multiple_of(r), || {
+            format!("height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}")
+        })?;
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
         let (split, order) = parts(&made, at, r);
         let apart: Vec<usize> = order.iter().map(|part| split[*part]).collect();

@@ -31,7 +31,7 @@ use crate::functional::options::BilinearOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Bilinear::text, layer(x, other))]
+#[module(crate = crate, dims = self.about(), layer(x, other))]
 pub struct Bilinear {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -141,9 +141,5 @@ impl Bilinear {
 
     fn about(&self) -> String {
         format!("{} -> {}", dims_text(&self.dims[..2]), dim_text(self.dims[2]))
-    }
-
-    fn text(&self) -> String {
-        format!("Bilinear({})", self.about())
     }
 }

@@ -105,7 +105,7 @@ impl EmbeddingTable {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Embedding::text, layer)]
+#[module(crate = crate, dims = self.table.text(), layer)]
 pub struct Embedding {
     weight: Parameter,
     #[module(skip)]
@@ -178,10 +178,6 @@ impl Embedding {
             F::embedding_with(x, &self.weight, options)
         })
     }
-
-    fn text(&self) -> String {
-        format!("Embedding({})", self.table.text())
-    }
 }
 
 /// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
@@ -206,7 +202,7 @@ impl Embedding {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = EmbeddingBag::text, layer)]
+#[module(crate = crate, dims = self.table.text(), layer)]
 pub struct EmbeddingBag {
     weight: Parameter,
     #[module(skip)]
@@ -343,9 +339,5 @@ impl EmbeddingBag {
             };
             F::embedding_bag_with(x, &self.weight, options)
         })
-    }
-
-    fn text(&self) -> String {
-        format!("EmbeddingBag({})", self.table.text())
     }
 }

@@ -39,10 +39,6 @@ impl WindowSettings {
         let [(_, height), (_, width)] = self.kernel;
         [height, width]
     }
-
-    fn text(&self) -> String {
-        dims_text(&self.kernel)
-    }
 }
 
 /// `x` with these dims last and the others as one before them, and the other dims.
@@ -80,7 +76,7 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Unfold::text, layer)]
+#[module(crate = crate, dims = dims_text(&self.windows.kernel), layer)]
 pub struct Unfold {
     #[module(skip)]
     channels: Dim,
@@ -187,10 +183,6 @@ impl Unfold {
             .map_err(|error| error.with_operands([x.shape()]))?;
         unflattened(columns, x, &others, &[x.name(channel), self.name])
     }
-
-    fn text(&self) -> String {
-        format!("Unfold({})", self.windows.text())
-    }
 }
 
 /// The position of the channels, which must not be one of the other dims.
@@ -276,6 +268,6 @@ impl Fold {
     }
 
     fn text(&self) -> String {
-        format!("Fold(-> {}, {})", dims_text(&self.output), self.windows.text())
+        format!("Fold(-> {}, {})", dims_text(&self.output), dims_text(&self.windows.kernel))
     }
 }

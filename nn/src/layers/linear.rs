@@ -35,7 +35,7 @@ use namegrad_core::names::is_strict;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Linear::text, layer)]
+#[module(crate = crate, dims = self.dims(), layer)]
 pub struct Linear {
     weight: Parameter,
     bias: Option<Parameter>,
@@ -211,9 +211,5 @@ impl Linear {
     /// `in=64 -> out=128`.
     fn dims(&self) -> String {
         format!("{} -> {}", dim_text(self.input), dim_text(self.output))
-    }
-
-    fn text(&self) -> String {
-        format!("Linear({})", self.dims())
     }
 }

@@ -38,7 +38,7 @@ use crate::dims::sequences::Seq;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RotaryEmbedding::text, layer)]
+#[module(crate = crate, dims = self.about(), layer)]
 pub struct RotaryEmbedding {
     #[module(skip)]
     width: Named,
@@ -169,9 +169,5 @@ impl RotaryEmbedding {
 
     fn about(&self) -> String {
         format!("{}, along {}", dim_text(self.width), self.seq.text())
-    }
-
-    fn text(&self) -> String {
-        format!("RotaryEmbedding({})", self.about())
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
     };
     let last = sizes.len();
     // Sizes whose product is too large for memory are refused here.
-    let mut x = TensorOptions::new().dtype(DType::F64).ones([sizes, &[last + 1]].concat())?;
+    drop(TensorOptions::new().dtype(DType::F64).ones([sizes, &[last + 1]].concat())?);
     let count: usize = sizes.iter().product();
     let mut numbers = Vec::with_capacity(count * (last + 1));
     for mut at in 0..count {
@@ -23,8 +23,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
         }
         numbers.push(1.0);
     }
-    x = Tensor::from_slice(&numbers, [count, last + 1]).inspect(|_| drop(x))?;
-    x.to(dtype)
+    Tensor::from_slice(&numbers, [count, last + 1]).to(dtype)
 }
 
 /// The order of the dims of images and of a grid in the op. Dims of both that are alike have the same place.
@@ -51,14 +50,16 @@ impl GridDims {
         let inputs = [x, grid];
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
-        if !x.has_names() && dims.is_none() && (x.ndim() != coordinates + 2 || grid.ndim() != x.ndim()) {
-            let message = format_args!(
-                "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
-                x.sizes(),
-                grid.sizes()
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &inputs));
-        }
+        ensure_shape(
+            x.has_names() || !dims.is_none() || !(x.ndim() != coordinates + 2 || grid.ndim() != x.ndim()),
+            || {
+                format!(
+                    "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
+                    x.sizes(),
+                    grid.sizes()
+                )
+            },
+        )?;
         let spatial = dims.unwrap_or_else(|| (x.ndim().saturating_sub(coordinates)..x.ndim()).collect());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
             let message = format_args!(

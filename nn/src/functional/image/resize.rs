@@ -57,10 +57,10 @@ pub(super) fn resized(
             return Err(error.with_repair("say the dims, as in [(\"H\", 8), (\"W\", 8)]"));
         }
     };
-    if mode.dims().is_some_and(|wanted| wanted != dims.len()) || !(1..=3).contains(&dims.len()) {
-        let message = format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase();
-        return Err(fail(op, ErrorKind::Shape, message, &[x]));
-    }
+    ensure_shape(
+        !mode.dims().is_some_and(|wanted| wanted != dims.len()) && (1..=3).contains(&dims.len()),
+        || format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase(),
+    )?;
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
     let factors = if by_size { None } else { factor.over(dims.len()) };
     let mut sizes = Vec::with_capacity(dims.len());
@@ -68,12 +68,11 @@ pub(super) fn resized(
         (Some(factors), _) => {
             for (length, factor) in lengths.iter().zip(factors) {
                 let made = *length as f64 * factor;
-                if !(factor.is_finite() && made >= 1.0) && *length > 0 {
-                    let message = format_args!(
+                ensure_value(factor.is_finite() && made >= 1.0 || *length <= 0, || {
+                    format!(
                         "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
-                    );
-                    return Err(fail(op, ErrorKind::Value, message, &[x]));
-                }
+                    )
+                })?;
                 if made >= isize::MAX as f64 {
                     let message = format_args!("out of memory: {factor} times {length} elements");
                     return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));

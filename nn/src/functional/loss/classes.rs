@@ -77,10 +77,9 @@ functional! { classes;
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" => {
         let logits = linear_logits(op, x, linear_weight, linear_bias)?;
-        if ignore_index.is_some() && target.dtype().is_floating_point() && target.sizes() == logits.sizes() {
-            let message = "ignore_index is for class indices, and the target has probabilities";
-            return Err(fail(op, ErrorKind::Value, message, &[&logits, target]));
-        }
+        ensure_value(!ignore_index.is_some() || !target.dtype().is_floating_point() || target.sizes() != logits.sizes(), || {
+            "ignore_index is for class indices, and the target has probabilities"
+        })?;
         let ignored = ignore_index.unwrap_or(-100);
         of_logits(op, [&logits, target], weight, x.ndim() - 1, ignored, label_smoothing, reduction)
     }
@@ -130,10 +129,9 @@ fn of_logits(
     label_smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    if !(0.0..=1.0).contains(&label_smoothing) {
-        let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
-        return Err(Error::new(ErrorKind::Value, op, message));
-    }
+    ensure_value((0.0..=1.0).contains(&label_smoothing), || {
+        format!("label_smoothing must be between 0 and 1, got {label_smoothing}")
+    })?;
     if !logits.dtype().is_floating_point() {
         let message = format_args!("logits are floating-point, not {}", logits.dtype());
         return Err(wrong_dtype(op, message, ("logits", DType::F32), &[logits, target]));
@@ -169,27 +167,24 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
-    if x.ndim() == 0 || x.ndim() > 2 && !x.has_names() {
-        let message = format_args!("expected x [N, in] or [in], got {} dims", x.ndim());
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
-    }
+    ensure_shape(!(x.ndim() == 0 || x.ndim() > 2 && !x.has_names()), || {
+        format!("expected x [N, in] or [in], got {} dims", x.ndim())
+    })?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
         let message = "expected a weight [class, in], got one number";
         return Err(fail(op, ErrorKind::Shape, message, &inputs));
     };
-    if classes.is_empty() || classes.len() > 1 && batch.is_empty() {
-        let message = format_args!(
+    ensure_shape(!(classes.is_empty() || classes.len() > 1 && batch.is_empty()), || {
+        format!(
             "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
             weight.ndim(),
             x.ndim()
-        );
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
-    }
-    if own != wanted {
-        let message = format_args!("the last dim of the weight has {wanted} elements, and that of x {own}");
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
-    }
+        )
+    })?;
+    ensure_shape(own == wanted, || {
+        format!("the last dim of the weight has {wanted} elements, and that of x {own}")
+    })?;
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
         let message = "strict names: the last dims of x and of the weight have different names";
         return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
@@ -239,13 +234,12 @@ impl Classes {
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
         let operands = [weight, logits];
-        if *weight.sizes() != [count] {
-            let message = format_args!(
+        ensure_shape(*weight.sizes() == [count], || {
+            format!(
                 "the weight must have one number for each of the {count} classes, got sizes {:?}",
                 weight.sizes()
-            );
-            return Err(fail(op, ErrorKind::Shape, message, &operands));
-        }
+            )
+        })?;
         let (message, repair) = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
             (Some(own), Some(class)) if own != class => (
                 format!("the dim of the weight is '{own}', and the class dim is '{class}'"),
@@ -383,10 +377,7 @@ impl Targets {
         ignore_index: isize,
     ) -> Result<Targets> {
         check_indices(op, logits, target)?;
-        if classes.count == 0 {
-            let message = "expected at least one class, but the class dim has size 0";
-            return Err(fail(op, ErrorKind::Shape, message, &[logits, target]));
-        }
+        ensure_shape(classes.count != 0, || "expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
         let rest = match classes.dim {
             Some(dim) => logits.value().select(dim, 0)?,

@@ -48,10 +48,9 @@ functional! { ctc;
     ) on floats names "removes dimensions" layer CtcLoss => {
         check_floats(op, &[("log_probs", log_probs)])?;
         let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
-        if ndim < 2 || time_dim == class_dim {
-            let message = "log_probs must have a time dim and another class dim";
-            return Err(fail(op, ErrorKind::Shape, message, &[log_probs]));
-        }
+        ensure_shape(ndim >= 2 && time_dim != class_dim, || {
+            "log_probs must have a time dim and another class dim"
+        })?;
         let dims = others(log_probs, &[time_dim, class_dim]);
         let batch = sizes_of(log_probs, &dims);
         let names: Vec<Option<Name>> = dims.iter().map(|dim| log_probs.name(*dim)).collect();
@@ -260,13 +259,9 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
 /// Lengths from 0 to `most`, one for each sequence.
 fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
-    if numbers.len() != batch {
-        let message = format_args!(
-            "{name} must have one length for each of the {batch} sequences, got {:?}",
-            lengths.sizes()
-        );
-        return Err(fail(OP, ErrorKind::Shape, message, &[lengths]));
-    }
+    ensure_shape(numbers.len() == batch, || {
+        format!("{name} must have one length for each of the {batch} sequences, got {:?}", lengths.sizes())
+    })?;
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
         Some(bad) => Err(unfit(format!("{name} has {bad}, and must be from 0 to {most}"))),
         None => Ok(numbers.into_iter().map(|length| length as usize).collect()),

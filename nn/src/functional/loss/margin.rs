@@ -180,9 +180,7 @@ functional! { margin;
         class_dim: ClassDim or ClassDim::default(),
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer MultiMarginLoss => {
-        Error::ensure(p == 1 || p == 2, ErrorKind::Value, op, || {
-            format!("only p == 1 and p == 2 supported, got {p}")
-        })?;
+        ensure_value(p == 1 || p == 2, || format!("only p == 1 and p == 2 supported, got {p}"))?;
         check_floats(op, &[("x", x)])?;
         let classes = Classes::new(op, x, weight, class_dim)?;
         // PyTorch takes a batch of one target for scores without a batch.

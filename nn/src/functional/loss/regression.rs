@@ -66,7 +66,7 @@ functional! { regression;
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
         names "unifies names from inputs" layer SmoothL1Loss => {
-        Error::ensure(beta >= 0.0, ErrorKind::Value, op, || format!("beta cannot be negative, got {beta}"))?;
+        ensure_value(beta >= 0.0, || format!("beta cannot be negative, got {beta}"))?;
         check_pair(op, x, target)?;
         check_floats(op, &[("x", x)])?;
         let distance = x.sub(target).abs()?;

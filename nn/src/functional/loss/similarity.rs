@@ -39,12 +39,8 @@ functional! { similarity;
         let squares =
             [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
         let cosine = product.div(squares[0].mul(&squares[1]).sqrt()?)?;
-        Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, op, || {
-            format!(
-                "expected a target of sizes {:?}, one for each pair, got {:?}",
-                cosine.sizes(),
-                target.sizes()
-            )
+        ensure_shape(cosine.sizes() == target.sizes(), || {
+            format!("expected a target of sizes {:?}, one for each pair, got {:?}", cosine.sizes(), target.sizes())
         })?;
         let close = target.eq(1).choose(cosine.neg().add(1)?, 0)?;
         let apart = target.eq(-1).choose(cosine.sub(margin).relu()?, 0)?;
@@ -146,7 +142,7 @@ fn triplet(
 ) -> Result<Tensor> {
     check_positive(op, "margin", margin)?;
     let ndims = [anchor, positive, negative].map(Tensor::ndim);
-    Error::ensure(ndims.iter().all(|ndim| *ndim == ndims[0]), ErrorKind::Shape, op, || {
+    ensure_shape(ndims.iter().all(|ndim| *ndim == ndims[0]), || {
         format!("the anchor, the positive and the negative must have the same number of dims, got {ndims:?}")
     })?;
     check_pair(op, anchor, positive)?;

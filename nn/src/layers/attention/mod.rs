@@ -67,7 +67,7 @@ use parameters::unnamed;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = MultiheadAttention::text, layer)]
+#[module(crate = crate, dims = self.config.text(), layer)]
 pub struct MultiheadAttention {
     in_proj_weight: Option<Parameter>,
     q_proj_weight: Option<Parameter>,
@@ -435,10 +435,6 @@ impl MultiheadAttention {
         let mut names = names_of(query);
         names[places.features] = self.config.embed.0.or(names[places.features]);
         with_names(y, &Names::new("MultiheadAttention", names)?)
-    }
-
-    fn text(&self) -> String {
-        format!("MultiheadAttention({})", self.config.text())
     }
 }
 

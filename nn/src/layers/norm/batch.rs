@@ -1,7 +1,6 @@
 //! Batch normalization.
 
 use super::*;
-use crate::functional::options::BatchNormOptions;
 
 /// Batch normalization: `(x - mean) / √(var + eps) weight + bias` for each channel, with the mean and the
 /// variance over all other dims. It replaces PyTorch's `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`.
@@ -40,7 +39,7 @@ use crate::functional::options::BatchNormOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = BatchNorm::text, layer)]
+#[module(crate = crate, dims = dim_text(self.body.dim), layer)]
 pub struct BatchNorm {
     #[module(flatten)]
     body: ChannelNorm,
@@ -138,17 +137,6 @@ impl BatchNorm {
     /// in training, if there is only one element per channel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.body.forward(x, &|given| {
-            let NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } =
-                given;
-            let training = of_input;
-            let options =
-                BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };
-            F::batch_norm_with(x, dim, options)
-        })
-    }
-
-    fn text(&self) -> String {
-        self.body.text()
+        self.body.forward(x, None)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::functional::options::GroupNormOptions;
-use namegrad_core::Dims;
 
 /// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
 /// and the mean and the variance are over a group and the layer's other dims.
@@ -34,7 +33,7 @@ use namegrad_core::Dims;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = GroupNorm::text, layer)]
+#[module(crate = crate, dims = self.about(), layer)]
 pub struct GroupNorm {
     #[module(flatten)]
     affine: Affine,
@@ -141,9 +140,5 @@ impl GroupNorm {
 
     fn about(&self) -> String {
         format!("{}, groups={}", dim_text(self.dim), self.num_groups)
-    }
-
-    fn text(&self) -> String {
-        format!("GroupNorm({})", self.about())
     }
 }

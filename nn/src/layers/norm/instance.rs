@@ -1,8 +1,6 @@
 //! Instance normalization.
 
 use super::*;
-use crate::functional::options::InstanceNormOptions;
-use namegrad_core::Dims;
 
 /// Instance normalization: `(x - mean) / √(var + eps) weight + bias` for each channel of each instance, with
 /// the mean and the variance over the layer's dims. It replaces PyTorch's `InstanceNorm1d`, `InstanceNorm2d`
@@ -37,7 +35,7 @@ use namegrad_core::Dims;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = InstanceNorm::text, layer)]
+#[module(crate = crate, dims = dim_text(self.body.dim), layer)]
 pub struct InstanceNorm {
     #[module(flatten)]
     body: ChannelNorm,
@@ -128,24 +126,6 @@ impl InstanceNorm {
     /// has another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.body.forward(x, &|given| {
-            let NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps } =
-                given;
-            let use_input_stats = of_input;
-            let options = InstanceNormOptions {
-                running_mean,
-                running_var,
-                weight,
-                bias,
-                use_input_stats,
-                momentum,
-                eps,
-            };
-            F::instance_norm_with(x, dim, self.dims.clone(), options)
-        })
-    }
-
-    fn text(&self) -> String {
-        self.body.text()
+        self.body.forward(x, Some(&self.dims))
     }
 }

@@ -1,8 +1,8 @@
 //! Layer normalization, and its form without a mean.
 
 use super::*;
+use namegrad_core::IntoShape;
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
-use namegrad_core::{Dims, IntoShape};
 
 /// The dims that a layer normalizes over.
 #[track_caller]
@@ -53,7 +53,7 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LayerNorm::text, layer)]
+#[module(crate = crate, dims = dims_text(&self.dims), layer)]
 pub struct LayerNorm {
     #[module(flatten)]
     affine: Affine,
@@ -146,10 +146,6 @@ impl LayerNorm {
             x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
         })
     }
-
-    fn text(&self) -> String {
-        format!("LayerNorm({})", dims_text(&self.dims))
-    }
 }
 
 /// Root mean square normalization: `x / √(mean(x²) + eps) weight`, with the mean over the layer's dims.
@@ -176,7 +172,7 @@ impl LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RmsNorm::text, layer)]
+#[module(crate = crate, dims = dims_text(&self.dims), layer)]
 pub struct RmsNorm {
     #[module(flatten)]
     affine: Affine,
@@ -261,9 +257,5 @@ impl RmsNorm {
             let [weight, _] = self.affine.tensors()?;
             x.rms_norm_with(dims, RmsNormOptions { weight, eps: self.eps })
         })
-    }
-
-    fn text(&self) -> String {
-        format!("RmsNorm({})", dims_text(&self.dims))
     }
 }

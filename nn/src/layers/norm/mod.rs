@@ -2,6 +2,8 @@
 //! builders.
 
 use super::*;
+use crate::functional::options::{BatchNormOptions, InstanceNormOptions};
+use namegrad_core::Dims;
 use std::cell::Cell;
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
@@ -112,20 +114,6 @@ struct ChannelNorm {
     path: ModulePath,
 }
 
-/// The arguments of the function of a [`ChannelNorm`].
-struct NormArguments {
-    /// The position of the channels.
-    dim: usize,
-    weight: Option<Cow<'static, Tensor>>,
-    bias: Option<Cow<'static, Tensor>>,
-    running_mean: Option<Cow<'static, Tensor>>,
-    running_var: Option<Cow<'static, Tensor>>,
-    /// Whether the statistics are those of the input.
-    of_input: bool,
-    momentum: f64,
-    eps: f64,
-}
-
 impl ChannelNorm {
     #[track_caller]
     fn new(
@@ -142,14 +130,10 @@ impl ChannelNorm {
         Ok(ChannelNorm { layer, affine, running, dim, eps, momentum, training, path })
     }
 
-    /// The result of the function `f` of the layer, which also returns the mean and the variance. In training,
-    /// they change the running statistics.
+    /// The output, normalized over `dims` of each sample, or over the batch if there are none. In training, the
+    /// mean and the variance change the running statistics.
     #[track_caller]
-    fn forward(
-        &self,
-        x: &Tensor,
-        f: &dyn Fn(NormArguments) -> Result<(Tensor, Tensor, Tensor)>,
-    ) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor, dims: Option<&Dims>) -> Result<Tensor> {
         self.path.run(self.layer, |running| {
             let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
             let dim = finder.place(x, self.dim, Some(1))?;
@@ -163,19 +147,32 @@ impl ChannelNorm {
             let [running_mean, running_var] = statistics;
             let (training, eps) = (self.training.get(), self.eps);
             let of_input = training || self.running.is_none();
-            let given =
-                NormArguments { dim, weight, bias, running_mean, running_var, of_input, momentum, eps };
-            let (y, mean, var) = f(given)?;
+            let (y, mean, var) = match dims {
+                Some(dims) => {
+                    let options = InstanceNormOptions {
+                        running_mean,
+                        running_var,
+                        weight,
+                        bias,
+                        use_input_stats: of_input,
+                        momentum,
+                        eps,
+                    };
+                    F::instance_norm_with(x, dim, dims.clone(), options)?
+                }
+                None => {
+                    let training = of_input;
+                    let options =
+                        BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };
+                    F::batch_norm_with(x, dim, options)?
+                }
+            };
             if let Some(running) = self.running.as_ref().filter(|_| training) {
                 running.set(&mean, &var, count)?;
             }
             running.gives(&y); // not the statistics
             Ok(y)
         })
-    }
-
-    fn text(&self) -> String {
-        format!("{}({})", self.layer, dim_text(self.dim))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::functional::options::LocalResponseNormOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LocalResponseNorm::text, layer)]
+#[module(crate = crate, dims = self.size, layer)]
 pub struct LocalResponseNorm {
     size: usize,
     #[module(skip)]
@@ -73,9 +73,5 @@ impl LocalResponseNorm {
         self.path.run("LocalResponseNorm", |_| {
             F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
         })
-    }
-
-    fn text(&self) -> String {
-        format!("LocalResponseNorm({})", self.size)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::packed::PackedSequence;
 use super::*;
-use crate::dims::steps::Steps;
+use crate::dims::steps::{Flattening, Steps};
 use crate::functional::options::DropoutOptions;
 use namegrad_core::Cell;
 use namegrad_core::args::NewName;
@@ -295,15 +295,15 @@ impl Stack {
             let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
             let of_h = places.like_state(Some(layers), (name, self.settings.state()))?;
             let of_c = places.like_state(Some(layers), (name, hidden))?;
-            let lengths = match lengths {
-                Some(lengths) => Some(places.lengths(lengths)?),
-                None => None,
+            let lengths = lengths.map(|lengths| places.lengths(lengths)).transpose()?;
+            let given = |what, state: Option<&Tensor>, of_state: &Flattening| {
+                state.map(|state| places.state(what, state, of_state)).transpose()
             };
             if self.settings.cell == Cell::Lstm && h0.is_some() != c0.is_some() {
                 let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
                 return Err(of.error(x, ErrorKind::Value, message.into()));
             }
-            let first = [places.state_any("h0", h0, &of_h)?, places.state_any("c0", c0, &of_c)?];
+            let first = [given("h0", h0, &of_h)?, given("c0", c0, &of_c)?];
             let flat = of_output.flat(x)?;
             let made = self.run(flat, first, lengths.as_ref());
             let [y, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
@@ -405,8 +405,8 @@ impl SingleStep {
             let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
             let flat = of_input.flat(x)?.unsqueeze(0)?;
             let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
-            let h = places.state_any("h", h, &way)?.unwrap_or_else(|| zeros.clone());
-            let c = places.state_any("c", c, &way)?.unwrap_or(zeros);
+            let h = h.map(|h| places.state("h", h, &way)).transpose()?.unwrap_or_else(|| zeros.clone());
+            let c = c.map(|c| places.state("c", c, &way)).transpose()?.unwrap_or(zeros);
             let made = self.weights.run(self.settings.cell, &flat, [h, c], None, false);
             let [_, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
             let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };

@@ -38,7 +38,7 @@ use crate::dims::sequences::Seq;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = TransformerDecoderLayer::text, layer(tgt, memory))]
+#[module(crate = crate, dims = self.text, layer(tgt, memory))]
 pub struct TransformerDecoderLayer {
     self_attn: MultiheadAttention,
     multihead_attn: MultiheadAttention,
@@ -64,14 +64,6 @@ impl TransformerDecoderLayerBuilder {
     #[track_caller]
     pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerDecoderLayerBuilder {
         self.config.dim_feedforward = named(self.config.layer, dim);
-        self
-    }
-
-    /// Whether an element of the sequence sees only those up to itself, and the whole memory; the default is
-    /// `false`.
-    #[must_use]
-    pub fn causal(mut self, causal: bool) -> TransformerDecoderLayerBuilder {
-        self.config.causal = causal;
         self
     }
 
@@ -189,10 +181,6 @@ impl TransformerDecoderLayer {
             self.dropout1.forward(&self.multihead_attn.attend_with(x, memory, memory, other)?.output)
         })?;
         residual(&x, &self.norm3, self.norm_first, &|x| self.feed_forward.forward(x))
-    }
-
-    fn text(&self) -> String {
-        format!("TransformerDecoderLayer({})", self.text)
     }
 }
 

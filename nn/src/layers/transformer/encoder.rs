@@ -38,7 +38,7 @@ use crate::Dropout;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = TransformerEncoderLayer::text, layer)]
+#[module(crate = crate, dims = self.text, layer)]
 pub struct TransformerEncoderLayer {
     self_attn: MultiheadAttention,
     #[module(flatten)]
@@ -62,13 +62,6 @@ impl TransformerEncoderLayerBuilder {
     #[track_caller]
     pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerEncoderLayerBuilder {
         self.config.dim_feedforward = named(self.config.layer, dim);
-        self
-    }
-
-    /// Whether an element of the sequence sees only those up to itself; the default is `false`.
-    #[must_use]
-    pub fn causal(mut self, causal: bool) -> TransformerEncoderLayerBuilder {
-        self.config.causal = causal;
         self
     }
 
@@ -153,10 +146,6 @@ impl TransformerEncoderLayer {
             self.dropout1.forward(&self.self_attn.attend_with(x, x, x, masks)?.output)
         })?;
         residual(&x, &self.norm2, self.norm_first, &|x| self.feed_forward.forward(x))
-    }
-
-    fn text(&self) -> String {
-        format!("TransformerEncoderLayer({})", self.text)
     }
 }
 

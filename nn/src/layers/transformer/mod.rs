@@ -44,7 +44,8 @@ struct TransformerConfig {
     /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
     /// PyTorch.
     batch_first: bool,
-    #[setters(skip)]
+    /// Whether an element of the sequence, which is the target in a decoder, sees only those up to itself, and
+    /// the whole memory; the default is `false`.
     causal: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,

@@ -90,14 +90,6 @@ impl TransformerBuilder {
         self
     }
 
-    /// Whether an element of the target sees only those up to itself, and the whole source; the default is
-    /// `false`.
-    #[must_use]
-    pub fn causal(mut self, causal: bool) -> TransformerBuilder {
-        self.config.causal = causal;
-        self
-    }
-
     /// Builds the model.
     ///
     /// # Errors
