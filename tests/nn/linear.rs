@@ -488,7 +488,7 @@ fn errors_of_a_target_say_how_to_mend_it() -> Result<()> {
     assert_eq!(
         of(&Tensor::ones([5])?),
         "cross_entropy: the target is float32 of sizes [5]: class indices must be integers, of sizes [5]; probabilities \
-         must have the sizes of the logits, [5, 3]\n  inputs: [N=5, class=3], [5]\n  try: target.to(DType::I64)?"
+         must have the sizes of the logits, [5, 3]\n  inputs: [N=5, class=3] float32, [5] float32\n  try: target.to(DType::I64)?"
     );
     assert_eq!(
         of(&Tensor::ones([5, 1])?.to(DType::I64)?),

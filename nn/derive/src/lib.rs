@@ -13,8 +13,8 @@ use syn::{
 /// segment in the paths of the parameters inside it.
 ///
 /// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
-/// the struct, `#[module(describe = path)]` names a function that returns its text in the summary,
-/// `#[module(layer)]` implements `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of
+/// the struct, `#[module(describe = path)]` names a function that returns its text in the summary, and
+/// `#[module(dims = expression)]` has what stands in parentheses after its name there, `#[module(layer)]` implements `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of
 /// several tensors with `#[module(layer(x, target))]`, `#[module(no_display)]` does not implement `Display`,
 /// and `#[module(crate = path)]` is the path of `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
@@ -86,7 +86,7 @@ impl StructOptions {
                     options.layer = Some(inputs);
                 } else {
                     let words =
-                        "expected `crate = path`, `describe = path`, `layer` or `no_display` on the struct";
+                        "expected `crate = path`, `describe = path`, `dims = value`, `layer` or `no_display` on the struct";
                     return Err(meta.error(words));
                 }
                 Ok(())

@@ -94,7 +94,7 @@ functional! { activation;
         x.value().check_float(op)?;
         if x.dtype() != weight.dtype() {
             let message = format_args!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
-            return Err(wrong_dtype(op, message, ("weight", x.dtype()), &[x, weight]));
+            return Err(wrong_dtype(message, ("weight", x.dtype())));
         }
         let dim = match weight.names().get(0) {
             Some(name) => x.names().position(name),

@@ -260,7 +260,8 @@ pub(crate) fn transposed_images(
         }
         if !autocast::fits(bias.dtype(), y.dtype()) {
             let message = format_args!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
-            return Err(wrong_dtype(op, message, ("bias", y.dtype()), &inputs));
+            return Err(fail(op, ErrorKind::DType, message, &inputs)
+                .with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
         }
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;

@@ -50,7 +50,7 @@ functional! { distance;
         for x in [x1, x2] {
             if x.dtype() == DType::Bool {
                 let message = "not implemented for bool; it takes the integers and floats";
-                return Err(wrong_dtype(op, message, ("x", DType::F32), &[x]));
+                return Err(wrong_dtype(message, ("x", DType::F32)));
             }
         }
         let [x1, x2] = broadcast(x1, x2)?;

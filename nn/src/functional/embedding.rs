@@ -54,7 +54,7 @@ functional! { embedding;
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false
     ) on integers names "the dims of the index, followed by the last dim of the weight" => {
-        let table = BagCall::new(op, x, weight, padding_idx)?;
+        let table = BagCall::new(x, weight, padding_idx)?;
         let (index, _) = table.indices(x)?;
         let names = table.names(x, x.ndim())?;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
@@ -78,7 +78,7 @@ functional! { embedding;
     /// The errors of [`embedding`].
     embedding_renorm (x, weight; max_norm: f64 or 1.0, norm_type: f64 = 2.0)
         on integers names "keeps the names of the weight" constant => {
-        let (index, _) = BagCall::new(op, x, weight, None)?.indices(x)?;
+        let (index, _) = BagCall::new(x, weight, None)?.indices(x)?;
         Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
     }
     /// The sums, means or maxima of bags of rows of the weight.
@@ -122,10 +122,10 @@ functional! { embedding;
         scale_grad_by_freq: bool = false,
         include_last_offset: bool = false
     ) on integers names "the dims of the bags, followed by the last dim of the weight" => {
-        let table = BagCall::new(op, x, weight, padding_idx)?;
-        let starts = starts(op, x, offsets, include_last_offset)?;
+        let table = BagCall::new(x, weight, padding_idx)?;
+        let starts = starts(x, offsets, include_last_offset)?;
         if let Some(factors) = per_sample_weights {
-            check_factors(op, x, factors, mode, weight.dtype())?;
+            check_factors(x, factors, mode, weight.dtype())?;
         }
         ensure_value(!scale_grad_by_freq || mode != BagMode::Max, || {
             "the gradient of a maximum cannot be scaled by the frequency of an index"
@@ -159,7 +159,7 @@ functional! { embedding;
             if mode == BagMode::Sum { sums } else { by_frequency(&sums, &bag_of)? }
         };
         if let Some(offsets) = offsets {
-            let names = Names::new(op, [offsets.name(0), weight.name(1)])?;
+            let names = Names::new("", [offsets.name(0), weight.name(1)])?;
             return with_names(y, &names);
         }
         let leading = &x.sizes()[..x.ndim() - 1];
@@ -169,26 +169,19 @@ functional! { embedding;
 
 /// A checked call.
 struct BagCall<'a> {
-    op: &'static str,
     weight: &'a Tensor,
     padding: Option<usize>,
 }
 
 impl BagCall<'_> {
-    fn new<'a>(
-        op: &'static str,
-        x: &Tensor,
-        weight: &'a Tensor,
-        padding_idx: Option<isize>,
-    ) -> Result<BagCall<'a>> {
-        let inputs = [x, weight];
-        check_integers(op, ("indices", "x"), x, &inputs)?;
+    fn new<'a>(x: &Tensor, weight: &'a Tensor, padding_idx: Option<isize>) -> Result<BagCall<'a>> {
+        check_integers(("indices", "x"), x)?;
         ensure_shape(weight.ndim() == 2, || {
             format!("expected a weight [vocab, embed], got {} dims", weight.ndim())
         })?;
         if !weight.dtype().is_floating_point() {
             let message = format_args!("expected a weight of floats, got {}", weight.dtype());
-            return Err(wrong_dtype(op, message, ("weight", DType::F32), &inputs));
+            return Err(wrong_dtype(message, ("weight", DType::F32)));
         }
         let rows = weight.sizes()[0] as isize;
         let padding = match padding_idx {
@@ -196,10 +189,10 @@ impl BagCall<'_> {
             Some(at) if (-rows..rows).contains(&at) => Some(at.rem_euclid(rows) as usize),
             Some(at) => {
                 let message = format_args!("padding_idx {at} is not one of the {rows} rows of the weight");
-                return Err(fail(op, ErrorKind::Value, message, &inputs));
+                return Err(fault(ErrorKind::Value, message));
             }
         };
-        Ok(BagCall { op, weight, padding })
+        Ok(BagCall { weight, padding })
     }
 
     /// The indices as a vector and as numbers, checked.
@@ -213,7 +206,7 @@ impl BagCall<'_> {
                 let message = format_args!(
                     "index {index} at position {place:?} is out of range for {rows} rows of the weight"
                 );
-                return Err(fail(self.op, ErrorKind::Index, message, &[x, self.weight]));
+                return Err(fault(ErrorKind::Index, message));
             }
         }
         Ok((flat, numbers))
@@ -223,7 +216,7 @@ impl BagCall<'_> {
     fn names(&self, x: &Tensor, leading: usize) -> Result<Names> {
         let mut names: Vec<Option<Name>> = (0..leading).map(|dim| x.name(dim)).collect();
         names.push(self.weight.name(1));
-        Names::new(self.op, names).map_err(|error| about(error, self.op, &[x, self.weight]))
+        Names::new("", names)
     }
 }
 
@@ -307,57 +300,47 @@ fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
-fn check_integers(
-    op: &'static str,
-    (what, name): (&str, &str),
-    x: &Tensor,
-    inputs: &[&Tensor],
-) -> Result<()> {
+fn check_integers((what, name): (&str, &str), x: &Tensor) -> Result<()> {
     if !x.dtype().is_floating_point() && x.dtype() != DType::Bool {
         return Ok(());
     }
     let message = format_args!("expected {what} of an integer dtype, got {}", x.dtype());
-    Err(wrong_dtype(op, message, (name, DType::I64), inputs))
+    Err(wrong_dtype(message, (name, DType::I64)))
 }
 
 /// Checks the factors of the indices.
-fn check_factors(op: &'static str, x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> Result<()> {
+fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> Result<()> {
     let (kind, message, repair) = if mode != BagMode::Sum {
         let message = "per_sample_weights are factors in a sum".into();
         (ErrorKind::Unsupported, message, "EmbeddingBagOptions::new().mode(F::BagMode::Sum)".into())
     } else if factors.sizes() != x.sizes() {
         let (own, wanted) = (factors.sizes(), x.sizes());
         let message = format_args!("expected per_sample_weights of sizes {wanted:?}, got {own:?}");
-        return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        return Err(fault(ErrorKind::Shape, message));
     } else if factors.dtype() != dtype {
         let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
         (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
     } else {
         return Ok(());
     };
-    Err(fail(op, kind, message, &[x]).with_repair(repair))
+    Err(fault(kind, message).with_repair(repair))
 }
 
 /// The position of the first index of each bag, and the number of indices.
-fn starts(
-    op: &'static str,
-    x: &Tensor,
-    offsets: Option<&Tensor>,
-    include_last_offset: bool,
-) -> Result<Vec<usize>> {
+fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Result<Vec<usize>> {
     let Some(offsets) = offsets else {
         let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
             let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
-            let error = fail(op, ErrorKind::Value, message, &[x]);
+            let error = fault(ErrorKind::Value, message);
             return Err(error.with_repair("EmbeddingBagOptions::new().offsets(&Tensor::new([0])?)"));
         };
         return Ok((0..=bags.iter().product()).map(|bag: usize| bag * items).collect());
     };
-    let (inputs, count) = ([x, offsets], x.numel());
+    let count = x.numel();
     ensure_value(x.ndim() == 1, || {
         format!("with offsets, the input must be a vector, got {} dims", x.ndim())
     })?;
-    check_integers(op, ("offsets", "offsets"), offsets, &inputs)?;
+    check_integers(("offsets", "offsets"), offsets)?;
     ensure_value(offsets.ndim() == 1, || format!("offsets must be a vector, got {} dims", offsets.ndim()))?;
     let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
@@ -378,7 +361,7 @@ fn starts(
             "with include_last_offset, the last offset must be the number of indices, {count}, got {last:?}"
         ),
     };
-    Err(fail(op, ErrorKind::Value, message, &inputs))
+    Err(fault(ErrorKind::Value, message))
 }
 
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.

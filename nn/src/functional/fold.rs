@@ -30,10 +30,10 @@ functional! { fold;
             [c, h, w] => (None, c, [h, w]),
             _ => {
                 let message = format_args!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
-                return Err(fail(op, ErrorKind::Shape, message, &[x]));
+                return Err(fault(ErrorKind::Shape, message));
             }
         };
-        let grid = WindowGrid::new(op, x, image, [kernel_size, dilation, padding, stride])?;
+        let grid = WindowGrid::new(image, [kernel_size, dilation, padding, stride])?;
         let planes = batch.unwrap_or(1) * channels;
         let [height, width] = grid.padded;
         let padded = grid.pad(x.rename(None).reshape([planes, image[0], image[1]])?)?;
@@ -64,21 +64,20 @@ functional! { fold;
     ) on floats integers names "keeps the name of the batch" => {
         if x.dtype() == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(wrong_dtype(op, message, ("x", DType::U8), &[x]));
+            return Err(wrong_dtype(message, ("x", DType::U8)));
         }
         let image =
-            output_size.over(op, "output_size", 2)?;
+            output_size.over("", "output_size", 2)?;
         let [height, width] = image[..] else {
-            let message = "`output_size` must be two numbers, got none".to_string();
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
+            return Err(fault(ErrorKind::Value, "`output_size` must be two numbers, got none"));
         };
-        let grid = WindowGrid::new(op, x, [height, width], [kernel_size, dilation, padding, stride])?;
+        let grid = WindowGrid::new([height, width], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
             _ => {
                 let message = format_args!("expected columns [N, elements, windows], got {} dims", x.ndim());
-                return Err(fail(op, ErrorKind::Shape, message, &[x]));
+                return Err(fault(ErrorKind::Shape, message));
             }
         };
         ensure_shape(windows == grid.windows() && rows.is_multiple_of(grid.taps()), || {
@@ -117,11 +116,11 @@ struct WindowGrid {
 }
 
 impl WindowGrid {
-    fn new(op: &'static str, x: &Tensor, image: [usize; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
+    fn new(image: [usize; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
         let names = ["kernel_size", "dilation", "padding", "stride"];
         let mut all = [[0; 2]; 4];
         for (at, name) in names.into_iter().enumerate() {
-            let numbers = extents[at].over(op, name, 2)?;
+            let numbers = extents[at].over("", name, 2)?;
             ensure_value(!(numbers.len() != 2 || name != "padding" && numbers.contains(&0)), || {
                 format!("`{name}` must be at least 1, got {numbers:?}")
             })?;
@@ -137,13 +136,13 @@ impl WindowGrid {
                     "a window over {span} elements does not fit into a size of {} and padding {}",
                     image[dim], padding[dim]
                 );
-                return Err(fail(op, ErrorKind::Shape, message, &[x]));
+                return Err(fault(ErrorKind::Shape, message));
             };
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }
         if padded[0].checked_mul(padded[1]).is_none_or(|volume| volume > isize::MAX as usize) {
             let message = format_args!("out of memory: an image of sizes {padded:?}");
-            return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
+            return Err(fault(ErrorKind::OutOfMemory, message));
         }
         Ok(WindowGrid { kernel, dilation, padding, stride, padded, count })
     }

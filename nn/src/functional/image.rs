@@ -156,7 +156,7 @@ functional! { image;
         recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" layer Upsample => {
         let how = Interpolate { mode, align_corners, recompute_scale_factor, antialias };
-        resized(op, x, &size, &scale_factor, how, dims)
+        resized(x, &size, &scale_factor, how, dims)
     }
     /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
     /// first coordinate is that of the last dim.
@@ -195,9 +195,9 @@ functional! { image;
             SampleMode::Bicubic => Interpolation::Cubic,
         };
         let sampling = Sampling::new(mode).outside(padding_mode).align_corners(align_corners);
-        let places = GridDims::find(op, x, grid, dims)?;
+        let places = GridDims::find(x, grid, dims)?;
         let [images, positions] = places.apply(x, grid)?;
-        let y = images.sample_at(&positions, sampling).map_err(|error| about(error, op, &[x, grid]))?;
+        let y = images.sample_at(&positions, sampling)?;
         places.restore(y, x)
     }
     /// The positions of [`grid_sample`] for affine maps of images of `size`: for each element of the result,
@@ -237,17 +237,17 @@ functional! { image;
         if *theta.sizes() != wanted {
             let (count, own) = (sizes[0], theta.sizes());
             let message = format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
-            return Err(fail(op, ErrorKind::Shape, message, &[theta]));
+            return Err(fault(ErrorKind::Shape, message));
         }
         let grid = positions(&sizes[2..], align_corners, theta.dtype())
             .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
-            .map_err(|error| about(error, op, &[theta]))?;
+            ?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
         let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();
         names.remove(1);
         names[0] = names[0].or(theta.name(0));
         names.push(None);
-        let (grid, names) = (grid.reshape(shape)?, Names::new(op, names)?);
+        let (grid, names) = (grid.reshape(shape)?, Names::new("", names)?);
         with_names(grid, &names)
     }
 }

@@ -51,7 +51,7 @@ functional! { linear;
         }
         let mut names: Vec<Option<Name>> = x.names().iter(last).collect();
         names.push(weight.name(0));
-        let names = Names::new(op, names).map_err(|error| about(error, op, &[x, weight]))?;
+        let names = Names::new("", names)?;
         let count: usize = x.sizes()[..last].iter().product(); // rows may have no elements
         let rows = x.rename(None).reshape([count, x.sizes()[last]])?;
         let mut sizes = Sizes::from_slice(x.sizes());
@@ -86,7 +86,7 @@ functional! { linear;
         let leading = &x.sizes()[..x.ndim() - 1];
         let mut names: Vec<Option<Name>> = (0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))).collect();
         names.push(weight.name(0));
-        let names = Names::new(op, names)?;
+        let names = Names::new("", names)?;
         let n: usize = leading.iter().product();
         let weight = weight.rename(None).permute([1, 0, 2]).reshape([first, out * second])?;
         let product = x.rename(None).reshape([n, first]).mm(&weight).reshape([n, out, second])?;

@@ -143,7 +143,7 @@ functional! { norm;
         }
         ensure_value(size != 0, || "size, the number of channels around each channel, must be at least 1")?;
         if x.ndim() == 0 {
-            return Err(fail(op, ErrorKind::Shape, NO_CHANNELS, &[x]));
+            return Err(fault(ErrorKind::Shape, NO_CHANNELS));
         }
         if x.numel() == 0 {
             return Ok(x.clone());
@@ -220,7 +220,7 @@ impl Norm<'_> {
     ) -> Result<(Tensor, Tensor, Tensor)> {
         x.value().check_float(self.op)?;
         let Some(&channels) = x.sizes().get(self.dim) else {
-            return Err(fail(self.op, ErrorKind::Shape, NO_CHANNELS, &[x]));
+            return Err(fault(ErrorKind::Shape, NO_CHANNELS));
         };
         let (running, wrong) = match running {
             [Some(mean), Some(var)] => (Some([mean, var]), ""),
@@ -232,7 +232,7 @@ impl Norm<'_> {
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", statistic.dtype());
-                return Err(wrong_dtype(self.op, message, (which, DType::F32), &[x]));
+                return Err(wrong_dtype(message, (which, DType::F32)));
             }
             ensure_shape(*statistic.sizes() == [channels], || {
                 format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes())
@@ -247,7 +247,7 @@ impl Norm<'_> {
             let message = format_args!(
                 "expected more than 1 value per channel when training, got input size {sizes:?}"
             );
-            let error = fail(self.op, ErrorKind::Shape, message, &[x]);
+            let error = fault(ErrorKind::Shape, message);
             return Err(error.with_repair("model.eval(), to normalize with the running statistics"));
         }
         let (y, mean, var) = self.standardized(x, channels)?;
@@ -294,19 +294,18 @@ impl Norm<'_> {
         let (wanted, name) = (x.sizes()[self.dim], x.name(self.dim));
         for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
             let Some(parameter) = parameter else { continue };
-            let inputs = [x, parameter];
             ensure_shape(*parameter.sizes() == [wanted], || {
                 format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes())
             })?;
             if !parameter.dtype().is_floating_point() {
                 let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
-                return Err(wrong_dtype(self.op, message, (which, DType::F32), &inputs));
+                return Err(wrong_dtype(message, (which, DType::F32)));
             }
             if let (Some(own), Some(name)) = (parameter.name(0), name)
                 && own != name
             {
                 let message = format_args!("dim 0 of the {which} is '{own}', and that of the input '{name}'");
-                return Err(fail(self.op, ErrorKind::NameMismatch, message, &inputs));
+                return Err(fault(ErrorKind::NameMismatch, message));
             }
         }
         Ok(())

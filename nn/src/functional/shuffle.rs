@@ -29,7 +29,7 @@ functional! { shuffle;
     /// [`ErrorKind::Value`] for a factor of 0.
     pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
         layer PixelShuffle (upscale_factor if at_least_one) => {
-        let at = places(op, x, dim, &dims, upscale_factor)?;
+        let at = places(x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
         ensure_shape(!r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)), || {
             format!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}")
@@ -54,7 +54,7 @@ functional! { shuffle;
     /// [`ErrorKind::Shape`] if a size is not divisible by the factor, [`ErrorKind::Value`] for a factor of 0.
     pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
         layer PixelUnshuffle (downscale_factor if at_least_one) => {
-        let at = places(op, x, dim, &dims, downscale_factor)?;
+        let at = places(x, dim, &dims, downscale_factor)?;
         let (r, mut made) = (downscale_factor, x.sizes().to_vec());
         let (high, wide) = (made[at[1]], made[at[2]]);
         ensure_shape(high.is_multiple_of(r) && wide.is_multiple_of(r), || {
@@ -90,7 +90,7 @@ functional! { shuffle;
             let message = format_args!(
                 "the number of channels must be divisible by groups, got {channels} channels and {groups} groups"
             );
-            return Err(fail(op, ErrorKind::Shape, message, &[x]));
+            return Err(fault(ErrorKind::Shape, message));
         }
         let split = [&sizes[..dim], &[groups, sizes[dim] / groups], &sizes[dim + 1..]].concat();
         with_names(x.rename(None).reshape(split).transpose(dim, dim + 1).reshape(sizes)?, x.names())
@@ -104,16 +104,16 @@ fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
 }
 
 /// The positions of the channels and of the two dims of pixels.
-fn places(op: &'static str, x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
+fn places(x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
     match *dims {
-        _ if factor == 0 => Err(fail(op, ErrorKind::Value, "the factor must be at least 1, got 0", &[x])),
+        _ if factor == 0 => Err(fault(ErrorKind::Value, "the factor must be at least 1, got 0")),
         [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
         _ => {
             let ndim = x.ndim();
             let message = format_args!(
                 "expected a dim of channels and two other dims, got {dim} and {dims:?} of {ndim} dims"
             );
-            Err(fail(op, ErrorKind::Shape, message, &[x]))
+            Err(fault(ErrorKind::Shape, message))
         }
     }
 }

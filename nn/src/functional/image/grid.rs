@@ -41,13 +41,7 @@ pub(super) struct GridDims {
 impl GridDims {
     /// Finds the dims: by name, or by position where either has no name. A batch dim that the grid lacks is one
     /// of the channels.
-    pub(super) fn find(
-        op: &'static str,
-        x: &Tensor,
-        grid: &Tensor,
-        dims: Option<Positions>,
-    ) -> Result<GridDims> {
-        let inputs = [x, grid];
+    pub(super) fn find(x: &Tensor, grid: &Tensor, dims: Option<Positions>) -> Result<GridDims> {
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
         ensure_shape(
@@ -66,7 +60,7 @@ impl GridDims {
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
                 spatial.len()
             );
-            return Err(fail(op, ErrorKind::Shape, message, &inputs));
+            return Err(fault(ErrorKind::Shape, message));
         }
         let last = grid.ndim() - 1;
         let mut made = Vec::new();
@@ -92,7 +86,7 @@ impl GridDims {
             }
             if !left.first().is_some_and(|dim| x.name(*dim).is_none() || grid.name(*at).is_none()) {
                 let message = format_args!("the images lack {} of the grid", dim_of(grid, *at));
-                return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
+                return Err(fault(ErrorKind::NameMismatch, message));
             }
             batch.push(left.remove(0));
             of_batch.push(*at);
@@ -102,7 +96,7 @@ impl GridDims {
             let (images, grids) = (x.sizes()[*dim], grid.sizes()[*at]);
             if images != grids {
                 let message = format_args!("there are {images} images and {grids} grids");
-                let error = fail(op, ErrorKind::Shape, message, &inputs);
+                let error = fault(ErrorKind::Shape, message);
                 return Err(error.with_repair("a grid without a batch dim is for all images"));
             }
             names[*dim] = names[*dim].or(grid.name(*at));
@@ -110,7 +104,7 @@ impl GridDims {
         for (dim, at) in spatial.iter().zip(&made) {
             names[*dim] = names[*dim].or(grid.name(*at));
         }
-        let names = Names::new(op, names).map_err(|error| about(error, op, &inputs))?;
+        let names = Names::new("", names)?;
         let images = Order { order: [&batch[..], &left, &spatial].concat(), names };
         let grid = [&of_batch[..], &made, &[last]].concat();
         Ok(GridDims { images, grid, batch: batch.len(), channels: left.len() })

@@ -17,7 +17,6 @@ pub(super) struct Interpolate {
 
 /// Resizes images, for the function `op`.
 pub(super) fn resized(
-    op: &'static str,
     x: &Tensor,
     size: &OfDims<isize>,
     factor: &OfDims<f64>,
@@ -40,7 +39,7 @@ pub(super) fn resized(
         (by_size && recomputed, "`recompute_scale_factor` is for a scale factor, and a size is given"),
     ];
     if let Some((_, message)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-        return Err(fail(op, ErrorKind::Value, message.to_string(), &[x]));
+        return Err(fault(ErrorKind::Value, message.to_string()));
     }
     let dims = match size.dims.clone().or(factor.dims.clone()).or(dims) {
         Some(dims) => dims,
@@ -53,7 +52,7 @@ pub(super) fn resized(
             let message = format_args!(
                 "without names, an input of the mode {mode_name} has {wanted} dims, [N, C, ..], got {ndim}"
             );
-            let error = fail(op, ErrorKind::Shape, message, &[x]);
+            let error = fault(ErrorKind::Shape, message);
             return Err(error.with_repair("say the dims, as in [(\"H\", 8), (\"W\", 8)]"));
         }
     };
@@ -75,15 +74,17 @@ pub(super) fn resized(
                 })?;
                 if made >= isize::MAX as f64 {
                     let message = format_args!("out of memory: {factor} times {length} elements");
-                    return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
+                    return Err(fault(ErrorKind::OutOfMemory, message));
                 }
                 sizes.push(made as usize);
             }
         }
         (None, Some(given)) if by_size => {
             if let Some(size) = given.iter().find(|size| **size < 1) {
-                let message = format_args!("the sizes must be at least 1, got {size}");
-                return Err(fail(op, ErrorKind::Value, message, &[x]));
+                return Err(fault(
+                    ErrorKind::Value,
+                    format_args!("the sizes must be at least 1, got {size}"),
+                ));
             }
             sizes.extend(given.iter().map(|size| size.unsigned_abs()));
         }
@@ -95,11 +96,11 @@ pub(super) fn resized(
             let dims = dims.len();
             let message =
                 format_args!("`{name}` must be one number or {dims}, one for each dim, got {given}");
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
+            return Err(fault(ErrorKind::Value, message));
         }
     }
     if mode == Area {
-        return avg_over(op, x, Windows::adaptive(&sizes[..]), &dims);
+        return avg_over("", x, Windows::adaptive(&sizes[..]), &dims);
     }
     let mode = match mode {
         Nearest => Interpolation::Nearest,
@@ -113,7 +114,7 @@ pub(super) fn resized(
     if let Some(factors) = &factors {
         resize = resize.factors(factors);
     }
-    let in_floats = |x: &Tensor| x.resample(&dims, resize).map_err(|error| about(error, op, &[x]));
+    let in_floats = |x: &Tensor| x.resample(&dims, resize);
     match (x.dtype(), mode) {
         (dtype, Interpolation::Nearest | Interpolation::NearestExact)
             if dtype.category() == Category::Integer =>
@@ -124,7 +125,7 @@ pub(super) fn resized(
                 if let Some(factors) = &factors {
                     one = one.factors(&factors[at..=at]);
                 }
-                y = y.index_select(nearest(op, x, lengths[at], one)?, *dim)?;
+                y = y.index_select(nearest(lengths[at], one)?, *dim)?;
             }
             Ok(y)
         }
@@ -134,9 +135,9 @@ pub(super) fn resized(
 }
 
 /// The positions of the nearest elements along a dim.
-fn nearest(op: &'static str, x: &Tensor, length: usize, resize: Resize) -> Result<Tensor> {
+fn nearest(length: usize, resize: Resize) -> Result<Tensor> {
     // `f32`, in which PyTorch computes them too, has all positions up to 2^24.
     let dtype = if length < 1 << 24 { DType::F32 } else { DType::F64 };
     let places = TensorOptions::new().dtype(dtype).arange(0, length as i64, 1)?;
-    places.resample(0, resize).map_err(|error| about(error, op, &[x])).to(DType::I64)
+    places.resample(0, resize).to(DType::I64)
 }

@@ -43,7 +43,7 @@ functional! { classes;
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer CrossEntropyLoss =>
-        of_logits(op, [logits, target], weight, class_dim, ignore_index, label_smoothing, reduction);
+        of_logits([logits, target], weight, class_dim, ignore_index, label_smoothing, reduction);
     /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The
     /// dim of the classes is the first dim of `linear_weight`.
     ///
@@ -76,12 +76,12 @@ functional! { classes;
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" => {
-        let logits = linear_logits(op, x, linear_weight, linear_bias)?;
+        let logits = linear_logits(x, linear_weight, linear_bias)?;
         ensure_value(!ignore_index.is_some() || !target.dtype().is_floating_point() || target.sizes() != logits.sizes(), || {
             "ignore_index is for class indices, and the target has probabilities"
         })?;
         let ignored = ignore_index.unwrap_or(-100);
-        of_logits(op, [&logits, target], weight, x.ndim() - 1, ignored, label_smoothing, reduction)
+        of_logits([&logits, target], weight, x.ndim() - 1, ignored, label_smoothing, reduction)
     }
     /// The negative log likelihood `-weight[target] log p[target]`, as a weighted mean. `log_probabilities`
     /// is a result of [`Tensor::log_softmax`]. The options work as in [`cross_entropy`].
@@ -110,18 +110,17 @@ functional! { classes;
     ) on floats names "removes dimensions" layer NllLoss => {
         if !log_probabilities.dtype().is_floating_point() {
             let message = format_args!("log probabilities are floating-point, not {}", log_probabilities.dtype());
-            return Err(wrong_dtype(op, message, ("log_probabilities", DType::F32), &[log_probabilities]));
+            return Err(wrong_dtype(message, ("log_probabilities", DType::F32)));
         }
-        let classes = Classes::new(op, log_probabilities, weight, class_dim)?;
-        let targets = Targets::new(op, log_probabilities, target, &classes, ignore_index)?;
+        let classes = Classes::new(log_probabilities, weight, class_dim)?;
+        let targets = Targets::new(log_probabilities, target, &classes, ignore_index)?;
         let log_p = unnamed(log_probabilities, targets.dtype)?;
-        targets.reduce(op, targets.weigh(targets.pick(&log_p, &classes).neg()?)?, reduction)
+        targets.reduce(targets.weigh(targets.pick(&log_p, &classes).neg()?)?, reduction)
     }
 }
 
 /// [`cross_entropy`] for the function `op`.
 fn of_logits(
-    op: &'static str,
     [logits, target]: [&Tensor; 2],
     weight: Option<&Tensor>,
     dim: usize,
@@ -134,19 +133,19 @@ fn of_logits(
     })?;
     if !logits.dtype().is_floating_point() {
         let message = format_args!("logits are floating-point, not {}", logits.dtype());
-        return Err(wrong_dtype(op, message, ("logits", DType::F32), &[logits, target]));
+        return Err(wrong_dtype(message, ("logits", DType::F32)));
     }
-    let classes = Classes::new(op, logits, weight, dim)?;
+    let classes = Classes::new(logits, weight, dim)?;
     if target.dtype().is_floating_point() {
         if ignore_index >= 0 {
             let message = format!(
                 "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
             );
-            return Err(Error::new(ErrorKind::Value, op, message));
+            return Err(fault(ErrorKind::Value, message));
         }
-        return with_probabilities(op, logits, target, &classes, label_smoothing, reduction);
+        return with_probabilities(logits, target, &classes, label_smoothing, reduction);
     }
-    let targets = Targets::new(op, logits, target, &classes, ignore_index)?;
+    let targets = Targets::new(logits, target, &classes, ignore_index)?;
     let logits = unnamed(logits, targets.dtype)?;
     let losses = if label_smoothing == 0.0 {
         let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
@@ -154,7 +153,7 @@ fn of_logits(
     } else {
         targets.smoothed(&logits, &classes, label_smoothing)?
     };
-    targets.reduce(op, losses, reduction)
+    targets.reduce(losses, reduction)
 }
 
 /// `x` without names, in the dtype to compute a result of this dtype in, because the sum over a batch may
@@ -164,7 +163,7 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
-fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
     ensure_shape(!(x.ndim() == 0 || x.ndim() > 2 && !x.has_names()), || {
@@ -172,8 +171,7 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
     })?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
-        let message = "expected a weight [class, in], got one number";
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
+        return Err(fault(ErrorKind::Shape, "expected a weight [class, in], got one number"));
     };
     ensure_shape(!(classes.is_empty() || classes.len() > 1 && batch.is_empty()), || {
         format!(
@@ -187,22 +185,22 @@ fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Te
     })?;
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
         let message = "strict names: the last dims of x and of the weight have different names";
-        return Err(fail(op, ErrorKind::NameMismatch, message, &inputs));
+        return Err(fault(ErrorKind::NameMismatch, message));
     }
-    x.value().check_float(op)?;
+    x.value().check_float("")?;
     for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
         if other.dtype() != x.dtype() {
             let message = format_args!("x is {}, and {name} is {}", x.dtype(), other.dtype());
-            return Err(wrong_dtype(op, message, (name, x.dtype()), &inputs));
+            return Err(wrong_dtype(message, (name, x.dtype())));
         }
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
         let message = format_args!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
+        return Err(fault(ErrorKind::Shape, message));
     }
     let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();
     names.extend((0..classes.len()).map(|dim| weight.name(dim)));
-    let names = Names::new(op, names).map_err(|error| about(error, op, &[x, weight]))?;
+    let names = Names::new("", names)?;
     let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
     let across = weight.rename(None).reshape([count, *own]).t()?;
     let x = x.rename(None).reshape([rows, *own])?;
@@ -224,16 +222,10 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn new(
-        op: &'static str,
-        logits: &Tensor,
-        weight: Option<&Tensor>,
-        dim: usize,
-    ) -> Result<Classes> {
+    pub(super) fn new(logits: &Tensor, weight: Option<&Tensor>, dim: usize) -> Result<Classes> {
         let dim = (logits.ndim() > 0).then_some(dim);
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
-        let operands = [weight, logits];
         ensure_shape(*weight.sizes() == [count], || {
             format!(
                 "the weight must have one number for each of the {count} classes, got sizes {:?}",
@@ -255,7 +247,7 @@ impl Classes {
             ),
             _ => return Ok(Classes { dim, count, weight: Some(weight.rename(None)?) }),
         };
-        Err(fail(op, ErrorKind::NameMismatch, message, &operands).with_repair(repair))
+        Err(fault(ErrorKind::NameMismatch, message).with_repair(repair))
     }
 
     /// The sizes without the class dim.
@@ -301,7 +293,7 @@ impl Classes {
 /// The error for a floating-point target that does not have the sizes of the logits: either probabilities
 /// with other sizes, or classes that are not integers.
 #[cold]
-fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
+fn float_target(logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
     let (sizes, dtype, want) = (target.sizes(), target.dtype(), classes.rest(logits.sizes()));
     let message = format!(
         "the target is {dtype} of sizes {sizes:?}: class indices must be integers, of sizes {want:?}; probabilities \
@@ -309,27 +301,26 @@ fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Cl
         logits.sizes()
     );
     match sizes == want {
-        true => wrong_dtype(op, message, ("target", DType::I64), &[logits, target]),
-        false => fail(op, ErrorKind::Shape, message, &[logits, target]),
+        true => wrong_dtype(message, ("target", DType::I64)),
+        false => fault(ErrorKind::Shape, message),
     }
 }
 
 /// The loss `-Σ target log p` for target probabilities.
 fn with_probabilities(
-    op: &'static str,
     logits: &Tensor,
     target: &Tensor,
     classes: &Classes,
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    check_order(op, ("logits", logits.value()), target)?;
+    check_order(("logits", logits.value()), target)?;
     if target.sizes() != logits.sizes() {
-        return Err(float_target(op, logits, target, classes));
+        return Err(float_target(logits, target, classes));
     }
     let count = logits.numel() / classes.count.max(1);
-    reduction.check_not_empty(op, count)?;
-    let rest = names_without(op, ("logits", logits), target, classes.dim)?;
+    reduction.check_not_empty(count)?;
+    let rest = names_without(("logits", logits), target, classes.dim)?;
     let dtype = classes.dtype(logits).promote(target.dtype());
     let mut target = unnamed(target, dtype)?;
     if smoothing > 0.0 {
@@ -337,16 +328,16 @@ fn with_probabilities(
     }
     let log_p = unnamed(logits, dtype).log_softmax(classes.dim.unwrap_or(0))?;
     let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?).neg()?;
-    reduction.apply_by(op, losses.rename(Some(rest))?, &|sum| sum.div(count)).to(dtype)
+    reduction.apply_by(losses.rename(Some(rest))?, &|sum| sum.div(count)).to(dtype)
 }
 
 /// Checks that a target has integers.
-pub(super) fn check_indices(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+pub(super) fn check_indices(target: &Tensor) -> Result<()> {
     if matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
         return Ok(());
     }
     let message = format_args!("expected class indices of an integer dtype, got {}", target.dtype());
-    Err(wrong_dtype(op, message, ("target", DType::I64), &[x, target]))
+    Err(wrong_dtype(message, ("target", DType::I64)))
 }
 
 /// Checked class indices.
@@ -370,13 +361,12 @@ pub(super) struct Targets {
 
 impl Targets {
     pub(super) fn new(
-        op: &'static str,
         logits: &Tensor,
         target: &Tensor,
         classes: &Classes,
         ignore_index: isize,
     ) -> Result<Targets> {
-        check_indices(op, logits, target)?;
+        check_indices(target)?;
         ensure_shape(classes.count != 0, || "expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
         let rest = match classes.dim {
@@ -385,12 +375,12 @@ impl Targets {
         };
         let class = classes.dim.and_then(|dim| logits.name(dim));
         if let Some(class) = class {
-            check_order(op, (&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
+            check_order((&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
         }
         if rest.sizes() != target.sizes() {
-            return Err(other_sizes(op, logits, target, &rest, class));
+            return Err(other_sizes(logits, target, &rest, class));
         }
-        let names = check_names(op, &rest, target, &[logits, target])?;
+        let names = check_names(&rest, target)?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();
@@ -404,7 +394,7 @@ impl Targets {
                     classes.count,
                     classes.count - 1
                 );
-                return Err(fail(op, ErrorKind::Index, message, &[logits, target]));
+                return Err(fault(ErrorKind::Index, message));
             }
         }
         let ignored = if counted < indices.numel() { Some(indices.eq(ignore_index)?) } else { None };
@@ -457,31 +447,25 @@ impl Targets {
         self.fill(own.mul(1.0 - smoothing).add(&all.mul(smoothing / classes.count as f64)?)?)
     }
 
-    fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
+    fn reduce(&self, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
         let mean = |sum: &Tensor| match &self.weights {
             Some(weights) => sum.div(&weights.sum(..)?),
             None => sum.div(self.counted as f64),
         };
-        reduction.apply_by(op, losses.rename(Some(self.names.clone()))?, &mean).to(self.dtype)
+        reduction.apply_by(losses.rename(Some(self.names.clone()))?, &mean).to(self.dtype)
     }
 }
 
 /// The error for class indices that do not have the sizes of the logits without the class dim, `rest`.
 #[cold]
-fn other_sizes(
-    op: &'static str,
-    logits: &Tensor,
-    target: &Tensor,
-    rest: &NamedTensor,
-    class: Option<Name>,
-) -> Error {
+fn other_sizes(logits: &Tensor, target: &Tensor, rest: &NamedTensor, class: Option<Name>) -> Error {
     let sizes = target.sizes();
     let message = format_args!(
         "expected class indices of sizes {:?}, those of the logits without the class dim{}, got {sizes:?}",
         rest.sizes(),
         class.map_or(String::new(), |class| format!(" '{class}'"))
     );
-    let error = fail(op, ErrorKind::Shape, message, &[logits, target]);
+    let error = fault(ErrorKind::Shape, message);
     if let Some(repair) = squeezed(target.value(), rest.sizes(), "target") {
         return error.with_repair(repair);
     }

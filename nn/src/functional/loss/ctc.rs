@@ -46,7 +46,7 @@ functional! { ctc;
         time_dim: Dim or 0, class_dim: Dim or -1,
         blank: usize = 0, reduction: Reduction = Reduction::Mean, zero_infinity: bool = false
     ) on floats names "removes dimensions" layer CtcLoss => {
-        check_floats(op, &[("log_probs", log_probs)])?;
+        check_floats(&[("log_probs", log_probs)])?;
         let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
         ensure_shape(ndim >= 2 && time_dim != class_dim, || {
             "log_probs must have a time dim and another class dim"
@@ -65,11 +65,9 @@ functional! { ctc;
             let lengths: Vec<f64> = sequences.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
             losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()]).to(losses.dtype())?)?;
         }
-        reduction.apply(op, losses.reshape(batch).rename(names)?).to(log_probs.dtype())
+        reduction.apply(losses.reshape(batch).rename(names)?).to(log_probs.dtype())
     }
 }
-
-const OP: &str = "ctc_loss";
 
 /// The logarithm of 0 in sums of logarithms. Unlike infinity, it has no NaN among its differences.
 const NEVER: f64 = -1e30;
@@ -116,7 +114,10 @@ impl Batch {
     ) -> Result<Batch> {
         let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
         if blank >= classes {
-            return Err(unfit(format!("blank must be one of the {classes} classes, got {blank}")));
+            return Err(fault(
+                ErrorKind::Value,
+                format!("blank must be one of the {classes} classes, got {blank}"),
+            ));
         }
         let steps = whole("input_lengths", steps, batch, time)?;
         let lengths = whole("target_lengths", lengths, batch, targets.numel())?;
@@ -125,10 +126,16 @@ impl Batch {
         let width = match *targets.sizes() {
             [rows, width] if rows == batch => Some(width),
             [total] if is_batch && sum != total => {
-                return Err(unfit(format!("the target lengths sum to {sum}, and there are {total} targets")));
+                return Err(fault(
+                    ErrorKind::Value,
+                    format!("the target lengths sum to {sum}, and there are {total} targets"),
+                ));
             }
             [total] if !is_batch && sum > total => {
-                return Err(unfit(format!("the target length is {sum}, and there are {total} targets")));
+                return Err(fault(
+                    ErrorKind::Value,
+                    format!("the target length is {sum}, and there are {total} targets"),
+                ));
             }
             [_] => None,
             _ => {
@@ -136,12 +143,15 @@ impl Batch {
                     "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
                     targets.sizes()
                 );
-                return Err(fail(OP, ErrorKind::Shape, message, &[targets]));
+                return Err(fault(ErrorKind::Shape, message));
             }
         };
         if let Some(long) = lengths.iter().find(|length| width.is_some_and(|width| **length > width)) {
             let width = width.unwrap_or(0);
-            return Err(unfit(format!("a target length is {long}, and the targets have {width} places")));
+            return Err(fault(
+                ErrorKind::Value,
+                format!("a target length is {long}, and the targets have {width} places"),
+            ));
         }
         let (mut labels, mut next) = (Vec::with_capacity(batch), 0);
         for (n, length) in lengths.into_iter().enumerate() {
@@ -155,7 +165,7 @@ impl Batch {
                     "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
                     classes - 1
                 );
-                return Err(fail(OP, ErrorKind::Index, message, &[targets]));
+                return Err(fault(ErrorKind::Index, message));
             }
             labels.push(row);
         }
@@ -251,7 +261,7 @@ impl Batch {
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
     if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
         let message = format_args!("{name} must be integers, not {}", x.dtype());
-        return Err(wrong_dtype(OP, message, (name, DType::I64), &[x]));
+        return Err(wrong_dtype(message, (name, DType::I64)));
     }
     x.to(DType::I64).to_vec()
 }
@@ -263,11 +273,7 @@ fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<
         format!("{name} must have one length for each of the {batch} sequences, got {:?}", lengths.sizes())
     })?;
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
-        Some(bad) => Err(unfit(format!("{name} has {bad}, and must be from 0 to {most}"))),
+        Some(bad) => Err(fault(ErrorKind::Value, format!("{name} has {bad}, and must be from 0 to {most}"))),
         None => Ok(numbers.into_iter().map(|length| length as usize).collect()),
     }
-}
-
-fn unfit(message: String) -> Error {
-    Error::new(ErrorKind::Value, OP, message)
 }

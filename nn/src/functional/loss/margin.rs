@@ -26,8 +26,8 @@ functional! { margin;
         Error::ensure(ndims == [ndims[0]; 3], ErrorKind::Shape, op, || {
             format!("all tensors must have the same number of dims, got {ndims:?}")
         })?;
-        check_pair(op, input1, input2)?;
-        reduction.apply(op, target.neg().mul(input1.sub(input2)?).add(margin).relu()?)
+        check_pair(input1, input2)?;
+        reduction.apply(target.neg().mul(input1.sub(input2)?).add(margin).relu()?)
     }
     /// The mean of `x` where the target is 1, and `max(0, margin - x)` where it is -1; `x` is a distance. For
     /// other targets it is the sum of both, as in PyTorch.
@@ -45,9 +45,9 @@ functional! { margin;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     hinge_embedding_loss (x, target; margin: f64 = 1.0, reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer HingeEmbeddingLoss => {
-        check_pair(op, x, target)?;
+        check_pair(x, target)?;
         let apart = x.neg().add(margin).relu()?;
-        reduction.apply(op, target.ne(1).choose(apart, 0).add(target.ne(-1).choose(x, 0)?)?)
+        reduction.apply(target.ne(1).choose(apart, 0).add(target.ne(-1).choose(x, 0)?)?)
     }
     /// The mean of `ln(1 + e^(-target x))`, with targets 1 and -1.
     ///
@@ -63,11 +63,11 @@ functional! { margin;
     /// Same as [`hinge_embedding_loss`].
     soft_margin_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer SoftMarginLoss => {
-        check_pair(op, x, target)?;
+        check_pair(x, target)?;
         // Where the loss is 0, so is its gradient, even by a factor of infinity.
         let far = target.detach().mul(x.detach()).gt(FAR)?;
         let product = far.choose(1, target).mul(far.choose(1, x)?)?;
-        reduction.apply(op, product.neg().exp().log1p().masked_fill(&far, 0)?)
+        reduction.apply(product.neg().exp().log1p().masked_fill(&far, 0)?)
     }
     /// For each class the binary cross entropy of `sigmoid(x)` with a target of 0 or 1; the mean over
     /// `class_dim`, then over the batch. `weight` has a weight for each class.
@@ -93,19 +93,19 @@ functional! { margin;
     multilabel_soft_margin_loss (
         x, target, weight?; class_dim: Dim or -1, reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer MultilabelSoftMarginLoss => {
-        check_floats(op, &[("x", x)])?;
-        check_same(op, ("x", x), ("target", target))?;
+        check_floats(&[("x", x)])?;
+        check_same(("x", x), ("target", target))?;
         // PyTorch takes any weight that broadcasts.
         let of_class = weight.filter(|weight| weight.ndim() == 1);
         let any = weight.filter(|weight| weight.ndim() != 1);
-        let classes = Classes::new(op, x, of_class, class_dim)?;
-        let rest = names_without(op, ("x", x), target, classes.dim)?;
+        let classes = Classes::new(x, of_class, class_dim)?;
+        let rest = names_without(("x", x), target, classes.dim)?;
         let (x, target) = (x.rename(None)?, target.rename(None)?);
         let others = target.neg().add(1).mul(x.neg().logsigmoid()?)?;
         let losses = target.mul(x.logsigmoid()?).add(others).neg()?;
         let any = any.map(|weight| weight.rename(None)).transpose()?;
-        let losses = classes.weigh(weighted(op, losses, any.as_ref())?)?;
-        reduction.apply(op, classes.sum(&losses).div(classes.count).rename(Some(rest))?)
+        let losses = classes.weigh(weighted(losses, any.as_ref())?)?;
+        reduction.apply(classes.sum(&losses).div(classes.count).rename(Some(rest))?)
     }
     /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
     /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
@@ -134,23 +134,23 @@ functional! { margin;
     multilabel_margin_loss (
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer MultilabelMarginLoss => {
-        check_floats(op, &[("x", x)])?;
-        check_indices(op, x, target)?;
-        check_same(op, ("x", x), ("target", target))?;
-        let classes = Classes::new(op, x, None, class_dim)?;
-        let rest = names_without(op, ("x", x), target, classes.dim)?;
+        check_floats(&[("x", x)])?;
+        check_indices(target)?;
+        check_same(("x", x), ("target", target))?;
+        let classes = Classes::new(x, None, class_dim)?;
+        let rest = names_without(("x", x), target, classes.dim)?;
         let (sizes, count) = (classes.rest(x.sizes()), classes.count);
         let rows = |x: &Tensor| match classes.dim {
             Some(dim) => x.rename(None).movedim(dim, -1).reshape([-1, count as isize]),
             None => x.reshape([1, 1]),
         };
         let x = rows(x)?;
-        let [labels, exist, others] = labels(op, target, &rows(target)?, count)?;
+        let [labels, exist, others] = labels(target, &rows(target)?, count)?;
         let of_label = x.gather(&labels, 1)?;
         let behind = x.unsqueeze(1).sub(of_label.unsqueeze(2)?).add(1).relu()?; // [row, label, class]
         let counted = exist.unsqueeze(2).logical_and(others.unsqueeze(1)?)?;
         let losses = behind.masked_fill(&counted.logical_not()?, 0).sum([1, 2]).div(count)?;
-        reduction.apply(op, losses.reshape(sizes).rename(Some(rest))?)
+        reduction.apply(losses.reshape(sizes).rename(Some(rest))?)
     }
     /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided
     /// by the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each
@@ -181,11 +181,11 @@ functional! { margin;
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" layer MultiMarginLoss => {
         ensure_value(p == 1 || p == 2, || format!("only p == 1 and p == 2 supported, got {p}"))?;
-        check_floats(op, &[("x", x)])?;
-        let classes = Classes::new(op, x, weight, class_dim)?;
+        check_floats(&[("x", x)])?;
+        let classes = Classes::new(x, weight, class_dim)?;
         // PyTorch takes a batch of one target for scores without a batch.
         let squeezed = (x.ndim() == 1 && target.sizes() == [1]).then(|| target.squeeze(0)).transpose()?;
-        let targets = Targets::new(op, x, squeezed.as_ref().unwrap_or(target), &classes, isize::MIN)?;
+        let targets = Targets::new(x, squeezed.as_ref().unwrap_or(target), &classes, isize::MIN)?;
         let x = unnamed(x, targets.dtype)?;
         let ahead = |x: &Tensor| classes.dim.map_or(Ok(x.clone()), |dim| x.unsqueeze(dim));
         let behind = x.sub(ahead(&targets.pick(&x, &classes)?)?).add(margin).relu()?;
@@ -194,7 +194,7 @@ functional! { margin;
         let is_own = classes.along(&numbers, x.ndim()).eq(&ahead(&targets.indices)?)?;
         let losses = classes.sum(&behind.masked_fill(&is_own, 0)?).div(classes.count)?;
         let losses = targets.weigh(losses).rename(Some(targets.names.clone()))?;
-        let loss = reduction.apply(op, losses).to(targets.dtype)?;
+        let loss = reduction.apply(losses).to(targets.dtype)?;
         if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
     }
 }
@@ -204,7 +204,7 @@ const FAR: f64 = 800.0;
 
 /// The labels of [`multilabel_margin_loss`], in rows with a place for each class: the classes, 0 where there is
 /// no label; whether a place has a label; and whether a class is not among the labels.
-fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
+fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
     let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
     for start in (0..classes.len()).step_by(count.max(1)) {
@@ -219,7 +219,7 @@ fn labels(op: &'static str, target: &Tensor, rows: &Tensor, count: usize) -> Res
                     position(target, at),
                     count.saturating_sub(1)
                 );
-                return Err(fail(op, ErrorKind::Index, message, &[target]));
+                return Err(fault(ErrorKind::Index, message));
             }
             ended |= class < 0;
             match ended {

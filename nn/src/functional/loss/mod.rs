@@ -35,21 +35,16 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
+    fn apply(self, losses: Tensor) -> Result<Tensor> {
         match self {
             Reduction::Mean if losses.numel() > 0 => losses.mean(..),
-            _ => self.apply_by(op, losses, &|sum| Ok(sum.clone())),
+            _ => self.apply_by(losses, &|sum| Ok(sum.clone())),
         }
     }
 
     /// Reduces losses whose mean is `mean` of their sum.
-    fn apply_by(
-        self,
-        op: &'static str,
-        losses: Tensor,
-        mean: &dyn Fn(&Tensor) -> Result<Tensor>,
-    ) -> Result<Tensor> {
-        self.check_not_empty(op, losses.numel())?;
+    fn apply_by(self, losses: Tensor, mean: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        self.check_not_empty(losses.numel())?;
         match self {
             Reduction::Mean => mean(&losses.sum(..)?),
             Reduction::Sum => losses.sum(..),
@@ -59,11 +54,11 @@ impl Reduction {
 
     /// Returns an error for the mean of no losses. In PyTorch it is NaN, which would then spread to every
     /// parameter.
-    fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
+    fn check_not_empty(self, losses: usize) -> Result<()> {
         if self != Reduction::Mean || losses > 0 {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
+        Err(fault(ErrorKind::Value, "there is no mean loss of an empty batch")
             .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
     }
 }
@@ -104,11 +99,11 @@ impl Argument for ClassDim {
 }
 
 /// Checks that the tensors are floating-point.
-fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
+fn check_floats(inputs: &[(&str, &Tensor)]) -> Result<()> {
     for (name, x) in inputs {
         if !x.dtype().is_floating_point() {
             let message = format!("{name} is {}, and must be floating-point", x.dtype());
-            return Err(Error::new(ErrorKind::DType, op, message)
+            return Err(fault(ErrorKind::DType, message)
                 .with_operands(inputs.iter().map(|(_, x)| x.shape()))
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
@@ -117,19 +112,19 @@ fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
 }
 
 /// Checks that `other` has the sizes of `x`, and names that are not others.
-fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
-    check_order(op, (x_name, x.value()), other)?;
+fn check_same((x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
+    check_order((x_name, x.value()), other)?;
     if other.sizes() == x.sizes() {
-        return check_names(op, x.value(), other, &[x, other]).map(drop);
+        return check_names(x.value(), other).map(drop);
     }
     let message =
         format_args!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
     let repair = squeezed_pair((x_name, x.value()), (name, other.value()));
-    Err(repaired(fail(op, ErrorKind::Shape, message, &[x, other]), repair))
+    Err(repaired(fault(ErrorKind::Shape, message), repair))
 }
 
 /// `losses` times a weight that broadcasts to their sizes.
-fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+fn weighted(losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     let Some(weight) = weight else { return Ok(losses) };
     let weighted = losses.mul(weight)?;
     if weighted.sizes() == losses.sizes() {
@@ -137,25 +132,25 @@ fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result
     }
     let (own, other) = (weight.sizes(), losses.sizes());
     let message = format!("the weight {own:?} does not broadcast to the losses {other:?}");
-    Err(Error::new(ErrorKind::Shape, op, message))
+    Err(fault(ErrorKind::Shape, message))
 }
 
 /// Checks that an argument is greater than 0.
-fn check_positive(op: &'static str, name: &str, value: f64) -> Result<()> {
-    Error::ensure(value > 0.0, ErrorKind::Value, op, || format!("{name} must be greater than 0, got {value}"))
+fn check_positive(name: &str, value: f64) -> Result<()> {
+    ensure_value(value > 0.0, || format!("{name} must be greater than 0, got {value}"))
 }
 
 /// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
 /// same order, and broadcast to the sizes of one of them.
-fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
     for (name, x) in [("x", x), ("target", target)] {
         if x.dtype() == DType::Bool {
-            return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
+            return Err(fault(ErrorKind::DType, format!("{name} is bool, and must be numbers"))
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
     }
-    check_order(op, ("x", x.value()), target)?;
-    check_names(op, x.value(), target, &[x, target])?;
+    check_order(("x", x.value()), target)?;
+    check_names(x.value(), target)?;
     let (own, other) = (x.sizes(), target.sizes());
     let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
     let (mut broadcast, offset) = (long.to_vec(), long.len() - short.len());
@@ -174,14 +169,14 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     );
     let repair = squeezed_pair(("x", x.value()), ("target", target.value()));
     let repair = repair.unwrap_or_else(|| format!("x.expand({broadcast:?})?, if that is meant"));
-    Err(fail(op, ErrorKind::Shape, message, &[x, target]).with_repair(repair))
+    Err(fault(ErrorKind::Shape, message).with_repair(repair))
 }
 
 /// The names of the target are those of `x` where both have names; the error is about `inputs`.
-fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
+fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
     // Under the name of a method, whose repair would be a call of it.
     x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
-        let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+        let error = error.of("");
         if let Some(repair) = squeezed_pair(("x", x), ("target", target.value())) {
             return error.with_repair(repair);
         }
@@ -197,27 +192,22 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
 }
 
 /// The unified names of both tensors, without the class dim.
-fn names_without(
-    op: &'static str,
-    (name, x): (&str, &Tensor),
-    target: &Tensor,
-    dim: Option<usize>,
-) -> Result<Names> {
-    check_order(op, (name, x.value()), target)?;
-    let names = check_names(op, x.value(), target, &[x, target])?;
+fn names_without((name, x): (&str, &Tensor), target: &Tensor, dim: Option<usize>) -> Result<Names> {
+    check_order((name, x.value()), target)?;
+    let names = check_names(x.value(), target)?;
     let rest = (0..x.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
-    Names::new(op, rest.collect::<Vec<Option<Name>>>())
+    Names::new("", rest.collect::<Vec<Option<Name>>>())
 }
 
 /// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
-fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
+fn check_order((name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
     let (own, other) = (x.names(), target.names());
     let has = |dim: usize| own.get(dim).is_some_and(|name| other.position(name).is_some());
     if own == other || x.ndim() != target.ndim() || !(0..x.ndim()).all(has) {
         return Ok(()); // if the names differ, the op checks them
     }
     let message = "the input and the target have the same dims in another order";
-    Err(Error::new(ErrorKind::Misaligned, op, message)
+    Err(fault(ErrorKind::Misaligned, message)
         .with_operands([x.shape(), target.shape()])
         .with_repair(format!("target.align_as(&{name})?")))
 }

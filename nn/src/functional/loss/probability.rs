@@ -45,12 +45,12 @@ functional! { probability;
     /// the name rule.
     binary_cross_entropy (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats
         names "unifies names from inputs" layer BceLoss => {
-        check_floats(op, &[("x", x), ("target", target)])?;
-        check_same(op, ("x", x), ("target", target))?;
-        check_probabilities(op, "x", x)?;
-        check_probabilities(op, "target", target)?;
+        check_floats(&[("x", x), ("target", target)])?;
+        check_same(("x", x), ("target", target))?;
+        check_probabilities("x", x)?;
+        check_probabilities("target", target)?;
         let losses = x.bernoulli_cross_entropy(target)?;
-        reduction.apply(op, weighted(op, losses, weight)?)
+        reduction.apply(weighted(losses, weight)?)
     }
     /// The mean [`binary_cross_entropy`] of `sigmoid(logits)`, computed without overflow. Where the target is
     /// 1, the loss is multiplied by `pos_weight`, so that a rare class counts more.
@@ -74,16 +74,16 @@ functional! { probability;
     binary_cross_entropy_with_logits (
         logits, target, weight?, pos_weight?; reduction: Reduction = Reduction::Mean
     ) on floats names "unifies names from inputs" layer BceWithLogitsLoss => {
-        check_floats(op, &[("logits", logits), ("target", target)])?;
-        check_same(op, ("logits", logits), ("target", target))?;
+        check_floats(&[("logits", logits), ("target", target)])?;
+        check_same(("logits", logits), ("target", target))?;
         let mut log_p = logits.logsigmoid()?;
         if let Some(pos_weight) = pos_weight {
-            let factor = weighted(op, target.clone(), Some(&pos_weight.sub(1)?)).add(1)?;
+            let factor = weighted(target.clone(), Some(&pos_weight.sub(1)?)).add(1)?;
             log_p = log_p.mul(factor)?;
         }
         // ln(1 - sigmoid(x)) is ln(sigmoid(x)) - x.
         let losses = target.neg().add(1).mul(logits).sub(log_p)?;
-        reduction.apply(op, weighted(op, losses, weight)?)
+        reduction.apply(weighted(losses, weight)?)
     }
     /// The Kullback-Leibler divergence of the distribution `x`, given as logarithms, from the distribution
     /// `target`: `target (ln target - x)`, and 0 where the target is 0. With `log_target`, the target is
@@ -109,19 +109,19 @@ functional! { probability;
         x, target;
         reduction: KlReduction = KlReduction::Mean, log_target: bool = false
     ) on floats names "unifies names from inputs" layer KlDivLoss => {
-        check_pair(op, x, target)?;
-        check_floats(op, &[("x", x)])?;
+        check_pair(x, target)?;
+        check_floats(&[("x", x)])?;
         let losses = match log_target {
             true => target.exp().mul(target.sub(x)?)?,
             false => target.xlogy(target).sub(target.mul(x)?)?,
         };
         match reduction {
-            KlReduction::Mean => Reduction::Mean.apply(op, losses),
+            KlReduction::Mean => Reduction::Mean.apply(losses),
             KlReduction::Sum => losses.sum(..),
             KlReduction::None => Ok(losses),
             KlReduction::BatchMean => {
                 let batch = x.sizes().first().copied().unwrap_or(1);
-                Reduction::Mean.check_not_empty(op, batch)?;
+                Reduction::Mean.check_not_empty(batch)?;
                 losses.sum(..).div(batch)
             }
         }
@@ -129,7 +129,7 @@ functional! { probability;
 }
 
 /// Checks that all elements are in [0, 1]; NaN is not.
-fn check_probabilities(op: &'static str, name: &str, x: &Tensor) -> Result<()> {
+fn check_probabilities(name: &str, x: &Tensor) -> Result<()> {
     let x = x.detach();
     let inside = x.ge(0).logical_and(x.le(1)?)?;
     if inside.all(..)?.is_nonzero()? {
@@ -139,5 +139,5 @@ fn check_probabilities(op: &'static str, name: &str, x: &Tensor) -> Result<()> {
     let value = x.reshape([-1]).select(0, at).item::<f64>()?;
     let message =
         format!("all elements of {name} should be between 0 and 1, and it has {value}{}", position(&x, at));
-    Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]))
+    Err(fault(ErrorKind::Value, message).with_operands([x.shape()]))
 }

@@ -25,8 +25,8 @@ functional! { regression;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer MseLoss => {
-        check_pair(op, x, target)?;
-        by_weight(op, x, x.sub(target).square()?, weight, reduction)
+        check_pair(x, target)?;
+        by_weight(x, x.sub(target).square()?, weight, reduction)
     }
     /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0
     /// where both are equal.
@@ -43,8 +43,8 @@ functional! { regression;
     /// Same as [`mse_loss`].
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs" layer L1Loss => {
-        check_pair(op, x, target)?;
-        by_weight(op, x, x.sub(target).abs()?, weight, reduction)
+        check_pair(x, target)?;
+        by_weight(x, x.sub(target).abs()?, weight, reduction)
     }
     /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere:
     /// an [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
@@ -67,15 +67,15 @@ functional! { regression;
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
         names "unifies names from inputs" layer SmoothL1Loss => {
         ensure_value(beta >= 0.0, || format!("beta cannot be negative, got {beta}"))?;
-        check_pair(op, x, target)?;
-        check_floats(op, &[("x", x)])?;
+        check_pair(x, target)?;
+        check_floats(&[("x", x)])?;
         let distance = x.sub(target).abs()?;
         if beta == 0.0 {
-            return reduction.apply(op, distance);
+            return reduction.apply(distance);
         }
         let near = distance.clamp_max(beta)?;
         // In this order, because the product of a distance and `beta` may overflow.
-        reduction.apply(op, near.div(beta).mul(distance.sub(near.mul(0.5)?)?)?)
+        reduction.apply(near.div(beta).mul(distance.sub(near.mul(0.5)?)?)?)
     }
     /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)`
     /// elsewhere: `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the
@@ -97,16 +97,16 @@ functional! { regression;
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] unless `delta` is positive.
     huber_loss (x, target, weight?; reduction: Reduction = Reduction::Mean, delta: f64 = 1.0) on floats
         names "unifies names from inputs" layer HuberLoss => {
-        check_positive(op, "delta", delta)?;
-        check_pair(op, x, target)?;
-        check_floats(op, &[("x", x)])?;
+        check_positive("delta", delta)?;
+        check_pair(x, target)?;
+        check_floats(&[("x", x)])?;
         let distance = x.sub(target).abs()?;
         let near = distance.clamp_max(delta)?;
         let losses = near.mul(distance.sub(near.mul(0.5)?)?)?;
         if let Some(weight) = weight {
-            check_same(op, ("x", x), ("weight", weight))?;
+            check_same(("x", x), ("weight", weight))?;
         }
-        reduction.apply(op, weighted(op, losses, weight)?)
+        reduction.apply(weighted(losses, weight)?)
     }
     /// The mean negative log likelihood of counts `target` with the Poisson distribution whose mean is `e^x`:
     /// `e^x - target x`, or with `log_input` false, whose mean is `x`: `x - target ln(x + eps)`. With `full`,
@@ -128,7 +128,7 @@ functional! { regression;
         x, target;
         log_input: bool = true, full: bool = false, eps: f64 = 1e-8, reduction: Reduction = Reduction::Mean
     ) on floats integers names "unifies names from inputs" layer PoissonNllLoss => {
-        check_pair(op, x, target)?;
+        check_pair(x, target)?;
         let mut losses = match log_input {
             true => x.exp().sub(target.mul(x)?)?,
             false => x.sub(target.mul(x.add(eps).log()?)?)?,
@@ -140,7 +140,7 @@ functional! { regression;
             let stirling = target.mul(target.log()?).sub(&target).add(target.mul(TAU).log().mul(0.5)?)?;
             losses = losses.add(stirling.masked_fill(&few, 0)?)?;
         }
-        reduction.apply(op, losses)
+        reduction.apply(losses)
     }
     /// The mean negative log likelihood of `target` with normal distributions of mean `x` and variance `var`:
     /// `(ln v + (x - target)² / v) / 2`, where `v` is `var` or, where that is less, `eps`. With `full`,
@@ -171,12 +171,12 @@ functional! { regression;
         x, target, var: Operand;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
     ) on floats integers names "unifies names from inputs" layer GaussianNllLoss => {
-        check_pair(op, x, target)?;
+        check_pair(x, target)?;
         if var.detach().lt(0).any(..)?.is_nonzero()? {
-            let error = Error::new(ErrorKind::Value, op, "var has negative entries");
+            let error = fault(ErrorKind::Value, "var has negative entries");
             return Err(error.with_operands([var.shape()]));
         }
-        let var = spread_variance(op, x, var)?;
+        let var = spread_variance(x, var)?;
         // The gradient of a variance that is too small is that of the limit, so it can grow again.
         let small = var.detach().lt(eps)?;
         let var = small.choose(var.sub(var.detach()).add(eps)?, &var)?;
@@ -184,26 +184,20 @@ functional! { regression;
         if full {
             losses = losses.add(TAU.ln() / 2.0)?;
         }
-        reduction.apply(op, losses)
+        reduction.apply(losses)
     }
 }
 
 /// The losses of `x` times their weights. The mean is divided by the sum of the weights.
-fn by_weight(
-    op: &'static str,
-    x: &Tensor,
-    losses: Tensor,
-    weight: Option<&Tensor>,
-    reduction: Reduction,
-) -> Result<Tensor> {
-    let Some(weight) = weight else { return reduction.apply(op, losses) };
-    check_same(op, ("x", x), ("weight", weight))?;
-    let losses = weighted(op, losses, Some(weight))?;
-    reduction.apply_by(op, losses, &|sum| sum.div(weight.sum(..)?))
+fn by_weight(x: &Tensor, losses: Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
+    let Some(weight) = weight else { return reduction.apply(losses) };
+    check_same(("x", x), ("weight", weight))?;
+    let losses = weighted(losses, Some(weight))?;
+    reduction.apply_by(losses, &|sum| sum.div(weight.sum(..)?))
 }
 
 /// The variance with a dim for each dim of `x`.
-fn spread_variance(op: &'static str, x: &Tensor, var: &Tensor) -> Result<Tensor> {
+fn spread_variance(x: &Tensor, var: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (var.sizes(), x.sizes());
     if var.value().is_number() || own == wanted {
         return Ok(var.clone());
@@ -218,5 +212,5 @@ fn spread_variance(op: &'static str, x: &Tensor, var: &Tensor) -> Result<Tensor>
     let message = format!(
         "var has sizes {own:?}, and must have those of x, {wanted:?}, of which the last may be missing or one may be 1"
     );
-    Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), var.shape()]))
+    Err(fault(ErrorKind::Shape, message).with_operands([x.shape(), var.shape()]))
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::functional::distance::pairwise_distance_with;
 use crate::functional::options::PairwiseDistanceOptions;
+use namegrad_autograd::plain::{Input, named};
 
 functional! { similarity;
     /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is
@@ -34,7 +35,7 @@ functional! { similarity;
         // Bits are numbers here, as in PyTorch.
         let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
         let (input1, input2) = (&number(input1)?, &number(input2)?);
-        check_pair(op, input1, input2)?;
+        check_pair(input1, input2)?;
         let product = over(input1.mul(input2)?, dim)?;
         let squares =
             [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
@@ -44,7 +45,7 @@ functional! { similarity;
         })?;
         let close = target.eq(1).choose(cosine.neg().add(1)?, 0)?;
         let apart = target.eq(-1).choose(cosine.sub(margin).relu()?, 0)?;
-        reduction.apply(op, close.add(apart)?)
+        reduction.apply(close.add(apart)?)
     }
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
     /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the
@@ -75,7 +76,7 @@ functional! { similarity;
             let options = PairwiseDistanceOptions::new().p(p).eps(eps);
             pairwise_distance_with(a, b, dim, options)
         };
-        triplet(op, [anchor, positive, negative], &distance, margin, swap, reduction)
+        triplet([anchor, positive, negative], &distance, margin, swap, reduction)
     }
 }
 
@@ -128,29 +129,29 @@ pub fn triplet_margin_with_distance_loss(
     options: TripletMarginWithDistanceLossOptions,
 ) -> Result<Tensor> {
     let TripletMarginWithDistanceLossOptions { margin, swap, reduction } = options;
-    const OP: &str = "triplet_margin_with_distance_loss";
-    triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
+    let inputs = [anchor, positive, negative];
+    let loss = triplet(inputs, &distance, margin, swap, reduction);
+    named(loss, "triplet_margin_with_distance_loss", &inputs.map(Input::One))
 }
 
 fn triplet(
-    op: &'static str,
     [anchor, positive, negative]: [&Tensor; 3],
     distance: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>,
     margin: f64,
     swap: bool,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    check_positive(op, "margin", margin)?;
+    check_positive("margin", margin)?;
     let ndims = [anchor, positive, negative].map(Tensor::ndim);
     ensure_shape(ndims.iter().all(|ndim| *ndim == ndims[0]), || {
         format!("the anchor, the positive and the negative must have the same number of dims, got {ndims:?}")
     })?;
-    check_pair(op, anchor, positive)?;
-    check_pair(op, anchor, negative)?;
+    check_pair(anchor, positive)?;
+    check_pair(anchor, negative)?;
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;
     if swap {
         far = far.minimum(distance(positive, negative)?)?;
     }
-    reduction.apply(op, near.add(margin).sub(far).clamp_min(0)?)
+    reduction.apply(near.add(margin).sub(far).clamp_min(0)?)
 }
