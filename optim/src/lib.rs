@@ -43,7 +43,6 @@
 #![forbid(unsafe_code)]
 
 mod average;
-mod batch_norm;
 mod clip;
 mod engine;
 mod formula;
@@ -62,8 +61,7 @@ pub mod schedule;
 pub mod setting;
 mod update;
 
-pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder};
-pub use batch_norm::update_batch_norm;
+pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder, update_batch_norm};
 pub use clip::{
     ClipGradNormOptions, clip_each_grad_norm_, clip_each_grad_norm_with_, clip_grad_norm_,
     clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,

@@ -1,9 +1,11 @@
-//! [`AveragedModel`], an average of a model over its training. `rule.rs` has the formulas, `state.rs` what is
-//! saved.
+//! [`AveragedModel`], an average of a model over its training. `rule.rs` has the formulas, `state.rs` the state
+//! that is saved, and `batch_norm.rs` the running statistics of an average.
 
+mod batch_norm;
 mod rule;
 mod state;
 
+pub use batch_norm::update_batch_norm;
 pub use state::{AverageState, Averaged};
 
 use crate::rows::refused;
@@ -340,7 +342,7 @@ impl AveragedModel {
     ) -> Result<()> {
         let caller = Location::caller();
         let places = self.scope(model, || {
-            crate::batch_norm::update(model, batches, forward, caller)?;
+            batch_norm::update(model, batches, forward, caller)?;
             places(model)
         })?;
         self.take_buffers(places).map_err(|error| error.at(caller))

@@ -111,9 +111,6 @@ impl<M: Method> Optimizer for Descent<M> {
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
         self.engine.set_momentums(momentums)
     }
-    fn zero_grad(&self) {
-        self.engine.zero_grad();
-    }
     fn state_dict(&self) -> OptimizerState {
         self.engine.state_dict()
     }

@@ -145,11 +145,9 @@ impl Engine {
             self.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
             // Steps are computed in `f32`, except those of `f64` parameters.
             let is_narrow = |member: &Member| member.group == group && member.parameter.dtype() != DType::F64;
+            let most = f32::MAX;
             self.require((lr as f32).is_finite() || !self.members.iter().any(is_narrow), || {
-                format!(
-                    "Invalid learning rate: {lr:?}; parameters that are not f64 take at most {:?}",
-                    f32::MAX
-                )
+                format!("Invalid learning rate: {lr:?}; parameters that are not f64 take at most {most:?}")
             })?;
             self.groups.check(group)?;
         }
@@ -264,12 +262,6 @@ impl Optimizer for Engine {
 
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
         self.set_rates(Rate::Momentum, "momentum value", momentums)
-    }
-
-    fn zero_grad(&self) {
-        for member in &self.members {
-            member.parameter.zero_grad();
-        }
     }
 
     fn state_dict(&self) -> OptimizerState {

@@ -1,11 +1,8 @@
 //! [`update_batch_norm`]: running statistics, computed again from data.
 
+use super::*;
 use namegrad_autograd::no_grad;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_nn::{Buffer, Entry, Module, averaging_statistics};
-use std::panic::Location;
-
-const OP: &str = "update_batch_norm";
+use namegrad_nn::{Entry, averaging_statistics};
 
 /// Computes the running statistics of all normalizations in a model from data:
 /// `torch.optim.swa_utils.update_bn`.
@@ -61,10 +58,9 @@ pub(crate) fn update<B, R>(
         count += 1;
     }
     if count == 0 {
-        let message = "there are no batches to compute running statistics from";
-        return Err(Error::new(ErrorKind::Value, OP, message)
-            .with_repair("pass batches of the training data")
-            .at(caller));
+        let message = "there are no batches to compute running statistics from".into();
+        let error = refused("update_batch_norm", message, "pass batches of the training data");
+        return Err(error.at(caller));
     }
     before.values.clear();
     Ok(())
