@@ -169,5 +169,13 @@ pub fn named<T>(result: Result<T>, op: &'static str, inputs: &[Input<'_>]) -> Re
 
 #[cold]
 fn renamed(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
-    error.of_call(op, &values(inputs))
+    let error = error.of_call(op, &values(inputs));
+    // A repair that sets an option, such as `.stride(1)`, is one of the options of the function.
+    let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
+    let Some(setter) = setter else { return error };
+    let mut options = String::new();
+    for word in op.trim_end_matches('_').split('_') {
+        options += &(word[..1].to_uppercase() + &word[1..]);
+    }
+    error.with_repair(format!("{options}Options::new(){setter}"))
 }

@@ -4,6 +4,7 @@
 use crate::field::{Entry, Field, Visitor};
 use crate::layers::within;
 use crate::trace::{self, Running};
+use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,13 +164,18 @@ impl ModulePath {
         trace::enter(self)
     }
 
-    /// Runs the code of a layer. Its errors name the layer and its path, and have the caller's line.
+    /// Runs the code of a layer. Its errors name the layer, its path and its inputs, and have the caller's line.
     #[track_caller]
-    pub(crate) fn run<T>(&self, layer: &'static str, f: impl FnOnce(&Running) -> Result<T>) -> Result<T> {
+    pub(crate) fn run<T>(
+        &self,
+        layer: &'static str,
+        inputs: &[&Tensor],
+        f: impl FnOnce(&Running) -> Result<T>,
+    ) -> Result<T> {
         let running = self.running();
         match f(&running) {
             Ok(made) => Ok(made),
-            Err(error) => Err(within(error, layer, self).at(Location::caller())),
+            Err(error) => Err(within(error, layer, inputs, self).at(Location::caller())),
         }
     }
 

@@ -14,9 +14,10 @@ use syn::{
 ///
 /// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
 /// the struct, `#[module(describe = path)]` names a function that returns its text in the summary, and
-/// `#[module(dims = expression)]` has what stands in parentheses after its name there, `#[module(layer)]` implements `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of
-/// several tensors with `#[module(layer(x, target))]`, `#[module(no_display)]` does not implement `Display`,
-/// and `#[module(crate = path)]` is the path of `Module`'s module if it is not `::namegrad::nn`.
+/// `#[module(dims = value)]` has what is in parentheses after its name there. `#[module(layer)]` implements
+/// `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of several tensors with
+/// `#[module(layer(x, target))]`, `#[module(no_display)]` does not implement `Display`, and
+/// `#[module(crate = path)]` is the path of `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -4,7 +4,7 @@ use super::{Order, by_name, names_of, others, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{Error, ErrorKind, Result, Shape};
+use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt::Display;
 
 /// The dims that a function needs, by the names that its weight or its caller gives them.
@@ -27,34 +27,10 @@ pub(crate) struct ImageDims {
     batch: Vec<usize>,
 }
 
-/// An error about these inputs.
+/// An error of a function or layer, which adds its name and its inputs.
 #[cold]
-pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: impl Display, inputs: &[&Tensor]) -> Error {
-    Error::new(kind, op, message.to_string()).with_operands(shapes(inputs))
-}
-
-/// An error of an op as one of the function or layer `op` about its own inputs. A repair that sets an option,
-/// such as `.padding(1)`, is one of the builder of a layer, and becomes one of the options of a function.
-#[cold]
-pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error {
-    let error = error.of(op).with_operands(shapes(inputs));
-    let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
-    match setter {
-        Some(setter) if op.starts_with(char::is_lowercase) => {
-            let mut options = String::new();
-            for word in op.split('_') {
-                options += &(word[..1].to_uppercase() + &word[1..]);
-            }
-            error.with_repair(format!("{options}Options::new(){setter}"))
-        }
-        _ => error,
-    }
-}
-
-fn shapes(inputs: &[&Tensor]) -> Vec<Shape> {
-    let mut shapes = Vec::with_capacity(inputs.len());
-    inputs.iter().for_each(|x| shapes.push(x.shape()));
-    shapes
+pub(crate) fn fault(kind: ErrorKind, message: impl Display) -> Error {
+    Error::new(kind, "", message.to_string())
 }
 
 impl ImageDims {
@@ -65,14 +41,7 @@ impl ImageDims {
     /// [`ErrorKind::NameNotFound`] if another dim is where the channels are expected; in strict mode also for
     /// the other dims. [`ErrorKind::Shape`] for a wrong number of dims. [`ErrorKind::DuplicateName`] if the
     /// result would have a name twice.
-    pub(crate) fn find(
-        op: &'static str,
-        x: &Tensor,
-        weight: Option<&Tensor>,
-        wanted: Wanted<'_>,
-    ) -> Result<ImageDims> {
-        let both = [x, weight.unwrap_or(x)];
-        let inputs = &both[..1 + usize::from(weight.is_some())];
+    pub(crate) fn find(x: &Tensor, wanted: Wanted<'_>) -> Result<ImageDims> {
         let (dims, names) = (wanted.spatial.len(), [&[wanted.channel], wanted.spatial].concat());
         let by_name = names.iter().flatten().any(|name| x.names().position(*name).is_some());
         if x.ndim() < dims + 1 || !by_name && x.ndim() > dims + 2 {
@@ -81,7 +50,7 @@ impl ImageDims {
                 "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims",
                 x.ndim()
             );
-            let error = fail(op, ErrorKind::Shape, message, inputs);
+            let error = fault(ErrorKind::Shape, message);
             return Err(match x.ndim() > dims + 2 {
                 true => error.with_repair(
                     "name the dims of the input and of the weight alike, to have more batch dims",
@@ -89,13 +58,12 @@ impl ImageDims {
                 false => error,
             });
         }
-        let taken = positions(op, inputs, &names, wanted.exact)?;
+        let taken = positions(x, &names, wanted.exact)?;
         let batch = others(x, &taken);
         let mut result = names_of(x);
         result[taken[0]] = wanted.made;
-        let names = Names::new(op, result).map_err(|error| {
+        let names = Names::new("", result).map_err(|error| {
             let name = wanted.made.map_or(String::new(), |name| name.to_string());
-            let error = error.with_operands(shapes(inputs));
             error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
         })?;
         let order = [&batch[..], &taken].concat();
@@ -133,29 +101,23 @@ impl ImageDims {
 /// # Errors
 /// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has
 /// too few dims.
-pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
+pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
     if x.ndim() < wanted.len() {
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
-        return Err(fail(op, ErrorKind::Shape, message, &[x]));
+        return Err(fault(ErrorKind::Shape, message));
     }
-    Ok(positions(op, &[x], wanted, true)?.into_iter().collect())
+    Ok(positions(x, wanted, true)?.into_iter().collect())
 }
 
 /// The positions of dims with these names: by name, or as the last dims that are left. The first and, if they
 /// are `exact`, all others are not taken for a dim with another name.
-fn positions(
-    op: &'static str,
-    inputs: &[&Tensor],
-    names: &[Option<Name>],
-    exact: bool,
-) -> Result<Vec<usize>> {
-    let x = inputs[0];
+fn positions(x: &Tensor, names: &[Option<Name>], exact: bool) -> Result<Vec<usize>> {
     let mut found = by_name(x, names);
     let mut left = others(x, &found.iter().copied().flatten().collect::<Vec<usize>>());
     for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_by_position(op, inputs, names[at], x.name(dim), at == 0 || exact)?;
+            check_by_position(x, names[at], x.name(dim), at == 0 || exact)?;
             found[at] = Some(dim);
         }
     }
@@ -164,16 +126,10 @@ fn positions(
 
 /// Checks a dim that is matched by position: if it is `exact`, a dim with another name must not be taken, and
 /// with strict names an unnamed dim neither.
-fn check_by_position(
-    op: &'static str,
-    inputs: &[&Tensor],
-    wanted: Option<Name>,
-    there: Option<Name>,
-    exact: bool,
-) -> Result<()> {
+fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>, exact: bool) -> Result<()> {
     let message = match (wanted, there) {
         (Some(wanted), Some(there)) if exact || is_strict() => {
-            format!("Name '{wanted}' not found in {}, and '{there}' is another dim", inputs[0].shape())
+            format!("Name '{wanted}' not found in {}, and '{there}' is another dim", x.shape())
         }
         (Some(wanted), None) if is_strict() => {
             format!("strict names: an unnamed dim would be taken for '{wanted}'")
@@ -192,5 +148,5 @@ fn check_by_position(
         }
         _ => (ErrorKind::NameMismatch, "x.rename(None)?".to_string()),
     };
-    Err(fail(op, kind, message, inputs).with_repair(repair))
+    Err(fault(kind, message).with_repair(repair))
 }

@@ -79,9 +79,8 @@ functional! { conv;
     /// Same as [`conv1d`].
     conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
         on floats integers names "keeps input names, but the channel dim has the first name of the weight" => {
-        let layout = layout(op, rank, x, weight, [1, 0])?;
+        let layout = layout(rank, x, weight, [1, 0])?;
         convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
-            .map_err(|error| about(error, op, &[x, weight]))
     }
     /// Transposed convolution over one dim: the gradient of a [`conv1d`] with the same arguments, as a
     /// function of the gradient of its output. With a stride, it makes the result larger by about that
@@ -136,35 +135,27 @@ functional! { conv;
         x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
         groups: usize = 1, dilation: Extents = 1
     ) on floats integers names "keeps input names, but the channel dim has the second name of the weight" => {
-        let layout = layout(op, rank, x, weight, [0, 1])?;
+        let layout = layout(rank, x, weight, [0, 1])?;
         let slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
-        let y = transposed_images(op, layout.apply(x)?, [x, weight], rank, bias, slide)
-            .map_err(|error| about(error, op, &[x, weight]))?;
+        let y = transposed_images(layout.apply(x)?, weight, rank, bias, slide)?;
         layout.restore(y)
     }
 }
 
 /// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result
 /// have the names of these dims of the weight.
-fn layout(
-    op: &'static str,
-    dims: usize,
-    x: &Tensor,
-    weight: &Tensor,
-    [own, made]: [usize; 2],
-) -> Result<ImageDims> {
-    if weight.ndim() != dims + 2 {
-        let message = format_args!(
+fn layout(dims: usize, x: &Tensor, weight: &Tensor, [own, made]: [usize; 2]) -> Result<ImageDims> {
+    ensure_shape(weight.ndim() == dims + 2, || {
+        format!(
             "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
             dims + 2,
             weight.ndim()
-        );
-        return Err(fail(op, ErrorKind::Shape, message, &[x, weight]));
-    }
+        )
+    })?;
     let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
-    ImageDims::find(op, x, Some(weight), wanted)
+    ImageDims::find(x, wanted)
 }
 
 /// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what
@@ -192,26 +183,20 @@ pub(crate) struct TransposedArguments {
     pub(crate) groups: usize,
 }
 
-/// Transposed convolution of images in the order `[batch, channels, ..]`. Errors are about `inputs`, of which
-/// the second is the weight.
+/// Transposed convolution of images in the order `[batch, channels, ..]`.
 pub(crate) fn transposed_images(
-    op: &'static str,
     mut images: Tensor,
-    inputs: [&Tensor; 2],
+    weight: &Tensor,
     dims: usize,
     bias: Option<&Tensor>,
     slide: TransposedArguments,
 ) -> Result<Tensor> {
-    let weight = inputs[1];
     let first = images.ndim() - dims;
     let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
-    if channels != rows {
-        let message = format_args!("the weight has {rows} input channels, and the input has {channels}");
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
-    }
-    let numbers = |name, extents: Extents| {
-        extents.over(op, name, dims).map_err(|error| error.with_operands(inputs.map(Tensor::shape)))
-    };
+    ensure_shape(channels == rows, || {
+        format!("the weight has {rows} input channels, and the input has {channels}")
+    })?;
+    let numbers = |name, extents: Extents| extents.over("", name, dims);
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
     let (padding, extra) =
         (numbers("padding", slide.padding)?, numbers("output_padding", slide.output_padding)?);
@@ -222,7 +207,7 @@ pub(crate) fn transposed_images(
             let message = format_args!(
                 "`output_padding` must be smaller than the stride {stride} or the dilation {dilation}, got {extra}"
             );
-            return Err(fail(op, ErrorKind::Value, message, &inputs).with_repair(".output_padding(0)"));
+            return Err(fault(ErrorKind::Value, message).with_repair(".output_padding(0)"));
         }
         // Elements after those of the next place of `x` are as if that place was there and 0.
         let more = extra.checked_div(stride).unwrap_or(0);
@@ -239,7 +224,7 @@ pub(crate) fn transposed_images(
             let message = format_args!(
                 "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
             );
-            return Err(fail(op, ErrorKind::Shape, message, &inputs).with_repair(".padding(0)"));
+            return Err(fault(ErrorKind::Shape, message).with_repair(".padding(0)"));
         }
         sizes.push(size as usize);
     }
@@ -249,19 +234,17 @@ pub(crate) fn transposed_images(
         dilation: slide.dilation,
         groups: slide.groups,
     };
-    let mut y = images
-        .convolution_input_with(&weight.rename(None)?, &sizes[..], options)
-        .map_err(|error| about(error, op, &inputs))?;
+    let mut y = images.convolution_input_with(&weight.rename(None)?, &sizes[..], options)?;
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];
-        if *bias.sizes() != [made] {
-            let message = format_args!("the bias must have sizes [{made}], got {:?}", bias.sizes());
-            return Err(fail(op, ErrorKind::Shape, message, &inputs));
-        }
+        ensure_shape(*bias.sizes() == [made], || {
+            format!("the bias must have sizes [{made}], got {:?}", bias.sizes())
+        })?;
         if !autocast::fits(bias.dtype(), y.dtype()) {
             let message = format_args!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
-            return Err(fail(op, ErrorKind::DType, message, &inputs)
-                .with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
+            return Err(
+                fault(ErrorKind::DType, message).with_repair(format!("bias.to(DType::{:?})?", y.dtype()))
+            );
         }
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;

@@ -173,6 +173,6 @@ impl WindowGrid {
     /// Images `[planes, H, W]` with zeros around them.
     fn pad(&self, x: Tensor) -> Result<Tensor> {
         let around = |dim: usize| [self.padding[dim] as isize; 2];
-        with_constant("unfold", &x, &[(1, around(0)), (2, around(1))], 0.into())
+        with_constant(&x, &[(1, around(0)), (2, around(1))], 0.into())
     }
 }

@@ -113,12 +113,12 @@ functional! { image;
         layer ReplicationPad (mode = PadMode::Replicate, value = 0)
         layer CircularPad (mode = PadMode::Circular, value = 0) => {
         if mode == PadMode::Constant {
-            return with_constant(op, x, &pad, value);
+            return with_constant(x, &pad, value);
         }
         ensure_value(value.to_f64() == 0.0, || {
             format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase()
         })?;
-        repeated(op, x, &pad, mode)
+        repeated(x, &pad, mode)
     }
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
     ///

@@ -18,7 +18,7 @@ pub(crate) mod pool;
 mod shuffle;
 
 // Most tables need these names: their files begin with `use super::*`.
-use crate::dims::images::{about, fail};
+use crate::dims::images::fault;
 use crate::dims::{moved_back, names_of, others, permuted, sizes_of, with_names};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
@@ -39,12 +39,6 @@ fn ensure_shape<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Res
 #[inline]
 fn ensure_value<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
     Error::ensure(fits, ErrorKind::Value, "", message)
-}
-
-/// An error of a function. Its row adds its name and its inputs.
-#[cold]
-fn fault(kind: ErrorKind, message: impl std::fmt::Display) -> Error {
-    Error::new(kind, "", message.to_string())
 }
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.

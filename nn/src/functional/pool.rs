@@ -85,12 +85,12 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
         ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
+        let windows = sliding(rank, kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
         // PyTorch takes images without channels, if their dims are given.
         ensure_shape(!dims.is_none() || x.has_names() || x.ndim() <= rank || x.sizes()[x.ndim() - rank - 1] != 0, || {
             format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
         })?;
-        Ok(max_over(op, x, windows, &or_last((op, rank), x, dims)?)?.values)
+        Ok(max_over(x, windows, &or_last(rank, x, dims)?)?.values)
     }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
     /// divided by its size with its padding; without `count_include_pad`, by the number of its elements; or
@@ -113,9 +113,9 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding((op, 1), kernel_size, stride, ceil_mode)?;
+        let windows = sliding(1, kernel_size, stride, ceil_mode)?;
         let windows = windows.padding(padding).count_include_pad(count_include_pad);
-        avg_over(op, x, windows, &or_last((op, 1), x, dims)?)
+        avg_over(x, windows, &or_last(1, x, dims)?)
     }
     /// [`avg_pool1d`] over two dims.
     avg_pool2d
@@ -124,9 +124,9 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?.padding(padding);
+        let windows = sliding(rank, kernel_size, stride, ceil_mode)?.padding(padding);
         let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
-        avg_over(op, x, windows, &or_last((op, rank), x, dims)?)
+        avg_over(x, windows, &or_last(rank, x, dims)?)
     }
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
@@ -145,8 +145,8 @@ functional! { pool;
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
     adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names" => {
-        let dims = or_last((op, rank), x, dims)?;
-        Ok(max_over(op, x, adaptive((op, rank), x, output_size, &dims)?, &dims)?.values)
+        let dims = or_last(rank, x, dims)?;
+        Ok(max_over(x, adaptive(rank, x, output_size, &dims)?, &dims)?.values)
     }
     /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
     ///
@@ -164,8 +164,8 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names" => {
         x.value().check_float(op)?;
-        let dims = or_last((op, rank), x, dims)?;
-        avg_over(op, x, adaptive((op, rank), x, output_size, &dims)?, &dims)
+        let dims = or_last(rank, x, dims)?;
+        avg_over(x, adaptive(rank, x, output_size, &dims)?, &dims)
     }
     /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
     /// an infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a
@@ -188,8 +188,8 @@ functional! { pool;
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats names "keeps input names" => {
-        let windows = sliding((op, rank), kernel_size, stride, ceil_mode)?;
-        lp_over(op, x, norm_type, windows, &or_last((op, rank), x, dims)?)
+        let windows = sliding(rank, kernel_size, stride, ceil_mode)?;
+        lp_over(x, norm_type, windows, &or_last(rank, x, dims)?)
     }
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
     /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it
@@ -212,11 +212,11 @@ functional! { pool;
     /// [`fractional_max_pool2d`] over the last three dims.
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names "keeps input names" => {
-        let dims = or_last((op, rank), x, None)?;
+        let dims = or_last(rank, x, None)?;
         ensure_value(output_size.is_none() || output_ratio.is_none(), || {
             "`output_size` and `output_ratio` say the same: give one of them"
         })?;
-        Ok(fractional_over(op, x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
+        Ok(fractional_over(x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
     }
     /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
     /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,
@@ -241,33 +241,30 @@ functional! { pool;
     /// [`max_unpool1d`] over the last three dims.
     max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
         names "keeps input names" => {
-        let dims = or_last((op, rank), x, None)?;
-        unpool_over(op, [x, indices], kernel_size, stride, padding, output_size, &dims)
+        let dims = or_last(rank, x, None)?;
+        unpool_over([x, indices], kernel_size, stride, padding, output_size, &dims)
     }
 }
 
-/// The name of a function and its number of dims.
-type Of = (&'static str, usize);
-
 /// Windows of one size for all dims, or a size for each.
-fn sliding((op, rank): Of, kernel_size: Extents, stride: Extents, ceil_mode: bool) -> Result<Windows> {
-    let sizes = kernel_size.over(op, "kernel_size", rank)?;
+fn sliding(rank: usize, kernel_size: Extents, stride: Extents, ceil_mode: bool) -> Result<Windows> {
+    let sizes = kernel_size.over("", "kernel_size", rank)?;
     Ok(Windows::sliding(&sizes[..]).stride(stride).ceil_mode(ceil_mode))
 }
 
 /// The windows that give a result of `output_size` along each of the dims.
-fn adaptive((op, rank): Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
+fn adaptive(rank: usize, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
     let sizes = match lengths.len() == rank {
-        true => output_size.or_lengths(op, "output_size", &lengths),
-        false => output_size.over(op, "output_size", rank), // before an error of `dims`
+        true => output_size.or_lengths("", "output_size", &lengths),
+        false => output_size.over("", "output_size", rank), // before an error of `dims`
     };
     Ok(Windows::adaptive(&sizes?[..]))
 }
 
 /// The dims, or the last ones of `x`. Without names, the channels and at most the batch are before them, as in
 /// PyTorch.
-fn or_last((op, rank): Of, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
+fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
     if let Some(dims) = dims {
         return Ok(dims);
     }
@@ -280,6 +277,6 @@ fn or_last((op, rank): Of, x: &Tensor, dims: Option<Positions>) -> Result<Positi
          got {} dims without names",
         x.ndim()
     );
-    let error = fail(op, ErrorKind::Shape, message, &[x]);
+    let error = fault(ErrorKind::Shape, message);
     Err(if before == Some(0) { error.with_repair("x.unsqueeze(0)?") } else { error })
 }

@@ -181,7 +181,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        self.path.run(LAYER, |_| self.run(x, target))
+        self.path.run(LAYER, &[x, target], |_| self.run(x, target))
     }
 
     /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input
@@ -191,7 +191,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(LAYER, |_| self.all(x))
+        self.path.run(LAYER, &[x], |_| self.all(x))
     }
 
     /// The class with the highest probability: the dims of `x` without the input dim.

@@ -115,7 +115,7 @@ impl Bilinear {
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes do not fit.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        self.path.run("Bilinear", |_| {
+        self.path.run("Bilinear", &[x, other], |_| {
             let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
             // The other dims in one order, if both inputs have the same names.
             let (order, own) = (names_of(&x), names_of(&other));

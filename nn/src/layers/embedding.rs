@@ -168,7 +168,7 @@ impl Embedding {
     /// integers, [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Embedding", |_| {
+        self.path.run("Embedding", &[x], |_| {
             self.table.renorm(&self.weight, x)?;
             let options = EmbeddingOptions {
                 padding_idx: self.table.padding_idx,
@@ -296,7 +296,7 @@ impl EmbeddingBag {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.items {
             Some(items) => {
-                let last = self.path.run("EmbeddingBag", |_| x.movedim(items.clone(), -1))?;
+                let last = self.path.run("EmbeddingBag", &[x], |_| x.movedim(items.clone(), -1))?;
                 self.forward_bags(&last, None, None)
             }
             None => self.forward_bags(x, None, None),
@@ -325,7 +325,7 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
-        self.path.run("EmbeddingBag", |_| {
+        self.path.run("EmbeddingBag", &[x], |_| {
             let table = &self.table;
             table.renorm(&self.weight, x)?;
             let options = EmbeddingBagOptions {

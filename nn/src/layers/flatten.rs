@@ -56,7 +56,7 @@ impl Flatten {
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Flatten", |_| self.flattened(x))
+        self.path.run("Flatten", &[x], |_| self.flattened(x))
     }
 
     fn flattened(&self, x: &Tensor) -> Result<Tensor> {
@@ -128,7 +128,7 @@ impl Unflatten {
     /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unflatten", |_| x.unflatten(self.dim.clone(), &self.shape))
+        self.path.run("Unflatten", &[x], |_| x.unflatten(self.dim.clone(), &self.shape))
     }
 
     fn text(&self) -> String {

@@ -139,7 +139,7 @@ impl Linear {
     /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Linear", |_| {
+        self.path.run("Linear", &[x], |_| {
             let weight = self.weight.try_tensor()?;
             let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
             let dim = self.input_dim(x)?;

@@ -135,7 +135,7 @@ impl LinearCrossEntropyLoss {
             reduction: self.reduction,
         };
         F::cross_entropy_with(&logits, target, class_dim, options)
-            .map_err(|error| within(error, "LinearCrossEntropyLoss", &self.path))
+            .map_err(|error| within(error, "LinearCrossEntropyLoss", &[x, target], &self.path))
     }
 
     fn text(&self) -> String {

@@ -159,8 +159,10 @@ pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path, unless
 /// the message has the path already.
 #[cold]
-pub(crate) fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
-    let error = error.of(layer);
+pub(crate) fn within(error: Error, layer: &'static str, inputs: &[&Tensor], path: &ModulePath) -> Error {
+    let mut values = Vec::with_capacity(inputs.len());
+    inputs.iter().for_each(|x| values.push(x.value()));
+    let error = error.of_call(layer, &values);
     let Some(path) = path.get().filter(|path| !path.is_empty()) else { return error };
     let place = format!("the layer '{path}'");
     if error.message().contains(&place) { error } else { error.context(format_args!("{place}: ")) }

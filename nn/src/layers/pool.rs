@@ -31,8 +31,8 @@ impl<const N: usize> SlidingSizes<N> {
     }
 
     /// The dims of `x`.
-    fn find(&self, op: &'static str, x: &Tensor) -> Result<Positions> {
-        sliding_dims(op, x, &self.names)
+    fn find(&self, x: &Tensor) -> Result<Positions> {
+        sliding_dims(x, &self.names)
     }
 
     /// `MaxPool2d(H=2, W=2)`.
@@ -161,8 +161,8 @@ macro_rules! layers {
             /// Same as [`forward`](Self::forward).
             #[track_caller]
             pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-                self.path.run(Self::NAME, |_| {
-                    max_over(Self::NAME, x, self.windows, &self.over.find(Self::NAME, x)?)
+                self.path.run(Self::NAME, &[x], |_| {
+                    max_over(x, self.windows, &self.over.find(x)?)
                 })
             }
         }
@@ -176,8 +176,8 @@ macro_rules! layers {
             /// [`ErrorKind::DType`] unless `x` is floating-point.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                self.path.run(Self::NAME, |_| {
-                    avg_over(Self::NAME, x, self.windows, &self.over.find(Self::NAME, x)?)
+                self.path.run(Self::NAME, &[x], |_| {
+                    avg_over(x, self.windows, &self.over.find(x)?)
                 })
             }
         }
@@ -370,10 +370,10 @@ impl<const N: usize> MaxUnpool<N> {
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
         let sizes = sizes.into();
-        self.path.run(Self::NAME, |_| {
-            let dims = self.over.find(Self::NAME, x)?;
+        self.path.run(Self::NAME, &[x, indices], |_| {
+            let dims = self.over.find(x)?;
             let (kernel, stride, padding) = self.windows.sizes();
-            unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes, &dims)
+            unpool_over([x, indices], kernel, stride, padding, sizes, &dims)
         })
     }
 }
@@ -386,9 +386,7 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, |_| {
-            lp_over(Self::NAME, x, self.norm_type, self.windows, &self.over.find(Self::NAME, x)?)
-        })
+        self.path.run(Self::NAME, &[x], |_| lp_over(x, self.norm_type, self.windows, &self.over.find(x)?))
     }
 }
 
@@ -478,10 +476,10 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-        self.path.run(Self::NAME, |_| {
-            let dims = self.over.find(Self::NAME, x)?;
+        self.path.run(Self::NAME, &[x], |_| {
+            let dims = self.over.find(x)?;
             let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
-            fractional_over(Self::NAME, x, None, [self.over.sizes.into(), self.size], ratio, &dims)
+            fractional_over(x, None, [self.over.sizes.into(), self.size], ratio, &dims)
         })
     }
 

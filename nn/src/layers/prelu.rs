@@ -89,7 +89,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Prelu", |_| F::prelu(x, &self.weight))
+        self.path.run("Prelu", &[x], |_| F::prelu(x, &self.weight))
     }
 
     fn text(&self) -> String {

@@ -119,7 +119,7 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
-        self.path.run("RotaryEmbedding", |_| {
+        self.path.run("RotaryEmbedding", &[x], |_| {
             let about = || self.about();
             let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
             let width = of.place(x, self.width, x.ndim().checked_sub(1))?;

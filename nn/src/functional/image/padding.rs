@@ -5,7 +5,7 @@ use super::*;
 use namegrad_core::Scalar;
 
 /// Checks what is added to a dim, and returns its new length.
-fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<usize> {
+fn padded_length(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<usize> {
     let length = x.sizes()[dim];
     let made = (length as isize).checked_add(before).and_then(|made| made.checked_add(after));
     let fewer = before.min(0).saturating_add(after.min(0)).unsigned_abs();
@@ -13,11 +13,11 @@ fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isi
         Some(made) if fewer <= length => Ok(made as usize),
         Some(_) => {
             let message = format_args!("{fewer} elements cannot be removed from a length of {length}");
-            Err(fail(op, ErrorKind::Value, message, &[x]))
+            Err(fault(ErrorKind::Value, message))
         }
         None => {
             let message = format_args!("out of memory: {before} and {after} elements more than {length}");
-            Err(fail(op, ErrorKind::OutOfMemory, message, &[x]))
+            Err(fault(ErrorKind::OutOfMemory, message))
         }
     }
 }
@@ -31,37 +31,27 @@ fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor
     }
 }
 
-pub(crate) fn with_constant(
-    op: &'static str,
-    x: &Tensor,
-    pads: &[(usize, [isize; 2])],
-    value: Scalar,
-) -> Result<Tensor> {
+pub(crate) fn with_constant(x: &Tensor, pads: &[(usize, [isize; 2])], value: Scalar) -> Result<Tensor> {
     let mut y = x.clone();
     for (dim, pad) in pads {
-        padded_length(op, x, *dim, *pad)?;
+        padded_length(x, *dim, *pad)?;
         let mut parts = vec![cropped(&y, *dim, *pad)?];
         for (at, count) in pad.iter().enumerate().filter(|(_, count)| **count > 0) {
             let mut sizes = y.sizes().to_vec();
             sizes[*dim] = count.unsigned_abs();
-            let side = y.new_full(sizes, value).map_err(|error| about(error, op, &[x]))?;
+            let side = y.new_full(sizes, value)?;
             parts.insert(if at == 0 { 0 } else { parts.len() }, side);
         }
         y = match parts.len() {
             1 => parts.remove(0),
-            _ => Tensor::cat(&parts, *dim).map_err(|error| about(error, op, &[x]))?,
+            _ => Tensor::cat(&parts, *dim)?,
         };
     }
     Ok(y)
 }
 
-/// `x` with copies of its own elements before and after dims, for the function or layer `op`.
-pub(crate) fn repeated(
-    op: &'static str,
-    x: &Tensor,
-    pads: &[(usize, [isize; 2])],
-    mode: PadMode,
-) -> Result<Tensor> {
+/// `x` with copies of its own elements before and after dims.
+pub(crate) fn repeated(x: &Tensor, pads: &[(usize, [isize; 2])], mode: PadMode) -> Result<Tensor> {
     let mut y = x.clone();
     for (dim, pad) in pads.iter().filter(|(_, pad)| *pad != [0, 0]) {
         let length = x.sizes()[*dim];
@@ -72,7 +62,7 @@ pub(crate) fn repeated(
             _ => isize::MAX as usize,
         };
         let more = pad[0].max(pad[1]);
-        let mut made = padded_length(op, x, *dim, *pad)?;
+        let mut made = padded_length(x, *dim, *pad)?;
         let fewer: usize = pad.iter().map(|pad| pad.min(&0).unsigned_abs()).sum();
         if mode == PadMode::Circular && fewer == length {
             made = 0; // nothing is left to repeat
@@ -86,12 +76,12 @@ pub(crate) fn repeated(
                 ),
                 _ => format!("{mode} padding of a length of {length} can be at most {most}, got {more}"),
             };
-            return Err(fail(op, ErrorKind::Value, message, &[x]));
+            return Err(fault(ErrorKind::Value, message));
         }
         let mut places: Vec<i64> = Vec::new();
         if places.try_reserve_exact(made).is_err() {
             let message = format_args!("out of memory: a length of {made}");
-            return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
+            return Err(fault(ErrorKind::OutOfMemory, message));
         }
         // The elements of the other end are those that are left; reflected are those that there were.
         let (first, last) = match mode {
@@ -106,7 +96,7 @@ pub(crate) fn repeated(
             _ => at.clamp(0, last),
         }));
         let index = Tensor::from_slice(&places, [made])?;
-        y = y.index_select(index, *dim).map_err(|error| about(error, op, &[x]))?;
+        y = y.index_select(index, *dim)?;
     }
     Ok(y)
 }

@@ -15,7 +15,7 @@ pub(super) struct Interpolate {
     pub(super) antialias: bool,
 }
 
-/// Resizes images, for the function `op`.
+/// Resizes images.
 pub(super) fn resized(
     x: &Tensor,
     size: &OfDims<isize>,
@@ -100,7 +100,7 @@ pub(super) fn resized(
         }
     }
     if mode == Area {
-        return avg_over("", x, Windows::adaptive(&sizes[..]), &dims);
+        return avg_over(x, Windows::adaptive(&sizes[..]), &dims);
     }
     let mode = match mode {
         Nearest => Interpolation::Nearest,

@@ -119,7 +119,7 @@ functional! { classes;
     }
 }
 
-/// [`cross_entropy`] for the function `op`.
+/// The cross entropy of logits along a dim, for [`cross_entropy`] and [`linear_cross_entropy`].
 fn of_logits(
     [logits, target]: [&Tensor; 2],
     weight: Option<&Tensor>,

@@ -172,7 +172,7 @@ fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
     Err(fault(ErrorKind::Shape, message).with_repair(repair))
 }
 
-/// The names of the target are those of `x` where both have names; the error is about `inputs`.
+/// The names of the target are those of `x` where both have names.
 fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
     // Under the name of a method, whose repair would be a call of it.
     x.unified_names("unify", "broadcast", target.value()).map_err(|error| {

@@ -5,12 +5,10 @@ use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
 
 /// `x` with `dims` last, and the order of its dims.
-fn with_last(op: &'static str, x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
-    if dims.len() != windows {
-        let message =
-            format_args!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len());
-        return Err(fail(op, ErrorKind::Value, message, &[x]));
-    }
+fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
+    ensure_value(dims.len() == windows, || {
+        format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len())
+    })?;
     let order = [&others(x, dims)[..], dims].concat();
     Ok((permuted(x.clone(), &order)?, order))
 }
@@ -21,50 +19,39 @@ fn both_back(picked: Picked<Tensor>, order: &[usize]) -> Result<Picked<Tensor>> 
     Ok(Picked { values: moved_back(values, order)?, indices: moved_back(indices, order)? })
 }
 
-/// The largest elements of windows over `dims`, for the function or layer `op`.
-pub(crate) fn max_over(
-    op: &'static str,
-    x: &Tensor,
-    windows: Windows,
-    dims: &Positions,
-) -> Result<Picked<Tensor>> {
-    let (moved, order) = with_last(op, x, windows.dims(), dims)?;
-    both_back(moved.max_pool(windows).map_err(|error| about(error, op, &[x]))?, &order)
+/// The largest elements of windows over `dims`.
+pub(crate) fn max_over(x: &Tensor, windows: Windows, dims: &Positions) -> Result<Picked<Tensor>> {
+    let (moved, order) = with_last(x, windows.dims(), dims)?;
+    both_back(moved.max_pool(windows)?, &order)
 }
 
-/// The means of windows over `dims`, for the function or layer `op`.
-pub(crate) fn avg_over(op: &'static str, x: &Tensor, windows: Windows, dims: &Positions) -> Result<Tensor> {
-    let (moved, order) = with_last(op, x, windows.dims(), dims)?;
-    moved_back(moved.avg_pool(windows).map_err(|error| about(error, op, &[x]))?, &order)
+/// The means of windows over `dims`.
+pub(crate) fn avg_over(x: &Tensor, windows: Windows, dims: &Positions) -> Result<Tensor> {
+    let (moved, order) = with_last(x, windows.dims(), dims)?;
+    moved_back(moved.avg_pool(windows)?, &order)
 }
 
-/// The norms of windows over `dims`, for the function or layer `op`.
-pub(crate) fn lp_over(
-    op: &'static str,
-    x: &Tensor,
-    p: f64,
-    windows: Windows,
-    dims: &Positions,
-) -> Result<Tensor> {
-    x.value().check_float(op)?;
+/// The norms of windows over `dims`.
+pub(crate) fn lp_over(x: &Tensor, p: f64, windows: Windows, dims: &Positions) -> Result<Tensor> {
+    x.value().check_float("")?;
     if p == 0.0 || p.is_nan() {
         let message = format_args!("`norm_type` must not be {p}");
-        return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("2.0"));
+        return Err(fault(ErrorKind::Value, message).with_repair("2.0"));
     }
     if p.is_infinite() {
         let sign = p.signum();
-        return max_over(op, &x.abs().mul(sign)?, windows, dims)?.values.mul(sign);
+        return max_over(&x.abs().mul(sign)?, windows, dims)?.values.mul(sign);
     }
     // The sums of the powers. A last window that is not complete counts as one with the same mean.
-    let kernel = windows.sizes().0.over(op, "kernel_size", dims.len())?;
-    let means = avg_over(op, &x.pow(p)?, windows, dims)?;
+    let kernel = windows.sizes().0.over("", "kernel_size", dims.len())?;
+    let means = avg_over(&x.pow(p)?, windows, dims)?;
     let sums = means.sign().mul(&means.abs().relu()?).mul(kernel.iter().product::<usize>())?;
     sums.pow(1.0 / p)
 }
 
 /// The factors for `dims`: those that were given for them, one for all, or a list in their order. The default
 /// is 0.5.
-fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
+fn factors(ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
     let of = |dim: &usize| {
         let at = ratios.dims.as_ref()?.iter().position(|other| other == dim)?;
         ratios.numbers.get(at).copied()
@@ -76,31 +63,30 @@ fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -
     };
     let Some(factors) = factors else {
         let message = format_args!("`output_ratio` must be one number or {}, one for each dim", dims.len());
-        return Err(fail(op, ErrorKind::Value, message, &[x]));
+        return Err(fault(ErrorKind::Value, message));
     };
     match factors.iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
         None => Ok(factors),
         Some(ratio) => {
             let message = format_args!("`output_ratio` must be between 0 and 1, got {ratio}");
-            Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("0.5"))
+            Err(fault(ErrorKind::Value, message).with_repair("0.5"))
         }
     }
 }
 
-/// The largest elements of windows at random places over `dims`, for the function or layer `op`. Without an
+/// The largest elements of windows at random places over `dims`. Without an
 /// `output_size`, the result has this part of the sizes of `x`.
 pub(crate) fn fractional_over(
-    op: &'static str,
     x: &Tensor,
     samples: Option<&Tensor>,
     [kernel_size, output_size]: [Extents; 2],
     output_ratio: OfDims<f64>,
     dims: &Positions,
 ) -> Result<Picked<Tensor>> {
-    let (moved, order) = with_last(op, x, dims.len(), dims)?;
+    let (moved, order) = with_last(x, dims.len(), dims)?;
     let sizes = if output_size.is_none() {
         let mut sizes = Vec::with_capacity(dims.len());
-        for (dim, ratio) in dims.iter().zip(factors(op, x, &output_ratio, dims)?) {
+        for (dim, ratio) in dims.iter().zip(factors(&output_ratio, dims)?) {
             sizes.push((x.sizes()[*dim] as f64 * ratio) as usize);
         }
         Extents::from(&sizes[..])
@@ -113,12 +99,11 @@ pub(crate) fn fractional_over(
         None => &Tensor::rand([1, planes, dims.len()])?,
     };
     let picked = moved.fractional_max_pool(samples, kernel_size, sizes);
-    both_back(picked.map_err(|error| about(error, op, &[x]))?, &order)
+    both_back(picked?, &order)
 }
 
-/// Zeros with elements of `x` at indices into `dims`, for the function or layer `op`.
+/// Zeros with elements of `x` at indices into `dims`.
 pub(crate) fn unpool_over(
-    op: &'static str,
     [x, indices]: [&Tensor; 2],
     kernel_size: Extents,
     stride: Extents,
@@ -126,21 +111,12 @@ pub(crate) fn unpool_over(
     output_size: Extents,
     dims: &Positions,
 ) -> Result<Tensor> {
-    let inputs = [x, indices];
-    if x.sizes() != indices.sizes() {
-        let message = "the indices must have the sizes of the input";
-        return Err(fail(op, ErrorKind::Shape, message, &inputs));
-    }
-    x.value().unified_names(op, "match", indices.value())?;
-    let numbers = |name, extents: Extents| {
-        extents.over(op, name, dims.len()).map_err(|error| about(error, op, &inputs))
-    };
+    ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")?;
+    x.value().unified_names("", "match", indices.value())?;
+    let numbers = |name, extents: Extents| extents.over("", name, dims.len());
     let kernel = numbers("kernel_size", kernel_size)?;
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
-    if stride.contains(&0) {
-        let message = format_args!("`stride` must be at least 1, got {stride:?}");
-        return Err(fail(op, ErrorKind::Value, message, &inputs));
-    }
+    ensure_value(!stride.contains(&0), || format!("`stride` must be at least 1, got {stride:?}"))?;
     let padding = numbers("padding", padding)?;
     let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
     for (at, dim) in dims.iter().enumerate() {
@@ -148,7 +124,7 @@ pub(crate) fn unpool_over(
         let size = last.checked_mul(stride).and_then(|size| size.checked_add(kernel[at]));
         let Some(size) = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?)) else {
             let message = "the size of the result is out of range";
-            return Err(fail(op, ErrorKind::Value, message, &inputs));
+            return Err(fault(ErrorKind::Value, message));
         };
         match sizes.get(at) {
             None => sizes.push(size),
@@ -158,18 +134,18 @@ pub(crate) fn unpool_over(
                 let message = format_args!(
                     "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {least} to {most}"
                 );
-                return Err(fail(op, ErrorKind::Shape, message, &inputs));
+                return Err(fault(ErrorKind::Shape, message));
             }
         }
     }
-    let (moved, order) = with_last(op, x, dims.len(), dims)?;
-    let (places, _) = with_last(op, indices, dims.len(), dims)?;
+    let (moved, order) = with_last(x, dims.len(), dims)?;
+    let (places, _) = with_last(indices, dims.len(), dims)?;
     let (outer, windows) = moved.sizes().split_at(moved.ndim() - dims.len());
     let flat = [outer.iter().product::<usize>(), windows.iter().product()];
     let volume =
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);
     let y = moved.new_zeros([flat[0], volume]).and_then(|zeros| zeros.scatter(places, elements, 1));
-    let y = y.map_err(|error| about(error, op, &inputs)).reshape([outer, &sizes].concat())?;
+    let y = y.reshape([outer, &sizes].concat())?;
     moved_back(with_names(y, moved.names())?, &order)
 }

@@ -272,7 +272,7 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
-        self.path.run("MultiheadAttention", |_| {
+        self.path.run("MultiheadAttention", &[query, key, value], |_| {
             let config = &self.config;
             let text = || config.text();
             let finder = Sequences {

@@ -111,27 +111,26 @@ impl ConvBody {
     /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        self.path.run(self.settings.layer, |_| match self.settings.transposed {
+        self.path.run(self.settings.layer, &[x], |_| match self.settings.transposed {
             true => self.transposed(x, sizes),
-            false => self.convolved(x).map_err(|error| error.with_operands([x.shape()])),
+            false => self.convolved(x),
         })
     }
 
     fn convolved(&self, x: &Tensor) -> Result<Tensor> {
-        let ConvSettings { layer, ref kernel, stride, mut padding, dilation, groups, mode, .. } =
-            self.settings;
+        let ConvSettings { ref kernel, stride, mut padding, dilation, groups, mode, .. } = self.settings;
         let (weight, bias) = self.parameters()?;
         let layout = self.layout(x, weight.dtype())?;
         let mut images = layout.apply(x)?;
         if mode != PaddingMode::Zeros {
-            images = padded(layer, images, kernel, padding, dilation, mode)?;
+            images = padded(images, kernel, padding, dilation, mode)?;
             padding = Padding::Valid;
         }
         convolved(&layout, images, &weight, bias.as_ref(), (stride, padding, dilation, groups))
     }
 
     fn transposed(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        let ConvSettings { layer, ref kernel, stride, padding, dilation, groups, output_padding, .. } =
+        let ConvSettings { ref kernel, stride, padding, dilation, groups, output_padding, .. } =
             self.settings;
         let (weight, bias) = self.parameters()?;
         let layout = self.layout(x, weight.dtype())?;
@@ -140,9 +139,9 @@ impl ConvBody {
         let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
         if let Some(sizes) = sizes {
             let lengths = &images.sizes()[images.ndim() - kernel.len()..];
-            slide.output_padding = lacking(layer, x, lengths, kernel, sizes, slide)?;
+            slide.output_padding = lacking(lengths, kernel, sizes, slide)?;
         }
-        layout.restore(transposed_images(layer, images, [x, &weight], kernel.len(), bias.as_ref(), slide)?)
+        layout.restore(transposed_images(images, &weight, kernel.len(), bias.as_ref(), slide)?)
     }
 
     fn parameters(&self) -> Result<(Tensor, Option<Tensor>)> {
@@ -154,7 +153,7 @@ impl ConvBody {
         let ConvSettings { layer, input, output, .. } = self.settings;
         let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
-        let layout = ImageDims::find(layer, x, None, wanted)?;
+        let layout = ImageDims::find(x, wanted)?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
         finder.check_size(x, layout.channel(), input.1)?;
         finder.check_dtype("the input", x, dtype)?;
@@ -170,17 +169,13 @@ impl Field for ConvBody {
 
 /// The output padding with which a transposed convolution makes `sizes`.
 fn lacking(
-    op: &'static str,
-    x: &Tensor,
     lengths: &[usize],
     kernel: &[Named],
     sizes: Extents,
     slide: TransposedArguments,
 ) -> Result<Extents> {
     let dims = lengths.len();
-    let numbers = |name, extents: Extents| {
-        extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]))
-    };
+    let numbers = |name, extents: Extents| extents.over("", name, dims);
     let wanted = numbers("output_size", sizes.without_batch(dims))?;
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
     let padding = numbers("padding", slide.padding)?;
@@ -198,7 +193,7 @@ fn lacking(
                     "a convolution takes the sizes {least} to {most} to a length of {}, and `output_size` is {given}",
                     lengths[dim]
                 );
-                return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
+                return Err(Error::new(ErrorKind::Value, "", message));
             }
         }
     }

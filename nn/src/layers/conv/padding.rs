@@ -7,7 +7,6 @@ use namegrad_core::args::{Extents, Padding};
 
 /// Images with copies of their own elements around them, along the last dims.
 pub(super) fn padded(
-    op: &'static str,
     images: Tensor,
     kernel: &[Named],
     padding: Padding,
@@ -19,12 +18,12 @@ pub(super) fn padded(
     match padding {
         Padding::Valid => return Ok(images),
         Padding::Zeros(each) => {
-            for each in each.over(op, "padding", dims)? {
+            for each in each.over("", "padding", dims)? {
                 around.push([each, each]);
             }
         }
         Padding::Same => {
-            for (dilation, (_, size)) in dilation.over(op, "dilation", dims)?.into_iter().zip(kernel) {
+            for (dilation, (_, size)) in dilation.over("", "dilation", dims)?.into_iter().zip(kernel) {
                 let total = dilation.saturating_mul(size - 1);
                 around.push([total / 2, total - total / 2]);
             }
@@ -42,5 +41,5 @@ pub(super) fn padded(
     for (at, [before, after]) in around.into_iter().enumerate() {
         pads.push((first + at, [limited(before), limited(after)]));
     }
-    repeated(op, &images, &pads, mode)
+    repeated(&images, &pads, mode)
 }

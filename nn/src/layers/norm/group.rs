@@ -129,7 +129,7 @@ impl GroupNorm {
     /// has another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("GroupNorm", |_| {
+        self.path.run("GroupNorm", &[x], |_| {
             let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
             let dim = finder.place(x, self.dim, Some(1))?;
             let [weight, bias] = self.affine.tensors()?;

@@ -140,7 +140,7 @@ impl LayerNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("LayerNorm", |_| {
+        self.path.run("LayerNorm", &[x], |_| {
             let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
             let [weight, bias] = self.affine.tensors()?;
             x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
@@ -252,7 +252,7 @@ impl RmsNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("RmsNorm", |_| {
+        self.path.run("RmsNorm", &[x], |_| {
             let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
             let [weight, _] = self.affine.tensors()?;
             x.rms_norm_with(dims, RmsNormOptions { weight, eps: self.eps })

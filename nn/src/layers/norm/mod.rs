@@ -134,7 +134,7 @@ impl ChannelNorm {
     /// mean and the variance change the running statistics.
     #[track_caller]
     fn forward(&self, x: &Tensor, dims: Option<&Dims>) -> Result<Tensor> {
-        self.path.run(self.layer, |running| {
+        self.path.run(self.layer, &[x], |running| {
             let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
             let dim = finder.place(x, self.dim, Some(1))?;
             let [weight, bias] = self.affine.tensors()?;

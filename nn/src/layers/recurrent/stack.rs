@@ -284,7 +284,7 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<StackResults> {
-        self.path.run(self.settings.layer, |running| {
+        self.path.run(self.settings.layer, &[x], |running| {
             let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
             let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
             let known = time.map(|time| Dim::Index(time as isize));
@@ -305,8 +305,7 @@ impl Stack {
             }
             let first = [given("h0", h0, &of_h)?, given("c0", c0, &of_c)?];
             let flat = of_output.flat(x)?;
-            let made = self.run(flat, first, lengths.as_ref());
-            let [y, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
+            let [y, hn, cn] = self.run(flat, first, lengths.as_ref())?;
             let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
             let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
             running.gives(&output);
@@ -397,7 +396,7 @@ impl SingleStep {
     /// The next state, and for an LSTM the next cells. States that are not given are zeros.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
-        self.path.run(self.settings.layer, |running| {
+        self.path.run(self.settings.layer, &[x], |running| {
             let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
             let hidden = self.settings.hidden;
             let places = Steps::find(of, x, self.settings.input, None)?;
@@ -407,8 +406,7 @@ impl SingleStep {
             let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
             let h = h.map(|h| places.state("h", h, &way)).transpose()?.unwrap_or_else(|| zeros.clone());
             let c = c.map(|c| places.state("c", c, &way)).transpose()?.unwrap_or(zeros);
-            let made = self.weights.run(self.settings.cell, &flat, [h, c], None, false);
-            let [_, hn, cn] = made.map_err(|error| error.with_operands([x.shape()]))?;
+            let [_, hn, cn] = self.weights.run(self.settings.cell, &flat, [h, c], None, false)?;
             let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
             let hn = way.restore(&hn)?;
             running.gives(&hn);
