@@ -164,7 +164,8 @@ impl ModulePath {
         trace::enter(self)
     }
 
-    /// Runs the code of a layer. Its errors name the layer, its path and its inputs, and have the caller's line.
+    /// Runs the code of a layer. Its errors name the layer, its path and its inputs, and have the line of the
+    /// caller.
     #[track_caller]
     pub(crate) fn run<T>(
         &self,

@@ -181,7 +181,47 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        self.path.run(LAYER, &[x, target], |_| self.run(x, target))
+        self.path.run(LAYER, &[x, target], |_| {
+            let dim = self.place(x)?;
+            let rest = x.value().select(dim, 0)?;
+            if target.sizes() != rest.sizes() {
+                let message = format!(
+                    "expected one class for each input, of sizes {:?}, got {:?}",
+                    rest.sizes(),
+                    target.sizes()
+                );
+                return Err(
+                    Error::new(ErrorKind::Shape, LAYER, message).with_operands([x.shape(), target.shape()])
+                );
+            }
+            Error::ensure(target.numel() > 0, ErrorKind::Value, LAYER, || {
+                "there is no mean loss of an empty batch".to_string()
+            })?;
+            let names = rest.unified_names(LAYER, "broadcast", target.value())?;
+            let classes = self.classes_of(target)?;
+            let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
+            let rows = with_names(rows, &Names::new(LAYER, vec![None, self.input.0])?)?;
+            // For each cluster, the rows whose target is in it, and the class of each within it.
+            let mut inside = vec![(Vec::new(), Vec::new()); self.ends.len() - 1];
+            let mut of_head = Vec::with_capacity(classes.len());
+            for (row, class) in classes.iter().enumerate() {
+                let cluster = self.ends[1..].partition_point(|end| end <= class);
+                inside[cluster].0.push(row as i64);
+                inside[cluster].1.push((class - self.ends[cluster]) as i64);
+                of_head.push(if cluster == 0 { *class } else { self.ends[1] + cluster - 1 } as i64);
+            }
+            let mut output = picked(&self.head, &rows, &of_head)?;
+            for (layers, (index, of_cluster)) in self.tail.iter().zip(&inside[1..]) {
+                if !index.is_empty() {
+                    let index = Tensor::from_slice(index, [index.len()])?;
+                    let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
+                    output = output.index_add(&index, &found, 0)?;
+                }
+            }
+            let loss = output.mean(..)?.neg()?;
+            let output = output.reshape(rest.sizes())?;
+            Ok(AdaptiveLogSoftmax { output: with_names(output, &names)?, loss })
+        })
     }
 
     /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input
@@ -191,7 +231,16 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(LAYER, &[x], |_| self.all(x))
+        self.path.run(LAYER, &[x], |_| {
+            let dim = self.place(x)?;
+            let head = self.head.forward(x)?.log_softmax(dim)?;
+            let mut parts = vec![head.narrow(dim, 0, self.ends[1])?];
+            for (cluster, layers) in self.tail.iter().enumerate() {
+                let of_cluster = head.narrow(dim, self.ends[1] + cluster, 1)?;
+                parts.push(layers.forward(x)?.log_softmax(dim)?.add(&of_cluster)?);
+            }
+            Tensor::cat(&parts, dim)
+        })
     }
 
     /// The class with the highest probability: the dims of `x` without the input dim.
@@ -208,59 +257,6 @@ impl AdaptiveLogSoftmaxWithLoss {
     fn place(&self, x: &Tensor) -> Result<usize> {
         let of = Finder { layer: LAYER, path: &self.path, dims: &|| self.dims() };
         of.place(x, self.input, x.ndim().checked_sub(1))
-    }
-
-    fn all(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = self.place(x)?;
-        let head = self.head.forward(x)?.log_softmax(dim)?;
-        let mut parts = vec![head.narrow(dim, 0, self.ends[1])?];
-        for (cluster, layers) in self.tail.iter().enumerate() {
-            let of_cluster = head.narrow(dim, self.ends[1] + cluster, 1)?;
-            parts.push(layers.forward(x)?.log_softmax(dim)?.add(&of_cluster)?);
-        }
-        Tensor::cat(&parts, dim)
-    }
-
-    fn run(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        let dim = self.place(x)?;
-        let rest = x.value().select(dim, 0)?;
-        if target.sizes() != rest.sizes() {
-            let message = format!(
-                "expected one class for each input, of sizes {:?}, got {:?}",
-                rest.sizes(),
-                target.sizes()
-            );
-            return Err(
-                Error::new(ErrorKind::Shape, LAYER, message).with_operands([x.shape(), target.shape()])
-            );
-        }
-        Error::ensure(target.numel() > 0, ErrorKind::Value, LAYER, || {
-            "there is no mean loss of an empty batch".to_string()
-        })?;
-        let names = rest.unified_names(LAYER, "broadcast", target.value())?;
-        let classes = self.classes_of(target)?;
-        let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
-        let rows = with_names(rows, &Names::new(LAYER, vec![None, self.input.0])?)?;
-        // For each cluster, the rows whose target is in it, and the class of each within it.
-        let mut inside = vec![(Vec::new(), Vec::new()); self.ends.len() - 1];
-        let mut of_head = Vec::with_capacity(classes.len());
-        for (row, class) in classes.iter().enumerate() {
-            let cluster = self.ends[1..].partition_point(|end| end <= class);
-            inside[cluster].0.push(row as i64);
-            inside[cluster].1.push((class - self.ends[cluster]) as i64);
-            of_head.push(if cluster == 0 { *class } else { self.ends[1] + cluster - 1 } as i64);
-        }
-        let mut output = picked(&self.head, &rows, &of_head)?;
-        for (layers, (index, of_cluster)) in self.tail.iter().zip(&inside[1..]) {
-            if !index.is_empty() {
-                let index = Tensor::from_slice(index, [index.len()])?;
-                let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
-                output = output.index_add(&index, &found, 0)?;
-            }
-        }
-        let loss = output.mean(..)?.neg()?;
-        let output = output.reshape(rest.sizes())?;
-        Ok(AdaptiveLogSoftmax { output: with_names(output, &names)?, loss })
     }
 
     /// The classes of all targets, checked.

@@ -56,23 +56,21 @@ impl Flatten {
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Flatten", &[x], |_| self.flattened(x))
-    }
-
-    fn flattened(&self, x: &Tensor) -> Result<Tensor> {
-        let dims: Positions = match &self.dims {
-            Some(dims) => dims.clone().resolve("Flatten", x.value())?,
-            None => (1..x.ndim()).collect(),
-        };
-        let Some(first) = dims.iter().min().copied() else {
-            // Nothing to flatten: a dim of one element, as in PyTorch for one number.
-            return if x.ndim() > 0 { Ok(x.clone()) } else { x.unsqueeze(0) };
-        };
-        let mut order = others(x, &dims);
-        let before = order.partition_point(|dim| *dim < first);
-        order.splice(before..before, dims.iter().copied());
-        let flat: Vec<usize> = (first..first + dims.len()).collect();
-        x.permute(order)?.flatten(flat, self.name.map(Name::as_str))
+        self.path.run("Flatten", &[x], |_| {
+            let dims: Positions = match &self.dims {
+                Some(dims) => dims.clone().resolve("Flatten", x.value())?,
+                None => (1..x.ndim()).collect(),
+            };
+            let Some(first) = dims.iter().min().copied() else {
+                // Nothing to flatten: a dim of one element, as in PyTorch for one number.
+                return if x.ndim() > 0 { Ok(x.clone()) } else { x.unsqueeze(0) };
+            };
+            let mut order = others(x, &dims);
+            let before = order.partition_point(|dim| *dim < first);
+            order.splice(before..before, dims.iter().copied());
+            let flat: Vec<usize> = (first..first + dims.len()).collect();
+            x.permute(order)?.flatten(flat, self.name.map(Name::as_str))
+        })
     }
 
     fn text(&self) -> String {

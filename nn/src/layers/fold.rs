@@ -171,16 +171,14 @@ impl Unfold {
     /// [`ErrorKind::Value`] for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unfold", &[x], |_| self.unfolded(x))
-    }
-
-    fn unfolded(&self, x: &Tensor) -> Result<Tensor> {
-        let WindowSettings { dilation, padding, stride, kernel } = self.windows;
-        let dims = sliding_dims(x, &[kernel[0].0, kernel[1].0])?;
-        let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
-        let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
-        let columns = F::unfold(&images, self.windows.sizes(), dilation, padding, stride)?;
-        unflattened(columns, x, &others, &[x.name(channel), self.name])
+        self.path.run("Unfold", &[x], |_| {
+            let WindowSettings { dilation, padding, stride, kernel } = self.windows;
+            let dims = sliding_dims(x, &[kernel[0].0, kernel[1].0])?;
+            let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
+            let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
+            let columns = F::unfold(&images, self.windows.sizes(), dilation, padding, stride)?;
+            unflattened(columns, x, &others, &[x.name(channel), self.name])
+        })
     }
 }
 
@@ -252,17 +250,16 @@ impl Fold {
     /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Fold", &[x], |_| self.folded(x))
-    }
-
-    fn folded(&self, x: &Tensor) -> Result<Tensor> {
-        let WindowSettings { dilation, padding, stride, .. } = self.windows;
-        let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
-        let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
-        let (matrices, others) = flattened(x, &[channel, columns])?;
-        let [(height, rows), (width, columns)] = self.output;
-        let images = F::fold(&matrices, [rows, columns], self.windows.sizes(), dilation, padding, stride)?;
-        unflattened(images, x, &others, &[x.name(channel), height, width])
+        self.path.run("Fold", &[x], |_| {
+            let WindowSettings { dilation, padding, stride, .. } = self.windows;
+            let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
+            let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
+            let (matrices, others) = flattened(x, &[channel, columns])?;
+            let [(height, rows), (width, columns)] = self.output;
+            let images =
+                F::fold(&matrices, [rows, columns], self.windows.sizes(), dilation, padding, stride)?;
+            unflattened(images, x, &others, &[x.name(channel), height, width])
+        })
     }
 
     fn text(&self) -> String {

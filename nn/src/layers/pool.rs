@@ -5,7 +5,7 @@ use super::*;
 use crate::dims::images::sliding_dims;
 use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 use namegrad_core::Picked;
-use namegrad_core::args::{Argument, Extents, Factors, Positions, Windows};
+use namegrad_core::args::{Argument, Extents, Factors, Windows};
 
 /// The dims that windows slide along, each with a size.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +28,6 @@ impl<const N: usize> SlidingSizes<N> {
             return Err(Error::new(ErrorKind::Value, op, message));
         }
         Ok(over)
-    }
-
-    /// The dims of `x`.
-    fn find(&self, x: &Tensor) -> Result<Positions> {
-        sliding_dims(x, &self.names)
     }
 
     /// `MaxPool2d(H=2, W=2)`.
@@ -162,7 +157,7 @@ macro_rules! layers {
             #[track_caller]
             pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
                 self.path.run(Self::NAME, &[x], |_| {
-                    max_over(x, self.windows, &self.over.find(x)?)
+                    max_over(x, self.windows, &sliding_dims(x, &self.over.names)?)
                 })
             }
         }
@@ -177,7 +172,7 @@ macro_rules! layers {
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 self.path.run(Self::NAME, &[x], |_| {
-                    avg_over(x, self.windows, &self.over.find(x)?)
+                    avg_over(x, self.windows, &sliding_dims(x, &self.over.names)?)
                 })
             }
         }
@@ -371,7 +366,7 @@ impl<const N: usize> MaxUnpool<N> {
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
         let sizes = sizes.into();
         self.path.run(Self::NAME, &[x, indices], |_| {
-            let dims = self.over.find(x)?;
+            let dims = sliding_dims(x, &self.over.names)?;
             let (kernel, stride, padding) = self.windows.sizes();
             unpool_over([x, indices], kernel, stride, padding, sizes, &dims)
         })
@@ -386,7 +381,9 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, &[x], |_| lp_over(x, self.norm_type, self.windows, &self.over.find(x)?))
+        self.path.run(Self::NAME, &[x], |_| {
+            lp_over(x, self.norm_type, self.windows, &sliding_dims(x, &self.over.names)?)
+        })
     }
 }
 
@@ -477,7 +474,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
         self.path.run(Self::NAME, &[x], |_| {
-            let dims = self.over.find(x)?;
+            let dims = sliding_dims(x, &self.over.names)?;
             let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
             fractional_over(x, None, [self.over.sizes.into(), self.size], ratio, &dims)
         })

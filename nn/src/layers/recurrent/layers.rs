@@ -1,7 +1,7 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
 use super::packed::PackedSequence;
-use super::stack::{Layers, RecurrentSettings, Stack, StackResults};
+use super::stack::{Layers, RecurrentSettings, Stack};
 use super::*;
 use namegrad_core::Cell;
 use namegrad_core::args::NewName;
@@ -375,7 +375,7 @@ impl<K: RecurrentKind> Recurrent<K> {
     #[track_caller]
     pub fn forward_with(&self, x: &Tensor, options: K) -> Result<K::Output<Tensor>> {
         let (states, lengths) = options.given();
-        let StackResults { output, hn, cn } = self.stack.forward(x, states, lengths, None)?;
+        let [output, hn, cn] = self.stack.forward(x, states, lengths, None)?;
         Ok(K::output(output, hn, cn))
     }
 

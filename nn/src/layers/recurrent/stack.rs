@@ -189,13 +189,6 @@ pub(super) struct Layers {
     pub(super) layer_dim: Option<Name>,
 }
 
-/// The result of a layer.
-pub(super) struct StackResults {
-    pub(super) output: Tensor,
-    pub(super) hn: Tensor,
-    pub(super) cn: Tensor,
-}
-
 impl Stack {
     #[track_caller]
     pub(super) fn new(
@@ -275,7 +268,8 @@ impl Stack {
         text + ")"
     }
 
-    /// The results for `x`, which steps along `time` if it is given, otherwise along the layer's dim.
+    /// The output for `x`, and the last states and cells. It steps along `time` if that is given, otherwise
+    /// along the dim of the layer.
     #[track_caller]
     pub(super) fn forward(
         &self,
@@ -283,7 +277,7 @@ impl Stack {
         [h0, c0]: [Option<&Tensor>; 2],
         lengths: Option<&Tensor>,
         time: Option<usize>,
-    ) -> Result<StackResults> {
+    ) -> Result<[Tensor; 3]> {
         self.path.run(self.settings.layer, &[x], |running| {
             let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
             let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
@@ -309,7 +303,7 @@ impl Stack {
             let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
             let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
             running.gives(&output);
-            Ok(StackResults { output, hn, cn })
+            Ok([output, hn, cn])
         })
     }
 
@@ -326,7 +320,7 @@ impl Stack {
             return Err(Error::new(ErrorKind::Value, self.settings.layer, message));
         }
         let (padded, lengths, time) = x.padded(0.0, None)?;
-        let StackResults { output, hn, cn } = self.forward(&padded, states, Some(&lengths), Some(time))?;
+        let [output, hn, cn] = self.forward(&padded, states, Some(&lengths), Some(time))?;
         Ok((x.repacked(&output)?, hn, cn))
     }
 
