@@ -2,7 +2,7 @@
 
 use crate::plain;
 use namegrad::prelude::*;
-use namegrad_tests::values::gradients;
+use namegrad_tests::values::{f64s, gradients};
 use std::f64::consts::LN_2;
 
 pointwise! {
@@ -123,5 +123,25 @@ fn the_gradient_of_lerp_by_a_mask_panicked() -> Result<()> {
     let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     x.lerp(&Tensor::new([5.0, 5.0])?, true)?.sum(..)?.backward()?;
     assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [0.0, 0.0]);
+    Ok(())
+}
+
+/// The squares of the coordinates are out of range, their ratio is not.
+#[test]
+fn the_gradient_of_atan2_of_large_and_small_numbers() -> Result<()> {
+    for (size, dtype) in [
+        (300.0, DType::F16),
+        (1e-4, DType::F16),
+        (1e30, DType::F32),
+        (1e-30, DType::F32),
+        (1e-200, DType::F64),
+    ] {
+        let [y, x] = [3.0, 4.0].map(|side| f64s([side * size]).and_then(|x| x.to(dtype)?.requiring_grad()));
+        let (y, x) = (y?, x?);
+        y.atan2(&x)?.sum(..)?.backward()?;
+        let of = |x: &Tensor| x.grad().expect("it was computed").item::<f64>();
+        let (dy, dx) = (of(&y)? * size, of(&x)? * size);
+        assert!((dy - 0.16).abs() < 2e-3 && (dx + 0.12).abs() < 2e-3, "{size}: {dy}, {dx}");
+    }
     Ok(())
 }

@@ -623,3 +623,23 @@ fn index_of_parts() {
         x[0].at(&[x[1].whole(&i[..1]), i[1]])
     });
 }
+
+/// The exponent keeps its digits, and no power of two on the way is out of range.
+#[test]
+fn ldexp_of_large_exponents() -> Result<()> {
+    let of = |x: Tensor, exponent: i64| x.ldexp(&Tensor::new([exponent])?)?.item::<f64>();
+    assert_eq!(of(Tensor::new([true])?, 7)?, 128.0);
+    assert_eq!(of(Tensor::new([251])?.to(DType::U8)?, -5)?, 251.0 / 32.0);
+    assert_eq!(of(Tensor::new([0.0])?, 200)?, 0.0);
+    let large = of(Tensor::new([1e-30])?, 200)?;
+    assert_eq!(large, f64::from((f64::from(1e-30f32) * 2f64.powi(200)) as f32));
+    let wide = Tensor::new([3.0])?.to(DType::F64)?;
+    assert_eq!(of(wide.clone(), 1000)?, 3.0 * 2f64.powi(1000));
+    assert_eq!(wide.ldexp(&Tensor::new([-1060])?)?.item::<f64>()?, 3.0 * 2f64.powi(-530) * 2f64.powi(-530));
+    // The gradient of an exponent: Σ g y ln 2.
+    let exponent = Tensor::new([0.5])?.requiring_grad()?;
+    Tensor::new([1.0, 3.0])?.ldexp(&exponent)?.sum(..)?.backward()?;
+    let gradient = exponent.grad().expect("it was computed").item::<f64>()?;
+    assert!((gradient - 4.0 * 2f64.sqrt() * std::f64::consts::LN_2).abs() < 1e-6);
+    Ok(())
+}

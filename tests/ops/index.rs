@@ -324,3 +324,18 @@ fn names_beside_the_positions() -> Result<()> {
     );
     Ok(())
 }
+
+/// NaN is an extreme as any other: the gradient goes to it.
+#[test]
+fn scatter_reduce_of_nan() -> Result<()> {
+    for reduce in [Reduce::Amax, Reduce::Amin] {
+        let x = f64s([f64::NAN, 1.0, 2.0])?.requiring_grad()?;
+        let source = f64s([f64::NAN, 0.0])?.requiring_grad()?;
+        let y = x.scatter_reduce(&Tensor::new([1, 1])?, &source, 0, reduce)?;
+        y.sum(..)?.backward()?;
+        let of = |x: &Tensor| x.grad().expect("it was computed").to_vec::<f64>();
+        assert_eq!(of(&x)?, [1.0, 0.0, 1.0]);
+        assert_eq!(of(&source)?, [1.0, 0.0]);
+    }
+    Ok(())
+}

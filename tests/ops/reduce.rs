@@ -354,3 +354,17 @@ fn sums_did_not_have_the_integer_dtype_that_was_asked_for() -> Result<()> {
     assert!(!leaf.sum_with("C", SumOptions::new().dtype(DType::I32))?.requires_grad());
     Ok(())
 }
+
+/// The zeros of a lane are counted: 0 times an overflowing product of the others is not NaN.
+#[test]
+fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
+    let product = |x: [f32; 6]| -> Result<Vec<f32>> {
+        let x = Tensor::new(x)?.requiring_grad()?;
+        x.prod(0)?.backward()?;
+        x.grad().expect("it was computed").to_vec()
+    };
+    assert_eq!(product([0.0, 1e30, 1e30, 1e30, 0.0, 3.0])?, [0.0; 6]);
+    let one = product([0.0, 1e30, 1e30, 1e-30, 1e-30, 3.0])?;
+    assert!((one[0] - 3.0).abs() < 1e-5 && one[1..] == [0.0; 5], "{one:?}");
+    Ok(())
+}

@@ -140,3 +140,23 @@ fn hardtanh_and_celu_took_arguments_without_a_meaning() -> Result<()> {
     assert_eq!(x.hardtanh_with(HardtanhOptions::new().min_val(1).max_val(1))?.to_vec::<f32>()?, [1.0, 1.0]);
     Ok(())
 }
+
+/// Slopes of half types are computed in `f32` from `x`, where a rounded result or a square would lose them.
+#[test]
+fn slopes_of_half_types_and_edges() -> Result<()> {
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let slope = |f: Function, x: f64, dtype| -> Result<f64> {
+        let x = Tensor::new([x])?.to(dtype)?.requiring_grad()?;
+        f(&x)?.sum(..)?.backward()?;
+        x.grad().expect("it was computed").item()
+    };
+    let near = |a: f64, b: f64| (a - b).abs() <= 2e-3 * b.abs();
+    let sinc = slope(|x| x.sinc(), 100.5, DType::F16)?;
+    let expected = -1.0 / (std::f64::consts::PI * 100.5 * 100.5); // the cosine is 0, the sine 1
+    assert!(near(sinc, expected), "{sinc} is not {expected}");
+    assert!(near(slope(|x| x.i1e(), 6e-8, DType::F16)?, 0.5));
+    assert!(near(slope(|x| x.i1(), 1e-45, DType::F32)?, 0.5));
+    assert_eq!(slope(|x| x.logit(), -0.0, DType::F64)?, f64::INFINITY);
+    assert!(slope(|x| x.digamma(), f64::NEG_INFINITY, DType::F64)?.is_nan());
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use crate::line::called_here;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{Error, ErrorKind, Result, default_dtype};
 use namegrad_macros::composed;
 
 composed! { pointwise;
@@ -117,8 +117,14 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn ldexp(x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        let factor = other.to(if other.dtype().is_floating_point() { other.dtype() } else { x.dtype() })?;
-        x.mul(factor.exp2()?)
+        let dtype = x.value().result_type(other.value());
+        let dtype = if dtype.is_floating_point() { dtype } else { default_dtype() };
+        // In `f64`, powers of two are exact. A third of the exponent at a time, none of them is out of range.
+        let (x, zeros) = (x.to(DType::F64)?, x.zeros_like()?.to(DType::F64)?.detach());
+        let exponent = other.to(DType::F64).clamp(-2100.0, 2100.0).add(&zeros)?;
+        let third = exponent.div(3.0).trunc()?.detach();
+        let (part, rest) = (third.exp2()?, exponent.sub(&third.mul(2.0)?).exp2()?);
+        x.mul(&part).mul(&part).mul(&rest).to(dtype)
     }
 
     #[track_caller]

@@ -15,8 +15,12 @@ derivatives! { along; |g, cx|
         x: [y; dim] g - y.exp()? * g.sum(keep(dim))? => kernel(gradients::log_softmax(y.value(), g.value(), dim)?)
     }
     cumsum(x; dim) -> y { x: [; dim] reversed_cumsum(g, dim)? }
-    cumprod(x; dim) -> y { x: [x y; dim] cumprod_gradient(g, x, y, dim)? }
-    logcumsumexp(x; dim) -> y { x: [x y; dim] logcumsumexp_gradient(g, x, y, dim)? }
+    cumprod(x; dim) -> y {
+        x: [x y; dim] cumprod_gradient(g, x, y, dim)? => cumprod_gradient_by_zeros(g, x, y, dim)?
+    }
+    logcumsumexp(x; dim) -> y {
+        x: [x y; dim] logcumsumexp_gradient(g, x, y, dim)? => kernel(gradients::logcumsumexp(x.value(), g.value(), dim)?)
+    }
 }
 
 fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
@@ -38,12 +42,28 @@ fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Te
     before.cumprod(dim).mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
 }
 
+/// The same gradient, not to be differentiated. Only the factors before the first zero of a lane, and the zero
+/// itself, have one: the products of all later factors contain the zero.
+fn cumprod_gradient_by_zeros(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
+    let zero = x.eq(0)?;
+    if x.ndim() == 0 || !zero.any(..)?.item::<bool>()? {
+        return cumprod_gradient(g, x, y, dim);
+    }
+    let zeros = zero.cumsum(dim)?;
+    let (past, first) = (zeros.gt(0)?, zero.logical_and(zeros.eq(1)?)?);
+    let before = reversed_cumsum(&g.mul(y).masked_fill(&past, 0.0)?, dim)?;
+    let before = before.div(&x.masked_fill(&past, 1.0)?).masked_fill(&past, 0.0)?;
+    let without = x.masked_fill(&first, 1.0).cumprod(dim)?;
+    let of_first = g.mul(&without).masked_fill(&past.logical_not()?, 0.0).sum(keep(dim))?;
+    first.choose(&of_first, &before)
+}
+
 /// The gradient of `x[i]`: `Σ g[j] exp(x[i] - y[j])` over `j ≥ i`, as `exp(x[i] - y[i])` times a sum whose
-/// factors `exp(y[i] - y[i+1])` are at most 1. It is 0 where the result is infinite.
+/// factors `exp(y[i] - y[i+1])` are at most 1. It is NaN at positive infinity, and 0 at negative infinity.
 fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     let infinite = y.isinf()?;
     let exp = |difference: Tensor| difference.masked_fill(&infinite, f64::NEG_INFINITY).exp();
-    let share = exp(x - y)?;
+    let share = (x - y).masked_fill(&y.eq(f64::NEG_INFINITY)?, f64::NEG_INFINITY).exp()?;
     if x.ndim() == 0 {
         return share.mul(g);
     }

@@ -19,7 +19,7 @@ derivatives! { binary; |g, cx|
     fmod(a, b) -> y      { a: [] g.clone(), b: [a b] -g * a.trunc_divide(b)? }
     remainder(a, b) -> y { a: [] g.clone(), b: [a b] -g * a.floor_divide(b)? }
     pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
-    atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(g, a, b)?), b: [a b] -g * (a * inverse_square(g, a, b)?) }
+    atan2(a, b) -> y     { a: [a b] g * over_square(g, b, a)?, b: [a b] -g * over_square(g, a, b)? }
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
     logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b).sigmoid()?, b: [a b] g * apart(g, b, a).sigmoid()? }
     logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
@@ -75,10 +75,17 @@ pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor
     operand.cast_to(Some(g.dtype()))
 }
 
-/// `1 / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0.
-fn inverse_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let square = like(g, a)?.square()? + like(g, b)?.square()?;
-    square.reciprocal().masked_fill(&square.eq(0)?, 0.0)
+/// `a / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0. The larger of the two is
+/// taken out first: its square may be out of range.
+fn over_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let dtype = Some(g.dtype().compute());
+    let (a, b) = (&*a.cast_to(dtype)?, &*b.cast_to(dtype)?);
+    let larger = a.abs().maximum(b.abs()?)?.detach();
+    let larger = larger.masked_fill(&larger.eq(0).logical_or(larger.isinf()?)?, 1.0)?;
+    let (a, b) = (a.div(&larger)?, b.div(&larger)?);
+    let square = a.square().add(b.square()?)?;
+    let zero = square.eq(0)?;
+    a.div(&square.masked_fill(&zero, 1.0)?).div(&larger).masked_fill(&zero, 0.0).to(g.dtype())
 }
 
 /// `b a^(b-1)`, and 0 where `b` is 0, even for `a = 0`.

@@ -52,7 +52,7 @@ impl Scattered<'_> {
             Reduce::Mean => g.div(&self.terms()?)?,
             // The product of the other factors: the product again, with 1 in place of this factor.
             Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
-            Reduce::Amax | Reduce::Amin => x.eq(self.y).choose(self.share(g)?, 0.0)?,
+            Reduce::Amax | Reduce::Amin => same(x, self.y)?.choose(self.share(g)?, 0.0)?,
         };
         if self.include_self { Ok(gradient) } else { gradient.scatter(index, 0, dim) }
     }
@@ -80,7 +80,7 @@ impl Scattered<'_> {
                 let divided = g.mul(y).gather(index, dim).div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
                 padded(&part(&single).choose(g.mul(&others).gather(index, dim)?, &divided)?, source.sizes())
             }
-            Reduce::Amax | Reduce::Amin => source.eq(&from(y)?).choose(from(&self.share(g)?)?, 0.0),
+            Reduce::Amax | Reduce::Amin => same(source, &from(y)?)?.choose(from(&self.share(g)?)?, 0.0),
         }
     }
 
@@ -105,12 +105,17 @@ impl Scattered<'_> {
     /// An equal share of the gradient for each element that is the extreme of its position.
     fn share(&self, g: &Tensor) -> Result<Tensor> {
         let Scattered { x, index, source, y, dim, .. } = *self;
-        let chosen = source.eq(&picked(y, index, source.sizes(), dim)?)?;
-        let own = x.eq(y).to(x.dtype())?;
+        let chosen = same(source, &picked(y, index, source.sizes(), dim)?)?;
+        let own = same(x, y)?.to(x.dtype())?;
         let own = if self.include_self { own } else { own.scatter(index, 0, dim)? };
         let ties = own.add(&self.count(&chosen)?)?;
         g.div(&ties.clamp(1, f64::INFINITY)?)
     }
+}
+
+/// Whether elements are equal, or both NaN.
+fn same(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    x.eq(y).logical_or(x.isnan().logical_and(y.isnan()?)?)
 }
 
 /// The slices at the positions in `index`. For a 0-d tensor, the source can also be a vector of one element.

@@ -12,11 +12,13 @@ use namegrad_macros::derivatives;
 derivatives! { reduce; |g, cx|
     sum(x; dim) -> y { x: [; dim] spread(g, cx, dim)? }
     mean(x; dim) -> y { x: [; dim] mean_gradient(g, cx, dim)? }
-    prod(x; dim) -> y { x: [x; dim] spread(g, cx, dim)? * products_of_others(x, dim)? }
+    prod(x; dim) -> y {
+        x: [x; dim] spread(g, cx, dim)? * products_of_others(x, dim)? => spread(g, cx, dim).mul(&factors_of_others(x, dim)?)?
+    }
     amax(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
     amin(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
     logsumexp(x; dim) -> y {
-        x: [x y; dim] spread(g, cx, dim)? * (x - not_vanished(&spread(y, cx, dim)?)?).exp()?
+        x: [x y; dim] spread(g, cx, dim)? * (x - not_vanished(&spread(y, cx, dim)?)?).exp()? => spread(g, cx, dim).mul(&shares(x, dim)?)?
     }
     var(x; dim, correction) -> y { x: [x; dim correction] var_gradient(g, x, cx, dim, correction)? }
     std(x; dim, correction) -> y { x: [x y; dim correction] std_gradient(g, x, y, cx, dim, correction)? }
@@ -84,6 +86,33 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     let before = products_before(&lanes)?;
     let after = products_before(&lanes.flip(1)?).flip(1)?;
     before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order))
+}
+
+/// The same products, not to be differentiated: a lane with one zero has a product for the zero alone, and one
+/// with more has none. No product of few factors overflows when that of all does not.
+fn factors_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
+    let zero = x.eq(0)?;
+    if !zero.any(..)?.item::<bool>()? {
+        return x.prod(keep(&**dims)).div(x);
+    }
+    let zeros = zero.sum(keep(&**dims))?;
+    let product = x.masked_fill(&zero, 1.0).prod(keep(&**dims))?;
+    let others = zero.logical_not().logical_and(zeros.gt(0)?).logical_or(zeros.gt(1)?)?;
+    product.div(&x.masked_fill(&zero, 1.0)?).masked_fill(&others, 0.0)
+}
+
+/// The share of each element in the sum of the exponentials, from the elements: a rounded logarithm would
+/// lose digits. Not to be differentiated.
+fn shares(x: &Tensor, dims: &Over) -> Result<Tensor> {
+    if x.numel() == 0 {
+        return x.zeros_like();
+    }
+    let wide = x.to(x.dtype().compute())?;
+    let most = wide.amax(keep(&**dims))?;
+    let terms = wide.sub(&not_vanished(&most)?).exp()?;
+    let sum = terms.sum(keep(&**dims))?;
+    // The difference of two infinities is NaN; the other shares are 0.
+    terms.div(&sum.masked_fill(&most.isinf()?, 1.0)?).to(x.dtype())
 }
 
 /// In each row of a matrix, for each element, the product of the elements before it: first of one element,

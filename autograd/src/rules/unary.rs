@@ -44,7 +44,7 @@ derivatives! { unary; |g, cx|
     asinh(x) -> y      { x: [x] g * (x.square()? + 1.0).rsqrt()? }
     acosh(x) -> y      { x: [x] g * (x.square()? - 1.0).rsqrt()? }
     atanh(x) -> y      { x: [x] g / (1.0 - x.square()?) }
-    sinc(x) -> y       { x: [x] sinc_gradient(g, x)? }
+    sinc(x) -> y       { x: [x] wide(g, x, sinc_slope)? }
     deg2rad(x) -> y    { x: [] g * (PI / 180.0) }
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
@@ -56,7 +56,7 @@ derivatives! { unary; |g, cx|
     erfc(x) -> y       { x: [x] g * (-2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square().exp()? }
     lgamma(x) -> y     { x: [x] g * x.digamma()? }
-    digamma(x) -> y    { x: [x] g * x.polygamma(1)? }
+    digamma(x) -> y    { x: [x] g * x.polygamma(1)?.masked_fill(&x.eq(f64::NEG_INFINITY)?, f64::NAN)? }
     polygamma(x; n) -> y { x: [x; n] g * x.polygamma(n + 1)? }
     elu(x; alpha) -> y {
         x: [x; alpha] elu_gradient(g, x, alpha, 1.0)? => kernel(gradients::elu(x.value(), g.value(), alpha)?)
@@ -83,8 +83,8 @@ derivatives! { unary; |g, cx|
     logsigmoid(x) -> y { x: [x] g * (-x).sigmoid()? => kernel(gradients::logsigmoid(x.value(), g.value())?) }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
-    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
-    i1e(x) -> y        { x: [x y] g * (x.i0e()? - over_x(y, x)? - x.sign()? * y) }
+    i1(x) -> y         { x: [x] wide(g, x, |x| x.i0()?.sub(&over_x(&x.i1()?, x)?))? }
+    i1e(x) -> y        { x: [x] wide(g, x, i1e_slope)? }
     erfcx(x) -> y      { x: [x y] g * (2.0 * x * y - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }
@@ -132,27 +132,37 @@ fn hardswish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Re
     between.choose(g.mul(&slope)?, g).masked_fill(&x.le(-3)?, 0.0)
 }
 
-/// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, the series is used:
-/// `π Σ (-1)ᵏ 2k t²ᵏ⁻¹ / (2k + 1)!`.
-fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let t = x * PI;
-    let small = t.abs().lt(0.5)?;
-    let far = t.masked_fill(&small, 1.0)?;
-    let slope = (&far * far.cos()? - far.sin()?) / far.square()?;
-    let near = t.masked_fill(&small.logical_not()?, 0.0)?;
+/// `g` times a slope that is computed in `f32` for half types, and then rounded once.
+fn wide(
+    g: &crate::Tensor,
+    x: &crate::Tensor,
+    slope: impl FnOnce(&crate::Tensor) -> namegrad_core::Result<crate::Tensor>,
+) -> namegrad_core::Result<crate::Tensor> {
+    let dtype = x.dtype().compute();
+    g.to(dtype).mul(&slope(&*x.cast_to(Some(dtype))?)?).to(g.dtype())
+}
+
+/// `(cos πx - sinc x) / x`. Near 0, where the two terms cancel, the series is used:
+/// `π Σ (-1)ᵏ 2k t²ᵏ⁻¹ / (2k + 1)!` with `t = πx`.
+fn sinc_slope(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let small = x.abs().lt(0.5 / PI)?;
+    let far = x.masked_fill(&small, 1.0)?;
+    // The cosine has the period 2, and this difference is exact.
+    let turn = far.sub(&far.div(2.0).round().mul(2.0)?.detach())?;
+    let slope = (turn.mul(PI).cos()? - far.sinc()?) / &far;
+    let near = x.masked_fill(&small.logical_not()?, 0.0).mul(PI)?;
     // The ratios of the coefficients of adjacent powers, from last to first.
     let mut series = near.ones_like()?;
     for k in (1..=6).rev().map(f64::from) {
         let ratio = -(k + 1.0) / k / ((2.0 * k + 2.0) * (2.0 * k + 3.0));
         series = near.square().mul(ratio).mul(&series).add(1.0)?;
     }
-    let slope = small.choose(&near * &series * (-1.0 / 3.0), &slope)?;
-    g.mul(&slope.mul(PI)?)
+    small.choose(&near * &series * (-PI / 3.0), &slope)
 }
 
 /// `g / (x (1 - x))`. Where `x` was clamped to `eps`, it is 0; without `eps`, it is NaN outside [0, 1].
 fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_core::Result<crate::Tensor> {
-    let product = x.mul(x.neg().add(1.0)?)?;
+    let product = x.mul(x.neg().add(1.0)?).add(0.0)?; // no negative zero
     if eps < 0.0 {
         return g.div(&product.masked_fill(&product.lt(0)?, f64::NAN)?);
     }
@@ -161,9 +171,16 @@ fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_co
     g.div(&product.masked_fill(&clamped, 1.0)?).masked_fill(&clamped, 0.0)
 }
 
-/// `y / x`, where `y` is a Bessel function of order 1, which is `x/2` near 0. It is 0 where `y` is infinite,
-/// because it is subtracted from the function of order 0, which is larger.
+/// `e^-|x| (I₀(x) - I₁(x) / x) - sign(x) e^-|x| I₁(x)`.
+fn i1e_slope(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let y = x.i1e()?;
+    x.i0e()?.sub(&over_x(&y, x)?).sub(&x.sign().mul(&y)?)
+}
+
+/// `y / x`, where `y` is a Bessel function of order 1, which is `x/2` near 0: below 1e-8 the next term of the
+/// series does not count. It is 0 where `y` is infinite, because it is subtracted from the function of order 0,
+/// which is larger.
 fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let zero = x.eq(0)?;
-    y.masked_fill(&y.isinf()?, 0.0).div(&x.masked_fill(&zero, 1.0)?).masked_fill(&zero, 0.5)
+    let small = x.abs().lt(1e-8)?;
+    y.masked_fill(&y.isinf()?, 0.0).div(&x.masked_fill(&small, 1.0)?).masked_fill(&small, 0.5)
 }

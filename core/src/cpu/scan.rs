@@ -97,6 +97,53 @@ pub(crate) fn running_logsumexp<'a, T: Real>(x: &[T], y: &'a mut Room<T>) -> &'a
     })
 }
 
+/// `Σ g[j] exp(x[i] - y[j])` over `j ≥ i` in each lane of `n` elements, where `y` is the [`running_logsumexp`].
+/// With its maxima `m` and sums `s`, that is `exp(x[i] - m[i]) r[i]`, where `r[i]` is `g[i] / s[i]` and `r[i + 1]
+/// exp(m[i] - m[i + 1])`: no factor is greater than one, and no digits are lost in a rounded logarithm.
+pub(crate) fn logcumsumexp_backward<'a>(
+    [x, g]: [&[f64]; 2],
+    n: usize,
+    dx: &'a mut Room<f64>,
+) -> &'a mut [f64] {
+    assert!(x.len() == dx.len() && g.len() == dx.len());
+    let lanes = x.len().checked_div(n).unwrap_or(0);
+    assert_eq!(lanes * n, x.len());
+    let parts = DisjointParts::new(dx);
+    parallel(lanes, TASK / n.max(1) + 1, |lanes| {
+        let mut so_far = vec![(0.0, 0.0); n];
+        for lane in lanes.map(|lane| lane * n..(lane + 1) * n) {
+            let (x, g) = (&x[lane.clone()], &g[lane.clone()]);
+            // SAFETY: lanes do not overlap, and each is run by one thread.
+            let dx = unsafe { parts.part(lane) };
+            let (mut max, mut sum) = (f64::NEG_INFINITY, 0.0);
+            for (x, so_far) in x.iter().zip(&mut so_far) {
+                let larger = if *x > max || x.is_nan() { *x } else { max };
+                sum = match larger {
+                    f64::INFINITY => 1.0,
+                    _ => sum * weight(max, larger) + weight(*x, larger),
+                };
+                max = larger;
+                *so_far = (max, sum);
+            }
+            let (mut r, mut later) = (0.0, max);
+            for i in (0..n).rev() {
+                let (max, sum) = so_far[i];
+                r = r * if max == later { 1.0 } else { weight(max, later) }
+                    + if sum > 0.0 { g[i] / sum } else { sum };
+                later = max;
+                dx[i].write(weight(x[i], max) * r);
+            }
+        }
+    });
+    // SAFETY: each element is in one lane, all elements of which are written.
+    unsafe { written(dx) }
+}
+
+/// `exp(x - max)` for `x` up to `max`: 0 for negative infinity, NaN for infinity.
+fn weight(x: f64, max: f64) -> f64 {
+    if x == f64::NEG_INFINITY { 0.0 } else { (x - max).exp() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

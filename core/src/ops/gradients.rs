@@ -2,6 +2,7 @@
 //! formula before the `=>`, but in one pass over memory.
 
 use crate::cpu::room::Room;
+use crate::cpu::scan;
 use crate::cpu::softmax as kernels;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -73,6 +74,24 @@ pub fn softmax(y: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<NamedTens
 #[track_caller]
 pub fn log_softmax(y: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<NamedTensor> {
     along("log_softmax_backward", [y, g], dim, kernels::log_softmax_backward, kernels::log_softmax_backward)
+}
+
+/// `Σ g[j] exp(x[i] - y[j])` over `j ≥ i` along `dim`, where `y` is the `logcumsumexp` of `x`.
+///
+/// # Errors
+/// Same as [`softmax`].
+#[track_caller]
+pub fn logcumsumexp(x: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+    const OP: &str = "logcumsumexp_backward";
+    let (x, dtype) = (&x.cast(DType::F64)?, x.dtype());
+    let last = x.ndim().saturating_sub(1);
+    let dense = |x: &NamedTensor| x.movedim(dim, last)?.contiguous();
+    let (x, g) = (dense(x)?, dense(&*g.cast(DType::F64)?)?);
+    let n = x.length_of(last);
+    let dx = Unwritten::like(OP, &x, DType::F64)?;
+    let (x, g) = (x.as_slice()?, g.as_slice()?);
+    let dx = dx.write(|dx| scan::logcumsumexp_backward([x, g], n, dx));
+    dx.movedim(last, dim)?.into_dtype(dtype)
 }
 
 /// Runs a loop on dense data in the dtype that kernels compute in.
