@@ -6,7 +6,7 @@
 use super::math::Real;
 use super::room::{Room, written};
 use super::row::{LANES, steps, sum_lanes};
-use super::simd::{Simd, Vectorized};
+use super::simd::{Simd, Vectorized, is_short};
 
 /// Writes `y = exp(x - shift)`, which is as long as `x`, and returns it with `Σ y`. The order of the sum
 /// depends only on the length. NaN reaches the sum.
@@ -24,11 +24,18 @@ pub(super) fn exp_into<'y, S: Simd, T: Real>(
     (unsafe { written(y) }, sum)
 }
 
-/// `x = exp(x - shift)`; returns `Σ x`. It is a part of the loop that calls it, as [`sum_exp`] is.
+/// Whether the exponentials of a row are a call: where small code counts more than the time of a call for each
+/// row.
+#[inline(always)]
+fn are_called<S: Simd, T: Real>() -> bool {
+    S::IS_RARE || !is_short::<T>()
+}
+
+/// `x = exp(x - shift)`; returns `Σ x`. For `f32` it is a part of the loop that calls it, as [`sum_exp`] is.
 #[inline(always)]
 pub(super) fn exp_in_place<S: Simd, T: Real>(simd: S, x: &mut [T], shift: T) -> T {
     let (mut sum, n, x) = (T::ZERO, x.len(), x.as_mut_ptr());
-    if !S::IS_RARE {
+    if !are_called::<S, T>() {
         // SAFETY: each lane is read before it is written.
         return unsafe { exps::<T, true>(x, shift, n, x, LANES) };
     }
@@ -36,14 +43,14 @@ pub(super) fn exp_in_place<S: Simd, T: Real>(simd: S, x: &mut [T], shift: T) -> 
     sum
 }
 
-/// `Σ exp(x - shift)`; also writes `y = exp(x - shift)`, if there is a `y`, which is as long. It is a part of
-/// the loop that calls it, for loops that spend their time here.
+/// `Σ exp(x - shift)`; also writes `y = exp(x - shift)`, if there is a `y`, which is as long. For
+/// `f32` it is a part of the loop that calls it, for loops that spend their time here.
 #[inline(always)]
 pub(super) fn sum_exp<S: Simd, T: Real>(simd: S, x: &[T], shift: T, y: Option<&mut Room<T>>) -> T {
     let (n, x) = (x.len(), x.as_ptr());
     let Some(y) = y else {
         let mut dropped = [T::ZERO; LANES];
-        if S::IS_RARE {
+        if are_called::<S, T>() {
             let mut sum = T::ZERO;
             simd.run(Exps { x, shift, n, y: dropped.as_mut_ptr(), step: 0 }, &mut sum);
             return sum;
@@ -53,7 +60,7 @@ pub(super) fn sum_exp<S: Simd, T: Real>(simd: S, x: &[T], shift: T, y: Option<&m
     };
     assert_eq!(n, y.len());
     let y = y.as_mut_ptr().cast();
-    if S::IS_RARE {
+    if are_called::<S, T>() {
         let mut sum = T::ZERO;
         simd.run(Exps { x, shift, n, y, step: LANES }, &mut sum);
         return sum;

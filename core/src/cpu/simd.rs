@@ -67,9 +67,11 @@ pub(crate) const fn is_short<T>() -> bool {
 pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
     // Nothing that is dropped, since the code for that would be in each copy of this function.
     let (job, out) = (ManuallyDrop::new(job), ManuallyDrop::new(out));
-    let copy = V::COPIES[isa_number()];
-    // SAFETY: this CPU has the instructions that `isa` found.
-    unsafe { copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
+    // SAFETY: there is a copy for each number, and this CPU has the instructions that `isa` found.
+    unsafe {
+        let copy = V::COPIES.get_unchecked(isa_number());
+        copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out));
+    }
 }
 
 /// The copies of a loop, in the order of [`Isa`].
