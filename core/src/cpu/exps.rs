@@ -43,14 +43,14 @@ pub(super) fn exp_in_place<S: Simd, T: Real>(simd: S, x: &mut [T], shift: T) -> 
     sum
 }
 
-/// `Σ exp(x - shift)`; also writes `y = exp(x - shift)`, if there is a `y`, which is as long. For
-/// `f32` it is a part of the loop that calls it, for loops that spend their time here.
+/// `Σ exp(x - shift)`; also writes `y = exp(x - shift)`, if there is a `y`, which is as long. For `f32`, and
+/// without a `y`, it is a part of the loop that calls it, for loops that spend their time here.
 #[inline(always)]
 pub(super) fn sum_exp<S: Simd, T: Real>(simd: S, x: &[T], shift: T, y: Option<&mut Room<T>>) -> T {
     let (n, x) = (x.len(), x.as_ptr());
     let Some(y) = y else {
         let mut dropped = [T::ZERO; LANES];
-        if are_called::<S, T>() {
+        if S::IS_RARE {
             let mut sum = T::ZERO;
             simd.run(Exps { x, shift, n, y: dropped.as_mut_ptr(), step: 0 }, &mut sum);
             return sum;
