@@ -24,8 +24,7 @@ pub(super) fn exp_into<'y, S: Simd, T: Real>(
     (unsafe { written(y) }, sum)
 }
 
-/// Whether the exponentials of a row are a call: where small code counts more than the time of a call for each
-/// row.
+/// Whether the exponentials of a row are a call: where small code counts more than the time of a call.
 #[inline(always)]
 fn are_called<S: Simd, T: Real>() -> bool {
     S::IS_RARE || !is_short::<T>()

@@ -30,17 +30,13 @@ impl<L: Lanes> Vectorized for Dots<'_, L> {
         // the vectors.
         unsafe {
             while i < p.m {
-                let (rows, cols) = match p.m - i {
-                    _ if L::IS_RARE => (1, 1),
-                    1 => (1, 4),
-                    _ => (2, 2),
-                };
+                let (rows, cols) = if p.m - i > 1 && !L::IS_RARE { (2, 2) } else { (1, 4) };
                 let mut j = 0;
                 while j + cols <= p.n {
-                    match (rows, cols) {
-                        (2, _) => tile::<L, 2, 2>(p, i, j),
-                        (_, 4) => tile::<L, 1, 4>(p, i, j),
-                        _ => tile::<L, 1, 1>(p, i, j),
+                    if rows == 2 {
+                        tile::<L, 2, 2>(p, i, j)
+                    } else {
+                        tile::<L, 1, 4>(p, i, j)
                     }
                     j += cols;
                 }

@@ -120,16 +120,16 @@ unsafe fn read<T: Copy, const N: usize>(inputs: &[*const u8; N], at_mask: usize,
 #[inline]
 fn converted<T: Real, const A: usize>(args: &[Scalar]) -> [T; A] {
     let mut numbers = [T::ZERO; A];
-    for k in 0..A {
-        numbers[k] = T::from_f64(number_at(args, k));
+    for (number, arg) in numbers.iter_mut().zip(args) {
+        *number = T::from_f64(as_f64(arg));
     }
     numbers
 }
 
 /// An argument as a number: a call, which is shorter than the conversion.
 #[inline(never)]
-fn number_at(args: &[Scalar], k: usize) -> f64 {
-    args.get(k).map_or(0.0, |arg| arg.to_f64())
+fn as_f64(arg: &Scalar) -> f64 {
+    arg.to_f64()
 }
 
 /// The arguments of an op as integers. Floats saturate.
