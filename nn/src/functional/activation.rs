@@ -101,7 +101,7 @@ functional! { activation;
             None => (x.ndim() > 1).then_some(1),
         };
         let channels = dim.map_or(1, |dim| x.sizes()[dim]);
-        ensure_shape(!(weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels), || {
+        ensure_shape(weight.ndim() <= 1 && [1, channels].contains(&weight.numel()), || {
             format!("the weight must have one number, or one for each of the {channels} channels, got sizes {:?}", weight.sizes())
         })?;
         let mut sizes = vec![1; x.ndim()];

@@ -121,7 +121,7 @@ impl WindowGrid {
         let mut all = [[0; 2]; 4];
         for (at, name) in names.into_iter().enumerate() {
             let numbers = extents[at].over("", name, 2)?;
-            ensure_value(!(numbers.len() != 2 || name != "padding" && numbers.contains(&0)), || {
+            ensure_value(numbers.len() == 2 && (name == "padding" || !numbers.contains(&0)), || {
                 format!("`{name}` must be at least 1, got {numbers:?}")
             })?;
             all[at].copy_from_slice(&numbers);

@@ -105,8 +105,8 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
         [input] => (None, input),
         [out, input] => (Some(out), input),
         _ => {
-            let message = format!("expected a weight [out, in] or [in], got {} dims", weight.ndim());
-            return ensure_shape(false, || message);
+            let message = format_args!("expected a weight [out, in] or [in], got {} dims", weight.ndim());
+            return Err(fault(ErrorKind::Shape, message));
         }
     };
     let of_x = x.sizes().last().copied();

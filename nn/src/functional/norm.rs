@@ -110,10 +110,10 @@ functional! { norm;
             format!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups")
         })?;
         let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
-        ensure_shape(x.numel() <= 0 || x.numel() != num_groups, || {
+        ensure_shape(x.numel() == 0 || x.numel() != num_groups, || {
             "expected more than one value per group: the result would not depend on the input"
         })?;
-        ensure_shape(channels != 0 && !norm.over.iter().any(|dim| x.sizes()[*dim] == 0), || {
+        ensure_shape(channels != 0 && norm.over.iter().all(|dim| x.sizes()[*dim] != 0), || {
             "expected at least one channel with at least one value"
         })?;
         Ok(norm.standardized(x, num_groups)?.0)

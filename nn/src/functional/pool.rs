@@ -87,7 +87,8 @@ functional! { pool;
     ) on floats integers names "keeps input names" => {
         let windows = sliding(rank, kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
         // PyTorch takes images without channels, if their dims are given.
-        ensure_shape(!dims.is_none() || x.has_names() || x.ndim() <= rank || x.sizes()[x.ndim() - rank - 1] != 0, || {
+        let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
+        ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
             format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
         })?;
         Ok(max_over(x, windows, &or_last(rank, x, dims)?)?.values)

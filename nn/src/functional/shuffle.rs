@@ -31,7 +31,7 @@ functional! { shuffle;
         layer PixelShuffle (upscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
-        ensure_shape(!r.checked_mul(r).is_none_or(|square| !channels.is_multiple_of(square)), || {
+        ensure_shape(r.checked_mul(r).is_some_and(|square| channels.is_multiple_of(square)), || {
             format!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}")
         })?;
         let (split, order) = parts(x.sizes(), at, r);

@@ -52,21 +52,28 @@ pub struct Hooked<L, Input = Tensor, Output = Tensor> {
 
 /// A hook of one of the four kinds.
 enum Hook<L, I, O> {
-    BeforeForward(Box<dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync>),
-    AfterForward(Box<dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync>),
-    BeforeBackward(Box<dyn Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync>),
-    AfterBackward(Box<dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>),
+    BeforeForward(Box<OfOne<L, I>>),
+    AfterForward(Box<OfBoth<L, I, O>>),
+    BeforeBackward(Box<OfOne<L, Tensor>>),
+    AfterBackward(Box<OfGradients<L>>),
 }
 
+/// A hook for one value: the input, or the gradient of the output.
+type OfOne<L, T> = dyn Fn(&L, &T) -> Result<Option<T>> + Send + Sync;
+/// A hook for input and output.
+type OfBoth<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
+/// A hook for the gradients of all tensors of input and output.
+type OfGradients<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 /// The gradients of several tensors. One that does not require a gradient has none.
 type Grads = [Option<Tensor>];
+/// Hooks with their numbers, in order of registration.
+type HookList<L, I, O> = Vec<(u64, Arc<Hook<L, I, O>>)>;
 /// A value whose tensors are replaced with others.
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
 struct LayerHooks<L, I, O> {
     next: u64,
-    /// The hooks with their numbers, in order of registration.
-    list: Vec<(u64, Arc<Hook<L, I, O>>)>,
+    list: HookList<L, I, O>,
     /// The replacement of the tensors of input and output; `None` until there is a hook for gradients.
     replaced: Option<(Replaced<I>, Replaced<O>)>,
 }
@@ -305,11 +312,11 @@ impl<L, I, O> HookedCall<L, I, O> {
     fn outputs_reached(&self, gradients: &Grads, goes_on: bool) -> Result<Vec<Option<Tensor>>> {
         let mut of_outputs = gradients.to_vec();
         for hook in &self.hooks {
-            if let (Hook::BeforeBackward(hook), [Some(of_output)]) = (&**hook, &mut of_outputs[..]) {
-                if let Some(new) = hook(&self.layer, of_output)? {
-                    self.check_like(of_output, &new)?;
-                    *of_output = new;
-                }
+            if let (Hook::BeforeBackward(hook), [Some(of_output)]) = (&**hook, &mut of_outputs[..])
+                && let Some(new) = hook(&self.layer, of_output)?
+            {
+                self.check_like(of_output, &new)?;
+                *of_output = new;
             }
         }
         if goes_on {

@@ -45,7 +45,7 @@ impl GridDims {
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
         ensure_shape(
-            x.has_names() || !dims.is_none() || !(x.ndim() != coordinates + 2 || grid.ndim() != x.ndim()),
+            x.has_names() || dims.is_some() || x.ndim() == coordinates + 2 && grid.ndim() == x.ndim(),
             || {
                 format!(
                     "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",

@@ -57,7 +57,7 @@ pub(super) fn resized(
         }
     };
     ensure_shape(
-        !mode.dims().is_some_and(|wanted| wanted != dims.len()) && (1..=3).contains(&dims.len()),
+        mode.dims().is_none_or(|wanted| wanted == dims.len()) && (1..=3).contains(&dims.len()),
         || format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase(),
     )?;
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
@@ -67,7 +67,7 @@ pub(super) fn resized(
         (Some(factors), _) => {
             for (length, factor) in lengths.iter().zip(factors) {
                 let made = *length as f64 * factor;
-                ensure_value(factor.is_finite() && made >= 1.0 || *length <= 0, || {
+                ensure_value(factor.is_finite() && made >= 1.0 || *length == 0, || {
                     format!(
                         "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
                     )

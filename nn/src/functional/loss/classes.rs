@@ -77,7 +77,8 @@ functional! { classes;
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions" => {
         let logits = linear_logits(x, linear_weight, linear_bias)?;
-        ensure_value(!ignore_index.is_some() || !target.dtype().is_floating_point() || target.sizes() != logits.sizes(), || {
+        let probabilities = target.dtype().is_floating_point() && target.sizes() == logits.sizes();
+        ensure_value(ignore_index.is_none() || !probabilities, || {
             "ignore_index is for class indices, and the target has probabilities"
         })?;
         let ignored = ignore_index.unwrap_or(-100);
@@ -166,14 +167,14 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
-    ensure_shape(!(x.ndim() == 0 || x.ndim() > 2 && !x.has_names()), || {
+    ensure_shape(x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()), || {
         format!("expected x [N, in] or [in], got {} dims", x.ndim())
     })?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
         return Err(fault(ErrorKind::Shape, "expected a weight [class, in], got one number"));
     };
-    ensure_shape(!(classes.is_empty() || classes.len() > 1 && batch.is_empty()), || {
+    ensure_shape(classes.len() == 1 || classes.len() > 1 && !batch.is_empty(), || {
         format!(
             "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
             weight.ndim(),
