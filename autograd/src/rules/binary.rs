@@ -75,8 +75,8 @@ pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor
     operand.cast_to(Some(g.dtype()))
 }
 
-/// `a / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0. The larger of the two is
-/// taken out first: its square may be out of range.
+/// `a / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0. The larger of the two
+/// is taken out first: its square may be out of range.
 fn over_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let dtype = Some(g.dtype().compute());
     let (a, b) = (&*a.cast_to(dtype)?, &*b.cast_to(dtype)?);

@@ -60,8 +60,8 @@ pub trait NewDim: Sized {
     }
 }
 
-/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, one
-/// dim with a name, or a [`Shape`].
+/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
+/// one dim with a name, or a [`Shape`].
 ///
 /// ```
 /// use namegrad_core::NamedTensor;

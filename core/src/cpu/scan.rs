@@ -97,9 +97,10 @@ pub(crate) fn running_logsumexp<'a, T: Real>(x: &[T], y: &'a mut Room<T>) -> &'a
     })
 }
 
-/// `Σ g[j] exp(x[i] - y[j])` over `j ≥ i` in each lane of `n` elements, where `y` is the [`running_logsumexp`].
-/// With its maxima `m` and sums `s`, that is `exp(x[i] - m[i]) r[i]`, where `r[i]` is `g[i] / s[i]` and `r[i + 1]
-/// exp(m[i] - m[i + 1])`: no factor is greater than one, and no digits are lost in a rounded logarithm.
+/// `Σ g[j] exp(x[i] - y[j])` over `j ≥ i` in each lane of `n` elements, where `y` is the
+/// [`running_logsumexp`]. With its maxima `m` and sums `s`, that is `exp(x[i] - m[i]) r[i]`, where `r[i]` is
+/// the sum of `g[i] / s[i]` and `r[i + 1] exp(m[i] - m[i + 1])`: no factor is greater than one, and no digits
+/// are lost in a rounded logarithm.
 pub(crate) fn logcumsumexp_backward<'a>(
     [x, g]: [&[f64]; 2],
     n: usize,

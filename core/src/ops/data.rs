@@ -53,7 +53,8 @@ impl NamedTensor {
 
 #[cfg(feature = "ndarray")]
 impl NamedTensor {
-    /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes. Needs the feature `ndarray`.
+    /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes. Needs the feature
+    /// `ndarray`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
