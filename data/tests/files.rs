@@ -289,6 +289,73 @@ fn damaged_tables() {
     assert!(csv_error(table("a,b\n1,\n").drop_missing(true)).contains("there are no rows"));
 }
 
+/// Without it, the first row would be lost.
+#[test]
+fn a_header_that_is_a_row_is_an_error() -> Result<()> {
+    let table = |text: &str| Csv::from_bytes(text.as_bytes().to_vec());
+    let repair = Some("Csv::new(path).header(false) if line 1 is a row, .header(true) if it has the names");
+    let cells = "842302,M,17.99\n842517,M,20.57\n843009,B,19.69\n";
+    for csv in [
+        table(cells),
+        table(cells).categories(["M"]),
+        table(cells).skip(["M"]),
+        table("842302,M,17.99\nNA,M,20.57\n").categories([1]).drop_missing(true),
+        table("1,2\n3,4\n"),
+        table("country,1990\nNorway,4.5\n"),
+    ] {
+        for error in [csv.read().unwrap_err(), csv.skip([1]).stream().unwrap_err()] {
+            assert!(error.message().contains("line 1: the header looks like a row: '"), "{error}");
+            assert_eq!((error.repair(), error.location().file()), (repair, file!()));
+        }
+    }
+    let error = table(cells).read().unwrap_err();
+    assert!(error.message().ends_with("looks like a row: '842302', 'M', '17.99'"), "{error}");
+    assert_eq!(table("1,2\n").read().unwrap_err().repair(), repair);
+    assert_eq!(table(cells).categories(["diagnosis"]).read().unwrap_err().repair(), repair);
+    // What the repair says.
+    let whole = table(cells).header(false).categories([1]).read()?;
+    assert_eq!((whole.len(), whole.category_names(1)?), (3, &["B".to_string(), "M".to_string()][..]));
+    let years = table("country,1990\nNorway,4.5\n").header(true).categories(["country"]).read()?;
+    assert_eq!(years.column("1990")?.to_vec::<f32>()?, [4.5]);
+    // A name over numbers tells that it is a header, and text over text tells nothing.
+    assert_eq!(table("id,1990\n1,4.5\n").read()?.len(), 1);
+    let error = table("M,x\nB,y\n").read().unwrap_err();
+    let both =
+        ".header(true) if it has the names; else .categories([\"M\"]), .skip([\"M\"]) or .missing([\"B\"])";
+    assert!(error.repair().unwrap().ends_with(both), "{error}");
+    assert_eq!(table("M,x\nB,y\n").categories(["M", "x"]).read()?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_wrong_delimiter_is_an_error() -> Result<()> {
+    for (delimiter, in_rust) in [(';', "';'"), ('\t', "'\\t'"), ('|', "'|'")] {
+        let text = format!("a{delimiter}b\n1,5{delimiter}2\n").into_bytes();
+        let csv = Csv::from_bytes(text).missing(["1,5"]).fill("a", 1.5);
+        let error = csv.read().unwrap_err();
+        assert!(error.message().contains("line 1: there is one column, \"a"), "{error}");
+        let repair = format!("Csv::new(path).delimiter(b{in_rust}), or .delimiter(b',') for one column");
+        assert_eq!((error.repair(), error.location().file()), (Some(&repair[..]), file!()));
+        assert_eq!(csv.delimiter(delimiter as u8).read()?.names(), ["a", "b"]);
+    }
+    let texts = Csv::from_bytes(b"this; that\none | other\n").header(false).categories([0]);
+    assert!(texts.read().is_err());
+    assert_eq!(texts.delimiter(b',').read()?.category_names(0)?, ["one | other", "this; that"]);
+    Ok(())
+}
+
+/// Names were compared in pairs: 20 seconds for this table.
+#[test]
+fn a_header_of_many_columns_takes_linear_time() -> Result<()> {
+    let count = 200_000;
+    let line = |of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(",");
+    let text = format!("{}\n{}\n", line(&|at| format!("x{at}")), line(&|at| at.to_string()));
+    let names = line(&|at| format!("x{at}"));
+    let table = Csv::from_bytes(text.into_bytes()).read()?;
+    assert_eq!(table.columns(names.split(','))?.item_at::<f64>([0, count as isize - 1])?, 199_999.0);
+    Ok(())
+}
+
 /// All columns with missing values are in one error, which suggests no number that would be data.
 #[test]
 fn missing_values_are_listed_by_column() {

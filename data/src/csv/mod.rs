@@ -53,8 +53,10 @@ const OP: &str = "Csv";
 #[derive(Clone, Debug)]
 pub struct Csv {
     input: Input,
-    header: bool,
-    delimiter: u8,
+    /// Whether there is a header, if that was said.
+    header: Option<bool>,
+    /// The delimiter, if that was said.
+    delimiter: Option<u8>,
     missing: Vec<String>,
     drop_missing: bool,
     kinds: Vec<(Column, ColumnKind)>,
@@ -86,8 +88,8 @@ impl Csv {
         let (kinds, fills) = (Vec::new(), Vec::new());
         Csv {
             input,
-            header: true,
-            delimiter: b',',
+            header: None,
+            delimiter: None,
             missing,
             drop_missing: false,
             kinds,
@@ -96,15 +98,27 @@ impl Csv {
         }
     }
 
-    /// Sets whether the first row has the names of the columns; by default it has.
+    /// Sets whether the first row has the names of the columns; by default it has. Without this setting, a
+    /// header is an error if it looks like a row: a field of it is a number, and each column of numbers has a
+    /// number for a name.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let csv = Csv::from_bytes(b"1990,1991\n4.5,4.25\n");
+    /// assert!(csv.read().is_err());
+    /// assert_eq!(csv.clone().header(true).read()?.names(), ["1990", "1991"]);
+    /// assert_eq!(csv.header(false).read()?.len(), 2);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
     pub fn header(mut self, header: bool) -> Csv {
-        self.header = header;
+        self.header = Some(header);
         self
     }
 
-    /// Sets the byte between fields; a comma by default, `b'\t'` in a tab-separated file.
+    /// Sets the byte between fields; a comma by default, `b'\t'` in a tab-separated file. Without this
+    /// setting, it is an error if the first row is a single field with a semicolon, a tab or a `|` in it.
     pub fn delimiter(mut self, delimiter: u8) -> Csv {
-        self.delimiter = delimiter;
+        self.delimiter = Some(delimiter);
         self
     }
 
@@ -170,7 +184,7 @@ impl Csv {
     /// # Errors
     /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has
     /// another number of fields than the first one, a quote is not closed, a name in the header or the header
-    /// itself repeats, a field is not a finite number or a category, values are missing, or there are no
+    /// itself repeats, the header looks like a row, the delimiter seems to be another one, a field is not a finite number or a category, values are missing, or there are no
     /// rows. The error of missing values lists all columns that have some. [`ErrorKind::Value`] if a setting
     /// is about a column that does not exist.
     #[track_caller]
@@ -213,25 +227,36 @@ impl Csv {
     pub fn stream(&self) -> Result<Stream<Row>> {
         let caller = Location::caller();
         let csv = self.shared();
-        let first = csv.clone().rows().and_then(|rows| rows.schema.check_stream());
+        let first = csv.clone().rows().and_then(|mut rows| {
+            rows.schema.check_stream()?;
+            rows.read(&mut StringRecord::new())
+        });
         first.map_err(|error| error.at(caller))?;
         Ok(Stream::fallible(move || csv.clone().rows()))
     }
 
-    /// Reads the header and finds the columns.
     /// A copy that the reader, the schema and the stream share.
     #[inline(never)]
     fn shared(&self) -> Arc<Csv> {
         Arc::new(self.clone())
     }
 
+    fn has_header(&self) -> bool {
+        self.header.unwrap_or(true)
+    }
+
+    fn separator(&self) -> u8 {
+        self.delimiter.unwrap_or(b',')
+    }
+
+    /// Reads the header and finds the columns.
     fn rows(self: Arc<Csv>) -> Result<RowReader> {
         let (content, blank) = (self.input.open(OP)?, Blank::default());
-        let lines = LineReader::new(content.bytes, self.delimiter, blank.clone());
+        let lines = LineReader::new(content.bytes, self.separator(), blank.clone());
         let lines = lines.map_err(|error| self.input.failed(OP, &error))?;
         let mut reader = ReaderBuilder::new()
-            .has_headers(self.header)
-            .delimiter(self.delimiter)
+            .has_headers(self.has_header())
+            .delimiter(self.separator())
             .trim(Trim::All)
             .from_reader(lines);
         // Without a header, these are the fields of the first row, which is read again.
@@ -239,7 +264,7 @@ impl Csv {
         if first.is_empty() {
             return Err(self.input.malformed(OP, &"there are no rows"));
         }
-        Ok(RowReader { reader, blank, schema: Arc::new(Schema::new(self, &first)?) })
+        Ok(RowReader { reader, blank, schema: Arc::new(Schema::new(self, &first)?), is_first: true })
     }
 
     /// The error of a row that could not be read.
@@ -268,7 +293,7 @@ impl Csv {
 
     /// The repair for a row with too many fields.
     fn quoting(&self) -> String {
-        let delimiter = char::from(self.delimiter);
+        let delimiter = char::from(self.separator());
         format!(
             "quote a field that contains '{delimiter}', without a blank before the quote: 1{delimiter}\"a{delimiter} b\""
         )
@@ -290,6 +315,8 @@ struct RowReader {
     reader: csv::Reader<LineReader>,
     blank: Blank,
     schema: Arc<Schema>,
+    /// The next row is the first one.
+    is_first: bool,
 }
 
 impl RowReader {
@@ -325,7 +352,7 @@ impl RowReader {
                 position
             });
             record.set_position(position);
-            self.schema.check_header(record)?;
+            self.schema.check_header(record, std::mem::take(&mut self.is_first))?;
             if !(self.schema.csv.drop_missing && self.schema.missing_in(record).next().is_some()) {
                 return Ok(true);
             }

@@ -5,6 +5,7 @@ use csv::StringRecord;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::sorted::list_of;
 use namegrad_io::text::{closest_name, quoted_list};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
@@ -108,34 +109,55 @@ impl Missing {
     }
 }
 
+/// The numbers of names: of columns, or of the categories of a column.
+pub(super) type Numbering = HashMap<String, usize>;
+
 /// The columns of a file.
 #[derive(Debug)]
 pub(super) struct Schema {
     pub(super) names: Option<Vec<String>>,
+    /// The position of each name.
+    positions: Numbering,
     pub(super) kinds: Vec<ColumnKind>,
     fills: Vec<Option<Fill>>,
     pub(super) csv: Arc<Csv>,
 }
 
+impl Csv {
+    /// Checks that a single column is not several, with another delimiter.
+    fn check_delimiter(&self, first: &StringRecord) -> Result<()> {
+        let other = [';', '\t', '|'].into_iter().find(|other| first[0].contains(*other));
+        match other {
+            Some(other) if first.len() == 1 && self.delimiter.is_none() => {
+                let what = format!("line 1: there is one column, {:?}, and no comma", &first[0]);
+                let repair =
+                    format!("Csv::new(path).delimiter(b{other:?}), or .delimiter(b',') for one column");
+                Err(self.malformed(&what).with_repair(repair))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Schema {
     /// The columns of a table by its first row, which is the header if there is one.
     pub(super) fn new(csv: Arc<Csv>, first: &StringRecord) -> Result<Schema> {
-        let names = csv.header.then(|| list_of(first.len(), &mut |at| first[at].to_string()));
-        if let Some(names) = &names {
-            for (column, name) in names.iter().enumerate() {
-                if let Some(other) = names[..column].iter().position(|other| other == name) {
-                    let (one, other) = (other + 1, column + 1);
-                    let what =
-                        format!("line 1: columns {one} and {other} of the header are both called '{name}'");
-                    return Err(csv
-                        .malformed(&what)
-                        .with_repair("Csv::new(path).header(false), with columns by number"));
-                }
+        csv.check_delimiter(first)?;
+        let names = csv.has_header().then(|| list_of(first.len(), &mut |at| first[at].to_string()));
+        let mut positions = Numbering::new();
+        for (column, name) in names.iter().flatten().enumerate() {
+            if let Some(other) = positions.insert(name.clone(), column) {
+                let (one, other) = (other + 1, column + 1);
+                let what =
+                    format!("line 1: columns {one} and {other} of the header are both called '{name}'");
+                return Err(csv
+                    .malformed(&what)
+                    .with_repair("Csv::new(path).header(false), with columns by number"));
             }
         }
         let kinds = vec![ColumnKind::Numbers; first.len()];
         let fills = vec![None; first.len()];
-        let mut schema = Schema { names, kinds, fills, csv: csv.clone() };
+        let mut schema = Schema { names, positions, kinds, fills, csv: csv.clone() };
         for (column, kind) in &csv.kinds {
             let column = schema.find(column)?;
             if let ColumnKind::Categories(Some(given)) = kind
@@ -197,10 +219,7 @@ impl Schema {
                     ))
                 })
             }
-            Column::Name(name) => {
-                let names = self.names.as_deref().unwrap_or_default();
-                names.iter().position(|own| own == name).ok_or_else(|| self.unknown(name))
-            }
+            Column::Name(name) => self.positions.get(name).copied().ok_or_else(|| self.unknown(name)),
         }
     }
 
@@ -215,6 +234,9 @@ impl Schema {
         let error = Csv::refused(format!("{input}: there is no column '{name}', only {some}"));
         match closest_name(name, &mut names.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
+            None if self.csv.header.is_none() && names.iter().any(|name| is_number(name)) => {
+                error.with_repair(NO_HEADER)
+            }
             None => error,
         }
     }
@@ -245,14 +267,26 @@ impl Schema {
         missing.map(|(column, _)| column)
     }
 
-    /// Checks that a row is not the header again.
-    pub(super) fn check_header(&self, record: &StringRecord) -> Result<()> {
-        match &self.names {
-            Some(names) if record.iter().eq(names.iter().map(String::as_str)) => {
-                Err(self.csv.malformed(&format_args!("{}: the header repeats", line(record))))
+    /// Checks that a row is not the header again, and by the first row that the header is none itself.
+    pub(super) fn check_header(&self, record: &StringRecord, is_first: bool) -> Result<()> {
+        let Some(names) = &self.names else { return Ok(()) };
+        if is_first && self.csv.header.is_none() && names.iter().any(|name| is_number(name)) {
+            let mut columns = names.iter().zip(record);
+            if !columns.any(|(name, field)| is_number(field) && !is_number(name)) {
+                return Err(self.header_of_numbers(names));
             }
-            _ => Ok(()),
         }
+        match record.iter().eq(names.iter().map(String::as_str)) {
+            true => Err(self.csv.malformed(&format_args!("{}: the header repeats", line(record)))),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn header_of_numbers(&self, names: &[String]) -> Error {
+        let some = quoted_list(4, &mut names.iter().map(String::as_str));
+        let what = format!("line 1: the header looks like a row: {some}");
+        self.csv.malformed(&what).with_repair(NO_HEADER)
     }
 
     /// The number in a field; NaN if it is missing and gets the mean.
@@ -278,6 +312,14 @@ impl Schema {
                 let what = format!("{}, {column_text}: '{field}' is not {what}", line(record));
                 let column = self.in_rust(column);
                 let repair = format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])");
+                // Where no field is a number, nothing tells the header from a row.
+                let repair = match self.names.is_some()
+                    && self.csv.header.is_none()
+                    && !record.iter().any(is_number)
+                {
+                    true => format!("{NO_HEADER}; else {repair}"),
+                    false => repair,
+                };
                 Err(self.csv.malformed(&what).with_repair(repair))
             }
         }
@@ -366,7 +408,11 @@ impl Schema {
     /// The error of a table without rows.
     #[cold]
     pub(super) fn no_rows(&self) -> Error {
-        self.csv.malformed(&"there are no rows")
+        let error = self.csv.malformed(&"there are no rows");
+        match self.names.iter().flatten().any(|name| is_number(name)) {
+            true => error.with_repair(NO_HEADER),
+            false => error,
+        }
     }
 
     /// Checks that each row can be read without the others.
@@ -385,6 +431,13 @@ impl Schema {
         }
         Ok(())
     }
+}
+
+/// The repair for a header that may be a row.
+const NO_HEADER: &str = "Csv::new(path).header(false) if line 1 is a row, .header(true) if it has the names";
+
+fn is_number(field: &str) -> bool {
+    field.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// The line of a row.

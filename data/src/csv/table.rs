@@ -1,13 +1,12 @@
 //! [`Table`]: the columns of a table in memory.
 
 use super::Csv;
-use super::schema::{Column, ColumnKind, Schema};
+use super::schema::{Column, ColumnKind, Numbering, Schema};
 use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::sorted::{self, list_of};
-use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -42,20 +41,20 @@ impl Values {
 }
 
 /// The numbers of the categories of each column, while a table is read.
-pub(super) type KnownCategories = Vec<HashMap<String, i64>>;
+pub(super) type KnownCategories = Vec<Numbering>;
 
 impl Table {
     pub(super) fn new(schema: Arc<Schema>) -> (Table, KnownCategories) {
         let (mut columns, mut known) = (Vec::new(), Vec::new());
         for kind in &schema.kinds {
-            let mut numbers = HashMap::new();
+            let mut numbers = Numbering::new();
             columns.push(match kind {
                 ColumnKind::Numbers => Values::Numbers(Vec::new()),
                 ColumnKind::Skipped => Values::Skipped,
                 ColumnKind::Categories(given) => {
                     let names = given.clone().unwrap_or_default();
                     for name in &names {
-                        numbers.insert(name.clone(), numbers.len() as i64);
+                        numbers.insert(name.clone(), numbers.len());
                     }
                     Values::Categories { ids: Vec::new(), names }
                 }
@@ -74,14 +73,14 @@ impl Table {
                 Values::Categories { ids, names } => {
                     let category = self.schema.category(record, column)?;
                     if let Some(id) = known.get(category) {
-                        ids.push(*id);
+                        ids.push(*id as i64);
                         continue;
                     }
                     if let ColumnKind::Categories(Some(given)) = &self.schema.kinds[column] {
                         return Err(self.schema.no_category(record, column, given));
                     }
                     ids.push(names.len() as i64);
-                    known.insert(category.into(), names.len() as i64);
+                    known.insert(category.into(), names.len());
                     names.push(category.into());
                 }
             }
