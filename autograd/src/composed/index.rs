@@ -125,6 +125,9 @@ mod kernels {
         })
         .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
+        if source.ndim() > 1 {
+            x.value().unified_names(OP, "match", source.value())?; // it is read in the order of its dims
+        }
         // As in `masked_fill`, an unnamed tensor broadcasts to a mask with more dims.
         let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {
             true => x.clone(),
@@ -211,6 +214,9 @@ mod kernels {
         Error::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements, and the index {} positions", source.numel(), index.numel())
         })?;
+        if index.sizes() == source.sizes() {
+            index.value().unified_names(OP, "match", source.value())?;
+        }
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);
         let flat = match accumulate {
             true => flat.index_add(&places, &source, 0)?,

@@ -80,11 +80,12 @@ composed! { shape;
     /// The tensor expanded to the sizes of `other`, whose dims are matched by name if both tensors have names:
     /// the result has the order of `other`. A view.
     expand_as (x, other) names "matches the names of `other`, if both have names";
-    /// The elements in the same order with the sizes of `other`. The result is a view; if that is impossible,
-    /// it is an error.
-    view_as (x, other) names "drops names unless the sizes do not change";
-    /// The elements in the same order with the sizes of `other`; a view if possible, otherwise a copy.
-    reshape_as (x, other) names "drops names unless the sizes do not change";
+    /// The elements in the same order with the sizes and names of `other`. The result is a view; if that is
+    /// impossible, it is an error.
+    view_as (x, other) names "has the names of `other`";
+    /// The elements in the same order with the sizes and names of `other`; a view if possible, otherwise a
+    /// copy.
+    reshape_as (x, other) names "has the names of `other`";
 }
 
 /// # Sums that undo broadcasting
@@ -285,11 +286,11 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn view_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        x.view(other.sizes())
+        x.view(other.shape())
     }
 
     #[track_caller]
     pub(super) fn reshape_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        x.reshape(other.sizes())
+        x.reshape(other.shape())
     }
 }

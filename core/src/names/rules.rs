@@ -183,21 +183,7 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
     let batch_dims = |ndim: usize| ndim.saturating_sub(2);
     let (lb, rb) = (batch_dims(l), batch_dims(r));
     let operands = || [left.shape(), right.shape()];
-    if is_strict() {
-        let (a, b) = (left.names.get(l - 1), right.names.get(if r == 1 { 0 } else { r - 2 }));
-        if a != b {
-            let show =
-                |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("dim '{name}'"));
-            let message = format!("strict names: {} would be contracted with {}", show(a), show(b));
-            return Err(Error::new(ErrorKind::NameMismatch, op, message)
-                .with_operands(operands())
-                .with_repair(match (a, b) {
-                    (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
-                    _ => "name the dim with refine_names, so that both carry the name that is summed over"
-                        .into(),
-                }));
-        }
-    }
+    contracted(op, [left, right], [l - 1, if r == 1 { 0 } else { r - 2 }])?;
     let mut names = NameSlots::new();
     for k in (1..=lb.max(rb)).rev() {
         names.push(match (lb.checked_sub(k), rb.checked_sub(k)) {
@@ -229,6 +215,30 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
         }
     }
     Ok(Names::from_list(names))
+}
+
+/// Checks two dims whose products are summed: the specification lets their names differ.
+///
+/// # Errors
+/// In strict mode [`ErrorKind::NameMismatch`] if they do.
+#[track_caller]
+pub(crate) fn contracted(
+    op: &'static str,
+    [left, right]: [NamedInput<'_>; 2],
+    [i, j]: [usize; 2],
+) -> Result<()> {
+    let (a, b) = (left.names.get(i), right.names.get(j));
+    if a == b || !is_strict() {
+        return Ok(());
+    }
+    let show = |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("dim '{name}'"));
+    let message = format!("strict names: {} would be contracted with {}", show(a), show(b));
+    Err(Error::new(ErrorKind::NameMismatch, op, message)
+        .with_operands([left.shape(), right.shape()])
+        .with_repair(match (a, b) {
+            (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
+            _ => "name the dim with refine_names, so that both carry the name that is summed over".into(),
+        }))
 }
 
 /// The name of two dims that mean the same: equal names are kept, and a named dim wins over an unnamed one.
@@ -333,6 +343,38 @@ pub(crate) fn beside(
         }
     }
     Ok(Names::from_list(names))
+}
+
+/// Checks `y`, the input `what`, whose dim `d` belongs to dim `of(d)` of `x`, or to none: a dim may have a name of
+/// its own, but not that of another dim of `x`.
+///
+/// # Errors
+/// [`ErrorKind::Misaligned`].
+#[track_caller]
+pub(crate) fn in_place(
+    op: &'static str,
+    what: &str,
+    [x, y]: [NamedInput<'_>; 2],
+    of: impl Fn(usize) -> Option<usize>,
+) -> Result<()> {
+    for d in 0..y.sizes.len() {
+        let Some(name) = y.names.get(d) else { continue };
+        if let Some(other) = x.names.position(name).filter(|other| of(d) != Some(*other)) {
+            let message = format!(
+                "dim '{name}' (index {other} of {}) is at index {d} of the {what} {}, which belongs to {}",
+                x.list(),
+                y.list(),
+                match of(d) {
+                    Some(dim) => format!("dim {dim}"),
+                    None => "no dim".into(),
+                }
+            );
+            return Err(Error::new(ErrorKind::Misaligned, op, message)
+                .with_operands([x.shape(), y.shape()])
+                .with_repair(format!("bring the dims of the {what} into order with align_to")));
+        }
+    }
+    Ok(())
 }
 
 /// The names of `x` whose `dim` has the slices at the positions in the vector `index`: the dim gets the name of

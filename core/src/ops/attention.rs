@@ -80,6 +80,7 @@ pub(crate) mod kernels {
         let args = AttentionArgs { dropout_p, is_causal, scale, enable_gqa };
         let heads = Heads::new(inputs, &args)?;
         let names = names(inputs)?;
+        attn_mask.map_or(Ok(()), |mask| check_mask(inputs, mask))?;
         let draw = match dropout_p > 0.0 {
             true => {
                 let state = next_of_default(heads.count() * heads.queries() * heads.keys()).state();
@@ -356,6 +357,19 @@ pub(crate) mod kernels {
             return Err(Error::about(&[mask], ErrorKind::Shape, OP, message));
         };
         Ok(expanded)
+    }
+
+    /// Checks the names of a mask: its last dims are the positions of the queries and keys.
+    #[track_caller]
+    fn check_mask([query, key, _]: [&NamedTensor; 3], mask: &NamedTensor) -> Result<()> {
+        for from_right in 1..=mask.ndim() {
+            let dim = mask.ndim() - from_right;
+            let (x, from_right) = if from_right == 1 { (key, 2) } else { (query, from_right) };
+            if let Some(own) = x.ndim().checked_sub(from_right) {
+                rules::matched(OP, "mask", [x.input(), mask.input()], [own, dim])?;
+            }
+        }
+        Ok(())
     }
 
     /// The names of the result, by the rules of the two products. Queries and keys can have the same name,

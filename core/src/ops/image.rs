@@ -11,7 +11,7 @@ use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
-use crate::names::Names;
+use crate::names::{Names, rules};
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
@@ -183,6 +183,11 @@ impl GridSizes {
                 format!("a grid for {dims} dims has {dims} coordinates in its last dim, got {coordinates}");
             return Err(fail(ErrorKind::Shape, message));
         }
+        let last = grid.ndim() - 1;
+        rules::in_place(op, "grid", [x.input(), grid.input()], |dim| match dim {
+            0 => Some(0),
+            dim => Some(dim + 1).filter(|_| dim < last),
+        })?;
         if *batch != own[0] {
             let message = format!("there are {} images and {batch} grids", own[0]);
             let error = fail(ErrorKind::Shape, message);

@@ -511,6 +511,9 @@ pub(crate) mod kernels {
             );
             return Err(Error::about(&[&x, &other], ErrorKind::Shape, "tensordot", message));
         }
+        for (dim, other_dim) in dims.iter().zip(&other_dims) {
+            x.check_contracted("tensordot", &other, [*dim, *other_dim])?;
+        }
         let pairs = dims.into_iter().zip(other_dims).collect();
         paired("tensordot", &x, &other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))
     }

@@ -31,6 +31,16 @@ impl NamedTensor {
         unify(op, doing, self.input(), other.input())
     }
 
+    /// Checks the names of two dims whose products are summed; see `rules::contracted`.
+    ///
+    /// # Errors
+    /// Same as `rules::contracted`.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_contracted(&self, op: &'static str, other: &NamedTensor, dims: [usize; 2]) -> Result<()> {
+        rules::contracted(op, [self.input(), other.input()], dims)
+    }
+
     /// The names that this tensor gets as an output tensor when `computed` names were inferred; see
     /// `rules::out`.
     ///
