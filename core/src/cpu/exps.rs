@@ -136,82 +136,69 @@ unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: 
 /// `x = exp(x)`.
 #[inline(always)]
 pub(super) fn exp_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Exp }, ());
+    simd.run(Mapped { x, f: Function::Exp }, ());
 }
 
 /// `x = ln(x)`.
 #[inline(always)]
 pub(super) fn ln_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Ln }, ());
+    simd.run(Mapped { x, f: Function::Ln }, ());
 }
 
 /// `x = tanh(x)`.
 #[inline(always)]
 pub(super) fn tanh_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Tanh }, ());
+    simd.run(Mapped { x, f: Function::Tanh }, ());
 }
 
 /// `x = sigmoid(x)`.
 #[inline(always)]
 pub(super) fn sigmoid_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Sigmoid }, ());
+    simd.run(Mapped { x, f: Function::Sigmoid }, ());
 }
 
 /// A function of one number.
-trait Function {
-    fn of<T: Real>(self, x: T) -> T;
-}
-
 #[derive(Clone, Copy)]
-struct Exp;
-#[derive(Clone, Copy)]
-struct Ln;
-#[derive(Clone, Copy)]
-struct Tanh;
-#[derive(Clone, Copy)]
-struct Sigmoid;
-
-impl Function for Exp {
-    #[inline(always)]
-    fn of<T: Real>(self, x: T) -> T {
-        x.exp()
-    }
-}
-
-impl Function for Ln {
-    #[inline(always)]
-    fn of<T: Real>(self, x: T) -> T {
-        x.ln()
-    }
-}
-
-impl Function for Tanh {
-    #[inline(always)]
-    fn of<T: Real>(self, x: T) -> T {
-        x.tanh()
-    }
-}
-
-impl Function for Sigmoid {
-    #[inline(always)]
-    fn of<T: Real>(self, x: T) -> T {
-        x.sigmoid()
-    }
+enum Function {
+    Exp,
+    Ln,
+    Tanh,
+    Sigmoid,
 }
 
 /// `x = f(x)`.
-struct Mapped<'a, T, F> {
+struct Mapped<'a, T> {
     x: &'a mut [T],
-    f: F,
+    f: Function,
 }
 
-impl<T: Real, F: Function + Copy> Vectorized for Mapped<'_, T, F> {
+impl<T: Real> Vectorized for Mapped<'_, T> {
     type Out<'a> = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, _: ()) {
-        for x in simd.numbers_mut(self.x) {
-            *x = self.f.of(*x);
+        let x = simd.numbers_mut(self.x);
+        match self.f {
+            Function::Exp => {
+                for x in x {
+                    *x = x.exp();
+                }
+            }
+            Function::Ln => {
+                for x in x {
+                    *x = x.ln();
+                }
+            }
+            Function::Tanh => {
+                for x in x {
+                    *x = x.tanh();
+                }
+            }
+            Function::Sigmoid => {
+                for x in x {
+                    *x = x.sigmoid();
+                }
+            }
         }
     }
 }
