@@ -3,11 +3,12 @@
 use crate::collate::{Collate, Collation};
 use crate::dataset::{Dataset, no_sample};
 use namegrad_core::Result;
+use std::fmt;
 use std::sync::Arc;
 
 /// The samples of a data set at some indices: the result of [`Dataset::subset`], [`Dataset::filter`] and of
 /// the methods that split a data set. Clones share the indices.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Subset<D> {
     data: D,
     indices: Arc<Vec<usize>>,
@@ -38,6 +39,13 @@ impl<D: Dataset> Subset<D> {
     /// The data set that this is a part of.
     pub fn whole(&self) -> &D {
         &self.data
+    }
+}
+
+/// The numbers of samples of the subset and of the whole data set.
+impl<D: Dataset> fmt::Debug for Subset<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subset of {} of {} samples", self.indices.len(), self.data.len())
     }
 }
 

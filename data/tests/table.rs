@@ -43,6 +43,50 @@ fn channels_are_standardized_over_all_pixels() -> Result<()> {
 }
 
 #[test]
+fn tables_are_printed_and_described() -> Result<()> {
+    let table = table()?;
+    assert_eq!(
+        format!("{table:?}"),
+        "Table of 4 rows: 'a' of numbers, 'city' of 3 categories, 'b' of numbers"
+    );
+    assert_eq!(
+        table.to_string(),
+        "  a  city    b\n  1  Rome  0.1\n  2  Oslo  0.1\nNaN  Rome  0.1\n  4  Bonn  0.1"
+    );
+    assert_eq!(table.head(9)?.len(), 4);
+    refused(table.head(0), ErrorKind::Value, "no row is chosen");
+
+    // As pandas describes these columns.
+    let text = b"2.5,x,1\n-1e-7,x,1\n12345678.5,x,1\n0,x,\n3,x,\n";
+    let csv = Csv::from_bytes(text).header(false).categories([1]).fill(2, f64::NAN);
+    let statistics = csv.read()?.describe()?;
+    let lines: Vec<String> = statistics.to_string().lines().map(str::to_string).collect();
+    assert_eq!(lines[0], "column  count     mean      std    min  25%  50%  75%       max");
+    assert_eq!(lines[1], "     0      5  2469137  5521155  -1e-7    0  2.5    3  12345678");
+    assert_eq!(statistics.column("std")?.to_vec::<f32>()?[1], 0.0);
+    let words = Csv::from_bytes(b"x\ny\n").categories(["x"]).read()?;
+    refused(words.describe(), ErrorKind::Value, "no columns of numbers");
+    Ok(())
+}
+
+/// A table of 1.46 MB was printed whole.
+#[test]
+fn long_and_wide_tables_are_printed_in_part() -> Result<()> {
+    let line = |of: &dyn Fn(usize) -> String| (0..30).map(of).collect::<Vec<_>>().join(",") + "\n";
+    let row = line(&|at| at.to_string());
+    let table = Csv::from_bytes((line(&|at| format!("x{at}")) + &row.repeat(1000)).into_bytes()).read()?;
+    let text = table.to_string();
+    assert!(text.starts_with("x0  x1") && text.contains("x9  ...\n") && !text.contains("x10"), "{text}");
+    assert!(text.ends_with("\n... and 950 more rows") && text.lines().count() == 52, "{text}");
+    let text = format!("{table:?}");
+    assert!(text.ends_with("'x19' of numbers, ...") && text.len() < 500, "{text}");
+    assert_eq!(table.describe()?.to_string().lines().count(), 31);
+    let subset = Samples::new((0..1000).collect::<Vec<i64>>()).subset(0..800)?;
+    assert_eq!(format!("{subset:?}"), "Subset of 800 of 1000 samples");
+    Ok(())
+}
+
+#[test]
 fn rows_keep_columns_and_categories() -> Result<()> {
     let table = table()?;
     let some = table.rows([3, 0, 0])?;

@@ -1,7 +1,8 @@
 //! [`Csv`], which reads tables. `schema` finds the columns and parses fields, `table` has what was read,
-//! `row` reads a file that is larger than memory.
+//! `print` shows it, `row` reads a file that is larger than memory.
 
 mod lines;
+mod print;
 mod row;
 mod schema;
 mod table;
@@ -184,8 +185,8 @@ impl Csv {
     /// # Errors
     /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has
     /// another number of fields than the first one, a quote is not closed, a name in the header or the header
-    /// itself repeats, the header looks like a row, the delimiter seems to be another one, a field is not a finite number or a category, values are missing, or there are no
-    /// rows. The error of missing values lists all columns that have some. [`ErrorKind::Value`] if a setting
+    /// itself repeats, the header looks like a row, the delimiter seems to be another one, a field is not a
+    /// finite number or a category, values are missing, or there are no rows. The error of missing values lists all columns that have some. [`ErrorKind::Value`] if a setting
     /// is about a column that does not exist.
     #[track_caller]
     pub fn read(&self) -> Result<Table> {

@@ -241,6 +241,11 @@ impl Schema {
         }
     }
 
+    /// The name of a column, or its number.
+    pub(super) fn name(&self, column: usize) -> String {
+        self.names.as_ref().map_or_else(|| column.to_string(), |names| names[column].clone())
+    }
+
     /// The name of a column, for errors.
     pub(super) fn called(&self, column: usize) -> String {
         match &self.names {

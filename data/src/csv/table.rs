@@ -10,8 +10,8 @@ use namegrad_io::sorted::{self, list_of};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A table of numbers and categories: what [`Csv::read`] returns.
-#[derive(Clone, Debug)]
+/// A table of numbers and categories: what [`Csv::read`] returns. `{}` prints its rows, `{:?}` its columns.
+#[derive(Clone)]
 pub struct Table {
     schema: Arc<Schema>,
     columns: Vec<Values>,
@@ -19,8 +19,8 @@ pub struct Table {
 }
 
 /// The values of a column.
-#[derive(Clone, Debug)]
-enum Values {
+#[derive(Clone)]
+pub(super) enum Values {
     Numbers(Vec<f64>),
     Categories { ids: Vec<i64>, names: Vec<String> },
     Skipped,
@@ -62,6 +62,19 @@ impl Table {
             known.push(numbers);
         }
         (Table { columns, schema, rows: 0 }, known)
+    }
+
+    /// A table of columns with this many rows, at least one.
+    pub(super) fn of(schema: Schema, columns: Vec<Values>, rows: usize) -> Table {
+        Table { schema: Arc::new(schema), columns, rows }
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub(super) fn values(&self) -> &[Values] {
+        &self.columns
     }
 
     /// Adds a row.
