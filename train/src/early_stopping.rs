@@ -5,6 +5,7 @@ use crate::{Best, Resumable};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{insert, insert_text, tensor_of, text_of};
+use namegrad_nn::{Module, StateDict};
 
 /// Says when to stop a training: when a metric, such as the loss of the validation, has not improved for
 /// `patience` steps in a row.
@@ -20,8 +21,8 @@ use namegrad_io::fields::{insert, insert_text, tensor_of, text_of};
 /// improves.
 ///
 /// It is a part of a [checkpoint](crate::Checkpoints): a resumed run stops where the uninterrupted one would
-/// have stopped. To go back to the best model, keep the [best
-/// checkpoint](crate::CheckpointsBuilder::keep_best), and load it at the end.
+/// have stopped. [`step_model`](Self::step_model) keeps the values of the best model, and
+/// [`restore_best`](Self::restore_best) goes back to them.
 ///
 /// # Source
 /// Prechelt, *Early Stopping - But When?* (1998); `EarlyStopping` of Keras and Lightning.
@@ -42,11 +43,20 @@ use namegrad_io::fields::{insert, insert_text, tensor_of, text_of};
 /// assert_eq!((epochs, stopping.best(), stopping.since_best()), (4, Some(0.5), 2));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct EarlyStopping {
     settings: EarlyStoppingBuilder,
     best: Option<f64>,
     since_best: u64,
+    /// The model at the best metric, if steps were given a model.
+    weights: Option<StateDict>,
+}
+
+/// Whether the settings and the metrics are equal. Models are not compared.
+impl PartialEq for EarlyStopping {
+    fn eq(&self, other: &EarlyStopping) -> bool {
+        (&self.settings, self.best, self.since_best) == (&other.settings, other.best, other.since_best)
+    }
 }
 
 /// The settings of an [`EarlyStopping`].
@@ -92,11 +102,14 @@ impl EarlyStoppingBuilder {
             return Err(Error::new(ErrorKind::Value, NAME, message)
                 .with_repair("EarlyStopping::builder().min_delta(1e-3)"));
         }
-        Ok(EarlyStopping { settings: self, best: None, since_best: 0 })
+        Ok(EarlyStopping { settings: self, best: None, since_best: 0, weights: None })
     }
 }
 
 const NAME: &str = "EarlyStopping";
+
+/// Before the paths of the best model in the state.
+const WEIGHTS: &str = "weights.";
 
 impl EarlyStopping {
     /// Stops after this many steps in a row in which the metric has not fallen.
@@ -122,10 +135,54 @@ impl EarlyStopping {
     pub fn step(&mut self, metric: impl Measurement) -> Result<bool> {
         let metric = metric.number().map_err(|error| error.of(NAME))?;
         match self.improves(metric) {
-            true => (self.best, self.since_best) = (Some(metric), 0),
+            true => (self.best, self.since_best, self.weights) = (Some(metric), 0, None),
             false => self.since_best = self.since_best.saturating_add(1),
         }
         Ok(self.is_over())
+    }
+
+    /// Does a [`step`](Self::step), and keeps the values of the model if its metric is the best so far. Keeping
+    /// them copies nothing before the model changes. A [checkpoint](crate::Checkpoints) saves them too.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::EarlyStopping;
+    /// let model = Linear::new(("in", 1), ("out", 1))?;
+    /// let mut stopping = EarlyStopping::new(2)?;
+    /// for (loss, weight) in [(0.9, 1.0), (0.5, 2.0), (0.6, 3.0), (0.7, 4.0), (0.1, 5.0)] {
+    ///     model.weight().set(&Tensor::full([("out", 1), ("in", 1)], weight)?)?; // an epoch of training
+    ///     if stopping.step_model(loss, &model)? {
+    ///         break;
+    ///     }
+    /// }
+    /// stopping.restore_best(&model)?;
+    /// assert_eq!((stopping.best(), model.weight().tensor().item::<f64>()?), (Some(0.5), 2.0));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`step`](Self::step).
+    #[track_caller]
+    pub fn step_model(&mut self, metric: impl Measurement, model: &(impl Module + ?Sized)) -> Result<bool> {
+        let is_over = self.step(metric)?;
+        if self.since_best == 0 {
+            self.weights = Some(model.state_dict());
+        }
+        Ok(is_over)
+    }
+
+    /// Loads the values of the best step into the model, those of its buffers too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if no [`step_model`](Self::step_model) was the best so far, or the model has other
+    /// parameters.
+    #[track_caller]
+    pub fn restore_best(&self, model: &(impl Module + ?Sized)) -> Result<()> {
+        match &self.weights {
+            Some(weights) => model.load_state_dict(weights),
+            None => Err(Error::new(ErrorKind::Value, NAME, "no values of a best model were kept")
+                .with_repair("stopping.step_model(loss, &model)? in place of stopping.step(loss)?")),
+        }
     }
 
     fn improves(&self, metric: f64) -> bool {
@@ -160,7 +217,7 @@ impl EarlyStopping {
     }
 }
 
-/// The best metric and the steps since then. Patience and `min_delta` are those of the program.
+/// The best metric, the steps since then and the best model. Patience and `min_delta` are those of the program.
 impl Resumable for EarlyStopping {
     fn state(&self) -> Result<TensorFile> {
         let mut state = TensorFile::default();
@@ -170,6 +227,15 @@ impl Resumable for EarlyStopping {
         }
         insert_text(&mut state.metadata, "mode".into(), self.mode_name().into());
         insert_text(&mut state.metadata, "since_best".into(), self.since_best.to_string());
+        if let Some(weights) = &self.weights {
+            let file = weights.to_file();
+            for (path, value) in file.tensors {
+                insert(&mut state.tensors, format!("{WEIGHTS}{path}"), value);
+            }
+            for (key, value) in file.metadata {
+                insert_text(&mut state.metadata, format!("{WEIGHTS}{key}"), value);
+            }
+        }
         Ok(state)
     }
 
@@ -184,8 +250,23 @@ impl Resumable for EarlyStopping {
         }
         let since_best = text_of(&state.metadata, "since_best").and_then(|number| number.parse().ok());
         let since_best = since_best.ok_or_else(|| damaged("the state lacks 'since_best'".into()))?;
+        let mut weights = TensorFile::default();
+        for (path, value) in &state.tensors {
+            if let Some(path) = path.strip_prefix(WEIGHTS) {
+                insert(&mut weights.tensors, path.into(), value.clone());
+            }
+        }
+        for (key, value) in &state.metadata {
+            if let Some(key) = key.strip_prefix(WEIGHTS) {
+                insert_text(&mut weights.metadata, key.into(), value.clone());
+            }
+        }
+        let weights = match weights.tensors.is_empty() {
+            true => None,
+            false => Some(StateDict::from_tensor_file(&weights)?),
+        };
         self.best = tensor_of(&state.tensors, "best").map(|best| best.item::<f64>()).transpose()?;
-        self.since_best = since_best;
+        (self.since_best, self.weights) = (since_best, weights);
         Ok(())
     }
 }

@@ -67,6 +67,38 @@ fn it_goes_on_from_a_checkpoint() -> Result<()> {
 }
 
 #[test]
+fn the_best_model_comes_back() -> Result<()> {
+    let model = BatchNorm::new(("C", 2))?;
+    let set =
+        |value: f64| model.parameters().iter().try_for_each(|p| p.set(&Tensor::full([("C", 2)], value)?));
+    let mut stopping = EarlyStopping::new(3)?;
+    let error = stopping.restore_best(&model).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    for (metric, value) in [(0.9, 1.0), (0.5, 2.0), (0.6, 3.0), (f64::NAN, 4.0)] {
+        set(value)?;
+        stopping.step_model(metric, &model)?;
+    }
+    let folder = Scratch::new("best-model");
+    let checkpoints = Checkpoints::new(folder.path())?;
+    checkpoints.save(1, parts![&mut stopping])?;
+    let mut resumed = EarlyStopping::new(3)?;
+    checkpoints.resume(parts![stopping = &mut resumed])?;
+    for stopping in [&stopping, &resumed] {
+        set(5.0)?;
+        stopping.restore_best(&model)?;
+        for parameter in model.parameters() {
+            assert_eq!(parameter.tensor().to_vec::<f32>()?, [2.0, 2.0]);
+        }
+    }
+    let other = Linear::new(("in", 1), ("out", 1))?;
+    assert_eq!(stopping.restore_best(&other).unwrap_err().location().file(), file!());
+    // A better step without a model has no values.
+    resumed.step(0.1)?;
+    assert!(resumed.restore_best(&model).is_err());
+    Ok(())
+}
+
+#[test]
 fn what_is_refused() -> Result<()> {
     let bad = [
         EarlyStopping::new(0),
