@@ -148,7 +148,7 @@ fn sinc_slope(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let small = x.abs().lt(0.5 / PI)?;
     let far = x.masked_fill(&small, 1.0)?;
     // The cosine has the period 2, and this difference is exact.
-    let turn = far.sub(&far.div(2.0).round().mul(2.0)?.detach())?;
+    let turn = far.sub(far.div(2.0).round().mul(2.0)?.detach())?;
     let slope = (turn.mul(PI).cos()? - far.sinc()?) / &far;
     let near = x.masked_fill(&small.logical_not()?, 0.0).mul(PI)?;
     // The ratios of the coefficients of adjacent powers, from last to first.
