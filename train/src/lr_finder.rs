@@ -258,15 +258,72 @@ impl LrCurve {
         self.smoothed.get(start..end).unwrap_or_default()
     }
 
-    /// The curve as a chart. Losses far above the first are outside.
+    /// The curve as a chart. Its vertical axis shows the losses up to the lowest smoothed one without outliers,
+    /// such as the first batch; a loss that rises far above them is outside.
     #[cfg(feature = "pictures")]
     pub fn chart(&self) -> crate::pictures::Chart {
         let chart = crate::pictures::Chart::new("").x_label("learning rate").y_label("loss").log_x(true);
-        let first = self.points.first().map_or(0.0, |(_, loss)| *loss);
-        let least = self.points.iter().map(|(_, loss)| *loss).fold(first, f64::min);
-        let room = 0.2 * (first - least).max(0.5 * first.abs());
-        let chart = chart.y_range(least - room, first + room);
+        let [low, high] = self.visible();
+        let chart = chart.y_range(low, high);
         let chart = chart.color([200, 200, 200]).line("loss", &self.points);
         chart.color([31, 119, 180]).line("smoothed", &self.smoothed)
+    }
+
+    /// The ends of the vertical axis: the 5th and 95th percentile of the losses up to the lowest smoothed one,
+    /// or of half of them, with some room.
+    #[cfg(feature = "pictures")]
+    fn visible(&self) -> [f64; 2] {
+        let (mut lowest, mut least) = (0, f64::INFINITY);
+        for (at, (_, loss)) in self.smoothed.iter().enumerate() {
+            if *loss < least {
+                (lowest, least) = (at, *loss);
+            }
+        }
+        let end = self.points.len().min((lowest + 1).max(self.points.len() / 2));
+        let mut losses: Vec<f64> = self.points[..end].iter().map(|(_, loss)| *loss).collect();
+        losses.retain(|loss| loss.is_finite());
+        namegrad_io::sorted::sort(&mut losses, &|a, b| a < b);
+        let last = losses.len().saturating_sub(1);
+        let Some((low, high)) = losses.get(last / 20).zip(losses.get(last - last / 20)) else {
+            return [0.0, 1.0];
+        };
+        // The early smoothed losses are those of a few batches.
+        let low = self.reliable().iter().map(|(_, loss)| *loss).fold(*low, f64::min);
+        let room = 0.15 * (high - low);
+        [low - room, high + room]
+    }
+}
+
+#[cfg(all(test, feature = "pictures"))]
+mod tests {
+    use super::*;
+
+    /// The losses of a test of 100 steps, of which the first is an outlier.
+    fn curve(first: f64, loss: impl Fn(f64) -> f64) -> LrCurve {
+        let point = |step: u32| (f64::from(step), if step == 0 { first } else { loss(f64::from(step)) });
+        let points: Vec<(f64, f64)> = (0..100).map(point).collect();
+        LrCurve { smoothed: points.clone(), points, steps: 100 }
+    }
+
+    #[test]
+    fn the_axis_shows_the_plateau_and_the_valley() {
+        // 2.3 for 40 steps, 0.5 at step 75, 12 at the end.
+        let falls = |step: f64| match step {
+            ..40.0 => 2.3,
+            40.0..75.0 => 2.3 - 1.8 * (step - 40.0) / 35.0,
+            _ => 0.5 + 0.5 * (step - 75.0),
+        };
+        for first in [0.1, 0.7, 2.3, 9.0, 1e9, f64::INFINITY] {
+            let [low, high] = curve(first, falls).visible();
+            assert!(-0.5 < low && low < 0.5 && 2.3 < high && high < 3.0, "{first}: {low} {high}");
+        }
+        for (name, loss) in [("rises", 1.0), ("is equal", 0.0)] {
+            let [low, high] = curve(1.0, |step| 1.0 + loss * step).visible();
+            assert!(
+                low <= 1.0 + 4.0 * loss && high >= 1.0 + 40.0 * loss && high < 60.0,
+                "{name}: {low} {high}"
+            );
+        }
+        assert_eq!(LrCurve { points: vec![], smoothed: vec![], steps: 2 }.visible(), [0.0, 1.0]);
     }
 }

@@ -53,6 +53,12 @@ impl Axis {
         self
     }
 
+    /// The same axis with room above, as a share of the whole.
+    pub(super) fn with_room_above(mut self, share: f64) -> Axis {
+        self.high += (self.high - self.low) * share / (1.0 - share);
+        self
+    }
+
     /// The lower end.
     pub(super) fn start(&self) -> f64 {
         self.value(self.low)
@@ -116,9 +122,14 @@ pub(super) struct Axes {
 }
 
 impl Axes {
+    /// The places of a point along both axes.
+    pub(super) fn shares(&self, (x, y): (f64, f64)) -> [f64; 2] {
+        [self.x.share(x), self.y.share(y)]
+    }
+
     /// Whether a point is inside of both axes.
-    pub(super) fn contains(&self, (x, y): (f64, f64)) -> bool {
-        [self.x.share(x), self.y.share(y)].iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share))
+    pub(super) fn contains(&self, point: (f64, f64)) -> bool {
+        self.shares(point).iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share))
     }
 
     /// The point inside that is nearest to a point.

@@ -34,7 +34,7 @@ pub struct Chart {
     pub(super) labels: [String; 2],
     pub(super) size: (u32, u32),
     pub(super) log: [bool; 2],
-    ranges: [Option<[f64; 2]>; 2],
+    pub(super) ranges: [Option<[f64; 2]>; 2],
     pub(super) smoothing: f64,
     pub(super) background: Option<Background>,
     pub(super) series: Vec<Series>,

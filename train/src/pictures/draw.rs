@@ -5,7 +5,6 @@ use super::axis::{Axes, Axis, is_drawable};
 use super::canvas::{Area, Drawable, Drawn, FONT};
 use super::chart::{Background, Chart, Marks, Series};
 use super::smooth::smoothed;
-use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 type Context<'a, D> = ChartContext<'a, D, Cartesian2d<Axis, Axis>>;
@@ -21,7 +20,13 @@ impl Drawable for Chart {
         if !self.title.is_empty() {
             builder.caption(&self.title, (FONT, 20));
         }
-        let axes = self.axes();
+        let mut axes = self.axes();
+        let legend = legend(self, &axes);
+        if let Some(Legend { height, is_free: false, .. }) = legend
+            && self.ranges[1].is_none()
+        {
+            axes.y = axes.y.with_room_above(height);
+        }
         let mut chart = builder.build_cartesian_2d(axes.x.clone(), axes.y.clone())?;
         if let Some(image) = &self.background {
             draw_background(image, &mut chart)?;
@@ -39,10 +44,10 @@ impl Drawable for Chart {
         for series in &self.series {
             draw_series(series, self, &axes, &mut chart)?;
         }
-        if self.series.iter().any(|series| !series.name.is_empty()) {
+        if let Some(legend) = legend {
             chart
                 .configure_series_labels()
-                .position(free_corner(&self.series, &axes))
+                .position(legend.corner)
                 .label_font((FONT, 14))
                 .background_style(WHITE.mix(0.85))
                 .border_style(BLACK.mix(0.3))
@@ -66,7 +71,7 @@ fn draw_background<D: DrawingBackend>(image: &Background, chart: &mut Context<'_
 }
 
 /// A line with at most this many points shows them.
-const FEW: usize = 40;
+const FEW: usize = 12;
 
 fn draw_series<D: DrawingBackend>(
     series: &Series,
@@ -124,24 +129,66 @@ fn draw_line<D: DrawingBackend>(
     Ok(())
 }
 
-/// The corner with the fewest points, for the legend.
-fn free_corner(series: &[Series], axes: &Axes) -> SeriesLabelPosition {
+/// The place of the legend.
+struct Legend {
+    corner: SeriesLabelPosition,
+    /// The share of the height that it takes.
+    height: f64,
+    /// Whether nothing is drawn there.
+    is_free: bool,
+}
+
+/// The corner with the fewest points and lines, or one above if none is free; `None` if no series has a name.
+fn legend(of: &Chart, axes: &Axes) -> Option<Legend> {
     use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
+    let (mut rows, mut letters) = (0, 0);
+    for series in of.series.iter().filter(|series| !series.name.is_empty()) {
+        rows += 1;
+        letters = letters.max(series.name.chars().count());
+    }
+    if rows == 0 {
+        return None;
+    }
+    // The sizes of its letters and of the labels of the axes, in pixels, with some room.
+    let share =
+        |size: usize, whole: u32, labels: f64| (size as f64 / (f64::from(whole) - labels)).clamp(0.1, 0.5);
+    let (width, height) = (share(9 * letters + 50, of.size.0, 90.0), share(20 * rows + 30, of.size.1, 100.0));
     let mut counts = [0.0; 4];
-    for series in series {
-        let all: Vec<(f64, f64)> = series.marks.corners().collect();
-        for (x, y) in &all {
-            let (across, up) = (axes.x.map(x, (0, 100)), axes.y.map(y, (0, 100)));
-            // A legend takes about a third of the width, and less than that of the height.
-            let (left, right, low, high) = (across < 35, across > 65, up < 40, up > 60);
+    for series in &of.series {
+        let points = outline(&series.marks, axes);
+        for [x, y] in &points {
+            let (left, right, low, high) = (*x < width, *x > 1.0 - width, *y < height, *y > 1.0 - height);
             let inside = [right && high, right && low, left && high, left && low];
             for (count, inside) in counts.iter_mut().zip(inside) {
-                *count += f64::from(u8::from(inside)) / all.len() as f64;
+                *count += f64::from(u8::from(inside)) / points.len() as f64;
             }
         }
     }
-    let corners = [UpperRight, LowerRight, UpperLeft, LowerLeft].into_iter().zip(counts);
-    corners.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(UpperRight, |(corner, _)| corner)
+    let mut best = 0;
+    for corner in 1..4 {
+        if counts[corner] < counts[best] {
+            best = corner;
+        }
+    }
+    let is_free = counts[best] == 0.0;
+    // Above the lines, the right corner is as good as the left one.
+    let best = if is_free || of.ranges[1].is_some() { best } else { 0 };
+    Some(Legend { corner: [UpperRight, LowerRight, UpperLeft, LowerLeft][best].clone(), height, is_free })
+}
+
+/// Points of a series, and of its lines some between them, as shares of both axes.
+fn outline(marks: &Marks, axes: &Axes) -> Vec<[f64; 2]> {
+    let corners: Vec<(f64, f64)> = marks.corners().collect();
+    let places: Vec<[f64; 2]> = corners.iter().map(|point| axes.shares(*point)).collect();
+    let mut outline = places.clone();
+    if let Marks::Line(_) = marks {
+        for pair in places.windows(2) {
+            for part in [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875] {
+                outline.push([0, 1].map(|dim| pair[0][dim] + part * (pair[1][dim] - pair[0][dim])));
+            }
+        }
+    }
+    outline
 }
 
 /// The points of a line, or of one with so many that they cannot be told apart, the outermost ones.
@@ -168,6 +215,24 @@ pub(super) fn rgb(color: &Rgb) -> RGBColor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_legend_is_not_over_a_line() {
+        let place = |of: Chart| {
+            let legend = legend(&of, &of.axes()).unwrap();
+            (format!("{:?}", legend.corner), legend.is_free)
+        };
+        let falls = Chart::new("").line("falls", (0..24).map(|x| (x, f64::from(-x))));
+        assert_eq!(place(falls), ("UpperRight".into(), true));
+        let rises = Chart::new("").line("rises", (0..24).map(|x| (x, f64::from(x))));
+        assert_eq!(place(rises), ("LowerRight".into(), true));
+        // Two points, and a line from one to the other through all corners.
+        let corners = [(0, 0.0), (9, 1.0), (0, 1.0), (9, 0.0)];
+        assert_eq!(place(Chart::new("").line("all", corners)), ("UpperRight".into(), false));
+        let flat = Chart::new("").line("top", [(0, 1.0), (9, 1.0)]).line("bottom", [(0, 0.0), (9, 0.0)]);
+        assert_eq!(place(flat), ("UpperRight".into(), false));
+        assert!(legend(&Chart::new("").line("", corners), &Chart::new("").axes()).is_none());
+    }
 
     #[test]
     fn a_thinned_line_keeps_its_extremes() {
