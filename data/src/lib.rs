@@ -15,9 +15,10 @@
 //! | `.npy`, `.npz`, safetensors | `Tensor::load`, then [`TensorDataset`] |
 //!
 //! [`Standardize`] gives features the mean 0 and the standard deviation 1. The methods of [`Dataset`] make
-//! others from it: `map`, `filter`, `subset`, `concat`, `zip`, `random_split`, `k_folds`. [`Loader`] makes
-//! batches and says how their order, their workers and their padding are chosen; [`Collate`] is how samples
-//! become a batch. [`sampler`] has other orders than the usual two.
+//! others from it: `map`, `filter`, `subset`, `concat`, `zip`, `random_split`, `k_folds`; [`split`] has parts
+//! by class, by group and in the order of time. [`Loader`] makes batches and says how their order, their
+//! workers and their padding are chosen; [`Collate`] is how samples become a batch. [`sampler`] has other
+//! orders than the usual two.
 //!
 //! # A classifier of clothes
 //!
@@ -128,7 +129,7 @@ mod mnist;
 mod pixels;
 mod random;
 pub mod sampler;
-mod split;
+pub mod split;
 mod stack;
 mod standardize;
 mod stream;

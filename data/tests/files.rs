@@ -491,11 +491,21 @@ fn lines_and_windows() -> Result<()> {
     assert_eq!((windows.len(), windows.get(2)?.to_vec::<f32>()?), (3, vec![6.0, 7.0, 8.0, 9.0]));
     let pairs = windows.clone().shifted()?;
     assert_eq!((pairs.len(), pairs.get(1)?.1.to_vec::<f32>()?), (2, vec![4.0, 5.0, 6.0, 7.0]));
-    assert!(windows.get(3).is_err() && windows.stride(0).is_err());
+    assert!(windows.get(3).is_err() && windows.clone().stride(0).is_err());
     for size in [0, 11] {
         assert_eq!(Windows::new(x.clone(), "time", size).unwrap_err().kind(), ErrorKind::Value);
     }
     assert!(Windows::new(x.clone(), "time", 10)?.shifted().is_err());
+    let ahead = windows.clone().horizon(2)?;
+    assert_eq!((ahead.len(), ahead.get(1)?.0.to_vec::<f32>()?), (2, vec![3.0, 4.0, 5.0, 6.0]));
+    assert_eq!(ahead.get(1)?.1.to_vec::<f32>()?, [7.0, 8.0]);
+    assert!(ahead.get(2).is_err());
+    assert_eq!(windows.clone().horizon(6)?.len(), 1);
+    for horizon in [0, 7] {
+        let error = windows.clone().horizon(horizon).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        assert!(error.message().contains("6 elements come after a window of 4 of 10"), "{error}");
+    }
     assert_eq!(Windows::new(x, "seq", 1).unwrap_err().kind(), ErrorKind::NameNotFound);
     Ok(())
 }

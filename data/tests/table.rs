@@ -1,6 +1,6 @@
 //! Rows of tables, and features that are standardized.
 
-use namegrad::data::{Csv, Dataset, Samples, Standardize, Table};
+use namegrad::data::{Csv, Dataset, Samples, Standardize, Table, split};
 use namegrad::prelude::*;
 
 fn table() -> Result<Table> {
@@ -204,5 +204,104 @@ fn features_are_standardized() -> Result<()> {
         ErrorKind::Shape,
         "fitted to samples of [2], got [4, 3]",
     );
+    Ok(())
+}
+
+/// The number of samples of each label in a part.
+fn counts(labels: &[i64], part: &[usize]) -> Vec<usize> {
+    let most = labels.iter().max().map_or(0, |label| *label as usize + 1);
+    let mut counts = vec![0; most];
+    part.iter().for_each(|sample| counts[labels[*sample] as usize] += 1);
+    counts
+}
+
+/// The parts together have each sample once.
+#[track_caller]
+fn are_all(len: usize, parts: &[Vec<usize>]) {
+    let mut all = parts.concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..len).collect::<Vec<_>>());
+}
+
+#[test]
+fn classes_have_the_same_shares_in_all_parts() -> Result<()> {
+    // 100 of 0, 10 of 1, 3 of 2, one of each of the others.
+    let mut labels: Vec<i64> = [[0; 100].as_slice(), &[1; 10], &[2; 3]].concat();
+    labels.extend(3..40);
+    let total = counts(&labels, &(0..150).collect::<Vec<_>>());
+    for seed in 0..20 {
+        let [train, test] = split::stratified(&labels, [0.8, 0.2], seed)?;
+        assert_eq!((train.len(), test.len()), (120, 30));
+        are_all(150, &[train, test.clone()]);
+        for (count, of) in counts(&labels, &test).iter().zip(&total).take(3) {
+            assert!((*count as f64 - 0.2 * *of as f64).abs() <= 4.0, "{seed}: {count} of {of}");
+        }
+        let single = counts(&labels, &test)[3..].iter().sum::<usize>();
+        assert!((1..=15).contains(&single), "seed {seed}: {single} of 37 single samples in the test");
+        let folds = split::stratified_folds(&labels[..110], 5, seed)?;
+        for [train, test] in &folds {
+            are_all(110, &[train.clone(), test.clone()]);
+            let [many, few] = counts(&labels[..110], test)[..] else { unreachable!() };
+            assert!((19..=21).contains(&many) && (1..=3).contains(&few), "{seed}: {many} and {few}");
+        }
+        are_all(110, &tests_of(&folds));
+    }
+    assert_eq!(split::stratified(&labels, [100, 50], 3)?, split::stratified(&labels, [100, 50], 3)?);
+    assert_ne!(split::stratified(&labels, [100, 50], 3)?, split::stratified(&labels, [100, 50], 4)?);
+    refused(split::stratified(&labels, [0.5, 0.4], 0), ErrorKind::Value, "sum to 1");
+    refused(split::stratified_folds(&labels, 1, 0), ErrorKind::Value, "1 folds of 150 samples");
+    Ok(())
+}
+
+fn tests_of(folds: &[[Vec<usize>; 2]]) -> Vec<Vec<usize>> {
+    folds.iter().map(|[_, test]| test.clone()).collect()
+}
+
+#[test]
+fn a_group_is_in_one_part() -> Result<()> {
+    let groups: Vec<i64> = (0..200).map(|sample: i64| sample * sample % 37).collect();
+    for seed in 0..10 {
+        let [train, valid, test] = split::grouped(&groups, [0.7, 0.2, 0.1], seed)?;
+        are_all(200, &[train.clone(), valid.clone(), test.clone()]);
+        for (part, length) in [(&train, 140), (&valid, 40), (&test, 20)] {
+            assert!(part.len().abs_diff(length) <= 11, "seed {seed}: {} of {length}", part.len());
+        }
+        let parts = [train, valid, test].map(|part| counts(&groups, &part));
+        for group in 0..37 {
+            assert!(parts.iter().filter(|part| part.get(group).is_some_and(|count| *count > 0)).count() <= 1);
+        }
+        let folds = split::grouped_folds(&groups, 4, seed)?;
+        are_all(200, &tests_of(&folds));
+        for [train, test] in &folds {
+            are_all(200, &[train.clone(), test.clone()]);
+            let (train, test) = (counts(&groups, train), counts(&groups, test));
+            assert!(train.iter().zip(&test).all(|(train, test)| *train == 0 || *test == 0));
+            assert!((44..=55).contains(&test.iter().sum::<usize>()), "seed {seed}: {test:?}");
+        }
+    }
+    // One large group: the others still fill the other parts.
+    let [train, test] = split::grouped(&[0, 0, 0, 0, 0, 0, 0, 0, 1], [1, 8], 0)?;
+    assert_eq!((train, test.len()), (vec![8], 8));
+    let [one, two, three] = split::grouped(&[5, 5, 5, 5, 5, 5, 6, 7], [0.8, 0.1, 0.1], 0)?;
+    assert_eq!((one.len(), two.len(), three.len()), (6, 1, 1));
+    refused(split::grouped(&[1, 1, 2], [1, 1, 1], 0), ErrorKind::Value, "2 groups of 3 samples");
+    refused(split::grouped_folds(&[1, 1, 1], 2, 0), ErrorKind::Value, "1 groups of 3 samples");
+    Ok(())
+}
+
+#[test]
+fn later_samples_are_tested_on() -> Result<()> {
+    for (len, k, gap) in [(10, 3, 0), (10, 4, 1), (100, 7, 5), (4, 1, 0)] {
+        let folds = split::ordered_folds(len, k, gap)?;
+        assert_eq!((folds.len(), folds[k - 1][1].last()), (k, Some(&(len - 1))));
+        for [train, test] in &folds {
+            assert_eq!((train[0], test.len()), (0, len / (k + 1)));
+            assert_eq!(train[train.len() - 1] + 1 + gap, test[0]);
+        }
+    }
+    for (len, k, gap) in [(10, 0, 0), (10, 10, 0), (10, usize::MAX, 0), (10, 4, 2), (0, 1, 0)] {
+        refused(split::ordered_folds(len, k, gap), ErrorKind::Value, "a part would be empty");
+    }
+    refused(split::ordered::<2>(5, [0.0, 1.0]), ErrorKind::Value, "empty");
     Ok(())
 }

@@ -186,8 +186,9 @@ impl Csv {
     /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has
     /// another number of fields than the first one, a quote is not closed, a name in the header or the header
     /// itself repeats, the header looks like a row, the delimiter seems to be another one, a field is not a
-    /// finite number or a category, values are missing, or there are no rows. The error of missing values lists all columns that have some. [`ErrorKind::Value`] if a setting
-    /// is about a column that does not exist.
+    /// finite number or a category, values are missing, or there are no rows. The error of missing values
+    /// lists all columns that have some. [`ErrorKind::Value`] if a setting is about a column that does not
+    /// exist.
     #[track_caller]
     pub fn read(&self) -> Result<Table> {
         let caller = Location::caller();

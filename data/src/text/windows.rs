@@ -76,14 +76,41 @@ impl Windows {
             format!("there is no element after a window of {} of {}", self.size, self.length)
         })?;
         self.length -= 1;
-        Ok(Shifted(self))
+        Ok(Shifted { later: 1, size: self.size, windows: self })
     }
 
-    /// The window that starts `later` elements after that of a sample.
+    /// Pairs of a window and the `horizon` elements that come next, for a forecast.
+    ///
+    /// ```
+    /// use namegrad::data::{Dataset, Windows};
+    /// use namegrad::prelude::*;
+    /// let series = Tensor::arange(0.0, 100.0, 1.0)?.refine_names(["hour"])?;
+    /// let data = Windows::new(series, "hour", 24)?.horizon(6)?; // 24 in, 6 ahead
+    /// let (past, future) = data.get(1)?;
+    /// assert_eq!(past, Tensor::arange(1.0, 25.0, 1.0)?.refine_names(["hour"])?);
+    /// assert_eq!(future, Tensor::arange(25.0, 31.0, 1.0)?.refine_names(["hour"])?);
+    /// assert_eq!(data.len(), 100 - 24 - 6 + 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if `horizon` is 0, or the tensor has fewer elements after its first window.
     #[track_caller]
-    fn window(&self, index: usize, later: usize) -> Result<Tensor> {
+    pub fn horizon(mut self, horizon: usize) -> Result<Shifted> {
+        let most = self.length - self.size;
+        Error::ensure((1..=most).contains(&horizon), ErrorKind::Value, OP, || {
+            let Windows { size, length, .. } = self;
+            format!("{most} elements come after a window of {size} of {length}, but the horizon is {horizon}")
+        })?;
+        self.length -= horizon;
+        Ok(Shifted { later: self.size, size: horizon, windows: self })
+    }
+
+    /// The `size` elements that start `later` elements after the window of a sample.
+    #[track_caller]
+    fn window(&self, index: usize, later: usize, size: usize) -> Result<Tensor> {
         match index < self.len() {
-            true => self.tensor.narrow(self.dim, (index * self.stride + later) as isize, self.size),
+            true => self.tensor.narrow(self.dim, (index * self.stride + later) as isize, size),
             false => Err(no_sample(OP, index, self.len())),
         }
     }
@@ -98,23 +125,28 @@ impl Dataset for Windows {
 
     #[track_caller]
     fn get(&self, index: usize) -> Result<Tensor> {
-        self.window(index, 0)
+        self.window(index, 0, self.size)
     }
 }
 
-/// The result of [`Windows::shifted`]: samples are pairs of windows.
+/// The result of [`Windows::shifted`] and [`Windows::horizon`]: samples are pairs of windows.
 #[derive(Clone, Debug)]
-pub struct Shifted(Windows);
+pub struct Shifted {
+    windows: Windows,
+    /// How many elements after the first window of a pair the second one starts, and its size.
+    later: usize,
+    size: usize,
+}
 
 impl Dataset for Shifted {
     type Sample = (Tensor, Tensor);
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.windows.len()
     }
 
     #[track_caller]
     fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
-        Ok((self.0.window(index, 0)?, self.0.window(index, 1)?))
+        Ok((self.windows.get(index)?, self.windows.window(index, self.later, self.size)?))
     }
 }
