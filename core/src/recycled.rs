@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::thread::LocalKey;
 
@@ -111,36 +112,27 @@ impl<T: Recycle> Drop for Recycled<T> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: this is the only pointer, and nothing uses it afterwards.
-        unsafe {
-            match T::MAY_PANIC {
-                true => dropped(self.0),
-                false => dropped_quietly::<T>(self.0.cast()),
-            }
-        }
+        unsafe { dropped::<T>(self.0.cast()) }
     }
 }
 
-/// Drops the value at `place` and takes its memory back, unless there is a panic.
+/// Drops the value at `place` and takes its memory back. It is a function of C as [`cloned`] is. A panic of
+/// users' code ends here: its message has been printed, and what is left of the value leaks.
 ///
 /// # Safety
 /// `place` comes from a [`Recycled`] that is not used afterwards.
 #[inline(never)]
-unsafe fn dropped<T: Recycle>(place: NonNull<T>) {
+unsafe extern "C" fn dropped<T: Recycle>(place: NonNull<u8>) {
+    let place = place.cast::<T>();
     // SAFETY: the caller's contract.
-    unsafe {
+    let drop_and_give = || unsafe {
         place.drop_in_place();
         give(place);
+    };
+    match T::MAY_PANIC {
+        true => catch_unwind(AssertUnwindSafe(drop_and_give)).unwrap_or_else(std::mem::forget),
+        false => drop_and_give(),
     }
-}
-
-/// [`dropped`], as a function of C as well as [`cloned`].
-///
-/// # Safety
-/// As for [`dropped`].
-#[inline(never)]
-unsafe extern "C" fn dropped_quietly<T: Recycle>(place: NonNull<u8>) {
-    // SAFETY: the caller's contract.
-    unsafe { dropped(place.cast::<T>()) }
 }
 
 /// Memory for one value; while it is free, the link of a list.
