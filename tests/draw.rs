@@ -56,6 +56,7 @@ impl Drawn {
                     let channels = x.sizes().get(dim.unwrap_or(1)).copied().unwrap_or(1);
                     draw.tensor(&[channels], x.dtype())
                 }
+                _ if at > 0 && info.name == "nn.attention" => draw.of_attention(tensor.name, x),
                 _ if at > 0 && info.name == "recurrent" => draw.of_cell(tensor.name, x, &drawn.args),
                 Some(_) if at + k == 0 && tensor.kind != TensorKind::Mask => x.clone(),
                 Some(x) if tensor.kind != TensorKind::Mask && info.by_element => x.clone(),
@@ -203,6 +204,14 @@ impl Draw {
                 let columns = 1 + self.below(3);
                 self.tensor(&[5, columns], DType::F64)
             }
+        }
+    }
+
+    /// Keys or values for the queries `x`, or one number that is added to all scores.
+    fn of_attention(&mut self, name: &str, x: &Tensor) -> Tensor {
+        match name {
+            "k" | "v" => self.tensor(x.sizes(), x.dtype()).rename(Some(x.names().clone())).unwrap(),
+            _ => self.tensor(&[], x.dtype()),
         }
     }
 
@@ -364,6 +373,7 @@ impl Draw {
                 [1, 1 + self.below(2), 1 + self.below(3), 2].into()
             }
             "Shape" | "Expansion" => self.shape(x),
+            "NewName" if ["heads", "query_dim"].contains(&arg.name) => Value::None, // they are dims
             "NewName" => word(&["new", "other"]),
             "NewNames" => ["new", "other"].into(),
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),

@@ -38,6 +38,13 @@ cases! {
             largest((0..4).map(|at| x.at(&[0, i[1], [0, 1][i[2]] + at / 2, [0, 3][i[3]] + at % 2])))
         };
     }
+    attention {
+        (q: values("E=2 L=3 N=2"), k: values("S=4 E=2"), v: values("N=2 D=3 S=4"); "S", "E") => "D=3 L=3 N=2" floats, |i| {
+            let score = |s: usize| (0..2).map(|e| q.at(&[e, i[1], i[2]]) * k.at(&[s, e])).sum::<f64>() * 0.5f64.sqrt();
+            let sum = (0..4).map(|s| score(s).exp()).sum::<f64>();
+            (0..4).map(|s| score(s).exp() / sum * v.at(&[i[2], i[0], s])).sum()
+        }, scale 3.0;
+    }
     linear_cross_entropy {
         (x: values("N=2 embed=3"), linear_weight: values("class=2 embed=3"), target: index("N=2", [1, 0])) => "" floats, |i| {
             let logit = |n: usize, c: usize| (0..3).map(|k| x.at(&[n, k]) * linear_weight.at(&[c, k])).sum::<f64>();

@@ -12,6 +12,7 @@ mod plain;
 mod check;
 mod along;
 mod attention;
+mod attention_by_name;
 mod binary;
 mod composed;
 mod conv;

@@ -1,7 +1,504 @@
-//! Attention.
+//! Attention: the op by position, and attention by name, which arranges its inputs for that op.
 
 use super::*;
+use crate::dims::dims_text;
+use namegrad_autograd::options::ScaledDotProductAttentionOptions;
 
 functions! {
     attention: scaled_dot_product_attention;
+}
+
+functional! { attention;
+    /// Attention by name: `softmax(scale Σ_embed q k + mask)` over the positions `seq` of the keys, times `v`,
+    /// summed over `seq`.
+    ///
+    /// `seq` is the dim of the positions of `k` and `v`, and `embed` the dim that `q` and `k` contract; they
+    /// are all that has to be said. Every other dim is matched by name, in any order, and broadcasts if a
+    /// tensor lacks it. No tensor is copied, unless `v` has several dims of its own.
+    ///
+    /// - The positions of the queries are `seq` if `q` has it, which is self-attention: the `seq` of the
+    ///   result is that of `q`. Otherwise they are the dim of `q` that `k` and `v` lack. `query_dim` says
+    ///   which dim it is if there are several of them and `is_causal` or `window` needs to know.
+    /// - `attn_mask` and `bias` have dims of `q`, `k` and `v` except `embed`, by name. If queries and keys both
+    ///   have the positions `time`, then `time` is that of the queries, and `time_key` that of the keys, as in
+    ///   [`MultiheadAttention`](crate::MultiheadAttention). `false` in a mask hides a key from a query;
+    ///   numbers are added to the scores, as those of ALiBi are. A query that sees no key has the result 0.
+    /// - With `is_causal`, query `i` sees the keys up to `i`. With `window`, it sees the keys that are at most
+    ///   `window` positions away; a mask of queries by keys is made for it.
+    /// - `heads` names a dim in which `q` has several times the size of `k` and `v`, so that each head of the
+    ///   keys serves a group of heads of the queries. Without it, other sizes are an error.
+    /// - `dropout_p` is the probability to drop a weight; the others are divided by `1 - dropout_p`. The
+    ///   default `scale` is `1/√embed`.
+    ///
+    /// Without names, dims have the same meaning if they have the same place from the right:
+    /// `F::attention(&q, &k, &v, -2, -1)` is [`scaled_dot_product_attention`]. Either all dims have names or
+    /// none.
+    ///
+    /// # Shapes
+    /// - `q`: any dims that include `embed`
+    /// - `k`: any dims that include `seq` and `embed`
+    /// - `v`: any dims that include `seq`. Those that neither `q` nor `k` has are its own, and so is `embed`.
+    /// - `attn_mask`, `bias`: any of the dims of the result that `v` does not own, and the positions of the keys
+    /// - result: the dims of `q`, with the own dims of `v` in place of `embed`, after dims that `q` lacks
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if a tensor lacks `seq` or `embed`, or a mask has a dim that the scores
+    /// lack; [`ErrorKind::Shape`] if sizes differ; [`ErrorKind::Value`] if `seq` is `embed`, if `query_dim` or
+    /// `heads` has another meaning, or if the positions of the queries are not clear;
+    /// [`ErrorKind::NameMismatch`] if only some dims have names; [`ErrorKind::DuplicateName`] if a mask would
+    /// need the name of another dim; [`ErrorKind::DType`].
+    ///
+    /// # Source
+    /// Vaswani et al., *Attention Is All You Need* (2017), equation 1; Chiang, Rush, Barak, *Named Tensor
+    /// Notation* (2021), section 3.2. Windows: Beltagy et al., *Longformer* (2020). Groups of heads: Ainslie
+    /// et al., *GQA* (2023).
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let q = Tensor::randn([("N", 2), ("heads", 4), ("time", 5), ("embed", 8)])?;
+    /// let k = Tensor::randn([("time", 5), ("embed", 8), ("N", 2), ("heads", 2)])?; // in any order
+    /// let v = Tensor::randn([("N", 2), ("time", 5), ("heads", 2), ("value", 3)])?;
+    /// let options = AttentionOptions::new().is_causal(true).heads("heads");
+    /// let y = F::attention_with(&q, &k, &v, "time", "embed", options)?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, heads=4, time=5, value=3]");
+    ///
+    /// // The queries have their own positions, and a mask hides the padding.
+    /// let word = Tensor::randn([("word", 3), ("embed", 8)])?;
+    /// let memory = Tensor::randn([("N", 2), ("time", 4), ("embed", 8)])?;
+    /// let seen = Tensor::new([[true, true, true, true], [true, true, false, false]])?.refine_names(["N", "time"])?;
+    /// let masked = AttentionOptions::new().attn_mask(&seen);
+    /// let y = F::attention_with(&word, &memory, &memory, "time", "embed", masked)?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, word=3, embed=8]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    attention (
+        q, k, v, attn_mask?, bias?;
+        seq: Dim of k or -2,
+        embed: Dim of q or -1,
+        dropout_p: f64 = 0.0,
+        is_causal: bool = false,
+        scale: Option<f64> = None,
+        window: Option<usize> = None,
+        heads: NewName = None,
+        query_dim: NewName = None
+    ) on floats names "matches dims by name; contracts `embed`, then `seq` of the keys" => {
+        let call = AttentionCall { inputs: [q, k, v], is_ordered: is_causal || window.is_some() };
+        let dims = call.dims([seq, embed], [heads, query_dim])?;
+        let mask = dims.mask([attn_mask, bias], window, q.dtype().compute())?;
+        let options = ScaledDotProductAttentionOptions::new()
+            .dropout_p(dropout_p)
+            .is_causal(is_causal)
+            .scale(scale)
+            .enable_gqa(dims.kv_heads.is_some());
+        let options = match &mask {
+            Some(mask) => options.attn_mask(mask),
+            None => options,
+        };
+        let [q, k, v] = [dims.queries(q)?, dims.keys(k)?, dims.values(v)?];
+        dims.restore(&q.scaled_dot_product_attention_with(&k, &v, options)?)
+    }
+}
+
+/// A dim as it is matched between tensors: by its name, or without names by its place from the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    name: Option<Name>,
+    from_right: usize,
+}
+
+impl Key {
+    /// The dims of a tensor.
+    fn all(x: &Tensor) -> Vec<Key> {
+        let mut keys = Vec::with_capacity(x.ndim());
+        for dim in 0..x.ndim() {
+            let name = x.name(dim);
+            keys.push(Key { name, from_right: if name.is_some() { 0 } else { x.ndim() - dim } });
+        }
+        keys
+    }
+
+    /// Its position in a tensor.
+    fn find(self, x: &Tensor) -> Option<usize> {
+        match self.name {
+            Some(name) => x.names().position(name),
+            None => x.ndim().checked_sub(self.from_right),
+        }
+    }
+
+    /// The size in a tensor, if it has the dim.
+    fn size(self, x: &Tensor) -> Option<usize> {
+        self.find(x).map(|dim| x.sizes()[dim])
+    }
+
+    /// `'time'`, or `-2`.
+    fn text(self) -> String {
+        self.name.map_or_else(|| format!("-{}", self.from_right), |name| format!("'{name}'"))
+    }
+}
+
+/// The tensors of a call, and whether the order of the queries matters.
+struct AttentionCall<'a> {
+    inputs: [&'a Tensor; 3],
+    is_ordered: bool,
+}
+
+impl AttentionCall<'_> {
+    /// Finds and checks the meaning of each dim.
+    fn dims(&self, [seq, embed]: [usize; 2], [heads, query_dim]: [Option<Name>; 2]) -> Result<AttentionDims> {
+        let [q, k, v] = self.inputs;
+        let is_named = q.has_names() || k.has_names() || v.has_names();
+        for (what, x) in [("q", q), ("k", k), ("v", v)] {
+            check_named(what, x, is_named)?;
+        }
+        let (of_q, of_k, of_v) = (Key::all(q), Key::all(k), Key::all(v));
+        let (Some(&seq), Some(&embed)) = (of_k.get(seq), of_q.get(embed)) else {
+            return Err(fault(ErrorKind::Shape, "q and k need at least one dim")); // 0-d
+        };
+        ensure_value(seq != embed, || {
+            format!("{} cannot be both the positions of the keys and the dim of products", seq.text())
+        })?;
+        same_size(embed, ("q", q), ("k", k))?;
+        same_size(seq, ("k", k), ("v", v))?;
+        let query = match query_dim {
+            None if of_q.contains(&seq) => Some(seq),
+            Some(name) => Some(self.chosen_query(name, [seq, embed])?),
+            None => {
+                let mut free = of_q.clone();
+                free.retain(|key| *key != embed && !of_k.contains(key) && !of_v.contains(key));
+                self.clear_query(&free)?
+            }
+        };
+        // The dims that `q` lacks come first, in the result as well.
+        let mut batch = Vec::new();
+        for key in of_k.iter().chain(&of_v) {
+            let is_shared = of_k.contains(key) && *key != embed;
+            if is_shared && *key != seq && !of_q.contains(key) && !batch.contains(key) {
+                batch.push(*key);
+            }
+        }
+        let lacking = batch.len();
+        for key in &of_q {
+            if *key != embed && Some(*key) != query {
+                batch.push(*key);
+            }
+        }
+        let mut own = of_v.clone();
+        own.retain(|key| *key != seq && (*key == embed || !of_q.contains(key) && !of_k.contains(key)));
+        let mut result = batch[..lacking].to_vec();
+        for key in &of_q {
+            if *key == embed { result.extend(&own) } else { result.push(*key) }
+        }
+        if !is_named {
+            batch.sort_by_key(|key| std::cmp::Reverse(key.from_right));
+            result.sort_by_key(|key| std::cmp::Reverse(key.from_right));
+        }
+        let kv_heads = match heads {
+            Some(name) => self.groups(name, &mut batch)?,
+            None => None,
+        };
+        let mut dims = AttentionDims {
+            seq,
+            embed,
+            query,
+            batch: Vec::new(),
+            own: Vec::new(),
+            result,
+            kv_heads,
+            lengths: [1, 1],
+        };
+        for key in batch {
+            let is_grouped = kv_heads.is_some() && key.name == heads;
+            let size = if is_grouped { key.size(q).unwrap_or(1) } else { self.size(key)? };
+            dims.batch.push((key, size));
+        }
+        for key in own {
+            dims.own.push((key, key.size(v).unwrap_or(1)));
+        }
+        dims.lengths = [query.and_then(|key| key.size(q)).unwrap_or(1), seq.size(k).unwrap_or(1)];
+        Ok(dims)
+    }
+
+    /// The positions of the queries among the dims that only `q` has.
+    fn clear_query(&self, free: &[Key]) -> Result<Option<Key>> {
+        if self.is_ordered && free.len() != 1 {
+            let (message, example) = match free {
+                [] => (
+                    "q has no positions, which is_causal and window need: it has no dim of its own".into(),
+                    None,
+                ),
+                [.., last] => {
+                    let all: Vec<String> = free.iter().map(|key| key.text()).collect();
+                    let message = format!("the positions of the queries could be any of {}", all.join(", "));
+                    (message, last.name)
+                }
+            };
+            let error = fault(ErrorKind::Value, message);
+            return Err(match example {
+                Some(name) => error
+                    .with_repair(format!("choose one, as in AttentionOptions::new().query_dim(\"{name}\")")),
+                None => error,
+            });
+        }
+        // Any of them gives the same result; most queries at once are fastest.
+        Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0])))
+    }
+
+    /// The dim of `q` that an option names.
+    fn chosen_query(&self, name: Name, [seq, embed]: [Key; 2]) -> Result<Key> {
+        let [q, k, v] = self.inputs;
+        Dim::from(name).look_up("", &[q.value()])?;
+        let key = Key { name: Some(name), from_right: 0 };
+        let is_free = key != embed && key.find(k).is_none() && key.find(v).is_none();
+        ensure_value(key == seq || is_free && seq.find(q).is_none(), || match seq.find(q) {
+            Some(_) => format!("query_dim '{name}' must be {}, which q has as well", seq.text()),
+            None => format!("query_dim '{name}' must be a dim of q that k and v lack"),
+        })?;
+        Ok(key)
+    }
+
+    /// The number of heads of `k` and `v` if they serve groups of heads of `q`. The kernel needs the heads as
+    /// the last of the shared dims.
+    fn groups(&self, name: Name, batch: &mut Vec<Key>) -> Result<Option<usize>> {
+        let [q, k, v] = self.inputs;
+        Dim::from(name).look_up("", &[q.value()])?;
+        let key = Key { name: Some(name), from_right: 0 };
+        let Some(at) = batch.iter().position(|own| *own == key) else {
+            let message =
+                format!("heads '{name}' must be a dim beside the positions and the dim of products");
+            return Err(fault(ErrorKind::Value, message));
+        };
+        let [own, of_k, of_v] = [q, k, v].map(|x| key.size(x).unwrap_or(1));
+        let shared = of_k.max(of_v);
+        if shared == 1 || (of_k == own || of_k == 1) && (of_v == own || of_v == 1) {
+            return Ok(None); // they broadcast
+        }
+        let fits = |size: usize| size == shared || size == 1;
+        let message = || {
+            format!(
+                "the heads in k and v must divide those in q, got {own} in q, {of_k} in k and {of_v} in v"
+            )
+        };
+        ensure_shape(shared > 0 && fits(of_k) && fits(of_v) && own % shared == 0, message)?;
+        batch.remove(at);
+        batch.push(key);
+        Ok(Some(shared))
+    }
+
+    /// The size to which a shared dim broadcasts.
+    fn size(&self, key: Key) -> Result<usize> {
+        let mut size = 1;
+        for x in self.inputs {
+            let own = key.size(x).unwrap_or(1);
+            if size != 1 && own != 1 && own != size {
+                let mut sizes = Vec::new();
+                for (what, x) in ["q", "k", "v"].iter().zip(self.inputs) {
+                    sizes.extend(key.size(x).map(|size| format!("{size} in {what}")));
+                }
+                let message = format!("the sizes of the dim {} differ: {}", key.text(), sizes.join(", "));
+                let error = fault(ErrorKind::Shape, message);
+                let Some(name) = key.name.filter(|_| size % own.max(1) == 0) else { return Err(error) };
+                let repair = format!("AttentionOptions::new().heads(\"{name}\")");
+                return Err(
+                    error.with_repair(format!("{repair} if each head of k serves a group of heads of q"))
+                );
+            }
+            if own != 1 {
+                size = own;
+            }
+        }
+        Ok(size)
+    }
+}
+
+/// The meaning of each dim of a call.
+struct AttentionDims {
+    seq: Key,
+    embed: Key,
+    /// The positions of the queries, unless there is a single query.
+    query: Option<Key>,
+    /// The dims that are matched, with their sizes.
+    batch: Vec<(Key, usize)>,
+    /// The dims of values, with their sizes.
+    own: Vec<(Key, usize)>,
+    /// The dims of the result.
+    result: Vec<Key>,
+    /// The heads of keys and values, if they serve groups of heads of queries.
+    kv_heads: Option<usize>,
+    /// The number of queries and of keys.
+    lengths: [usize; 2],
+}
+
+impl AttentionDims {
+    /// `x` without names as `[batch.., rows, columns]`, where the columns are several dims as one. A dim that
+    /// `x` lacks has size one.
+    fn arranged(&self, x: &Tensor, rows: Option<Key>, columns: &[Key]) -> Result<Tensor> {
+        let (mut order, mut sizes) = (Vec::new(), Vec::new());
+        for key in self.batch.iter().map(|(key, _)| Some(*key)).chain([rows]) {
+            let dim = key.and_then(|key| key.find(x));
+            order.extend(dim);
+            sizes.push(dim.map_or(1, |dim| x.sizes()[dim]));
+        }
+        let mut width = 1;
+        for dim in columns.iter().filter_map(|key| key.find(x)) {
+            order.push(dim);
+            width *= x.sizes()[dim];
+        }
+        sizes.push(width);
+        permuted(x.rename(None)?, &order)?.reshape(sizes)
+    }
+
+    fn queries(&self, q: &Tensor) -> Result<Tensor> {
+        self.arranged(q, self.query, &[self.embed])
+    }
+
+    fn keys(&self, k: &Tensor) -> Result<Tensor> {
+        self.with_heads(self.arranged(k, Some(self.seq), &[self.embed])?)
+    }
+
+    fn values(&self, v: &Tensor) -> Result<Tensor> {
+        let own: Vec<Key> = self.own.iter().map(|(key, _)| *key).collect();
+        self.with_heads(self.arranged(v, Some(self.seq), &own)?)
+    }
+
+    /// Keys or values with their number of heads, if these are in groups: one head is expanded to all.
+    fn with_heads(&self, x: Tensor) -> Result<Tensor> {
+        let Some(heads) = self.kv_heads else { return Ok(x) };
+        let mut sizes = x.sizes().to_vec();
+        sizes[x.ndim() - 3] = heads;
+        x.expand(sizes)
+    }
+
+    /// The result with its own dims in place of `[batch.., queries, width]`.
+    fn restore(&self, y: &Tensor) -> Result<Tensor> {
+        let (mut keys, mut sizes) = (Vec::new(), Vec::new());
+        let query = self.query.map(|key| (key, self.lengths[0]));
+        for (key, size) in self.batch.iter().copied().chain(query).chain(self.own.iter().copied()) {
+            keys.push(key);
+            sizes.push(size);
+        }
+        let (mut order, mut names) = (Vec::new(), Vec::new());
+        for key in &self.result {
+            order.extend(keys.iter().position(|own| own == key));
+            names.push(key.name);
+        }
+        with_names(permuted(y.reshape(sizes)?, &order)?, &Names::new("", names)?)
+    }
+
+    /// All that is added to the scores or hides keys, as one mask `[batch.., queries, keys]`.
+    fn mask(
+        &self,
+        given: [Option<&Tensor>; 2],
+        window: Option<usize>,
+        dtype: DType,
+    ) -> Result<Option<Tensor>> {
+        let (mut seen, mut added): (Option<Tensor>, Option<Tensor>) = (None, None);
+        for (what, mask) in ["attn_mask", "bias"].into_iter().zip(given) {
+            let Some(mask) = mask else { continue };
+            if mask.dtype() == DType::Bool && what == "attn_mask" {
+                seen = Some(self.arranged_mask(what, mask)?);
+                continue;
+            }
+            if !mask.dtype().is_floating_point() {
+                let taken = if what == "bias" { "floating-point" } else { "bool or floating-point" };
+                let message = format!("{what} must be {taken}, got {}", mask.dtype());
+                let into = if what == "bias" { dtype } else { DType::Bool };
+                return Err(wrong_dtype(message, (what, into)));
+            }
+            let numbers = self.arranged_mask(what, mask)?.to(dtype)?;
+            added = Some(match added {
+                Some(before) => before.add(numbers)?,
+                None => numbers,
+            });
+        }
+        if let Some(window) = window {
+            let near = self.near(window)?;
+            seen = Some(match seen {
+                Some(seen) => seen.logical_and(near)?,
+                None => near,
+            });
+        }
+        match (seen, added) {
+            (Some(seen), Some(added)) => seen.choose(added, f64::NEG_INFINITY).map(Some),
+            (seen, added) => Ok(seen.or(added)),
+        }
+    }
+
+    /// Whether each key is at most `window` positions away from each query.
+    fn near(&self, window: usize) -> Result<Tensor> {
+        let [queries, keys] = self.lengths;
+        let mut near = Vec::with_capacity(queries * keys);
+        for query in 0..queries {
+            near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
+        }
+        Tensor::from_slice(&near, [queries, keys])
+    }
+
+    /// A mask with its dims in the order of the scores.
+    fn arranged_mask(&self, what: &str, mask: &Tensor) -> Result<Tensor> {
+        let is_self = self.query == Some(self.seq);
+        let key = match self.seq.name {
+            Some(name) if is_self => Key { name: Some(Name::new(&format!("{name}_key"))?), from_right: 0 },
+            _ => self.seq,
+        };
+        let mut scores = self.batch.clone();
+        if let (Some(name), true) = (key.name, scores.iter().any(|(own, _)| *own == key)) {
+            let message =
+                format!("in {what}, '{name}' would be the positions of the keys, but it is another dim");
+            return Err(fault(ErrorKind::DuplicateName, message));
+        }
+        scores.extend(self.query.map(|query| (query, self.lengths[0])));
+        scores.push((key, self.lengths[1]));
+        let unfit = |kind| {
+            let all: Vec<(Option<Name>, usize)> =
+                scores.iter().map(|(key, size)| (key.name, *size)).collect();
+            let message = format!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&all));
+            Err(fault(kind, message))
+        };
+        if self.seq.name.is_none() {
+            // By position from the right, as the op takes it.
+            if mask.has_names() {
+                return unfit(ErrorKind::NameMismatch);
+            }
+            let fit = scores.iter().rev().zip(mask.sizes().iter().rev()).all(|((_, a), b)| a == b || *b == 1);
+            return if fit && mask.ndim() <= scores.len() {
+                Ok(mask.clone())
+            } else {
+                unfit(ErrorKind::Shape)
+            };
+        }
+        check_named(what, mask, true)?;
+        for (own, size) in Key::all(mask).iter().zip(mask.sizes()) {
+            match scores.iter().find(|(key, _)| key == own) {
+                None => return unfit(ErrorKind::NameNotFound),
+                Some((_, wanted)) if size != wanted && *size != 1 => return unfit(ErrorKind::Shape),
+                _ => {}
+            }
+        }
+        self.arranged(mask, self.query, &[key])
+    }
+}
+
+/// An error unless all dims of a tensor have names, or none.
+fn check_named(what: &str, x: &Tensor, is_named: bool) -> Result<()> {
+    if !is_named || (0..x.ndim()).all(|dim| x.name(dim).is_some()) {
+        return Ok(());
+    }
+    let message = format!("{what} {} has dims without names beside tensors with names", x.shape());
+    Err(fault(ErrorKind::NameMismatch, message)
+        .with_repair(format!("name the dims of {what} with refine_names")))
+}
+
+/// An error unless both tensors have the dim, in one size.
+fn same_size(key: Key, (what, x): (&str, &Tensor), (other_what, other): (&str, &Tensor)) -> Result<()> {
+    if let Some(name) = key.name {
+        Dim::from(name).look_up("", &[other.value()])?;
+    }
+    let (size, Some(of_other)) = (key.size(x).unwrap_or(1), key.size(other)) else {
+        let message = format!("{other_what} {} has no dim {}", other.shape(), key.text());
+        return Err(fault(ErrorKind::Shape, message));
+    };
+    ensure_shape(size == of_other, || {
+        format!("the dim {} has {size} elements in {what} and {of_other} in {other_what}", key.text())
+    })
 }

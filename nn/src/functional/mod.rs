@@ -25,7 +25,7 @@ use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Argument, Extents, Immediate, Positions, Value};
 use namegrad_core::names::is_strict;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
+use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::{functional, functions};
 use std::borrow::Cow;
 
@@ -58,10 +58,11 @@ pub use self::{
 /// The options of functions.
 pub mod options {
     pub use super::{
-        activation::options::*, conv::options::*, distance::options::*, dropout::options::*,
-        embedding::options::*, image::options::*, linear::options::*, loss::classes::options::*,
-        loss::ctc::options::*, loss::margin::options::*, loss::probability::options::*,
-        loss::regression::options::*, loss::similarity::options::*, norm::options::*, pool::options::*,
+        activation::options::*, attention::options::*, conv::options::*, distance::options::*,
+        dropout::options::*, embedding::options::*, image::options::*, linear::options::*,
+        loss::classes::options::*, loss::ctc::options::*, loss::margin::options::*,
+        loss::probability::options::*, loss::regression::options::*, loss::similarity::options::*,
+        norm::options::*, pool::options::*,
     };
 }
 
@@ -78,6 +79,7 @@ pub(crate) mod layers {
 /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
 pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[
     activation::OPS,
+    attention::OPS,
     conv::OPS,
     distance::OPS,
     dropout::OPS,
