@@ -83,7 +83,7 @@ fn train(model: &Autoencoder, train: &Tensor, test: &Tensor, flags: &TrainFlags)
     let loader = Loader::builder(data).batch_size(flags.batch_size).shuffle(true).build()?;
     let steps = if flags.steps == 0 { loader.len()? } else { flags.steps };
     let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
-    let schedule = Polynomial::new((flags.epochs * steps) as u64); // linearly to zero
+    let schedule = Polynomial::new(flags.epochs * steps); // linearly to zero
     let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
     for epoch in 1..=flags.epochs {
         model.train();

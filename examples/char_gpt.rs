@@ -23,7 +23,7 @@ use std::time::Instant;
 const BLOCK: usize = 64;
 const LAYERS: usize = 4;
 /// The steps in which the learning rate rises.
-const WARMUP: u64 = 100;
+const WARMUP: usize = 100;
 /// The steps after which the run is evaluated and saved.
 const PERIOD: usize = 500;
 
@@ -137,7 +137,7 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
     let (weights, norms): (Vec<_>, Vec<_>) = model.parameters().into_iter().partition(|x| x.ndim() > 1);
     let optimizer = AdamW::builder(weights).lr(flags.lr).betas((0.9, 0.99)).weight_decay(0.1);
     let mut optimizer = optimizer.group(norms, |options| options.weight_decay = 0.0).build()?;
-    let falling = flags.steps.saturating_sub(WARMUP).max(1);
+    let falling = (flags.steps as usize).saturating_sub(WARMUP).max(1);
     let schedule = Cosine::new(falling).eta_min(flags.lr / 10.0).warmup(WARMUP);
     let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
     // Sequences from anywhere in the text.

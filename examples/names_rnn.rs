@@ -140,7 +140,7 @@ fn main() -> ExitCode {
         let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
         let steps = train.len()?;
         // The learning rate falls linearly to zero.
-        let mut scheduler = Scheduler::new(Polynomial::new((flags.epochs * steps) as u64), &mut optimizer)?;
+        let mut scheduler = Scheduler::new(Polynomial::new(flags.epochs * steps), &mut optimizer)?;
         let mut log = Log::new(&flags.out)?;
         let epochs = Progress::new(flags.epochs).label("epochs");
         for epoch in epochs.over(1..=flags.epochs) {

@@ -112,7 +112,7 @@ fn main() -> ExitCode {
         let model = Forecaster::new(flags.hidden, flags.dropout)?;
         println!("{model}\n");
         let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
-        let mut scheduler = Scheduler::new(Polynomial::new(flags.epochs as u64), &mut optimizer)?;
+        let mut scheduler = Scheduler::new(Polynomial::new(flags.epochs), &mut optimizer)?;
         for epoch in 1..=flags.epochs {
             let mut mean = Mean::new();
             for batch in loader.iter() {

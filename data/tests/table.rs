@@ -282,7 +282,7 @@ fn a_group_is_in_one_part() -> Result<()> {
     // One large group: the others still fill the other parts.
     let [train, test] = split::grouped(&[0, 0, 0, 0, 0, 0, 0, 0, 1], [1, 8], 0)?;
     assert_eq!((train, test.len()), (vec![8], 8));
-    let [one, two, three] = split::grouped(&[5, 5, 5, 5, 5, 5, 6, 7], [0.8, 0.1, 0.1], 0)?;
+    let [one, two, three] = split::grouped(&[5, 5, 5, 5, 5, 5, 6, 7], [6, 1, 1], 0)?;
     assert_eq!((one.len(), two.len(), three.len()), (6, 1, 1));
     refused(split::grouped(&[1, 1, 2], [1, 1, 1], 0), ErrorKind::Value, "2 groups of 3 samples");
     refused(split::grouped_folds(&[1, 1, 1], 2, 0), ErrorKind::Value, "1 groups of 3 samples");

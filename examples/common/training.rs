@@ -66,7 +66,7 @@ where
     let steps = if flags.steps == 0 { train.len()? } else { flags.steps.min(train.len()?) };
     let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
     // The learning rate falls linearly to zero.
-    let mut scheduler = Scheduler::new(Polynomial::new((flags.epochs * steps) as u64), &mut optimizer)?;
+    let mut scheduler = Scheduler::new(Polynomial::new(flags.epochs * steps), &mut optimizer)?;
     let mut log = Log::new(&flags.out)?;
     let epochs = Progress::new(flags.epochs).label("epochs");
     let mut matrix = ConfusionMatrix::new(classes);

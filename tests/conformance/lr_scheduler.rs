@@ -45,7 +45,7 @@ fn optimizer<M: Method>(case: &Case, method: M) -> Answer<Box<dyn Optimizer>> {
 /// Steps the optimizer and the schedule.
 fn follow(case: &Case, optimizer: &mut dyn Optimizer) -> Answer<Option<String>> {
     let name = case.op.trim_start_matches("lr_scheduler.");
-    let steps = count(&case.args, "steps")?.unwrap_or_default() as usize;
+    let steps = count(&case.args, "steps")?.unwrap_or_default();
     if name == "ReduceLROnPlateau" {
         let metrics = numbers(&case.args["metrics"]);
         let mut scheduler = plateau(&case.args)?.build(optimizer)?;
@@ -92,7 +92,8 @@ fn close(got: &[f64], want: &[f64], tol: Tolerance) -> bool {
 fn schedule(name: &str, args: &Args) -> Answer<Box<dyn Schedule>> {
     match name {
         "SequentialLR" => {
-            let milestones: Vec<u64> = numbers(&args["milestones"]).iter().map(|step| *step as u64).collect();
+            let milestones: Vec<usize> =
+                numbers(&args["milestones"]).iter().map(|step| *step as usize).collect();
             return Ok(Box::new(Sequence::from_list(schedules(args)?, milestones)));
         }
         "ChainedScheduler" => return Ok(Box::new(Chained::from_list(schedules(args)?))),
@@ -189,9 +190,9 @@ fn numbers(value: &Json) -> Vec<f64> {
 }
 
 /// A number of steps. A negative one does not compile; 0 is as wrong.
-fn count(args: &Args, name: &str) -> Answer<Option<u64>> {
+fn count(args: &Args, name: &str) -> Answer<Option<usize>> {
     match number(args, name) {
         Some(value) if value.fract() != 0.0 => Err(Stop::Unwritable("a number of steps is an integer")),
-        value => Ok(value.map(|value| value as u64)),
+        value => Ok(value.map(|value| value as usize)),
     }
 }

@@ -462,7 +462,7 @@ fn mixed_precision(net: &Linear, x: Tensor) -> Result<()> {
 }
 
 /// The calls of the page about schedules.
-fn schedules(net: &Linear, batches: u64) -> Result<()> {
+fn schedules(net: &Linear, batches: usize) -> Result<()> {
     let mut optimizer = AdamW::new(net.parameters())?;
     let mut scheduler = Scheduler::new(Cosine::new(1000), &mut optimizer)?;
     scheduler.step(&mut optimizer)?;
@@ -487,6 +487,8 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
     plateau.step(loss, &mut optimizer)?;
     let mut stopping = EarlyStopping::builder().patience(5).min_delta(1e-3).build()?;
     assert!(!stopping.step(loss)?);
+    stopping.step_model(loss, net)?;
+    stopping.restore_best(net)?;
     Ok(())
 }
 
@@ -517,7 +519,7 @@ fn runs(net: Linear) -> Result<()> {
 fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result<()> {
     use namegrad::data::sampler::{Distributed, Random, Weighted};
     use namegrad::data::{
-        Collate, Collation, Csv, Dataset, Fill, Loader, Mnist, Ragged, Samples, Stream, TensorDataset,
+        Collate, Collation, Csv, Dataset, Fill, Loader, Mnist, Ragged, Samples, Stream, TensorDataset, split,
     };
     struct Words(Vec<Tensor>);
     impl Dataset for Words {
@@ -541,6 +543,23 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     loader.load_state_dict(&state)?;
     let data = pairs.clone();
     data.k_folds(5, 7)?;
+    let (labels, groups) = ([0; 64].map(i64::from), (0..64).collect::<Vec<i64>>());
+    let table = Csv::from_bytes(format!("a\n{}", "1\n".repeat(64)).into_bytes()).read()?;
+    let data = pairs.clone();
+    let [train, test] = split::stratified(&labels, [0.8, 0.2], 7)?;
+    let same = train.clone();
+    data.subset(train)?;
+    let train = same;
+    table.rows(train)?;
+    let data = pairs.clone();
+    split::stratified_folds(&labels, 5, 7)?;
+    split::grouped(&groups, [0.8, 0.2], 7)?;
+    split::grouped_folds(&groups, 5, 7)?;
+    split::ordered_folds(data.len(), 5, 3)?;
+    drop(test);
+    table.head(5)?;
+    table.describe()?;
+    println!("{table}");
     let data = pairs.clone();
     let [train, test] = data.random_split([0.8, 0.2], 7)?;
     let (data, weights, indices) = (pairs.clone(), vec![1.0], [0]);
@@ -642,6 +661,8 @@ fn page_of_training(
     let (scores, target) = (logits.select("class", 1)?, target.eq(1)?);
     auc.update(&scores, &target)?;
     auc.compute();
+    auc.points();
+    auc.average_precision();
     Regression::new();
     {
         Log::builder("runs/a").tensorboard(true).build()?;

@@ -41,7 +41,7 @@ fn train(folder: &Path) -> Result<()> {
         .then_named("dropout", Dropout::new(0.2)?)
         .then_named("out", Linear::new(("h", 16), ("out", 1))?);
     let mut optimizer = AdamW::builder_named(model.named_parameters()).lr(0.01).build()?;
-    let mut scheduler = Scheduler::new(Cosine::new(STEPS), &mut optimizer)?;
+    let mut scheduler = Scheduler::new(Cosine::new(STEPS as usize), &mut optimizer)?;
     let mut average = AveragedModel::ema(&model, 0.9)?;
     let loader =
         Loader::builder(TensorDataset::new(data)?).batch_size(BATCH).shuffle(true).workers(2).build()?;

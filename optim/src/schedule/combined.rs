@@ -32,7 +32,7 @@ fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
 #[derive(Debug)]
 pub struct Sequence {
     schedules: Vec<Box<dyn Schedule>>,
-    milestones: Vec<u64>,
+    milestones: Vec<usize>,
 }
 
 impl Sequence {
@@ -42,14 +42,14 @@ impl Sequence {
     }
 
     /// Goes on with `next` from step `milestone` of the sequence, which is step 0 of `next`.
-    pub fn then(mut self, milestone: u64, next: impl Schedule + 'static) -> Sequence {
+    pub fn then(mut self, milestone: usize, next: impl Schedule + 'static) -> Sequence {
         self.schedules.push(Box::new(next));
         self.milestones.push(milestone);
         self
     }
 
     /// A sequence of schedules in a list, with one milestone less than schedules.
-    pub fn from_list(schedules: Vec<Box<dyn Schedule>>, milestones: impl Into<Vec<u64>>) -> Sequence {
+    pub fn from_list(schedules: Vec<Box<dyn Schedule>>, milestones: impl Into<Vec<usize>>) -> Sequence {
         Sequence { schedules, milestones: milestones.into() }
     }
 
@@ -220,12 +220,12 @@ impl Schedule for Chained {
 #[derive(Clone, Debug)]
 pub struct Warmup<S> {
     schedule: S,
-    steps: u64,
+    steps: usize,
     start_factor: f64,
 }
 
 impl<S: Schedule> Warmup<S> {
-    pub(super) fn new(schedule: S, steps: u64) -> Warmup<S> {
+    pub(super) fn new(schedule: S, steps: usize) -> Warmup<S> {
         Warmup { schedule, steps, start_factor: 1.0 / steps.max(1) as f64 }
     }
 

@@ -76,7 +76,7 @@ options! {
     OneCycle {
         /// Raises the rate to `max_lr`, of all groups or of each, and lowers it again, in `total_steps`
         /// steps.
-        new([max_lr: PerGroup = 0.1 in f64::MIN..=f64::MAX], total_steps: u64 = 1000 in 1..)
+        new([max_lr: PerGroup = 0.1 in f64::MIN..=f64::MAX], total_steps: usize = 1000 in 1..)
         /// The part of the steps in which the rate rises.
         pct_start: f64 = 0.3 in 0.0..=1.0 => "expected pct_start between 0 and 1, but got {}",
         /// How the rate goes up and down.
@@ -251,7 +251,7 @@ options! {
         /// 2,000 down.
         new([base_lr: PerGroup = 0.01 in f64::MIN..=f64::MAX, max_lr: PerGroup = 0.1 in f64::MIN..=f64::MAX])
         /// The number of steps from `base_lr` to `max_lr`.
-        step_size_up: u64 = 2000 in 1..,
+        step_size_up: usize = 2000 in 1..,
         /// How the height of the cycles changes.
         mode: CycleMode = (CycleMode::Triangular) in f64::MIN..=f64::MAX => "gamma must be finite, but is {}",
         /// Whether to change the momentum, for Adam the first of the `betas`.
@@ -262,7 +262,7 @@ options! {
             /// The momentum where the rate is lowest, of all groups or of each.
             max_momentum = 0.9,
         }
-        private { step_size_down: Option<u64>, scale_fn: ScaleFn, scale_mode: Option<ScaleMode> }
+        private { step_size_down: Option<usize>, scale_fn: ScaleFn, scale_mode: Option<ScaleMode> }
     }
 
     impl Schedule {
@@ -291,7 +291,7 @@ impl fmt::Debug for Cyclic {
 
 impl Cyclic {
     /// The number of steps from `max_lr` to `base_lr`. Default: `step_size_up`.
-    pub fn step_size_down(mut self, step_size_down: u64) -> Self {
+    pub fn step_size_down(mut self, step_size_down: usize) -> Self {
         self.step_size_down = Some(step_size_down);
         self
     }
@@ -365,7 +365,7 @@ options! {
         /// Goes to `swa_lr`, of all groups or of each, in 10 steps.
         new([swa_lr: PerGroup = 0.05 in f64::MIN..=f64::MAX])
         /// The number of steps to the constant rate; with 0, it is reached at once.
-        anneal_epochs: u64 = 10,
+        anneal_epochs: usize = 10,
         /// How the rate goes there.
         anneal_strategy: Anneal = (Anneal::Cos),
     }

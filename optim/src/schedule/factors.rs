@@ -21,7 +21,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     StepDecay {
         /// Multiplies the rate by 0.1 every `step_size` steps.
-        new(step_size: u64 = 30 in 1..)
+        new(step_size: usize = 30 in 1..)
         /// The factor.
         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
     }
@@ -51,7 +51,7 @@ options! {
     MultiStep {
         /// Multiplies the rate by 0.1 at each milestone, in steps. A milestone that is given twice counts
         /// twice. The order does not matter.
-        new([milestones: Vec<u64> = [30, 80]])
+        new([milestones: Vec<usize> = [30, 80]])
         /// The factor.
         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
     }
@@ -109,7 +109,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     LinearRamp {
         /// Raises the factor from 1/3 to 1 in `total_iters` steps.
-        new(total_iters: u64 = 5 in 1..)
+        new(total_iters: usize = 5 in 1..)
         /// The factor in step 0.
         start_factor: f64 = (1.0 / 3.0) in (Bound::Excluded(0.0), Bound::Included(1.0))
             => "starting multiplicative factor expected to be greater than 0 and less or equal to 1, but is {}",
@@ -146,7 +146,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     Constant {
         /// Multiplies the rate by 1/3 for `total_iters` steps.
-        new(total_iters: u64 = 5 in 1..)
+        new(total_iters: usize = 5 in 1..)
         /// The factor.
         factor: f64 = (1.0 / 3.0) in 0.0..=1.0
             => "constant multiplicative factor expected to be between 0 and 1, but is {}",
@@ -176,7 +176,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     Polynomial {
         /// Lowers the rate to 0 in `total_iters` steps, in a straight line.
-        new(total_iters: u64 = 5 in 1..)
+        new(total_iters: usize = 5 in 1..)
         /// The power.
         power: f64 = 1.0 in 0.0.. => "power must be finite and not negative, but is {}",
     }
@@ -215,7 +215,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     Cosine {
         /// Lowers the rate to 0 in `t_max` steps.
-        new(t_max: u64 = 1000 in 1..)
+        new(t_max: usize = 1000 in 1..)
         /// The lowest rate.
         eta_min: f64 = 0.0 in f64::MIN..=f64::MAX,
     }
@@ -270,9 +270,9 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     CosineRestarts {
         /// Lowers the rate to 0 again and again, in `t_0` steps.
-        new(t_0: u64 = 1000 in 1..)
+        new(t_0: usize = 1000 in 1..)
         /// How many times as long as the wave before each wave is.
-        t_mult: u64 = 1 in 1.. => "expected integer t_mult >= 1, but got {}",
+        t_mult: usize = 1 in 1.. => "expected integer t_mult >= 1, but got {}",
         /// The lowest rate.
         eta_min: f64 = 0.0 in f64::MIN..=f64::MAX,
     }

@@ -210,7 +210,7 @@ pub trait Schedule: Send + Sync {
     /// let rates = [0, 50, 100, 600, 1100].map(|step| schedule.lr(step as f64, 1.0, 0));
     /// assert_eq!(rates, [0.01, 0.505, 1.0, 0.5, 0.0]);
     /// ```
-    fn warmup(self, steps: u64) -> Warmup<Self>
+    fn warmup(self, steps: usize) -> Warmup<Self>
     where
         Self: Sized,
     {
