@@ -298,6 +298,47 @@ fn the_area_under_the_roc_curve_is_exact() -> Result<()> {
 }
 
 #[test]
+fn points_of_the_curves_of_scores() -> Result<()> {
+    manual_seed(4);
+    let (scores, target) = (Tensor::randint(-5, 5, [300])?.to(DType::F64)?, Tensor::randint(0, 2, [300])?);
+    let mut auc = RocAuc::new();
+    auc.update(&scores, &target)?;
+    let (points, samples) = (auc.points(), scores.to_vec::<f64>()?.into_iter().zip(target.to_vec::<i64>()?));
+    let samples: Vec<(f64, i64)> = samples.collect();
+    assert_eq!(points.len(), 11);
+    for point in &points {
+        let count = |class: i64, least: f64| {
+            samples.iter().filter(|sample| sample.1 == class && sample.0 >= least).count() as f64
+        };
+        let all = f64::NEG_INFINITY;
+        let (negative, positive) = (count(0, point.threshold), count(1, point.threshold));
+        assert_eq!(point.false_positive_rate, negative / count(0, all));
+        assert_eq!(point.recall, positive / count(1, all));
+        let precision = if point.threshold.is_infinite() { 1.0 } else { positive / (negative + positive) };
+        assert_eq!(point.precision, precision, "{point:?}");
+    }
+    let area = |pair: &[namegrad::train::meters::RocPoint]| {
+        (pair[1].false_positive_rate - pair[0].false_positive_rate) * (pair[1].recall + pair[0].recall) / 2.0
+    };
+    assert!((points.windows(2).map(area).sum::<f64>() - auc.compute()).abs() < 1e-12);
+
+    // The example of scikit-learn's `average_precision_score`.
+    let mut auc = RocAuc::new();
+    assert!(auc.points().is_empty() && auc.average_precision().is_nan());
+    auc.update(Tensor::new([0.1, 0.4, 0.35, 0.8])?, Tensor::new([0, 0, 1, 1])?)?;
+    assert!((auc.average_precision() - 0.8333333333333333).abs() < 1e-12);
+    // Infinite scores and zeros of either sign.
+    let mut auc = RocAuc::new();
+    let scores = [f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY];
+    auc.update(Tensor::new(scores)?, Tensor::new([1, 0, 1, 0])?)?;
+    let thresholds: Vec<f64> = auc.points().iter().map(|point| point.threshold).collect();
+    assert_eq!(thresholds, [f64::INFINITY, f64::INFINITY, 0.0, f64::NEG_INFINITY]);
+    auc.update(Tensor::new([f64::NAN])?, Tensor::new([1])?)?;
+    assert!(auc.points().is_empty() && auc.average_precision().is_nan());
+    Ok(())
+}
+
+#[test]
 fn several_meters_take_a_batch_at_once() -> Result<()> {
     let mut alone = (Accuracy::new(), ConfusionMatrix::new(CLASSES), Perplexity::new());
     let mut together = alone.clone();

@@ -24,9 +24,9 @@ use std::fmt;
 /// assert_eq!(matrix.scores(Average::Macro).recall, 0.75);
 /// assert_eq!(matrix.per_class()[1].precision, 2.0 / 3.0);
 /// let table = "\
-/// true\\predicted  cat  dog  precision   recall
-///            cat    1    1    100.0 %   50.0 %
-///            dog    0    2     66.7 %  100.0 %
+/// true\\predicted  cat  dog  precision   recall       F1
+///            cat    1    1    100.0 %   50.0 %   66.7 %
+///            dog    0    2     66.7 %  100.0 %   80.0 %
 /// accuracy 75.00 % (3 of 4)";
 /// assert_eq!(matrix.to_string(), table);
 /// # Ok::<(), Error>(())
@@ -283,7 +283,7 @@ impl fmt::Display for ConfusionMatrix {
         for name in &self.names {
             write!(f, "{name:>width$}")?;
         }
-        writeln!(f, "{:>11}{:>9}", "precision", "recall")?;
+        writeln!(f, "{:>11}{:>9}{:>9}", "precision", "recall", "F1")?;
         let share = |value: f64, of: u64| match of {
             0 => "-".to_string(),
             _ => format!("{:.1} %", 100.0 * value),
@@ -294,7 +294,9 @@ impl fmt::Display for ConfusionMatrix {
                 write!(f, "{:>width$}", self.count(class, predicted))?;
             }
             let precision = share(scores.precision, self.predicted(class));
-            writeln!(f, "{precision:>11}{:>9}", share(scores.recall, scores.support))?;
+            let recall = share(scores.recall, scores.support);
+            let f1 = share(scores.f1, self.predicted(class) + scores.support);
+            writeln!(f, "{precision:>11}{recall:>9}{f1:>9}")?;
         }
         f.write_str("accuracy ")?;
         percent(f, self.accuracy())?;

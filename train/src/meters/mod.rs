@@ -1,5 +1,6 @@
 //! Meters, which add up measures of quality over batches: [`Mean`], [`Accuracy`], [`ConfusionMatrix`] (with
-//! precision, recall and F1), [`Perplexity`], [`RocAuc`] and [`Regression`] (with R², MAE and RMSE).
+//! precision, recall and F1), [`Perplexity`], [`RocAuc`] (with the points of its curves and average precision)
+//! and [`Regression`] (with R², MAE and RMSE).
 //!
 //! A meter takes batches with `update`, gives its measure over all of them with `compute`, starts again with
 //! `reset`, and adds the batches of another meter with `merge`, such as that of another thread. It counts
@@ -40,7 +41,7 @@ pub use self::confusion::{Average, ConfusionMatrix, Scores};
 pub use self::mean::Mean;
 pub use self::perplexity::Perplexity;
 pub use self::regression::{Regression, RegressionScores};
-pub use self::roc_auc::RocAuc;
+pub use self::roc_auc::{RocAuc, RocPoint};
 
 use std::fmt;
 

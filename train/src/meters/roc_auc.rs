@@ -1,4 +1,4 @@
-//! [`RocAuc`]: how well scores separate two classes.
+//! [`RocAuc`]: how well scores separate two classes, and the points of its curves.
 
 use super::pairs::in_order_of;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
@@ -82,21 +82,73 @@ impl RocAuc {
     /// The area, from 0 to 1; 0.5 is that of random scores. It is NaN without samples of both classes, and if
     /// a score was NaN.
     pub fn compute(&self) -> f64 {
-        let [mut negative, mut positive] = self.scores.clone();
-        if negative.is_empty() || positive.is_empty() || self.nan > 0 {
-            return f64::NAN;
+        let (mut twice, mut before) = (0_u128, [0, 0]);
+        for (_, [negative, positive]) in self.counts() {
+            twice += (negative - before[0]) as u128 * (positive + before[1]) as u128;
+            before = [negative, positive];
         }
-        sort(&mut negative, &|a, b| a < b);
-        sort(&mut positive, &|a, b| a < b);
-        // The pairs in the right order count 2, those of equal scores 1.
-        let (mut below, mut up_to, mut points) = (0, 0, 0_u128);
-        for score in &positive {
-            below += negative[below..].iter().take_while(|other| *other < score).count();
-            up_to = up_to.max(below);
-            up_to += negative[up_to..].iter().take_while(|other| *other <= score).count();
-            points += (below + up_to) as u128;
+        let [negative, positive] = before;
+        twice as f64 / (2 * negative as u128 * positive as u128) as f64
+    }
+
+    /// The points of the ROC curve and of the curve of precision and recall: one for each score, from the
+    /// largest one down, after a first one above all scores. Empty where [`compute`](Self::compute) is NaN.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::meters::RocAuc;
+    /// let mut auc = RocAuc::new();
+    /// auc.update(&Tensor::new([0.1, 0.4, 0.35, 0.8])?, &Tensor::new([0, 0, 1, 1])?)?;
+    /// let points = auc.points();
+    /// let roc: Vec<(f64, f64)> = points.iter().map(|p| (p.false_positive_rate, p.recall)).collect();
+    /// assert_eq!(roc, [(0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0)]); // for Chart::line
+    /// // The largest threshold that finds all of class 1.
+    /// let found = points.iter().find(|p| p.recall == 1.0).unwrap();
+    /// assert_eq!((found.threshold, found.precision), (0.35f32 as f64, 2.0 / 3.0));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[doc(alias = "roc_curve")]
+    #[doc(alias = "precision_recall_curve")]
+    pub fn points(&self) -> Vec<RocPoint> {
+        let counts = self.counts();
+        let [negatives, positives] = counts.last().map_or([0; 2], |(_, counts)| *counts);
+        let point = |(threshold, [negative, positive]): &(f64, [usize; 2])| RocPoint {
+            threshold: *threshold,
+            false_positive_rate: *negative as f64 / negatives as f64,
+            recall: *positive as f64 / positives as f64,
+            precision: if negative + positive == 0 {
+                1.0
+            } else {
+                *positive as f64 / (negative + positive) as f64
+            },
+        };
+        counts.iter().map(point).collect()
+    }
+
+    /// The average precision: the mean of the precisions at the [points](Self::points), weighted by how much
+    /// the recall rises there, as in scikit-learn. NaN where [`compute`](Self::compute) is.
+    pub fn average_precision(&self) -> f64 {
+        let points = self.points();
+        let steps = points.windows(2).map(|pair| (pair[1].recall - pair[0].recall) * pair[1].precision);
+        if points.is_empty() { f64::NAN } else { steps.sum() }
+    }
+
+    /// How many samples of each class have at least each score, from the largest score down, after none at
+    /// infinity. Empty without samples of both classes, and if a score was NaN.
+    fn counts(&self) -> Vec<(f64, [usize; 2])> {
+        let mut scores = self.scores.clone();
+        if scores.iter().any(Vec::is_empty) || self.nan > 0 {
+            return Vec::new();
         }
-        points as f64 / (2 * negative.len() as u128 * positive.len() as u128) as f64
+        scores.iter_mut().for_each(|scores| sort(scores, &|a, b| a > b));
+        let (mut counts, mut found) = (vec![(f64::INFINITY, [0, 0])], [0, 0]);
+        while let Some(score) = (0..2).filter_map(|class| scores[class].get(found[class])).max().copied() {
+            for (count, scores) in found.iter_mut().zip(&scores) {
+                *count += scores[*count..].iter().take_while(|other| **other == score).count();
+            }
+            counts.push((out_of_order(score), found));
+        }
+        counts
     }
 
     /// The number of samples so far.
@@ -116,6 +168,19 @@ impl RocAuc {
     }
 }
 
+/// Samples with a score of at least `threshold` are taken for class 1: a point of [`RocAuc::points`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RocPoint {
+    /// The least score for class 1; infinite at the first point.
+    pub threshold: f64,
+    /// The share of class 0 that is taken for class 1, the horizontal axis of the ROC curve.
+    pub false_positive_rate: f64,
+    /// The share of class 1 that is found, the true positive rate.
+    pub recall: f64,
+    /// The share of class 1 among the samples that are taken for it; 1 if there are none.
+    pub precision: f64,
+}
+
 /// Four decimals: `0.9132`.
 impl fmt::Display for RocAuc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,4 +195,9 @@ impl fmt::Display for RocAuc {
 fn in_order(score: f64) -> u64 {
     let bits = (score + 0.0).to_bits(); // -0 becomes 0
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+/// The score of a number of [`in_order`].
+fn out_of_order(number: u64) -> f64 {
+    f64::from_bits(if number >> 63 == 1 { number & !(1 << 63) } else { !number })
 }
