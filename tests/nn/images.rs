@@ -552,6 +552,18 @@ fn bad_grids() -> Result<()> {
     let named = x.rename(["N", "C", "H", "W"])?;
     let other = grid.rename(["batch", "H", "W", "xy"])?;
     assert_eq!(kind(F::grid_sample(&named, &other)), ErrorKind::NameMismatch);
+    // Positions with the name of another dim, and coordinates with the name of a dim of the images.
+    let square = numbers(&[2, 2, 2, 2]).rename(["N", "C", "H", "W"])?;
+    for (names, wrong) in [
+        (["N", "H", "W", "xy"], None),
+        (["N", "H", "xy", "W"], Some(ErrorKind::NameMismatch)),
+        (["N", "xy", "H", "W"], Some(ErrorKind::NameMismatch)),
+        (["N", "H", "banana", "xy"], Some(ErrorKind::NameMismatch)),
+        (["N", "H", "W", "C"], Some(ErrorKind::Misaligned)),
+    ] {
+        let y = F::grid_sample(&square, numbers(&[2, 2, 2, 2]).rename(names)?);
+        assert_eq!(y.err().map(|error| error.kind()), wrong, "{names:?}");
+    }
     let theta = numbers(&[2, 2, 3]);
     assert_eq!(kind(F::affine_grid(&theta, [1, 1, 3, 4])), ErrorKind::Shape);
     assert_eq!(kind(F::affine_grid(&theta, [2, 1, 0, 4])), ErrorKind::Value);

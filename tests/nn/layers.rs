@@ -176,7 +176,11 @@ fn every_row() -> Result<Vec<Row>> {
     let plain_attention = || MultiheadAttention::builder(4, 2, 0).causal(true).build();
     let encoder = || TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "source").dropout(0.0);
     let plain_encoder = || TransformerEncoderLayer::builder(4, 2, 0).dropout(0.0);
-    let decoder = || TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "target").dropout(0.0);
+    let decoder = || {
+        TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "target")
+            .memory_seq("source")
+            .dropout(0.0)
+    };
     let plain_decoder = || TransformerDecoderLayer::builder(4, 2, 0).dropout(0.0);
     let both =
         || Transformer::builder(("embed", 4), ("heads", 2), "target").source_seq("source").dropout(0.0);
@@ -400,6 +404,20 @@ fn dims_in_any_order() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// No layer fails in strict mode on dims with the right names.
+#[test]
+fn strict_names_are_taken() -> Result<()> {
+    let mut failed = Vec::new();
+    for Row { name, inputs, named, further, .. } in rows()? {
+        match namegrad::names::strict(|| (named.call)(&inputs)) {
+            Ok(got) => assert_same(name, &got, &run(name, &named, &inputs), further),
+            Err(error) => failed.push(format!("{name}: {error}")),
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }
 

@@ -548,3 +548,112 @@ fn the_gradient_of_a_cross_entropy_with_bits_was_a_panic() -> Result<()> {
     assert!(probability.grad().unwrap().allclose(&Tensor::new([-2.0, 1.0])?)?);
     Ok(())
 }
+
+#[test]
+fn ctc_took_lengths_of_other_dims() -> Result<()> {
+    let log_p = Tensor::randn([("time", 6), ("N", 2), ("class", 4)])?.log_softmax("class")?;
+    let targets = Tensor::new([[1, 1, 2], [3, 2, 0]])?.refine_names(["N", "label"])?;
+    let lengths = |name: &str| Tensor::new([3, 2])?.refine_names([name]);
+    let loss = |targets: &Tensor, inputs: &Tensor, lengths: &Tensor| {
+        F::ctc_loss(&log_p, targets, inputs, lengths, "time", "class")
+    };
+    loss(&targets, &lengths("N")?, &lengths("N")?)?;
+    let other = lengths("banana")?;
+    let squares = Tensor::new([[1, 1], [3, 2]])?;
+    for result in [
+        loss(&targets, &other, &lengths("N")?),
+        loss(&targets, &lengths("N")?, &other),
+        loss(&squares.refine_names(["M", "label"])?, &lengths("N")?, &Tensor::new([2, 2])?),
+    ] {
+        let error = result.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.op(), error.location().file()),
+            (ErrorKind::NameMismatch, "ctc_loss", file!())
+        );
+    }
+    let error = loss(&targets, &other, &lengths("N")?).unwrap_err();
+    let repair = "input_lengths.rename([(\"banana\", \"N\")])?, if both names mean the same";
+    assert_eq!(error.repair(), Some(repair));
+    loss(&targets, &other.rename([("banana", "N")])?, &lengths("N")?)?;
+    let plain = lengths("N")?.rename(None)?;
+    loss(&targets, &plain, &plain)?;
+    assert!(namegrad::names::strict(|| loss(&targets, &plain, &lengths("N")?)).is_err());
+    Ok(())
+}
+
+#[test]
+fn ctc_read_steps_past_the_end_and_classes_that_no_target_has() -> Result<()> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let number = |x: &Tensor| {
+        F::ctc_loss(x, &Tensor::new([[1]])?, &Tensor::new([1])?, &Tensor::new([1])?, "time", "class")
+    };
+    for past in [nan, inf, -inf] {
+        let x = Tensor::new([[[-1.0, -0.5]], [[past, past]]])?.refine_names(["time", "N", "class"])?;
+        let x = x.requiring_grad()?;
+        number(&x)?.backward()?;
+        let grad = x.grad().unwrap();
+        assert_eq!(grad.select(0, 1)?.abs()?.sum(..)?.item::<f64>()?, 0.0);
+        assert!(grad.isfinite()?.all(..)?.is_nonzero()?, "{grad}");
+    }
+    let x = Tensor::new([[[-1.0, -0.5, inf]]])?.refine_names(["time", "N", "class"])?;
+    assert_eq!(number(&x)?.item::<f64>()?, 0.5);
+    assert_eq!(number(&x.requiring_grad()?)?.item::<f64>()?, 0.5);
+    Ok(())
+}
+
+#[test]
+fn weights_with_names_of_other_dims_were_taken() -> Result<()> {
+    let x = Tensor::randn([("N", 3), ("class", 3)])?;
+    let target = x.sigmoid()?;
+    let weight = Tensor::rand([("N", 3), ("class", 3)])?;
+    let soft = |weight: &Tensor| {
+        F::multilabel_soft_margin_loss_with(
+            &x,
+            &target,
+            "class",
+            MultilabelSoftMarginLossOptions::new().weight(weight),
+        )
+    };
+    soft(&weight)?;
+    let swapped = weight.rename(["class", "N"])?;
+    let error = soft(&swapped).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::Misaligned, Some("weight.align_as(&x)?")));
+    soft(&swapped.align_as(&x)?)?;
+    assert_eq!(soft(&weight.rename(["N", "kind"])?).unwrap_err().kind(), ErrorKind::NameMismatch);
+    let logits = BinaryCrossEntropyWithLogitsOptions::new;
+    let of = |options| F::binary_cross_entropy_with_logits_with(&x, &target, options);
+    assert!(of(logits().weight(&swapped)).is_err());
+    assert!(of(logits().pos_weight(&swapped)).is_err());
+    assert!(F::mse_loss_with(&x, &target, MseLossOptions::new().weight(&swapped)).is_err());
+    assert!(F::gaussian_nll_loss(&x, &target, &swapped).is_err());
+
+    let table = Tensor::rand([("vocab", 5), ("embed", 2)])?;
+    let words = Tensor::new([[0, 1], [2, 3]])?.refine_names(["N", "word"])?;
+    let bag = |factors: &Tensor| {
+        let options = EmbeddingBagOptions::new().mode(F::BagMode::Sum).per_sample_weights(factors);
+        F::embedding_bag_with(&words, &table, options)
+    };
+    let factors = Tensor::rand([("N", 2), ("word", 2)])?;
+    bag(&factors)?;
+    assert_eq!(bag(&factors.rename(["word", "N"])?).unwrap_err().kind(), ErrorKind::NameMismatch);
+    let statistics = Tensor::rand([("banana", 3)])?;
+    let named = |mean: &Tensor| {
+        F::batch_norm_with(&x, "class", BatchNormOptions::new().running_mean(mean).running_var(&statistics))
+    };
+    assert_eq!(named(&statistics).unwrap_err().kind(), ErrorKind::NameMismatch);
+    Ok(())
+}
+
+#[test]
+fn slopes_failed_in_strict_mode() -> Result<()> {
+    let x = Tensor::new([[-1.0, 2.0, -3.0]])?.refine_names(["N", "C"])?;
+    let layer = nn::Prelu::new(("C", 3))?;
+    let (one, of_dim_1) = (nn::Prelu::new(1)?, nn::Prelu::new(3)?);
+    namegrad::names::strict(|| {
+        assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [-0.25, 2.0, -0.75]);
+        assert_eq!(one.forward(&x)?.shape(), x.shape());
+        assert_eq!(F::rrelu_with(&x, RreluOptions::new().training(true))?.shape(), x.shape());
+        assert_eq!(of_dim_1.forward(&x).unwrap_err().kind(), ErrorKind::NameMismatch);
+        Ok(())
+    })
+}

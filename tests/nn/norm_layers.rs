@@ -278,3 +278,27 @@ fn other_dtypes_and_nothing() -> Result<()> {
     assert_eq!(table.forward(&Tensor::zeros([("N", 0)])?.to(DType::I64)?)?.sizes(), [0, 2]);
     Ok(())
 }
+
+#[test]
+fn batches_of_other_threads_were_not_counted() -> Result<()> {
+    let norm = BatchNorm::builder(("C", 2)).momentum(None).build()?;
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for at in 0..25 {
+                    let x = Tensor::new([[0.0, 1.0], [at as f64, 3.0]]).unwrap();
+                    norm.forward(&x.refine_names(["N", "C"]).unwrap()).unwrap();
+                }
+            });
+        }
+    });
+    let count = |norm: &BatchNorm| norm.state_dict().get("num_batches_tracked").unwrap().item::<i64>();
+    assert_eq!(count(&norm)?, 8 * 25);
+    let mean = norm.running_mean().unwrap().tensor();
+    close(&mean, &Tensor::new([6.0, 2.0])?.refine_names(["C"])?);
+    // An empty batch has no statistics, so it is not counted.
+    norm.forward(&Tensor::ones([("N", 0), ("C", 2)])?)?;
+    assert_eq!(count(&norm)?, 8 * 25);
+    assert!(norm.running_mean().unwrap().tensor().equal(&mean)?);
+    Ok(())
+}

@@ -286,3 +286,33 @@ fn places_of_fractional_pooling_were_not_rounded_toward_zero() -> Result<()> {
     assert_eq!(places, [0.0, 1.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0]);
     Ok(())
 }
+
+#[test]
+fn a_maximum_over_padding_alone_panicked_in_its_gradient() -> Result<()> {
+    let kind = |result: Result<Tensor>| result.unwrap_err().kind();
+    let x = Tensor::ones([2, 3, 0])?.requiring_grad()?;
+    let padded = MaxPool1dOptions::new().padding(1);
+    assert_eq!(kind(F::max_pool1d_with(&x, 2, padded)), ErrorKind::Shape);
+    assert_eq!(kind(F::avg_pool1d_with(&x, 2, AvgPool1dOptions::new().padding(1))), ErrorKind::Shape);
+    assert_eq!(kind(F::adaptive_max_pool1d(&x, 2)), ErrorKind::Shape);
+    assert_eq!(kind(MaxPool1d::builder([2]).padding(1).build()?.forward(&x)), ErrorKind::Shape);
+    // A batch can be empty.
+    assert_eq!(F::max_pool1d(&Tensor::ones([0, 3, 4])?, 2)?.sizes(), [0, 3, 2]);
+    Ok(())
+}
+
+#[test]
+fn unpooling_ignored_the_names_of_the_indices() -> Result<()> {
+    let x = Tensor::randn([("N", 2), ("C", 2), ("L", 2)])?;
+    let indices = Tensor::new([[[0, 3], [1, 2]], [[0, 2], [1, 3]]])?;
+    let put = |names: [&str; 3]| F::max_unpool1d(&x, &indices.rename(names)?, 2);
+    let plain = F::max_unpool1d(&x, &indices, 2)?;
+    assert!(put(["N", "C", "L"])?.equal(&plain)?);
+    assert_eq!(put(["N", "L", "C"]).unwrap_err().op(), "max_unpool1d");
+    assert_eq!(put(["x", "y", "z"]).unwrap_err().kind(), ErrorKind::NameMismatch);
+    let layer = MaxUnpool1d::new([("L", 2)])?;
+    let turned = [&x, &indices.rename(["N", "C", "L"])?].map(|x| x.align_to(["N", "L", "C"]).unwrap());
+    assert!(layer.forward(&turned[0], &turned[1])?.align_as(&plain)?.equal(&plain)?);
+    assert!(layer.forward(&turned[0], &indices.rename(["N", "C", "L"])?).is_err());
+    Ok(())
+}

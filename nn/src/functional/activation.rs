@@ -107,6 +107,7 @@ functional! { activation;
         let mut sizes = vec![1; x.ndim()];
         if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
             sizes[dim] = channels;
+            check_meeting(("weight", weight.name(0)), ("x", x.name(dim)))?;
         }
         let weight = weight.rename(None).reshape(&sizes[..])?;
         with_slope(x, &weight)
@@ -274,9 +275,10 @@ functional! { activation;
     }
 }
 
-/// `x` where it is positive, else `slope x`.
+/// `x` where it is positive, else `slope x`, for a slope without names.
 fn with_slope(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
-    let positive = x.gt(0)?;
+    let plain = x.rename(None)?;
+    let positive = plain.gt(0)?;
     // Filled before the product: infinity times a gradient of 0 is NaN.
-    positive.choose(x, x.masked_fill(&positive, 0).mul(slope)?)
+    with_names(positive.choose(&plain, plain.masked_fill(&positive, 0).mul(slope)?)?, x.names())
 }

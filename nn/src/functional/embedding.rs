@@ -321,6 +321,9 @@ fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> R
         let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
         (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
     } else {
+        for dim in 0..x.ndim() {
+            check_meeting(("per_sample_weights", factors.name(dim)), ("x", x.name(dim)))?;
+        }
         return Ok(());
     };
     Err(fault(kind, message).with_repair(repair))

@@ -47,6 +47,30 @@ fn wrong_dtype(message: impl std::fmt::Display, (name, dtype): (&str, DType)) ->
     fault(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?"))
 }
 
+/// Checks that two dims that meet by position have the same name, if both have one; in strict mode, that both
+/// have one or none. `name` is that of the tensor to rename.
+fn check_meeting((name, own): (&str, Option<Name>), (other, wanted): (&str, Option<Name>)) -> Result<()> {
+    let error = match (own, wanted) {
+        (Some(own), Some(wanted)) if own != wanted => {
+            let message = format_args!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}");
+            let repair = format!("{name}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same");
+            fault(ErrorKind::NameMismatch, message).with_repair(repair)
+        }
+        (Some(own), None) if is_strict() => {
+            let message =
+                format_args!("strict names: the dim '{own}' of {name} meets an unnamed dim of {other}");
+            fault(ErrorKind::NameMismatch, message)
+        }
+        (None, Some(wanted)) if is_strict() => {
+            let message =
+                format_args!("strict names: an unnamed dim of {name} meets the dim '{wanted}' of {other}");
+            fault(ErrorKind::NameMismatch, message)
+        }
+        _ => return Ok(()),
+    };
+    Err(error)
+}
+
 // Each table is a file, some in the folder `loss`. A new one is added to the four lists below.
 pub use self::loss::{ClassDim, Reduction};
 pub use self::{

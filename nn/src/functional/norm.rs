@@ -237,6 +237,7 @@ impl Norm<'_> {
             ensure_shape(*statistic.sizes() == [channels], || {
                 format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes())
             })?;
+            check_meeting((which, statistic.name(0)), ("x", x.name(self.dim)))?;
         }
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
@@ -301,12 +302,7 @@ impl Norm<'_> {
                 let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
                 return Err(wrong_dtype(message, (which, DType::F32)));
             }
-            if let (Some(own), Some(name)) = (parameter.name(0), name)
-                && own != name
-            {
-                let message = format_args!("dim 0 of the {which} is '{own}', and that of the input '{name}'");
-                return Err(fault(ErrorKind::NameMismatch, message));
-            }
+            check_meeting((which, parameter.name(0)), ("x", name))?;
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// `w = g v / |v|`: a weight by length and direction, separately for each index of one dim. Both `g` and `v`
 /// are learned.
 ///
-/// [`weight_norm`] parametrizes a weight with it.
+/// [`weight_norm`] parametrizes a weight with it. As in PyTorch, an index whose weights are all zero has no
+/// direction, and gives NaN.
 ///
 /// # Parameters
 /// - `original0`: `g`, with the dims of the weight, of which only `dim` has more than one element; the norm

@@ -71,6 +71,15 @@ impl GridDims {
             made = (last - coordinates..last).collect();
         }
         let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
+        for (dim, at) in spatial.iter().zip(&made) {
+            check_meeting(("grid", grid.name(*at)), ("x", x.name(*dim)))?;
+        }
+        if let Some(name) = grid.name(last).filter(|name| x.names().position(*name).is_some()) {
+            let message = format_args!(
+                "the last dim of the grid, that of the coordinates, is '{name}', which the images have too"
+            );
+            return Err(fault(ErrorKind::Misaligned, message));
+        }
         let rest = others(grid, &[&made[..], &[last]].concat());
         // Those with names first, so that the others do not take their dims.
         for at in &rest {

@@ -32,7 +32,7 @@ fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor
 }
 
 pub(crate) fn with_constant(x: &Tensor, pads: &[(usize, [isize; 2])], value: Scalar) -> Result<Tensor> {
-    let mut y = x.clone();
+    let mut y = x.rename(None)?;
     for (dim, pad) in pads {
         padded_length(x, *dim, *pad)?;
         let mut parts = vec![cropped(&y, *dim, *pad)?];
@@ -47,7 +47,7 @@ pub(crate) fn with_constant(x: &Tensor, pads: &[(usize, [isize; 2])], value: Sca
             _ => Tensor::cat(&parts, *dim)?,
         };
     }
-    Ok(y)
+    with_names(y, x.names())
 }
 
 /// `x` with copies of its own elements before and after dims.

@@ -199,6 +199,11 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
         let message = format_args!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
         return Err(fault(ErrorKind::Shape, message));
     }
+    if let Some(bias) = bias {
+        for dim in 0..classes.len() {
+            check_meeting(("linear_bias", bias.name(dim)), ("linear_weight", weight.name(dim)))?;
+        }
+    }
     let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();
     names.extend((0..classes.len()).map(|dim| weight.name(dim)));
     let names = Names::new("", names)?;
@@ -315,7 +320,7 @@ fn with_probabilities(
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    check_order(("logits", logits.value()), target)?;
+    check_order(("logits", logits.value()), ("target", target))?;
     if target.sizes() != logits.sizes() {
         return Err(float_target(logits, target, classes));
     }
@@ -376,7 +381,7 @@ impl Targets {
         };
         let class = classes.dim.and_then(|dim| logits.name(dim));
         if let Some(class) = class {
-            check_order((&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
+            check_order((&format!("logits.select(\"{class}\", 0)?"), &rest), ("target", target))?;
         }
         if rest.sizes() != target.sizes() {
             return Err(other_sizes(logits, target, &rest, class));

@@ -20,7 +20,8 @@ functional! { ctc;
     /// - `input_lengths`, `target_lengths`: integers `[batch]`, or one number without a batch
     /// - result: one number, or without reduction `[batch]`
     ///
-    /// If the dims of the batch have names, they are found by name in all tensors that have these names.
+    /// If the dims of the batch have names, they are found by name in all tensors that have these names, and
+    /// other names are an error.
     ///
     /// # Source
     /// Graves et al., *Connectionist Temporal Classification* (2006), section 4.1.
@@ -38,8 +39,8 @@ functional! { ctc;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Index`] for a class out of range,
-    /// [`ErrorKind::Value`] for lengths that do not fit and for the mean of an empty batch,
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::NameMismatch`] for other names,
+    /// [`ErrorKind::Index`] for a class out of range, [`ErrorKind::Value`] for lengths that do not fit and for the mean of an empty batch,
     /// [`ErrorKind::DType`] unless `log_probs` is floating-point and the others have integers.
     ctc_loss (
         log_probs, targets, input_lengths, target_lengths;
@@ -58,7 +59,14 @@ functional! { ctc;
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
         let targets = rows(targets, &names, &batch)?;
-        let lengths = [in_order(input_lengths, &names)?, in_order(target_lengths, &names)?];
+        let ordered = |name, lengths| -> Result<Tensor> {
+            let lengths = in_order(lengths, &names)?;
+            for (dim, batch) in names.iter().enumerate().take(lengths.ndim()) {
+                check_meeting((name, lengths.name(dim)), ("log_probs", *batch))?;
+            }
+            Ok(lengths)
+        };
+        let lengths = [ordered("input_lengths", input_lengths)?, ordered("target_lengths", target_lengths)?];
         let sequences = Batch::new(&x, &targets, &lengths, blank, !batch.is_empty())?;
         let mut losses = sequences.losses(&x, zero_infinity)?;
         if reduction == Reduction::Mean {
@@ -71,6 +79,10 @@ functional! { ctc;
 
 /// The logarithm of 0 in sums of logarithms. Unlike infinity, it has no NaN among its differences.
 const NEVER: f64 = -1e30;
+
+/// The largest log probability whose exponential has a gradient: that of infinity would make the loss NaN, even
+/// for a class that no target has.
+const MOST: f64 = 80.0;
 
 /// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch
 /// have names that `x` has too.
@@ -89,6 +101,11 @@ fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
 /// Targets with a row for each sequence, unless they are a vector.
 fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Tensor> {
     let ordered = in_order(targets, names)?;
+    if ordered.ndim() > names.len() {
+        for (dim, batch) in names.iter().enumerate() {
+            check_meeting(("targets", ordered.name(dim)), ("log_probs", *batch))?;
+        }
+    }
     match ordered.sizes().strip_prefix(sizes) {
         Some([width]) if sizes.len() > 1 => {
             ordered.rename(None).reshape([sizes.iter().product::<usize>(), *width])
@@ -196,6 +213,10 @@ impl Batch {
     /// first steps.
     fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
+        // Steps past the end do not count. They are filled, because a gradient of 0 times NaN is NaN.
+        let past = self.mask(time, &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
+        let x =
+            &if self.steps.iter().any(|steps| *steps < time) { x.masked_fill(&past, 0)? } else { x.clone() };
         let states = 2 * self.labels.iter().map(Vec::len).max().unwrap_or(0) + 1;
         let (mut classes, mut ends) = (Vec::with_capacity(batch * states), Vec::with_capacity(2 * batch));
         for n in 0..batch {
@@ -237,12 +258,12 @@ impl Batch {
         let impossible = losses.detach().gt(-NEVER / 2.0)?;
         let recorded = x.requires_grad() && is_grad_enabled();
         if recorded {
-            losses = losses.add(self.normalization(x)?)?;
+            losses = losses.add(self.normalization(x, &past)?)?;
         }
         if recorded && !zero_infinity && impossible.any(..).item::<bool>()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
-            let infinite = impossible.choose(self.normalization(x)?, 1.0).square().log().neg()?;
+            let infinite = impossible.choose(self.normalization(x, &past)?, 1.0).square().log().neg()?;
             return losses.masked_fill(&impossible, 0.0).add(infinite);
         }
         losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
@@ -250,10 +271,9 @@ impl Batch {
 
     /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities
     /// sum to 1 by construction has no use for it, and gets the same gradient without.
-    fn normalization(&self, x: &Tensor) -> Result<Tensor> {
-        let over = self.mask(x.sizes()[0], &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
-        let p = x.exp()?;
-        p.sub(p.detach()).masked_fill(&over, 0).sum([0, 2])
+    fn normalization(&self, x: &Tensor, past: &Tensor) -> Result<Tensor> {
+        let p = x.clamp_max(MOST).exp()?;
+        p.sub(p.detach()).masked_fill(past, 0).sum([0, 2])
     }
 }
 

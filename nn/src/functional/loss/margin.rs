@@ -100,10 +100,10 @@ functional! { margin;
         let any = weight.filter(|weight| weight.ndim() != 1);
         let classes = Classes::new(x, of_class, class_dim)?;
         let rest = names_without(("x", x), target, classes.dim)?;
-        let (x, target) = (x.rename(None)?, target.rename(None)?);
+        let (named, x, target) = (x, x.rename(None)?, target.rename(None)?);
         let others = target.neg().add(1).mul(x.neg().logsigmoid()?)?;
         let losses = target.mul(x.logsigmoid()?).add(others).neg()?;
-        let any = any.map(|weight| weight.rename(None)).transpose()?;
+        let any = any.map(|weight| unnamed_weight(named, weight)).transpose()?;
         let losses = classes.weigh(weighted(losses, any.as_ref())?)?;
         reduction.apply(classes.sum(&losses).div(classes.count).rename(Some(rest))?)
     }
@@ -197,6 +197,15 @@ functional! { margin;
         let loss = reduction.apply(losses).to(targets.dtype)?;
         if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
     }
+}
+
+/// A weight that broadcasts to `x`, without its names, which must be those of `x` in the same places.
+fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    check_order(("x", x.value()), ("weight", weight))?;
+    for (own, wanted) in (0..weight.ndim()).rev().zip((0..x.ndim()).rev()) {
+        check_meeting(("weight", weight.name(own)), ("x", x.name(wanted)))?;
+    }
+    weight.rename(None)
 }
 
 /// A product of scores and targets from which on `e^-product` is 0 in all dtypes.

@@ -113,7 +113,7 @@ fn check_floats(inputs: &[(&str, &Tensor)]) -> Result<()> {
 
 /// Checks that `other` has the sizes of `x`, and names that are not others.
 fn check_same((x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
-    check_order((x_name, x.value()), other)?;
+    check_order((x_name, x.value()), (name, other))?;
     if other.sizes() == x.sizes() {
         return check_names(x.value(), other).map(drop);
     }
@@ -149,7 +149,7 @@ fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
     }
-    check_order(("x", x.value()), target)?;
+    check_order(("x", x.value()), ("target", target))?;
     check_names(x.value(), target)?;
     let (own, other) = (x.sizes(), target.sizes());
     let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
@@ -193,23 +193,23 @@ fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
 
 /// The unified names of both tensors, without the class dim.
 fn names_without((name, x): (&str, &Tensor), target: &Tensor, dim: Option<usize>) -> Result<Names> {
-    check_order((name, x.value()), target)?;
+    check_order((name, x.value()), ("target", target))?;
     let names = check_names(x.value(), target)?;
     let rest = (0..x.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
     Names::new("", rest.collect::<Vec<Option<Name>>>())
 }
 
-/// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
-fn check_order((name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
+/// Checks that the dims of a target or weight are in the order of the dims of `x`, if both have the same names.
+fn check_order((x_name, x): (&str, &NamedTensor), (name, target): (&str, &Tensor)) -> Result<()> {
     let (own, other) = (x.names(), target.names());
     let has = |dim: usize| own.get(dim).is_some_and(|name| other.position(name).is_some());
     if own == other || x.ndim() != target.ndim() || !(0..x.ndim()).all(has) {
         return Ok(()); // if the names differ, the op checks them
     }
-    let message = "the input and the target have the same dims in another order";
+    let message = format_args!("the input and the {name} have the same dims in another order");
     Err(fault(ErrorKind::Misaligned, message)
         .with_operands([x.shape(), target.shape()])
-        .with_repair(format!("target.align_as(&{name})?")))
+        .with_repair(format!("{name}.align_as(&{x_name})?")))
 }
 
 fn repaired(error: Error, repair: Option<String>) -> Error {

@@ -9,6 +9,9 @@ fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Ve
     ensure_value(dims.len() == windows, || {
         format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len())
     })?;
+    ensure_shape(dims.iter().all(|dim| x.sizes()[*dim] != 0), || {
+        format!("the dims of the windows cannot be empty, got sizes {:?}", x.sizes())
+    })?;
     let order = [&others(x, dims)[..], dims].concat();
     Ok((permuted(x.clone(), &order)?, order))
 }

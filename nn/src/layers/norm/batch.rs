@@ -19,7 +19,8 @@ use super::*;
 /// - `bias`: `[channels]`, zeros
 /// - `running_mean`, `running_var`: buffers `[channels]`, zeros and ones. The running variance is divided by
 ///   the number of elements minus one.
-/// - `num_batches_tracked`: a buffer, the number of batches in training
+/// - `num_batches_tracked`: a buffer, the number of batches in training. Unlike in PyTorch, an empty
+///   batch does not count.
 ///
 /// # Source
 /// Ioffe, Szegedy, *Batch Normalization* (2015), algorithms 1 and 2.

@@ -5,6 +5,7 @@ use super::*;
 use crate::functional::options::{BatchNormOptions, InstanceNormOptions};
 use namegrad_core::Dims;
 use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +65,8 @@ struct RunningStatistics {
     mean: Buffer,
     var: Buffer,
     batches: Buffer,
+    /// Locked while the three change, because threads can share the buffers.
+    updating: Arc<Mutex<()>>,
 }
 
 impl RunningStatistics {
@@ -73,19 +76,19 @@ impl RunningStatistics {
             mean: Buffer::new(filled(layer, &[dim], 0.0, dtype)?),
             var: Buffer::new(filled(layer, &[dim], 1.0, dtype)?),
             batches: Buffer::new(Tensor::new(0_i64)?),
+            updating: Arc::default(),
         })
     }
 
-    /// The number of batches, with this one, and the share of this one in the new statistics.
-    fn counted(&self, momentum: Option<f64>) -> Result<(i64, f64)> {
-        let count = self.batches.tensor().item::<i64>()? + 1;
-        let momentum = momentum.filter(|_| !AVERAGING.get());
-        Ok((count, momentum.unwrap_or(1.0 / count as f64)))
-    }
-
-    fn set(&self, mean: &Tensor, var: &Tensor, count: i64) -> Result<()> {
-        self.mean.set(mean)?;
-        self.var.set(var)?;
+    /// Moves the statistics toward those of a batch, and counts it. Without a momentum, they are averages.
+    fn update(&self, mean: &Tensor, var: &Tensor, momentum: Option<f64>) -> Result<()> {
+        let _one = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.batches.value().item::<i64>()? + 1;
+        let momentum = momentum.filter(|_| !AVERAGING.get()).unwrap_or(1.0 / count as f64);
+        for (running, new) in [(&self.mean, mean), (&self.var, var)] {
+            let (old, new) = (running.value().rename(None)?, new.value().rename(None)?);
+            running.set(old.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?)?;
+        }
         self.batches.set(Tensor::new(count)?)
     }
 }
@@ -138,15 +141,14 @@ impl ChannelNorm {
             let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
             let dim = finder.place(x, self.dim, Some(1))?;
             let [weight, bias] = self.affine.tensors()?;
-            let (mut count, mut momentum, mut statistics) = (0, 0.0, [None, None]);
-            if let Some(running) = &self.running {
-                (count, momentum) = running.counted(self.momentum)?;
-                statistics =
-                    [&running.mean, &running.var].map(|statistic| Some(Cow::Owned(statistic.tensor())));
-            }
-            let [running_mean, running_var] = statistics;
             let (training, eps) = (self.training.get(), self.eps);
             let of_input = training || self.running.is_none();
+            let [running_mean, running_var] = match self.running.as_ref().filter(|_| !training) {
+                Some(running) => {
+                    [&running.mean, &running.var].map(|statistic| Some(Cow::Owned(statistic.tensor())))
+                }
+                None => [None, None],
+            };
             let (y, mean, var) = match dims {
                 Some(dims) => {
                     let options = InstanceNormOptions {
@@ -155,20 +157,27 @@ impl ChannelNorm {
                         weight,
                         bias,
                         use_input_stats: of_input,
-                        momentum,
                         eps,
+                        ..InstanceNormOptions::default()
                     };
                     F::instance_norm_with(x, dim, dims.clone(), options)?
                 }
                 None => {
-                    let training = of_input;
-                    let options =
-                        BatchNormOptions { running_mean, running_var, weight, bias, training, momentum, eps };
+                    let options = BatchNormOptions {
+                        running_mean,
+                        running_var,
+                        weight,
+                        bias,
+                        training: of_input,
+                        eps,
+                        ..BatchNormOptions::default()
+                    };
                     F::batch_norm_with(x, dim, options)?
                 }
             };
-            if let Some(running) = self.running.as_ref().filter(|_| training) {
-                running.set(&mean, &var, count)?;
+            // An empty batch has no statistics.
+            if let Some(running) = self.running.as_ref().filter(|_| training && x.numel() > 0) {
+                running.update(&mean, &var, self.momentum)?;
             }
             running.gives(&y); // not the statistics
             Ok(y)
