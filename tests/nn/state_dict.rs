@@ -125,16 +125,20 @@ fn a_module_that_moved_is_renamed() -> Result<()> {
     assert_eq!(
         repair(&others, &state),
         "state.rename(\"b.**\", \"c.**\")?; \
-         model.load_state_dict_with(&state, LoadOptions::new().ignore_names(true))?"
+         model.load_state_dict_with(&state, LoadOptions::new().ignore_names(true))?, if the names mean the same"
     );
     // Values of other sizes, and those that could be of two modules, are not renamed.
-    let partial = "model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+    let partial = |lost: &str| {
+        let call = "model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+        format!("{call}, which leaves initial values in the model: {lost}")
+    };
+    let both = partial("c.bias, c.weight");
     let other_size = New { a: linear("in", 2)?, c: linear("in", 4)? };
-    assert_eq!(repair(&other_size, &state), partial);
+    assert_eq!(repair(&other_size, &state), both);
     let two = Longer { a: linear("in", 2)?, c: linear("in", 3)?, d: linear("in", 3)? };
-    assert_eq!(repair(&two, &state), partial);
+    assert_eq!(repair(&two, &state), partial("c.bias, c.weight, d.bias, .. 4 in all"));
     let one_of_them = Longer { a: linear("in", 2)?, c: linear("in", 4)?, d: linear("in", 3)? };
-    assert_eq!(repair(&one_of_them, &state), format!("state.rename(\"b.**\", \"d.**\")?; {partial}"));
+    assert_eq!(repair(&one_of_them, &state), format!("state.rename(\"b.**\", \"d.**\")?; {both}"));
     Ok(())
 }
 
@@ -437,5 +441,126 @@ fn a_tensor_could_not_be_saved_without_a_module() -> Result<()> {
         assert!(["save", "load"].contains(&error.op()), "{error}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}
+
+/// The error of loading `state` into `model`, as text, and its repair.
+fn advice(model: &dyn Module, state: &StateDict) -> (String, Option<String>) {
+    let error = model.load_state_dict(state).unwrap_err();
+    (error.to_string(), error.repair().map(String::from))
+}
+
+#[derive(Module)]
+struct Tagger {
+    embed: Embedding,
+    hidden2tag: Linear,
+}
+
+impl Tagger {
+    fn new() -> Result<Tagger> {
+        Ok(Tagger {
+            embed: Embedding::new(("word", 5), ("hidden", 48))?,
+            hidden2tag: Linear::new(("hidden", 48), ("tag", 9))?,
+        })
+    }
+}
+
+#[test]
+fn a_misspelt_path_is_renamed() -> Result<()> {
+    let (model, mut state) = (Tagger::new()?, Tagger::new()?.state_dict());
+    state.rename("hidden2tag.weight", "hidden2tag.weigth")?;
+    let want = "state.rename(\"hidden2tag.weigth\", \"hidden2tag.weight\")?; model.load_state_dict(&state)?";
+    assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
+    state.rename("hidden2tag.weigth", "hidden2tag.weight")?;
+    model.load_state_dict(&state)
+}
+
+#[test]
+fn modules_inside_of_blocks_are_renamed_at_once() -> Result<()> {
+    let block = |norm: &str| -> Result<Sequential> {
+        let (linear, norm_layer) = (Linear::new(("C", 4), ("C", 4))?, BatchNorm::new(("C", 4))?);
+        Ok(Sequential::new().then_named("conv", linear).then_named(norm, norm_layer))
+    };
+    let model = |norm: &str| -> Result<Sequential> {
+        let mut blocks = Sequential::new();
+        for _ in 0..12 {
+            blocks = blocks.then(block(norm)?);
+        }
+        Ok(Sequential::new().then_named("blocks", blocks))
+    };
+    let (own, mut state) = (model("bn1")?, model("norm")?.state_dict());
+    let (text, repair) = advice(&own, &state);
+    let rename = "state.rename(\"blocks.*.norm.**\", \"blocks.*.bn1.**\")?; model.load_state_dict(&state)?";
+    assert_eq!(repair.as_deref(), Some(rename));
+    assert!(text.len() < 1200 && text.contains(".. 60 in all"), "{} bytes: {text}", text.len());
+    assert_eq!(state.rename("blocks.*.norm.**", "blocks.*.bn1.**")?, 60);
+    own.load_state_dict(&state)
+}
+
+#[test]
+fn the_file_of_another_model_is_called_that() -> Result<()> {
+    let model = Tagger::new()?;
+    let other = Sequential::new().then(Linear::new(3, 4)?).then(Linear::new(4, 2)?).state_dict();
+    let (text, repair) = advice(&model, &other);
+    assert!(text.contains("the state is that of another model, 0 of the 3 paths fit"), "{text}");
+    assert_eq!(repair, None);
+    // A partial load of nothing.
+    for options in [LoadOptions::new().partial(true), LoadOptions::new().partial(true).skip_mismatched(true)]
+    {
+        let error = model.load_state_dict_with(&other, options).unwrap_err();
+        assert!(error.message().contains("another model"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn transposed_weights_are_named_and_aligned() -> Result<()> {
+    let (model, other) = (Tagger::new()?, Tagger::new()?);
+    let mut state = other.state_dict();
+    let turned = other.hidden2tag.weight().tensor().t()?.into_value().unnamed();
+    state.insert("hidden2tag.weight", turned);
+    let want = "state.refine_names(\"hidden2tag.weight\", [\"hidden\", \"tag\"])?; \
+                model.load_state_dict_with(&state, LoadOptions::new().align(true))?";
+    assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
+    state.refine_names("hidden2tag.weight", ["hidden", "tag"])?;
+    model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
+    assert!(model.hidden2tag.weight().tensor().equal(&other.hidden2tag.weight().tensor())?);
+    // The names are swapped, or it is another model.
+    state.insert("hidden2tag.weight", NamedTensor::zeros([("hidden", 9), ("tag", 48)])?);
+    let repair = advice(&model, &state).1.unwrap();
+    let want = "a model with tag=48 and hidden=9, whose sizes are those of the state, and LoadOptions::new().align(true); \
+                or, if the names in the state are wrong, LoadOptions::new().ignore_names(true)";
+    assert_eq!(repair, want);
+    // Of other sizes.
+    let small = Linear::new(("hidden", 48), ("tag", 7))?.state_dict();
+    let repair = advice(&model.hidden2tag, &small).1;
+    assert_eq!(repair.as_deref(), Some("a model with tag=7, whose sizes are those of the state"));
+    Ok(())
+}
+
+#[test]
+fn values_that_stay_are_named() -> Result<()> {
+    let (model, mut state) = (Tagger::new()?, Tagger::new()?.state_dict());
+    state.insert("hidden2tag.bias", NamedTensor::zeros([("tag", 7)])?);
+    let want = "state.remove(\"hidden2tag.bias\"); model.load_state_dict_with(&state, LoadOptions::new().partial(true))?, \
+                which leaves initial values in the model: hidden2tag.bias";
+    assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
+    // An unnamed file in strict mode.
+    let plain: StateDict =
+        Tagger::new()?.state_dict().iter().map(|(path, x)| (path.into(), x.unnamed())).collect();
+    let repair = strict(|| advice(&model, &plain)).1.unwrap();
+    assert!(repair.contains("ignore_names(true)") && repair.contains("strict mode"), "{repair}");
+    strict(|| model.load_state_dict_with(&plain, LoadOptions::new().ignore_names(true)))?;
+    Ok(())
+}
+
+#[test]
+fn files_of_before_the_batches_were_counted() -> Result<()> {
+    let (model, mut state) = (Model::new()?, Model::new()?.state_dict());
+    state.remove("norm.num_batches_tracked");
+    model.load_state_dict(&state)?;
+    state.remove("norm.running_mean");
+    let error = refused(&model, &state, LoadOptions::default());
+    assert!(error.message().contains("norm.num_batches_tracked"), "{error}");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Comparing a state with a model, and loading it. The repair in the error is in `repair.rs`.
 
-use super::repair::repair;
+use super::repair::{Advice, repair};
 use super::{ByPath, StateDict};
 use crate::module::{EntryPlace, FieldList, Ids, places};
 use namegrad_core::names::{closest, is_strict};
@@ -24,7 +24,8 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct LoadOptions {
-    /// Allow paths that only the state or only the model has.
+    /// Allow paths that only the state or only the model has: values of the model that the state lacks stay as
+    /// they are. At least one value must load.
     pub partial: bool,
     /// Align the dims of a value to those of the model by name, for example from `[N, H, W, C]` to
     /// `[N, C, H, W]`.
@@ -56,8 +57,15 @@ impl LoadReport {
     }
 }
 
+/// The most paths in the text of a report.
+const MOST_SHOWN: usize = 10;
+
+/// At most ten of the paths, and how many there are.
 impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [self.missing.len(), self.unexpected.len(), self.mismatched.len(), self.refused.len()];
+        let kinds = counts.iter().filter(|count| **count > 0).count();
+        let most = MOST_SHOWN / kinds.max(1);
         let mut parts = Vec::new();
         let lists = [
             ("missing", &self.missing, &self.unexpected, "state"),
@@ -65,24 +73,33 @@ impl fmt::Display for LoadReport {
         ];
         for (what, paths, others, place) in lists {
             let mut each = Vec::new();
-            for path in paths {
+            for path in paths.iter().take(most) {
                 each.push(match closest(path, others.iter().map(String::as_str)) {
                     Some(similar) => format!("{path} (the {place} has {similar})"),
                     None => path.clone(),
                 });
             }
             if !each.is_empty() {
-                parts.push(format!("{what}: {}", each.join(", ")));
+                parts.push(format!("{what}: {}{}", each.join(", "), more(paths.len(), most)));
             }
         }
-        for (path, own, given) in &self.mismatched {
+        for (path, own, given) in self.mismatched.iter().take(most) {
             parts.push(format!("{path} is {own} in the model and {given} in the state"));
         }
-        for (path, reason) in &self.refused {
+        for (path, reason) in self.refused.iter().take(most) {
             parts.push(format!("{path} {reason}"));
+        }
+        let others = counts[2].saturating_sub(most) + counts[3].saturating_sub(most);
+        if others > 0 {
+            parts.push(format!("and {others} more values that do not fit"));
         }
         f.write_str(&parts.join("; "))
     }
+}
+
+/// The end of a list of which `most` are shown.
+pub(super) fn more(count: usize, most: usize) -> String {
+    if count > most { format!(", .. {count} in all") } else { String::new() }
 }
 
 impl StateDict {
@@ -97,10 +114,22 @@ impl StateDict {
         let (report, updates) = self.compare(&places, options)?;
         let absent = !report.missing.is_empty() || !report.unexpected.is_empty();
         let differ = !report.mismatched.is_empty() && !options.skip_mismatched;
-        if differ || !report.refused.is_empty() || absent && !options.partial {
-            let message = format!("the state does not fit the model: {report}");
-            let error = Error::new(ErrorKind::Value, "load_state_dict", message);
-            return Err(error.with_repair(repair(self, &places, report, options)?));
+        // A load of nothing leaves a model that was never trained.
+        let nothing = updates.is_empty() && !places.entries().is_empty();
+        if differ || !report.refused.is_empty() || absent && !options.partial || nothing {
+            let Advice { fits, is_of_model, repair } = repair(self, &places, &report, options)?;
+            let what = match is_of_model {
+                true => "the state does not fit the model".into(),
+                false => {
+                    let count = places.entries().len();
+                    format!("the state is that of another model, {fits} of the {count} paths fit")
+                }
+            };
+            let error = Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {report}"));
+            return Err(match repair {
+                Some(repair) => error.with_repair(repair),
+                None => error,
+            });
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value.unnamed()) {
@@ -136,7 +165,11 @@ impl StateDict {
         }
         for (at, (path, place)) in places.entries().iter().enumerate() {
             let Some(first) = given_by.get(place.id()) else {
-                report.missing.push(path.clone());
+                // Old files of PyTorch lack the count.
+                let tracked = path.strip_suffix("num_batches_tracked");
+                if !tracked.is_some_and(|layer| self.values.contains(&format!("{layer}running_mean"))) {
+                    report.missing.push(path.clone());
+                }
                 continue;
             };
             let Some(given) = self.get(path) else { continue };

@@ -1,124 +1,287 @@
 //! The repair in the error of a state that does not fit: paths to rename, then the call that loads.
 
-use super::load::{LoadOptions, LoadReport};
+use super::load::{LoadOptions, LoadReport, more};
 use super::{ByPath, StateDict};
 use crate::module::EntryPlace;
+use crate::pattern::Pattern;
+use namegrad_core::names::{edit_distance, is_strict};
 use namegrad_core::{Result, Shape};
+use std::iter::zip;
+
+/// How a state can be loaded.
+pub(super) struct Advice {
+    /// The number of paths of the model whose values fit.
+    pub(super) fits: usize,
+    /// Whether at least half of the paths of the model or of the state fit.
+    pub(super) is_of_model: bool,
+    /// The calls that load the values that fit, if there is something to advise.
+    pub(super) repair: Option<String>,
+}
 
 /// The calls that load the values that fit.
 #[cold]
 pub(super) fn repair(
-    state: &StateDict,
+    original: &StateDict,
     places: &ByPath<EntryPlace>,
-    report: LoadReport,
+    report: &LoadReport,
     options: LoadOptions,
-) -> Result<String> {
-    let without_renames = report.call(options);
-    let (mut state, mut report) = (state.clone(), report);
-    let mut calls = String::new();
-    for _ in 0..MOST_RENAMES {
-        let renamed = moved(&state, places, &report).map(|(from, to)| (below(from), below(to)));
-        let Some((from, to)) = renamed.filter(|(from, to)| state.rename(from, to).is_ok()) else {
-            return Ok(calls + &report.call(options));
-        };
+) -> Result<Advice> {
+    let (mut state, mut now, mut calls) = (original.clone(), report.clone(), String::new());
+    for count in 0..MOST_RENAMES {
+        let Some((from, to)) = moved(&state, places, &now) else { break };
+        if state.rename(&from, &to).is_err() {
+            break;
+        }
         calls += &format!("state.rename(\"{from}\", \"{to}\")?; ");
-        report = state.compare(places, options)?.0;
+        now = state.compare(places, options)?.0;
+        if count + 1 == MOST_RENAMES {
+            (now, calls) = (report.clone(), String::new());
+        }
     }
-    Ok(without_renames)
+    let wrong = now.mismatched.len() + now.refused.len();
+    let fits = places.entries().len().saturating_sub(now.missing.len() + wrong);
+    let of_state = state.len().saturating_sub(now.unexpected.len() + wrong);
+    let is_of_model = 2 * fits >= places.entries().len() || fits > 0 && 2 * of_state >= state.len();
+    let same_paths = now.missing.is_empty() && now.unexpected.is_empty() && now.refused.is_empty();
+    let swapped =
+        now.mismatched.iter().any(|(_, own, given)| own.sizes == given.sizes && permuted(own, given));
+    let other_size = now.mismatched.iter().any(|(_, own, given)| own.sizes != given.sizes);
+    let none_fits = same_paths && !is_of_model && other_size && !now.can_align();
+    let repair = match now.call(options) {
+        _ if swapped || none_fits => other_sizes(&now.mismatched),
+        call => (is_of_model || same_paths).then(|| calls + &call),
+    };
+    Ok(Advice { fits, is_of_model: is_of_model || same_paths, repair })
 }
 
 /// The most renames of a repair, and one more. Paths that differ in more ways are of another model.
 const MOST_RENAMES: usize = 5;
 
-/// The pattern of all paths with a prefix.
-fn below(prefix: &str) -> String {
-    if prefix.is_empty() { "**".into() } else { format!("{prefix}.**") }
-}
-
-/// Whether the path is that of a value in the module at `prefix`.
-fn is_below(path: &str, prefix: &str) -> bool {
-    prefix.is_empty() || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// The prefix in the state and the prefix in the model of a module that moved: the values under the first are
-/// used by nothing else, and have the sizes of missing values under the second.
-fn moved<'r>(
-    state: &StateDict,
-    places: &ByPath<EntryPlace>,
-    report: &'r LoadReport,
-) -> Option<(&'r str, &'r str)> {
-    // The prefixes, how often they fit, and whether all sizes agree.
-    let mut fits: Vec<((&str, &str), usize, bool)> = Vec::new();
+/// The call of [`StateDict::rename`] that gives most missing values: the values that match the pattern are used
+/// by nothing else, and have the sizes of the missing ones. Of several that could be the same value, none is
+/// better than the others.
+fn moved(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> Option<(String, String)> {
+    let mut renames: Vec<(String, String, usize)> = Vec::new();
     for missing in &report.missing {
         let own = places.get(missing)?.value();
+        let (mut most, mut nearest) = (0, Vec::new());
         for unexpected in &report.unexpected {
-            let Some(prefixes) = differing(unexpected, missing) else { continue };
-            let same_sizes = state.get(unexpected).is_some_and(|given| given.sizes() == own.sizes());
-            match fits.iter_mut().find(|(other, ..)| *other == prefixes) {
-                Some((_, count, same)) => (*count, *same) = (*count + 1, *same && same_sizes),
-                None => fits.push((prefixes, 1, same_sizes)),
+            let alike = Alike::new(unexpected, missing);
+            let fits = state.get(unexpected).is_some_and(|given| given.sizes() == own.sizes());
+            if !fits || !alike.is_likely() || alike.shared() < most {
+                continue;
+            }
+            if alike.shared() > most {
+                (most, nearest) = (alike.shared(), Vec::new());
+            }
+            nearest.push(alike);
+        }
+        for (from, to) in nearest.iter().flat_map(Alike::patterns) {
+            if renames.iter().any(|(own, other, _)| (own, other) == (&from, &to)) {
+                continue;
+            }
+            if let Some(count) = gives(state, places, report, (&from, &to)) {
+                renames.push((from, to, count));
             }
         }
     }
-    let unused = |prefix: &str| {
-        let mut paths = state.values.paths().filter(|path| is_below(path, prefix));
-        paths.all(|path| report.unexpected.binary_search_by(|own| own.as_str().cmp(path)).is_ok())
-    };
-    let mut best: Option<(&str, &str)> = None;
-    let (mut most, mut several) = (0, false);
-    for ((from, to), count, same_sizes) in fits {
-        let whole = !from.is_empty() && !to.is_empty() || count == report.missing.len();
-        if !same_sizes || !whole || count < most || !unused(from) {
-            continue;
-        }
-        match best.filter(|_| count == most) {
-            // Of several targets, none is better than the others.
-            Some((_, other)) if other != to => several = true,
-            Some(other) => best = Some(other.min((from, to))),
-            None => (best, most, several) = (Some((from, to)), count, false),
+    let mut best: Option<&(String, String, usize)> = None;
+    for rename in &renames {
+        let (from, to, count) = rename;
+        let rival =
+            |(own, other, its): &(String, String, usize)| *its >= *count && (own == from) != (other == to);
+        if !renames.iter().any(rival) && best.is_none_or(|(.., most)| count > most) {
+            best = Some(rename);
         }
     }
-    best.filter(|_| !several)
+    best.map(|(from, to, _)| (from.clone(), to.clone()))
 }
 
-/// The parts in front of the longest end that two paths share, if they share at least the last segment.
-fn differing<'p>(a: &'p str, b: &'p str) -> Option<(&'p str, &'p str)> {
-    let pairs = a.rsplit('.').zip(b.rsplit('.'));
-    let same: usize = pairs.take_while(|(a, b)| a == b).map(|(segment, _)| segment.len() + 1).sum();
-    let front = |path: &'p str| path.get(..path.len().saturating_sub(same)).unwrap_or_default();
-    (same > 0).then(|| (front(a), front(b)))
+/// The number of missing values that a rename gives, unless it touches other values.
+fn gives(
+    state: &StateDict,
+    places: &ByPath<EntryPlace>,
+    report: &LoadReport,
+    (from, to): (&str, &str),
+) -> Option<usize> {
+    let among = |paths: &[String], path: &str| paths.binary_search_by(|own| own.as_str().cmp(path)).is_ok();
+    let (pattern, target, mut count) = (Pattern::new(from), Pattern::new(to), 0);
+    for (path, value) in state.iter() {
+        let Some(texts) = pattern.captures(path) else { continue };
+        if !among(&report.unexpected, path) {
+            return None;
+        }
+        let renamed = target.filled(&texts);
+        if let Some(place) = places.get(&renamed) {
+            if !among(&report.missing, &renamed) || place.value().sizes() != value.sizes() {
+                return None;
+            }
+            count += 1;
+        }
+    }
+    // A prefix of all paths.
+    let whole = from == "**" || to == "**";
+    (count > 0 && (!whole || count == report.missing.len())).then_some(count)
+}
+
+/// The segments of a path of the state and of a path of the model.
+struct Alike<'p> {
+    from: Vec<&'p str>,
+    to: Vec<&'p str>,
+    /// The number of segments that both begin with, and end with.
+    start: usize,
+    end: usize,
+}
+
+impl<'p> Alike<'p> {
+    fn new(from: &'p str, to: &'p str) -> Alike<'p> {
+        let (from, to): (Vec<&str>, Vec<&str>) = (from.split('.').collect(), to.split('.').collect());
+        let end = zip(from.iter().rev(), to.iter().rev()).take_while(|(a, b)| a == b).count();
+        let rest = from.len().min(to.len()) - end;
+        let start = zip(&from[..rest], &to[..rest]).take_while(|(a, b)| a == b).count();
+        Alike { from, to, start, end }
+    }
+
+    fn shared(&self) -> usize {
+        self.start + self.end
+    }
+
+    /// Whether the last segments are the same or misspelt.
+    fn is_likely(&self) -> bool {
+        let (Some(own), Some(other)) = (self.from.last(), self.to.last()) else { return false };
+        edit_distance(own, other) <= own.len().max(other.len()) / 3
+    }
+
+    /// The patterns that rename one path to the other: with the numbers in front of the difference, and with
+    /// stars in their place.
+    fn patterns(&self) -> Vec<(String, String)> {
+        let is_number = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+        let pattern = |segments: &[&str], stars: bool| {
+            let mut pattern = segments[..segments.len() - self.end].to_vec();
+            for segment in pattern[..self.start].iter_mut().filter(|segment| stars && is_number(segment)) {
+                *segment = "*";
+            }
+            if self.end > 0 {
+                pattern.push("**");
+            }
+            pattern.join(".")
+        };
+        let each = [false, true].map(|stars| (pattern(&self.from, stars), pattern(&self.to, stars)));
+        each.into()
+    }
 }
 
 impl LoadReport {
+    /// Whether the values have the dims of the model in another order.
+    fn can_align(&self) -> bool {
+        let fits = |own: &Shape, given: &Shape| same_dims(own, given) || transposed(own, given).is_some();
+        !self.mismatched.is_empty() && self.mismatched.iter().all(|(_, own, given)| fits(own, given))
+    }
+
     /// The call that loads the values that fit.
     fn call(&self, options: LoadOptions) -> String {
-        let every =
-            |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
-        let differ = !self.mismatched.is_empty();
-        let align = options.align || differ && every(same_dims);
-        let ignore_names =
-            options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
-        let mut removed = String::new();
-        // Values with other sizes cannot be loaded.
-        for (path, ..) in self.mismatched.iter().filter(|_| !align && !ignore_names) {
-            removed += &format!("state.remove({path:?}); ");
+        let align = options.align || self.can_align();
+        let same_sizes = self.mismatched.iter().all(|(_, own, given)| own.sizes == given.sizes);
+        let ignore_names = options.ignore_names || !self.mismatched.is_empty() && !align && same_sizes;
+        let (mut calls, mut lost) = (String::new(), self.missing.clone());
+        for (path, own, given) in self.mismatched.iter().filter(|_| !ignore_names) {
+            if same_dims(own, given) && align {
+                continue;
+            }
+            if let Some(names) = transposed(own, given).filter(|_| align) {
+                calls += &format!("state.refine_names({path:?}, {names:?})?; ");
+                continue;
+            }
+            // Values with other sizes cannot be loaded.
+            calls += &format!("state.remove({path:?}); ");
+            lost.push(path.clone());
         }
         for (path, _) in &self.refused {
-            removed += &format!("state.remove({path:?}); ");
+            calls += &format!("state.remove({path:?}); ");
+            lost.push(path.clone());
         }
-        let absent = !self.missing.is_empty() || !self.unexpected.is_empty();
-        let partial = options.partial || absent || !removed.is_empty();
+        let partial = options.partial || !lost.is_empty() || !self.unexpected.is_empty();
         let mut setters = String::new();
         for (name, on) in [("partial", partial), ("align", align), ("ignore_names", ignore_names)] {
             if on {
                 setters += &format!(".{name}(true)");
             }
         }
-        match setters.is_empty() {
-            true => "model.load_state_dict(&state)?".into(),
-            false => format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?"),
+        if setters.is_empty() {
+            return "model.load_state_dict(&state)?".into();
+        }
+        let call = format!("{calls}model.load_state_dict_with(&state, LoadOptions::new(){setters})?");
+        let shown = lost[..lost.len().min(MOST_LOST)].join(", ") + &more(lost.len(), MOST_LOST);
+        match lost.len() {
+            0 if ignore_names
+                && !options.ignore_names
+                && is_strict()
+                && self.mismatched.iter().all(half_named) =>
+            {
+                call + ", which takes dims by position: strict mode does not load dims without names"
+            }
+            0 if ignore_names && !options.ignore_names => call + ", if the names mean the same",
+            0 => call,
+            _ => format!("{call}, which leaves initial values in the model: {shown}"),
         }
     }
+}
+
+/// Whether a dim has a name in the model or in the state alone.
+fn half_named((_, own, given): &(String, Shape, Shape)) -> bool {
+    (0..own.sizes.len()).any(|dim| own.names.get(dim).is_some() != given.names.get(dim).is_some())
+}
+
+/// The most paths in a repair.
+const MOST_LOST: usize = 3;
+
+/// The repair for values whose named dims have other sizes: a model of these sizes.
+fn other_sizes(mismatched: &[(String, Shape, Shape)]) -> Option<String> {
+    let (mut sizes, mut turned, mut same) = (Vec::new(), false, true);
+    for (_, own, given) in mismatched {
+        if !permuted(own, given) {
+            return None;
+        }
+        (turned, same) = (turned || own.names != given.names, same && own.sizes == given.sizes);
+        for (dim, size) in own.sizes.iter().enumerate() {
+            let name = own.names.get(dim)?;
+            let other = given.sizes[given.names.position(name)?];
+            let text = format!("{name}={other}");
+            if other != *size && !sizes.contains(&text) {
+                sizes.push(text);
+            }
+        }
+    }
+    let mut repair = format!("a model with {}, whose sizes are those of the state", sizes.join(" and "));
+    if turned {
+        repair += ", and LoadOptions::new().align(true)";
+    }
+    if same {
+        repair += "; or, if the names in the state are wrong, LoadOptions::new().ignore_names(true)";
+    }
+    Some(repair)
+}
+
+/// Whether both have the same names, whose sizes may differ.
+fn permuted(own: &Shape, given: &Shape) -> bool {
+    let count = own.sizes.len();
+    let has = |dim| own.names.get(dim).is_some_and(|name| given.names.position(name).is_some());
+    count == given.sizes.len() && !same_dims(own, given) && (0..count).all(has)
+}
+
+/// The names of the dims of a value without names that has the sizes of the model in another order.
+fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
+    if (0..given.sizes.len()).any(|dim| given.names.get(dim).is_some()) || own.sizes == given.sizes {
+        return None;
+    }
+    let mut names = Vec::with_capacity(own.sizes.len());
+    for size in &given.sizes {
+        // Dims of the same size could be either.
+        let mut places = (0..own.sizes.len()).filter(|dim| own.sizes[*dim] == *size);
+        let (dim, None) = (places.next()?, places.next()) else { return None };
+        names.push(own.names.get(dim)?.to_string());
+    }
+    (names.len() == own.sizes.len()).then_some(names)
 }
 
 /// Whether both have the same named dims of the same sizes, in any order.

@@ -40,8 +40,9 @@ functional! { ctc;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::NameMismatch`] for other names,
-    /// [`ErrorKind::Index`] for a class out of range, [`ErrorKind::Value`] for lengths that do not fit and for the mean of an empty batch,
-    /// [`ErrorKind::DType`] unless `log_probs` is floating-point and the others have integers.
+    /// [`ErrorKind::Index`] for a class out of range, [`ErrorKind::Value`] for lengths that do not fit and for
+    /// the mean of an empty batch, [`ErrorKind::DType`] unless `log_probs` is floating-point and the others
+    /// have integers.
     ctc_loss (
         log_probs, targets, input_lengths, target_lengths;
         time_dim: Dim or 0, class_dim: Dim or -1,

@@ -12,8 +12,8 @@ use crate::functional::options::GroupNormOptions;
 /// - result: the dims of `x`
 ///
 /// If the layer's channel dim or dim 1 of `x` is unnamed, dim 1 of `x` is the channel dim. The dims to
-/// normalize over are names or positions, or `..` for all dims but the first, as in PyTorch: with `..`, the batch
-/// is dim 0 whatever its name, so give names if the order of the dims of `x` can change.
+/// normalize over are names or positions, or `..` for all dims but the first, as in PyTorch: with `..`, the
+/// batch is dim 0 whatever its name, so give names if the order of the dims of `x` can change.
 ///
 /// # Parameters
 /// - `weight`: `[channels]`, ones

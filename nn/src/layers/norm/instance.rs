@@ -12,8 +12,8 @@ use super::*;
 /// - result: the dims of `x`
 ///
 /// If the layer's channel dim or dim 1 of `x` is unnamed, dim 1 of `x` is the channel dim. The dims to
-/// normalize over are names or positions, or `..` for all dims but the first and the channels, as in PyTorch: with
-/// `..`, the batch is dim 0 whatever its name.
+/// normalize over are names or positions, or `..` for all dims but the first and the channels, as in PyTorch:
+/// with `..`, the batch is dim 0 whatever its name.
 ///
 /// # Parameters
 /// As in PyTorch, there are none unless the builder asks for them:
