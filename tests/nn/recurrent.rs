@@ -567,3 +567,28 @@ fn other_inputs() -> Result<()> {
     assert!(losses[59] < 0.3 * losses[0], "{losses:?}");
     Ok(())
 }
+
+#[test]
+fn lengths_of_the_dim_of_time_were_taken_for_those_of_the_batch() -> Result<()> {
+    use namegrad::nn::pack_padded_sequence;
+    let x = Tensor::randn([2, 2, 3])?;
+    let lengths = Tensor::new([2, 1])?;
+    let pack = |names: [&str; 3], lengths: &Tensor| {
+        let x = x.refine_names(names.map(|name| (name != "_").then_some(name)))?;
+        pack_padded_sequence(&x, lengths, "time").map(drop)
+    };
+    let of = |name: &str| lengths.refine_names([name]);
+    pack(["_", "time", "E"], &of("N")?)?;
+    for names in [["_", "time", "E"], ["N", "time", "E"]] {
+        let error = pack(names, &of("time")?).unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::NameMismatch, "pack_padded_sequence"));
+    }
+    let error = pack(["N", "time", "E"], &of("M")?).unwrap_err();
+    assert_eq!(error.repair(), Some("lengths.rename([(\"M\", \"N\")])?"));
+    // Strict mode has no dim without a name for one with a name.
+    let named = ["N", "time", "E"];
+    pack(named, &lengths)?;
+    let error = namegrad::names::strict(|| pack(named, &lengths)).unwrap_err();
+    assert_eq!(error.repair(), Some("lengths.refine_names([\"N\"])?"));
+    namegrad::names::strict(|| pack(named, &of("N")?))
+}

@@ -4,7 +4,7 @@ use super::*;
 use crate::dims::{names_of, others, sizes_of, with_names};
 use namegrad_core::Scalar;
 use namegrad_core::args::{Argument, NewName};
-use namegrad_core::names::Names;
+use namegrad_core::names::{Names, is_strict};
 use namegrad_core::options::StackOptions;
 
 /// Sequences of different lengths without padding: the first elements of all sequences, then the second
@@ -210,20 +210,35 @@ fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Resu
 #[track_caller]
 fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Result<Option<usize>> {
     let first = (0..x.ndim()).find(|dim| *dim != time);
-    let Some(name) = lengths.name(0) else { return Ok(first) };
-    if let Some(batch) = x.names().position(name).filter(|batch| *batch != time) {
+    let (own, other) = (lengths.names().get(0), first.and_then(|first| x.name(first)));
+    let found = own.and_then(|name| x.names().position(name));
+    if let Some(batch) = found.filter(|batch| *batch != time) {
         return Ok(Some(batch));
     }
-    match first.and_then(|first| x.name(first)) {
-        None => Ok(first),
-        Some(other) => {
-            let message =
-                format!("the lengths are those of the dim '{name}', which the sequences do not have");
-            Err(Error::new(ErrorKind::NameNotFound, op, message)
-                .with_operands([x.shape(), lengths.shape()])
-                .with_repair(format!("lengths.rename([(\"{name}\", \"{other}\")])?")))
+    let (kind, message) = match (own, other) {
+        (Some(name), _) if found.is_some() => (
+            ErrorKind::NameMismatch,
+            format!("the lengths are those of the dim '{name}', which is that of time"),
+        ),
+        (Some(name), Some(_)) => (
+            ErrorKind::NameNotFound,
+            format!("the lengths are those of the dim '{name}', which the sequences do not have"),
+        ),
+        (None, None) => return Ok(first),
+        _ if !is_strict() => return Ok(first),
+        _ => (
+            ErrorKind::NameMismatch,
+            "strict names: the lengths and the batch need the same name, and one of them has none".into(),
+        ),
+    };
+    let error = Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]);
+    Err(match (own, other) {
+        (Some(name), Some(other)) => {
+            error.with_repair(format!("lengths.rename([(\"{name}\", \"{other}\")])?"))
         }
-    }
+        (None, Some(other)) => error.with_repair(format!("lengths.refine_names([\"{other}\"])?")),
+        _ => error,
+    })
 }
 
 /// The lengths, checked.
