@@ -185,6 +185,30 @@ fn padded_keys_are_ignored() -> Result<()> {
     Ok(())
 }
 
+/// A window hides the keys that are further away, with and without weights, learned keys and causal order.
+#[test]
+fn a_window_is_a_mask() -> Result<()> {
+    manual_seed(5);
+    let x = Tensor::randn([("N", 2), ("seq", 6), ("embed", 6)])?;
+    let far = |i: usize, j: usize| i.abs_diff(j) > 2;
+    let far: Vec<bool> = (0..36).map(|at| far(at / 6, at % 6)).collect();
+    let far = Tensor::from_slice(&far, [("seq", 6), ("seq_key", 6)])?;
+    for (causal, extra) in [(false, false), (true, false), (true, true)] {
+        let layer = || {
+            manual_seed(6);
+            let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq").causal(causal);
+            layer.add_bias_kv(extra)
+        };
+        let (all, near) = (layer().build()?, layer().window(2).build()?);
+        for weights in [false, true] {
+            let options = MultiheadAttentionOptions::new().need_weights(weights);
+            let wanted = all.attend_with(&x, &x, &x, options.attn_mask(&far))?;
+            close(&near.attend_with(&x, &x, &x, options)?.output, &wanted.output);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn one_query_at_a_time_gives_what_all_give() -> Result<()> {
     manual_seed(5);

@@ -12,9 +12,9 @@ functional! { attention;
     /// Attention by name: `softmax(scale Σ_embed q k + mask)` over the positions `seq` of the keys, times `v`,
     /// summed over `seq`.
     ///
-    /// `seq` is the dim of the positions of `k` and `v`, and `embed` the dim that `q` and `k` contract; they
-    /// are all that has to be said. Every other dim is matched by name, in any order, and broadcasts if a
-    /// tensor lacks it. No tensor is copied, unless `v` has several dims of its own.
+    /// `seq` is the dim of the positions of `k` and `v`, and `embed` the dim that `q` and `k` contract. Every
+    /// other dim is matched by name, in any order, and broadcasts if a tensor lacks it. Tensors are not
+    /// copied, except for a `v` with several dims of its own that are not next to each other.
     ///
     /// - The positions of the queries are `seq` if `q` has it, which is self-attention: the `seq` of the
     ///   result is that of `q`. Otherwise they are the dim of `q` that `k` and `v` lack. `query_dim` says
@@ -38,7 +38,7 @@ functional! { attention;
     /// - `q`: any dims that include `embed`
     /// - `k`: any dims that include `seq` and `embed`
     /// - `v`: any dims that include `seq`. Those that neither `q` nor `k` has are its own, and so is `embed`.
-    /// - `attn_mask`, `bias`: any of the dims of the result that `v` does not own, and the positions of the keys
+    /// - `attn_mask`, `bias`: any of the dims of the result that `v` does not own, and the positions of keys
     /// - result: the dims of `q`, with the own dims of `v` in place of `embed`, after dims that `q` lacks
     ///
     /// # Errors
@@ -65,8 +65,8 @@ functional! { attention;
     ///
     /// // The queries have their own positions, and a mask hides the padding.
     /// let word = Tensor::randn([("word", 3), ("embed", 8)])?;
-    /// let memory = Tensor::randn([("N", 2), ("time", 4), ("embed", 8)])?;
-    /// let seen = Tensor::new([[true, true, true, true], [true, true, false, false]])?.refine_names(["N", "time"])?;
+    /// let memory = Tensor::randn([("N", 2), ("time", 3), ("embed", 8)])?;
+    /// let seen = Tensor::new([[true, true, true], [true, false, false]])?.refine_names(["N", "time"])?;
     /// let masked = AttentionOptions::new().attn_mask(&seen);
     /// let y = F::attention_with(&word, &memory, &memory, "time", "embed", masked)?;
     /// assert_eq!(y.shape().to_string(), "[N=2, word=3, embed=8]");
@@ -412,7 +412,7 @@ impl AttentionDims {
             });
         }
         if let Some(window) = window {
-            let near = self.near(window)?;
+            let near = near(self.lengths, window)?;
             seen = Some(match seen {
                 Some(seen) => seen.logical_and(near)?,
                 None => near,
@@ -422,16 +422,6 @@ impl AttentionDims {
             (Some(seen), Some(added)) => seen.choose(added, f64::NEG_INFINITY).map(Some),
             (seen, added) => Ok(seen.or(added)),
         }
-    }
-
-    /// Whether each key is at most `window` positions away from each query.
-    fn near(&self, window: usize) -> Result<Tensor> {
-        let [queries, keys] = self.lengths;
-        let mut near = Vec::with_capacity(queries * keys);
-        for query in 0..queries {
-            near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
-        }
-        Tensor::from_slice(&near, [queries, keys])
     }
 
     /// A mask with its dims in the order of the scores.
@@ -477,6 +467,15 @@ impl AttentionDims {
         }
         self.arranged(mask, self.query, &[key])
     }
+}
+
+/// Whether each key is at most `window` positions away from each query: `[queries, keys]`.
+pub(crate) fn near([queries, keys]: [usize; 2], window: usize) -> Result<Tensor> {
+    let mut near = Vec::with_capacity(queries * keys);
+    for query in 0..queries {
+        near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
+    }
+    Tensor::from_slice(&near, [queries, keys])
 }
 
 /// An error unless all dims of a tensor have names, or none.

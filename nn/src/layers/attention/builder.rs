@@ -35,6 +35,10 @@ pub struct MultiheadAttentionBuilder {
     pub(super) batch_first: bool,
     /// Whether a query sees only the keys up to its own position; the default is `false`.
     pub(super) causal: bool,
+    /// The number of positions up to which a query sees keys on both sides, or with
+    /// [`causal`](Self::causal) before it; by default it sees all.
+    #[setters(some)]
+    pub(super) window: Option<usize>,
     /// The dtype of the parameters; the default is the default dtype.
     pub(super) dtype: DType,
 }
@@ -98,6 +102,7 @@ impl MultiheadAttentionBuilder {
             add_zero_attn: self.add_zero_attn,
             batch_first: self.batch_first,
             causal: self.causal,
+            window: self.window,
         };
         let layer = NewParameters { config, dtype: self.dtype };
         let caller = Location::caller(); // not that of a closure

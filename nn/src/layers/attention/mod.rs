@@ -8,6 +8,7 @@ pub use builder::MultiheadAttentionBuilder;
 use super::*;
 use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
+use crate::functional::near;
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
@@ -98,6 +99,7 @@ struct AttentionConfig {
     add_zero_attn: bool,
     batch_first: bool,
     causal: bool,
+    window: Option<usize>,
 }
 
 impl AttentionConfig {
@@ -204,6 +206,7 @@ impl MultiheadAttention {
             add_zero_attn: false,
             batch_first: false,
             causal: false,
+            window: None,
             dtype: default_dtype(),
         }
     }
@@ -369,6 +372,10 @@ impl MultiheadAttention {
             let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
             let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;
             mask = both(mask, hidden)?;
+        }
+        if let Some(window) = config.window {
+            let seen = near([queries, keys], window)?.to(q.dtype())?;
+            mask = both(mask, seen.log()?)?; // `true` is 0, and `false` is -∞
         }
         if extra > 0 {
             mask = mask.map(|mask| widened(&mask, keys, extra)).transpose()?;
