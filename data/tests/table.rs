@@ -87,6 +87,25 @@ fn long_and_wide_tables_are_printed_in_part() -> Result<()> {
 }
 
 #[test]
+fn columns_have_any_dtype_and_can_be_added() -> Result<()> {
+    let table = table()?;
+    let twice = table.column_in("b", DType::F64)?.mul(2.0)?;
+    assert_eq!((twice.dtype(), twice.to_vec::<f64>()?), (DType::F64, vec![0.2; 4]));
+    let more = table.with_column("c", &twice)?.with_column("city", table.category("city")?)?;
+    assert_eq!(more.names(), ["a", "city", "b", "c"]);
+    assert_eq!(more.rows([3])?.column("city")?.to_vec::<f32>()?, [0.0]);
+    assert_eq!(more.with_column("c", Tensor::zeros([4])?)?.column("c")?.to_vec::<f32>()?, [0.0; 4]);
+    assert_eq!(table.names().len(), 3, "the table itself stays");
+    refused(table.column_in("a", DType::I64), ErrorKind::Value, "column 'a' has numbers that");
+    refused(table.column_in("city", DType::I64), ErrorKind::Value, "has categories");
+    refused(table.with_column("c", Tensor::zeros([3])?), ErrorKind::Shape, "[3], but the table has 4 rows");
+    let plain = Csv::from_bytes(b"300\n").header(false).read()?;
+    refused(plain.column_in(0, DType::U8), ErrorKind::Value, "has numbers that");
+    refused(plain.with_column("c", Tensor::zeros([1])?), ErrorKind::Value, "without a header");
+    Ok(())
+}
+
+#[test]
 fn rows_keep_columns_and_categories() -> Result<()> {
     let table = table()?;
     let some = table.rows([3, 0, 0])?;

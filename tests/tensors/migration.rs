@@ -544,7 +544,9 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     let data = pairs.clone();
     data.k_folds(5, 7)?;
     let (labels, groups) = ([0; 64].map(i64::from), (0..64).collect::<Vec<i64>>());
-    let table = Csv::from_bytes(format!("a\n{}", "1\n".repeat(64)).into_bytes()).read()?;
+    let table = Csv::from_bytes(format!("a,b,id\n{}", "1,2,3\n".repeat(64)).into_bytes()).read()?;
+    table.with_column("c", table.column("a")?.div(table.column("b")?)?)?;
+    table.column_in("id", DType::I64)?;
     let data = pairs.clone();
     let [train, test] = split::stratified(&labels, [0.8, 0.2], 7)?;
     let same = train.clone();

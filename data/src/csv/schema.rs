@@ -113,7 +113,7 @@ impl Missing {
 pub(super) type Numbering = HashMap<String, usize>;
 
 /// The columns of a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Schema {
     pub(super) names: Option<Vec<String>>,
     /// The position of each name.
@@ -204,6 +204,23 @@ impl Schema {
         }
         self.fills[column] = Some(fill.clone());
         Ok(())
+    }
+
+    /// The position of a column of numbers with this name, which is added if there is none.
+    pub(super) fn place(&mut self, name: &str) -> Result<usize> {
+        if let Some(column) = self.positions.get(name) {
+            self.kinds[*column] = ColumnKind::Numbers;
+            return Ok(*column);
+        }
+        let Some(names) = &mut self.names else {
+            let message = format!("a table without a header cannot have a column '{name}'");
+            return Err(Csv::refused(message));
+        };
+        names.push(name.into());
+        self.positions.insert(name.into(), self.kinds.len());
+        self.kinds.push(ColumnKind::Numbers);
+        self.fills.push(None);
+        Ok(self.kinds.len() - 1)
     }
 
     /// The position of a column.

@@ -5,7 +5,7 @@ use super::schema::{Column, ColumnKind, Numbering, Schema};
 use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::sorted::{self, list_of};
 use std::panic::Location;
 use std::sync::Arc;
@@ -281,7 +281,8 @@ impl Table {
         names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// A column of numbers, `[N]` in `f32`.
+    /// A column of numbers, `[N]` in `f32`. [`column_in`](Self::column_in) has other dtypes, such as for ids
+    /// above 2²⁴, which `f32` would round.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it does not have
@@ -293,6 +294,69 @@ impl Table {
         let numbers: Vec<f32> =
             numbers.map_err(|error| error.at(caller))?.iter().map(|x| *x as f32).collect();
         Tensor::from_slice(&numbers, [("N", numbers.len())])
+    }
+
+    /// A column of numbers, `[N]` in `dtype`. The table has them in `f64`, which holds whole numbers up to 2⁵³.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// use namegrad::prelude::*;
+    /// let table = Csv::from_bytes(b"id,area\n16777217,70.5\n").read()?;
+    /// assert_eq!(table.column_in("id", DType::I64)?.item::<i64>()?, 16777217);
+    /// assert!(table.column_in("area", DType::I64).is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`column`](Self::column), and [`ErrorKind::Value`] if `dtype` is not that of floating point
+    /// numbers and a number is not a whole one that it can hold.
+    #[track_caller]
+    pub fn column_in(&self, column: impl Into<Column>, dtype: DType) -> Result<Tensor> {
+        let (column, caller) = (column.into(), Location::caller());
+        let cast = || {
+            let at = self.schema.find(&column)?;
+            let numbers = Tensor::from_slice(self.numbers(at)?, [("N", self.rows)])?;
+            let cast = numbers.to(dtype)?;
+            if !dtype.is_floating_point() && !cast.to(DType::F64)?.equal(&numbers)? {
+                let message = format!("{} has numbers that {dtype} cannot hold", self.schema.called(at));
+                return Err(Csv::refused(message).with_repair("table.column(column)?"));
+            }
+            Ok(cast)
+        };
+        cast().map_err(|error: Error| error.at(caller))
+    }
+
+    /// The table with a column of these numbers, in place of one with that name or after the others.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"area,price\n70,420\n50,250\n").read()?;
+    /// let table = table.with_column("per area", table.column("price")?.div(table.column("area")?)?)?;
+    /// assert_eq!(table.columns(["area", "per area"])?.to_vec::<f32>()?, [70.0, 6.0, 50.0, 5.0]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] unless `values` has one number for each row, [`ErrorKind::Value`] if the table has no
+    /// header.
+    #[track_caller]
+    pub fn with_column(&self, name: &str, values: impl AsRef<NamedTensor>) -> Result<Table> {
+        const OP: &str = "with_column";
+        let (values, caller) = (values.as_ref(), Location::caller());
+        if values.sizes() != [self.rows] {
+            let message =
+                format!("the values have sizes {:?}, but the table has {} rows", values.sizes(), self.rows);
+            return Err(Error::new(ErrorKind::Shape, OP, message));
+        }
+        let numbers = Values::Numbers(values.to(DType::F64)?.to_vec()?);
+        let mut schema = Schema::clone(&self.schema);
+        let column = schema.place(name).map_err(|error| error.of(OP).at(caller))?;
+        let mut columns = self.columns.clone();
+        match columns.get_mut(column) {
+            Some(own) => *own = numbers,
+            None => columns.push(numbers),
+        }
+        Ok(Table::of(schema, columns, self.rows))
     }
 
     /// Columns of numbers, `[N, feature]` in `f32`.
@@ -337,8 +401,8 @@ impl Table {
         for column in columns {
             lists.push(self.numbers(*column)?);
         }
-        let mut matrix = NamedTensor::zeros([("N", self.rows), ("feature", columns.len())])?
-            .to(namegrad_core::DType::F32)?;
+        let mut matrix =
+            NamedTensor::zeros([("N", self.rows), ("feature", columns.len())])?.to(DType::F32)?;
         for (row, values) in matrix.as_mut_slice::<f32>()?.chunks_exact_mut(columns.len().max(1)).enumerate()
         {
             for (value, numbers) in values.iter_mut().zip(&lists) {
