@@ -189,9 +189,10 @@ pub trait Dataset: Send + Sync {
         Zip::new(self, other)
     }
 
-    /// Splits the data set at random into parts that share it: by lengths, as in `[50_000, 10_000]`, or by
-    /// fractions, as in `[0.8, 0.2]`. The same seed gives the same parts. [`Subset::whole`] has the data set, and
-    /// `(&data).random_split(..)` borrows it. [`split`](mod@crate::split) has other ways to split.
+    /// Splits the data set at random into parts that share it: by lengths, as in `[50_000, 10_000]`, or
+    /// by fractions, as in `[0.8, 0.2]`. The same seed gives the same parts. [`Subset::whole`] has the
+    /// data set, and `(&data).random_split(..)` borrows it. [`split`](mod@crate::split) has other ways to
+    /// split.
     ///
     /// As in PyTorch, a fraction is rounded down, and samples that are left over go to the first parts, one
     /// to each.

@@ -296,7 +296,8 @@ impl Table {
         Tensor::from_slice(&numbers, [("N", numbers.len())])
     }
 
-    /// A column of numbers, `[N]` in `dtype`. The table has them in `f64`, which holds whole numbers up to 2⁵³.
+    /// A column of numbers, `[N]` in `dtype`. The table has them in `f64`, which holds whole numbers up
+    /// to 2⁵³.
     ///
     /// ```
     /// use namegrad::data::Csv;
@@ -337,8 +338,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless `values` has one number for each row, [`ErrorKind::Value`] if the table has no
-    /// header.
+    /// [`ErrorKind::Shape`] unless `values` has one number for each row, [`ErrorKind::Value`] if the table has
+    /// no header.
     #[track_caller]
     pub fn with_column(&self, name: &str, values: impl AsRef<NamedTensor>) -> Result<Table> {
         const OP: &str = "with_column";

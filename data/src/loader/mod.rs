@@ -193,8 +193,8 @@ impl<B: Send + 'static> Loader<B> {
         }
     }
 
-    /// The number of batches of an epoch, such as for a schedule of ten epochs: `OneCycle::new(0.1, 10 *
-    /// loader.len()?)`.
+    /// The number of batches of an epoch, such as for a schedule of ten epochs:
+    /// `OneCycle::new(0.1, 10 * loader.len()?)`.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] for a [`Stream`](crate::Stream), whose length is not known.
