@@ -365,6 +365,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     F::cross_entropy(&logits, &target, "class")?;
     F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
     let (q, k, v) = (&x, &x, &x);
+    F::attention_with(&q, &k, &v, "time", "embed", AttentionOptions::new().is_causal(true))?;
+    F::scaled_dot_product_attention(&q, &k, &v)?;
     MultiheadAttention::new(("embed", 64), ("heads", 4), "seq")?.attend(&q, &k, &v)?;
     let mha = MultiheadAttention::new(("embed", 64), ("heads", 4), "seq")?;
     mha.attend_with(&x, &x, &x, MultiheadAttentionOptions::new().key_padding_mask(&p).need_weights(true))?;
