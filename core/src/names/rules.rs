@@ -345,8 +345,8 @@ pub(crate) fn beside(
     Ok(Names::from_list(names))
 }
 
-/// Checks `y`, the input `what`, whose dim `d` belongs to dim `of(d)` of `x`, or to none: a dim may have a name of
-/// its own, but not that of another dim of `x`.
+/// Checks `y`, the input `what`, whose dim `d` belongs to dim `of(d)` of `x`, or to none: a dim may have a name
+/// of its own, but not that of another dim of `x`.
 ///
 /// # Errors
 /// [`ErrorKind::Misaligned`].
