@@ -5,6 +5,7 @@ mod by_name;
 mod chosen;
 mod contributing;
 mod gradients;
+mod names;
 mod operators;
 mod properties;
 mod recipe;
