@@ -1,5 +1,5 @@
-//! No names are taken in vain: if two names of one input are swapped, or one is another, the call is an error or
-//! gives another result.
+//! No names are taken in vain: if two names of one input are swapped, or one is another, the call is an error
+//! or gives another result.
 
 use crate::recipe::{Recipe, identical};
 use namegrad::ops::Op;
