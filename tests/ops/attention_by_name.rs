@@ -176,6 +176,10 @@ fn heads_of_keys_serve_groups() -> Result<()> {
     let odd = q.narrow("heads", 0, 5)?;
     let error = F::attention_with(&odd, &k, &k, "time", "embed", options()).unwrap_err();
     assert!(error.to_string().contains("must divide"), "{error}");
+    // The heads are no positions, however many there are.
+    let (q, kv) = (draw(&[("heads", 4), ("N", 2), ("embed", 3)]), draw(&[("time", 5), ("embed", 3)]));
+    let y = F::attention_with(&q, &kv, &kv, "time", "embed", options())?;
+    assert_close(&y, &F::attention(&q, &kv, &kv, "time", "embed")?.align_as(&y)?)?;
     Ok(())
 }
 

@@ -126,6 +126,13 @@ fn the_gradient_of_lerp_by_a_mask_panicked() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_gradient_of_atan2_at_infinity() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.atan2(b), 1.0, f64::INFINITY)?, [0.0, 0.0]);
+    assert_eq!(gradients(|a, b| a.atan2(b), f64::INFINITY, 1.0)?, [0.0, 0.0]);
+    Ok(())
+}
+
 /// The squares of the coordinates are out of range, their ratio is not.
 #[test]
 fn the_gradient_of_atan2_of_large_and_small_numbers() -> Result<()> {

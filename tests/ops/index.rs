@@ -299,6 +299,12 @@ fn names_beside_the_positions() -> Result<()> {
     ] {
         assert_eq!(sum(names).unwrap_err().kind(), kind, "{names:?}");
     }
+    // An index with the name of another dim.
+    let index = Tensor::new([0, 1])?.refine_names(["C"])?;
+    assert_eq!(x.index_fill(&index, 0.0, "node").unwrap_err().kind(), ErrorKind::DuplicateName);
+    let unnamed = Tensor::ones([2, 4])?;
+    assert_eq!(x.index_add(&index, &unnamed, "node").unwrap_err().kind(), ErrorKind::DuplicateName);
+
     let swapped = Tensor::ones([("C", 3), ("node", 4)])?;
     assert_eq!(
         x.index_copy(&Tensor::new([0, 1, 2])?, &swapped, "node").unwrap_err().kind(),

@@ -9,7 +9,7 @@ use namegrad::autograd::gradgradcheck;
 use namegrad::core::Scalar;
 use namegrad::ops::Value;
 use namegrad::prelude::*;
-use namegrad_tests::values::{assert_near, f64s, gradient};
+use namegrad_tests::values::{assert_near, f64s, gradient, plain_and_recorded};
 
 /// A row of the table.
 struct Reduction {
@@ -364,6 +364,16 @@ fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
         x.grad().expect("it was computed").to_vec()
     };
     assert_eq!(product([0.0, 1e30, 1e30, 1e30, 0.0, 3.0])?, [0.0; 6]);
+    // The product of all overflows, those of the others do not.
+    let half = Tensor::new([300.0, 300.0, 1.0])?.to(DType::F16)?;
+    for gradient in plain_and_recorded(&half, |x| x.prod(0))? {
+        assert_eq!(gradient, [300.0, 300.0, f64::INFINITY]);
+    }
+    for gradient in
+        plain_and_recorded(&Tensor::new([300.0, 300.0, 0.0])?.to(DType::F16)?, |x| x.cumprod(0)?.sum(..))?
+    {
+        assert_eq!(gradient, [301.0, 300.0, f64::INFINITY]);
+    }
     let one = product([0.0, 1e30, 1e30, 1e-30, 1e-30, 3.0])?;
     assert!((one[0] - 3.0).abs() < 1e-5 && one[1..] == [0.0; 5], "{one:?}");
     Ok(())

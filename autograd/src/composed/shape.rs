@@ -280,8 +280,16 @@ mod kernels {
             }
             return x.expand(other.sizes());
         }
-        x.expand(other.shape())
-            .map_err(|error| error.of("expand_as").with_inputs(&[x.value(), other.value()]))
+        let inputs = &[x.value(), other.value()];
+        let y = x.expand(other.shape()).map_err(|error| error.of("expand_as").with_inputs(inputs))?;
+        Error::ensure(
+            y.sizes() == other.sizes(),
+            ErrorKind::NameMismatch,
+            "expand_as",
+            || "the other tensor must have all dims of this one",
+        )
+        .map_err(|error| error.with_inputs(inputs))?;
+        Ok(y)
     }
 
     #[track_caller]

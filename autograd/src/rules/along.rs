@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::chain::*;
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
-use namegrad_core::{Result, keep};
+use namegrad_core::{DType, Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { along; |g, cx|
@@ -16,7 +16,7 @@ derivatives! { along; |g, cx|
     }
     cumsum(x; dim) -> y { x: [; dim] reversed_cumsum(g, dim)? }
     cumprod(x; dim) -> y {
-        x: [x y; dim] cumprod_gradient(g, x, y, dim)? => cumprod_gradient_by_zeros(g, x, y, dim)?
+        x: [x; dim] wide(g, x, dim, cumprod_gradient)? => wide(g, x, dim, cumprod_gradient_by_zeros)?
     }
     logcumsumexp(x; dim) -> y {
         x: [x y; dim] logcumsumexp_gradient(g, x, y, dim)? => kernel(gradients::logcumsumexp(x.value(), g.value(), dim)?)
@@ -25,6 +25,17 @@ derivatives! { along; |g, cx|
 
 fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
     if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim).cumsum(dim).flip(dim) }
+}
+
+/// A gradient computed in `f64`: a product may be out of the range of a dtype when its gradient is not.
+fn wide(
+    g: &Tensor,
+    x: &Tensor,
+    dim: usize,
+    gradient: fn(&Tensor, &Tensor, &Tensor, usize) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let x = x.to(DType::F64)?;
+    gradient(&g.to(DType::F64)?, &x, &x.cumprod(dim)?, dim)?.to(g.dtype())
 }
 
 /// The gradient of `x[i]`, which is a factor of `y[i]` and of all later outputs: `Σ g[j] y[j] / x[i]` over

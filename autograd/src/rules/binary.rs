@@ -81,10 +81,11 @@ fn over_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let dtype = Some(g.dtype().compute());
     let (a, b) = (&*a.cast_to(dtype)?, &*b.cast_to(dtype)?);
     let larger = a.abs().maximum(b.abs()?)?.detach();
+    let infinite = a.isinf().logical_xor(b.isinf()?)?;
     let larger = larger.masked_fill(&larger.eq(0).logical_or(larger.isinf()?)?, 1.0)?;
     let (a, b) = (a.div(&larger)?, b.div(&larger)?);
     let square = a.square().add(b.square()?)?;
-    let zero = square.eq(0)?;
+    let zero = square.eq(0).logical_or(&infinite)?; // or far beyond any angle
     a.div(&square.masked_fill(&zero, 1.0)?).div(&larger).masked_fill(&zero, 0.0).to(g.dtype())
 }
 

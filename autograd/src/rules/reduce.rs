@@ -6,7 +6,7 @@ use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
 use namegrad_core::args::Positions;
-use namegrad_core::{Result, keep};
+use namegrad_core::{DType, Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { reduce; |g, cx|
@@ -74,8 +74,10 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     if n == 1 {
         return x.ones_like();
     }
+    // The product of all may be out of the range of a dtype when those of the others are not.
+    let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
     if !x.eq(0).any(..)?.item::<bool>()? {
-        return x.prod(keep(&**dims)).div(x);
+        return x.prod(keep(&**dims)).div(x).to(dtype);
     }
     // The product of the elements before, times the product of the elements after, with the reduced dims
     // flattened into a last dim.
@@ -85,20 +87,21 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     let lanes = ordered.reshape([x.numel() / n, n])?;
     let before = products_before(&lanes)?;
     let after = products_before(&lanes.flip(1)?).flip(1)?;
-    before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order))
+    before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order)).to(dtype)
 }
 
 /// The same products, not to be differentiated: a lane with one zero has a product for the zero alone, and one
 /// with more has none. No product of few factors overflows when that of all does not.
 fn factors_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
+    let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
     let zero = x.eq(0)?;
     if !zero.any(..)?.item::<bool>()? {
-        return x.prod(keep(&**dims)).div(x);
+        return x.prod(keep(&**dims)).div(x).to(dtype);
     }
     let zeros = zero.sum(keep(&**dims))?;
     let product = x.masked_fill(&zero, 1.0).prod(keep(&**dims))?;
     let others = zero.logical_not().logical_and(zeros.gt(0)?).logical_or(zeros.gt(1)?)?;
-    product.div(&x.masked_fill(&zero, 1.0)?).masked_fill(&others, 0.0)
+    product.div(&x.masked_fill(&zero, 1.0)?).masked_fill(&others, 0.0).to(dtype)
 }
 
 /// The share of each element in the sum of the exponentials, from the elements: a rounded logarithm would

@@ -473,6 +473,7 @@ pub(crate) mod kernels {
             );
             return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
         }
+        rules::indexed(op, x.input(), index.input(), dim)?; // it has no name of another dim
         rules::beside(op, "source", x.input(), source.input(), dim)?;
         if x.ndim() > 0 && index.ndim() == 1 {
             rules::matched(op, "source", [index.input(), source.input()], [0, dim])?;

@@ -6,7 +6,7 @@ use crate::dim::Dim;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, rules};
 use crate::ops::index::kernels::vector_index;
 use crate::ops::unify::unify;
 use crate::shape::Shape;
@@ -63,6 +63,7 @@ impl NamedTensor {
             DType::I32 | DType::I64 => &index.remainder_of_negative(size)?,
             _ => index,
         };
+        rules::indexed(op, self.input(), index.input(), dim)?; // it has no name of another dim
         let index = vector_index(op, self, index, dim)?;
         let mut sizes = Sizes::from_elem(1, self.ndim());
         if let Some(own) = sizes.get_mut(dim) {

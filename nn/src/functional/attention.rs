@@ -165,7 +165,10 @@ impl AttentionCall<'_> {
             Some(name) => Some(self.chosen_query(name, [seq, embed])?),
             None => {
                 let mut free = of_q.clone();
-                free.retain(|key| *key != embed && !of_k.contains(key) && !of_v.contains(key));
+                let is_heads = |key: &Key| heads.is_some() && key.name == heads;
+                free.retain(|key| {
+                    *key != embed && !is_heads(key) && !of_k.contains(key) && !of_v.contains(key)
+                });
                 self.clear_query(&free)?
             }
         };
@@ -402,8 +405,13 @@ impl AttentionDims {
             if !mask.dtype().is_floating_point() {
                 let taken = if what == "bias" { "floating-point" } else { "bool or floating-point" };
                 let message = format!("{what} must be {taken}, got {}", mask.dtype());
-                let into = if what == "bias" { dtype } else { DType::Bool };
-                return Err(wrong_dtype(message, (what, into)));
+                return Err(match what {
+                    "bias" if mask.dtype() == DType::Bool => fault(ErrorKind::DType, message).with_repair(
+                        "AttentionOptions::new().attn_mask(..), which hides keys where it is false",
+                    ),
+                    "bias" => wrong_dtype(message, (what, dtype)),
+                    _ => wrong_dtype(message, (what, DType::Bool)),
+                });
             }
             let numbers = self.arranged_mask(what, mask)?.to(dtype)?;
             added = Some(match added {
