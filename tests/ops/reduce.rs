@@ -364,6 +364,10 @@ fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
         x.grad().expect("it was computed").to_vec()
     };
     assert_eq!(product([0.0, 1e30, 1e30, 1e30, 0.0, 3.0])?, [0.0; 6]);
+    // One factor has no others.
+    for gradient in plain_and_recorded(&Tensor::new([f64::INFINITY])?, |x| x.prod(0))? {
+        assert_eq!(gradient, [1.0]);
+    }
     // The product of all overflows, those of the others do not.
     let half = Tensor::new([300.0, 300.0, 1.0])?.to(DType::F16)?;
     for gradient in plain_and_recorded(&half, |x| x.prod(0))? {

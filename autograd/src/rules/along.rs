@@ -16,7 +16,7 @@ derivatives! { along; |g, cx|
     }
     cumsum(x; dim) -> y { x: [; dim] reversed_cumsum(g, dim)? }
     cumprod(x; dim) -> y {
-        x: [x; dim] wide(g, x, dim, cumprod_gradient)? => wide(g, x, dim, cumprod_gradient_by_zeros)?
+        x: [x; dim] cumprod_gradient(g, x, dim, cumprod_by_products)? => cumprod_gradient(g, x, dim, cumprod_by_first_zeros)?
     }
     logcumsumexp(x; dim) -> y {
         x: [x y; dim] logcumsumexp_gradient(g, x, y, dim)? => kernel(gradients::logcumsumexp(x.value(), g.value(), dim)?)
@@ -27,27 +27,29 @@ fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
     if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim).cumsum(dim).flip(dim) }
 }
 
-/// A gradient computed in `f64`: a product may be out of the range of a dtype when its gradient is not.
-fn wide(
+/// The gradient of `x[i]`, which is a factor of `y[i]` and of all later outputs: `Σ g[j] y[j] / x[i]` over
+/// `j ≥ i`; `beside_zeros` computes it, from `g` and `x`, if there are zeros. Both compute in `f64`: a
+/// product may be out of the range of a dtype when its gradient is not.
+fn cumprod_gradient(
     g: &Tensor,
     x: &Tensor,
     dim: usize,
-    gradient: fn(&Tensor, &Tensor, &Tensor, usize) -> Result<Tensor>,
+    beside_zeros: fn(&Tensor, &Tensor, usize) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let x = x.to(DType::F64)?;
-    gradient(&g.to(DType::F64)?, &x, &x.cumprod(dim)?, dim)?.to(g.dtype())
-}
-
-/// The gradient of `x[i]`, which is a factor of `y[i]` and of all later outputs: `Σ g[j] y[j] / x[i]` over
-/// `j ≥ i`. If `x[i]` is zero, the gradient is the product of the elements before it, times the sum of `g[j]`
-/// times the product of the elements between.
-fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
     }
-    if !x.eq(0).any(..)?.item::<bool>()? {
-        return reversed_cumsum(&g.mul(y)?, dim).div(x);
-    }
+    let (g, x, dtype) = (&g.to(DType::F64)?, &x.to(DType::F64)?, g.dtype());
+    let gradient = match x.eq(0).any(..)?.item::<bool>()? {
+        true => beside_zeros(g, x, dim)?,
+        false => reversed_cumsum(&g.mul(x.cumprod(dim)?)?, dim).div(x)?,
+    };
+    gradient.to(dtype)
+}
+
+/// If `x[i]` is zero, its gradient is the product of the elements before it, times the sum of `g[j]` times the
+/// product of the elements between.
+fn cumprod_by_products(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
     let n = x.sizes()[dim];
     let before = Tensor::cat(&[&x.narrow(dim, 0, 1).ones_like()?, &x.narrow(dim, 0, n - 1)?], dim)?;
     before.cumprod(dim).mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
@@ -55,14 +57,11 @@ fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Te
 
 /// The same gradient, not to be differentiated. Only the factors before the first zero of a lane, and the zero
 /// itself, have one: the products of all later factors contain the zero.
-fn cumprod_gradient_by_zeros(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
+fn cumprod_by_first_zeros(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
     let zero = x.eq(0)?;
-    if x.ndim() == 0 || !zero.any(..)?.item::<bool>()? {
-        return cumprod_gradient(g, x, y, dim);
-    }
     let zeros = zero.cumsum(dim)?;
     let (past, first) = (zeros.gt(0)?, zero.logical_and(zeros.eq(1)?)?);
-    let before = reversed_cumsum(&g.mul(y).masked_fill(&past, 0.0)?, dim)?;
+    let before = reversed_cumsum(&g.mul(x.cumprod(dim)?).masked_fill(&past, 0.0)?, dim)?;
     let before = before.div(&x.masked_fill(&past, 1.0)?).masked_fill(&past, 0.0)?;
     let without = x.masked_fill(&first, 1.0).cumprod(dim)?;
     let of_first = g.mul(&without).masked_fill(&past.logical_not()?, 0.0).sum(keep(dim))?;

@@ -13,7 +13,8 @@ derivatives! { reduce; |g, cx|
     sum(x; dim) -> y { x: [; dim] spread(g, cx, dim)? }
     mean(x; dim) -> y { x: [; dim] mean_gradient(g, cx, dim)? }
     prod(x; dim) -> y {
-        x: [x; dim] spread(g, cx, dim)? * products_of_others(x, dim)? => spread(g, cx, dim).mul(&factors_of_others(x, dim)?)?
+        x: [x; dim] spread(g, cx, dim)? * products_of_others(x, dim, before_and_after)?
+            => spread(g, cx, dim).mul(&products_of_others(x, dim, by_count_of_zeros)?)?
     }
     amax(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
     amin(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
@@ -67,41 +68,46 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     g.expand(cx.sizes())
 }
 
-/// For each element, the product of the others that it was multiplied with. The product cannot be divided by
-/// the element, because elements may be zero.
-fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
-    let n = lists::product_at(x.sizes(), dims);
-    if n == 1 {
+/// For each element, the product of the others that it was multiplied with; `beside_zeros` computes it if there
+/// are zeros, which the product of all cannot be divided by. Both compute in `f64`: the product of all may be
+/// out of the range of a dtype when those of the others are not.
+fn products_of_others(
+    x: &Tensor,
+    dims: &Over,
+    beside_zeros: fn(&Tensor, &Over) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if lists::product_at(x.sizes(), dims) == 1 {
         return x.ones_like();
     }
-    // The product of all may be out of the range of a dtype when those of the others are not.
     let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
-    if !x.eq(0).any(..)?.item::<bool>()? {
-        return x.prod(keep(&**dims)).div(x).to(dtype);
-    }
-    // The product of the elements before, times the product of the elements after, with the reduced dims
-    // flattened into a last dim.
+    let products = match x.eq(0).any(..)?.item::<bool>()? {
+        true => beside_zeros(x, dims)?,
+        false => x.prod(keep(&**dims)).div(x)?,
+    };
+    products.to(dtype)
+}
+
+/// The product of the elements before, times the product of the elements after, with the reduced dims flattened
+/// into a last dim.
+fn before_and_after(x: &Tensor, dims: &Over) -> Result<Tensor> {
+    let n = lists::product_at(x.sizes(), dims);
     let mut order = lists::others(x.ndim(), dims);
     order.extend_from_slice(dims);
     let ordered = x.permute(&order)?;
     let lanes = ordered.reshape([x.numel() / n, n])?;
     let before = products_before(&lanes)?;
     let after = products_before(&lanes.flip(1)?).flip(1)?;
-    before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order)).to(dtype)
+    before.mul(&after).reshape(ordered.sizes()).permute(inverse(&order))
 }
 
 /// The same products, not to be differentiated: a lane with one zero has a product for the zero alone, and one
 /// with more has none. No product of few factors overflows when that of all does not.
-fn factors_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
-    let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
+fn by_count_of_zeros(x: &Tensor, dims: &Over) -> Result<Tensor> {
     let zero = x.eq(0)?;
-    if !zero.any(..)?.item::<bool>()? {
-        return x.prod(keep(&**dims)).div(x).to(dtype);
-    }
     let zeros = zero.sum(keep(&**dims))?;
-    let product = x.masked_fill(&zero, 1.0).prod(keep(&**dims))?;
-    let others = zero.logical_not().logical_and(zeros.gt(0)?).logical_or(zeros.gt(1)?)?;
-    product.div(&x.masked_fill(&zero, 1.0)?).masked_fill(&others, 0.0).to(dtype)
+    let nonzero = x.masked_fill(&zero, 1.0)?;
+    let vanishes = zero.logical_not().logical_and(zeros.gt(0)?).logical_or(zeros.gt(1)?)?;
+    nonzero.prod(keep(&**dims)).div(&nonzero).masked_fill(&vanishes, 0.0)
 }
 
 /// The share of each element in the sum of the exponentials, from the elements: a rounded logarithm would

@@ -53,7 +53,7 @@ mod floats {
     }
 }
 
-#[cfg(not(any(test, not(target_arch = "x86_64"))))]
+#[cfg(all(not(test), target_arch = "x86_64"))]
 mod floats {
     use super::Product;
 
