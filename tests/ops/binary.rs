@@ -152,3 +152,42 @@ fn the_gradient_of_atan2_of_large_and_small_numbers() -> Result<()> {
     }
     Ok(())
 }
+
+/// The dtype of the base has only even numbers there.
+#[test]
+fn the_sign_of_a_power_comes_from_the_exact_exponent() -> Result<()> {
+    for (dtype, odd) in [(DType::F32, (1i64 << 24) + 1), (DType::F64, (1 << 53) + 1), (DType::F16, 2049)] {
+        let x = Tensor::new([-1.0, 1.0, -1.0])?.to(dtype)?.requiring_grad()?;
+        let exponents = Tensor::new([odd, odd, odd - 1])?;
+        let y = x.pow(&exponents)?;
+        assert_eq!((y.dtype(), y.to_vec::<f64>()?), (dtype, vec![-1.0, 1.0, 1.0]));
+        assert_eq!(x.narrow(0, 0, 1)?.pow(odd)?.item::<f64>()?, -1.0);
+        y.sum(..)?.backward()?;
+        let slopes = x.grad().expect("it was computed").sign()?;
+        assert_eq!(slopes.to_vec::<f64>()?, [1.0, 1.0, -1.0], "{dtype}");
+        let mut x = x.detach();
+        x.pow_(&exponents)?;
+        assert_eq!(x.to_vec::<f64>()?, [-1.0, 1.0, 1.0]);
+    }
+    let zero = f64s([-0.0, 0.0, -0.0])?.pow(&Tensor::new([-3, -3, -2])?)?;
+    assert_eq!(zero.to_vec::<f64>()?, [f64::NEG_INFINITY, f64::INFINITY, f64::INFINITY]);
+    let error = Tensor::ones([("N", 2)])?.pow(&Tensor::new([1, 2])?.refine_names(["C"])?).unwrap_err();
+    assert_eq!((error.op(), error.kind()), ("pow", ErrorKind::NameMismatch));
+    Ok(())
+}
+
+#[test]
+fn a_bound_beyond_an_integer_dtype_limits_nothing() -> Result<()> {
+    let x = Tensor::new([0u8, 7, 255])?;
+    assert_eq!(x.clamp(-1, 100)?.to_vec::<u8>()?, [0, 7, 100]);
+    assert_eq!(x.clamp_min(-1)?.to_vec::<u8>()?, [0, 7, 255]);
+    assert_eq!(x.clamp_max(300)?.to_vec::<u8>()?, [0, 7, 255]);
+    assert_eq!(x.clamp_max(&Tensor::new(-1)?)?.to_vec::<u8>()?, [0, 0, 0]);
+    assert_eq!(x.clamp_min(300)?.to_vec::<u8>()?, [255, 255, 255]);
+    let mut y = x.clone();
+    y.clamp_(-5, 1000)?;
+    assert_eq!((y.dtype(), y.to_vec::<u8>()?), (DType::U8, vec![0, 7, 255]));
+    assert_eq!(x.to(DType::I8)?.clamp(-1000, 5)?.to_vec::<i8>()?, [0, 5, -1]);
+    assert_eq!(x.clamp(-1.5, 6.5)?.to_vec::<f32>()?, [0.0, 6.5, 6.5]);
+    Ok(())
+}

@@ -121,6 +121,8 @@ fn numbers_and_tensors_by_name() -> Result<()> {
     // A number keeps its digits if the op computes in f64.
     let power = call("float_power", &[&x], &[("exponent", 0.1.into())])?;
     assert!(power.equal(&x.to(DType::F64)?.pow(0.1)?)? && x.float_power(0.1)?.equal(&power)?);
+    let power = call("float_power", &[], &[("self", 0.1.into()), ("exponent", (&x).into())])?;
+    assert!(power.equal(&TensorOptions::new().dtype(DType::F64).tensor(0.1)?.pow(&x.to(DType::F64)?)?)?);
     // An op that is not a method can take a number as its first tensor.
     let around = call("normal", &[&x.zeros_like()?], &[("mean", 2.5.into())])?;
     assert!(around.equal(&x.full_like(2.5)?)? && Tensor::normal(2.5, x.zeros_like()?)?.equal(&around)?);

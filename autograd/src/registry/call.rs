@@ -345,7 +345,8 @@ fn number(
         Value::Float(value) => Some((*value).into()),
         _ => None,
     };
-    let allowed = tensor.kind == TensorKind::Operand || first && info.by_element;
+    let takes_two = matches!(info.tensors, [_, other] if other.kind == TensorKind::Operand);
+    let allowed = tensor.kind == TensorKind::Operand || first && (info.by_element || takes_two);
     let Some(number) = number.filter(|_| allowed) else {
         let message = format!("`{}` must be a tensor, got {}", tensor.name, value.describe());
         return Err(Error::new(ErrorKind::Value, info.name, message));
@@ -363,7 +364,7 @@ fn number(
             beside = beside.promote(x.dtype());
         }
     }
-    if tensor.exact {
+    if info.tensors.iter().any(|tensor| tensor.exact) {
         beside = DType::F64;
     }
     let number: namegrad_core::Scalar = number;

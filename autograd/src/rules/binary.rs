@@ -3,7 +3,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use namegrad_core::Result;
+use namegrad_core::{DType, Result, Scalar};
 use namegrad_macros::derivatives;
 use std::borrow::Cow;
 use std::f64::consts::LN_2;
@@ -78,30 +78,31 @@ pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor
 /// `a / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0. The larger of the two
 /// is taken out first: its square may be out of range.
 fn over_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let dtype = Some(g.dtype().compute());
-    let (a, b) = (&*a.cast_to(dtype)?, &*b.cast_to(dtype)?);
+    let (a, b) = (&*like(g, a)?, &*like(g, b)?);
     let larger = a.abs().maximum(b.abs()?)?.detach();
     let infinite = a.isinf().logical_xor(b.isinf()?)?;
     let larger = larger.masked_fill(&larger.eq(0).logical_or(larger.isinf()?)?, 1.0)?;
     let (a, b) = (a.div(&larger)?, b.div(&larger)?);
     let square = a.square().add(b.square()?)?;
     let zero = square.eq(0).logical_or(&infinite)?; // or far beyond any angle
-    a.div(&square.masked_fill(&zero, 1.0)?).div(&larger).masked_fill(&zero, 0.0).to(g.dtype())
+    a.div(&square.masked_fill(&zero, 1.0)?).div(&larger).masked_fill(&zero, 0.0)
 }
 
 /// `b a^(b-1)`, and 0 where `b` is 0, even for `a = 0`.
 fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if b.value().is_number() {
         // If all exponents are one number, no mask is needed, and a square needs no power.
-        return match b.item::<namegrad_core::Scalar>()?.to_f64() {
-            0.0 => g.zeros_like(),
-            2.0 => g.mul(&a.mul(2.0)?),
-            b => g.mul(&a.pow(b - 1.0).mul(b)?),
+        return match b.item::<Scalar>()? {
+            b if b.to_f64() == 0.0 => g.zeros_like(),
+            b if b.to_f64() == 2.0 => g.mul(&a.mul(2.0)?),
+            Scalar::Int(b) => g.mul(&a.pow(b.wrapping_sub(1)).mul(b)?),
+            b => g.mul(&a.pow(b.to_f64() - 1.0).mul(b.to_f64())?),
         };
     }
-    let (a, b) = (like(g, a)?, like(g, b)?);
-    let slope = b.mul(&a.pow(&b.sub(1)?)?)?;
-    g.mul(&slope.masked_fill(&(*b).eq(0)?, 0.0)?)
+    // Integer exponents stay integers: the dtype of the gradient may not have the odd ones.
+    let less = if b.dtype().is_floating_point() { like(g, b)?.sub(1)? } else { b.to(DType::I64).sub(1)? };
+    let slope = like(g, b)?.mul(&like(g, a)?.pow(&less)?)?;
+    g.mul(&slope.masked_fill(&b.eq(0)?, 0.0)?)
 }
 
 /// `a^b ln a`, and its limit 0 where `a` is 0 and `b` is not negative.

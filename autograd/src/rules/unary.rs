@@ -44,7 +44,7 @@ derivatives! { unary; |g, cx|
     asinh(x) -> y      { x: [x] g * (x.square()? + 1.0).rsqrt()? }
     acosh(x) -> y      { x: [x] g * (x.square()? - 1.0).rsqrt()? }
     atanh(x) -> y      { x: [x] g / (1.0 - x.square()?) }
-    sinc(x) -> y       { x: [x] wide(g, x, sinc_slope)? }
+    sinc(x) -> y       { x: [x] g * sinc_slope(x)? }
     deg2rad(x) -> y    { x: [] g * (PI / 180.0) }
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
@@ -82,10 +82,10 @@ derivatives! { unary; |g, cx|
     hardsigmoid(x) -> y { x: [x] x.gt(-3).logical_and(x.lt(3)?).choose(g * SIXTH, 0.0)? }
     logsigmoid(x) -> y { x: [x] g * (-x).sigmoid()? => kernel(gradients::logsigmoid(x.value(), g.value())?) }
     i0(x) -> y         { x: [x] g * x.i1()? }
-    i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
-    i1(x) -> y         { x: [x] wide(g, x, |x| x.i0()?.sub(&over_x(&x.i1()?, x)?))? }
-    i1e(x) -> y        { x: [x] wide(g, x, i1e_slope)? }
-    erfcx(x) -> y      { x: [x y] g * (2.0 * x * y - 2.0 / PI.sqrt()) }
+    i0e(x) -> y        { x: [x] g * (x.i1e()? - x.sign()? * x.i0e()?) }
+    i1(x) -> y         { x: [x] g * (x.i0()? - over_x(&x.i1()?, x)?) }
+    i1e(x) -> y        { x: [x] g * i1e_slope(x)? }
+    erfcx(x) -> y      { x: [x] g * (2.0 * x * x.erfcx()? - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }
     log_ndtr(x) -> y   { x: [x] g * (2.0 / PI).sqrt() / (x * -FRAC_1_SQRT_2).erfcx()? }
@@ -130,16 +130,6 @@ fn hardswish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Re
     let between = x.gt(-3).logical_and(x.lt(3)?)?;
     let slope = x.div(3.0).add(0.5)?;
     between.choose(g.mul(&slope)?, g).masked_fill(&x.le(-3)?, 0.0)
-}
-
-/// `g` times a slope that is computed in `f32` for half types, and then rounded once.
-fn wide(
-    g: &crate::Tensor,
-    x: &crate::Tensor,
-    slope: impl FnOnce(&crate::Tensor) -> namegrad_core::Result<crate::Tensor>,
-) -> namegrad_core::Result<crate::Tensor> {
-    let dtype = x.dtype().compute();
-    g.to(dtype).mul(&slope(&*x.cast_to(Some(dtype))?)?).to(g.dtype())
 }
 
 /// `(cos πx - sinc x) / x`. Near 0, where the two terms cancel, the series is used:

@@ -28,7 +28,7 @@ pub use modes::{
     no_grad, set_grad_enabled,
 };
 pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
-pub(crate) use record::{Formula, JointFormula, Saved, as_many, is_followed};
+pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many, is_followed};
 pub use walk::BackwardOptions;
 pub(crate) use walk::{Goal, Root, history, walk};
 

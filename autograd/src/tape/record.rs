@@ -4,7 +4,7 @@
 //! because closures that own what they save would be compiled, with their allocation and drop, for each
 //! formula.
 
-use super::{Cx, Edge, Edges, Gradient, Origin, is_looking, nan};
+use super::{Cx, Edge, Edges, Gradient, Origin, is_grad_enabled, is_looking, nan};
 use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
@@ -18,8 +18,54 @@ pub(crate) struct Formula {
     pub(crate) of: usize,
     /// The tensors that it sees: inputs by their numbers, then the outputs.
     pub(crate) kept: &'static [usize],
+    /// How it computes for half types.
+    pub(crate) halves: Halves,
     /// The gradient, given that of the output.
     pub(crate) gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
+}
+
+/// How a formula computes if the gradient of the output has a half type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halves {
+    /// In the half type: the formula rounds once at most, or its ops do more than round.
+    Direct,
+    /// In `f32`, and the result is rounded once.
+    Widened,
+    /// In `f32` if the backward pass is recorded; otherwise a kernel does the same.
+    WidenedIfRecorded,
+}
+
+impl Formula {
+    /// The gradient of the input, given that of the output.
+    fn apply(
+        &self,
+        g: &Tensor,
+        tensors: &mut [Option<Tensor>],
+        args: Option<&Args>,
+        cx: &Cx<'_>,
+    ) -> Result<Tensor> {
+        match self.halves {
+            Halves::Direct => {}
+            Halves::WidenedIfRecorded if !is_grad_enabled() => {}
+            _ if g.dtype().compute() != g.dtype() => return self.widened(g, tensors, args, cx),
+            _ => {}
+        }
+        (self.gradient)(g, &Saved { tensors, args }, cx)
+    }
+
+    #[inline(never)]
+    fn widened(
+        &self,
+        g: &Tensor,
+        tensors: &mut [Option<Tensor>],
+        args: Option<&Args>,
+        cx: &Cx<'_>,
+    ) -> Result<Tensor> {
+        for x in tensors.iter_mut().flatten() {
+            *x = x.to(x.dtype().compute())?;
+        }
+        (self.gradient)(&g.to(g.dtype().compute())?, &Saved { tensors, args }, cx)?.to(g.dtype())
+    }
 }
 
 /// The gradients of several inputs, or of an op with several outputs.
@@ -114,13 +160,12 @@ pub(crate) fn record_edges(
     for formula in formulas {
         let Some(into) = inputs[formula.of].tensors().first().and_then(|x| x.tracked()) else { continue };
         let keep = |at: usize| kept(at, inputs, &[&value], hidden);
-        let gradient = formula.gradient;
         let gradient = match *formula.kept {
-            [] => owning(gradient, [], args.clone()),
-            [a] => owning(gradient, [keep(a)], args.clone()),
-            [a, b] => owning(gradient, [keep(a), keep(b)], args.clone()),
-            [a, b, c] => owning(gradient, [keep(a), keep(b), keep(c)], args.clone()),
-            ref more => owning_all(gradient, more.iter().map(|at| keep(*at)).collect(), args.clone()),
+            [] => owning(formula, [], args.clone()),
+            [a] => owning(formula, [keep(a)], args.clone()),
+            [a, b] => owning(formula, [keep(a), keep(b)], args.clone()),
+            [a, b, c] => owning(formula, [keep(a), keep(b), keep(c)], args.clone()),
+            ref more => owning_all(formula, more.iter().map(|at| keep(*at)).collect(), args.clone()),
         };
         edges.push(Edge { into: into.clone(), gradient, keeps: !formula.kept.is_empty() });
     }
@@ -141,7 +186,7 @@ fn kept(at: usize, inputs: &[Input<'_>], outputs: &[&NamedTensor], hidden: &[Nam
 
 /// The gradient that owns what its formula sees: few tensors, in the same allocation.
 fn owning<const K: usize>(
-    gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
+    formula: &'static Formula,
     kept: [Option<Kept>; K],
     args: Option<Args>,
 ) -> Gradient {
@@ -150,17 +195,13 @@ fn owning<const K: usize>(
         for (tensor, kept) in tensors.iter_mut().zip(&kept) {
             *tensor = kept.as_ref().map(|kept| kept.get(cx));
         }
-        gradient(g, &Saved { tensors: &tensors, args: args.as_ref() }, cx)
+        formula.apply(g, &mut tensors, args.as_ref(), cx)
     })
 }
 
 /// The same with any number of tensors.
-fn owning_all(
-    gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
-    kept: Vec<Option<Kept>>,
-    args: Option<Args>,
-) -> Gradient {
-    Arc::new(move |g, cx| gradient(g, &Saved { tensors: &all_of(&kept, cx), args: args.as_ref() }, cx))
+fn owning_all(formula: &'static Formula, kept: Vec<Option<Kept>>, args: Option<Args>) -> Gradient {
+    Arc::new(move |g, cx| formula.apply(g, &mut all_of(&kept, cx), args.as_ref(), cx))
 }
 
 fn all_of(kept: &[Option<Kept>], cx: &Cx<'_>) -> Vec<Option<Tensor>> {

@@ -3,7 +3,7 @@
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
 use crate::row::{Form, OpRow, TensorKind};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 
 /// The recipe of a row. `mul(a, b) -> y { a: [b] g * b, .. }` becomes
@@ -70,6 +70,61 @@ pub(crate) fn saved_args<'a>(signature: &'a Signature, gradients: &[Gradient]) -
     signature.args.iter().filter(used).collect()
 }
 
+/// Functions and methods in formulas that move elements or compare them.
+const EXACT: [&str; 22] = [
+    "abs",
+    "choose",
+    "chosen",
+    "clone",
+    "eq",
+    "ge",
+    "gt",
+    "isinf",
+    "isnan",
+    "le",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "lt",
+    "masked_fill",
+    "ne",
+    "neg",
+    "ones_like",
+    "shared",
+    "sign",
+    "spread",
+    "zeros_like",
+];
+
+/// How often a formula rounds each element, at least: an operator and a method round once, and a function
+/// with a name of its own is taken for two.
+fn roundings(formula: &TokenStream) -> usize {
+    let (mut count, mut before) = (0, None);
+    let mut trees = formula.clone().into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        count += match &tree {
+            TokenTree::Group(group) => roundings(&group.stream()),
+            // Behind nothing or another operator it is a sign or a reference.
+            TokenTree::Punct(punct) => {
+                let is_operand = !matches!(before, None | Some('+' | '-' | '*' | '/' | '&' | ','));
+                usize::from(is_operand && matches!(punct.as_char(), '+' | '-' | '*' | '/'))
+            }
+            TokenTree::Ident(name) => match trees.peek() {
+                Some(TokenTree::Group(_)) if EXACT.iter().any(|exact| name == exact) => 0,
+                Some(TokenTree::Group(_)) if before == Some('.') => 1,
+                Some(TokenTree::Group(_)) => 2,
+                _ => 0,
+            },
+            TokenTree::Literal(_) => 0,
+        };
+        before = match &tree {
+            TokenTree::Punct(punct) => Some(punct.as_char()),
+            _ => Some(' '),
+        };
+    }
+    count
+}
+
 /// An op that is recorded.
 struct Recorded<'a> {
     row: &'a OpRow,
@@ -125,9 +180,16 @@ impl Recorded<'_> {
         let (seen, formula) = (self.seen(gradient), &gradient.formula);
         let fused =
             gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+        let is_widened = (self.row.by_element() || self.row.reduces()) && roundings(formula) > 1;
+        let halves = match (is_widened, &gradient.fused) {
+            (false, _) => quote!(Direct),
+            (true, None) => quote!(Widened),
+            (true, Some(_)) => quote!(WidenedIfRecorded),
+        };
         quote!(crate::tape::Formula {
             of: #of,
             kept: &[#(#kept),*],
+            halves: crate::tape::Halves::#halves,
             gradient: {
                 fn formula(
                     #g: &crate::Tensor,
@@ -191,5 +253,23 @@ impl Recorded<'_> {
                 joint_formula
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roundings;
+
+    #[test]
+    fn formulas_that_round() {
+        let count = |formula: &str| roundings(&formula.parse().expect("tokens"));
+        assert_eq!(count("g.clone()"), 0);
+        assert_eq!(count("-g"), 0);
+        assert_eq!(count("g * y"), 1);
+        assert_eq!(count("g * x.sign()?"), 1);
+        assert_eq!(count("-g * y / b"), 2);
+        assert_eq!(count("g * -x.sin()?"), 2);
+        assert_eq!(count("g * slope(x)?"), 3);
+        assert_eq!(count("chosen(g, a.ge(b)?)?"), 0);
     }
 }

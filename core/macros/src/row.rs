@@ -330,6 +330,11 @@ impl OpRow {
         self.body.is_some()
     }
 
+    /// Whether it is a reduction over dims.
+    pub(crate) fn reduces(&self) -> bool {
+        self.args.iter().any(|arg| arg.ty.is("Reduced"))
+    }
+
     /// Whether this tensor can be a number.
     pub(crate) fn takes_number(&self, tensor: &Tensor) -> bool {
         let first = self.tensors.first().is_some_and(|first| first.name == tensor.name);

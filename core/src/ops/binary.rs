@@ -4,7 +4,7 @@
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{Kernel, promoted};
+use crate::ops::by_element::{Instead, Kernel, promoted};
 use crate::tensor::NamedTensor;
 use crate::tensor::range::{beyond, does_not_fit};
 use namegrad_macros::ops;
@@ -63,10 +63,10 @@ ops! { binary;
     fmin (x, other) plain { float: x.fmin(other), int: x.min(other), boolean: x & other, before: numbers_fit }
     /// The larger of `x` and the lower bound `min`. This is [`maximum`](Self::maximum), except that the
     /// gradient goes to `x` if both are equal.
-    clamp_min clamp_min_ (x, min) { like: maximum, before: numbers_fit }
+    clamp_min clamp_min_ (x, min) { like: maximum, dtypes: Dtypes::Bounds }
     /// The smaller of `x` and the upper bound `max`. This is [`minimum`](Self::minimum), except that the
     /// gradient goes to `x` if both are equal.
-    clamp_max clamp_max_ (x, max) { like: minimum, before: numbers_fit }
+    clamp_max clamp_max_ (x, max) { like: minimum, dtypes: Dtypes::Bounds }
     /// The Heaviside step function: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
     heaviside heaviside_ (x, values) plain {
         float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
@@ -116,7 +116,7 @@ ops! { binary;
     }
     /// `x` limited to the range from `min` to `max`: `min(max(x, min), max)`. At a bound, the gradient goes
     /// to `x`.
-    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: numbers_fit }
+    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), dtypes: Dtypes::Bounds }
     /// `x` where the mask is true, `other` elsewhere: PyTorch's `torch.where(condition, x, other)`. Both `x`
     /// and `other` can be numbers.
     ///
@@ -146,7 +146,7 @@ ops! { binary;
 
 /// Checks that the value of a fill is a single number, and that the mask of a named tensor has no more dims
 /// than the tensor.
-fn one_value(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn one_value(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<Instead>> {
     let (x, mask) = (inputs[0], inputs[1]);
     if mask.ndim() > x.ndim() && x.has_names() {
         let (mask, x) = (mask.names().list(mask.ndim()), x.names().list(x.ndim()));
@@ -171,7 +171,7 @@ fn one_value(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<
 
 /// Checks that plain numbers fit the integer dtype of the computation, because a cast would wrap them. Sums
 /// and products wrap anyway, so their rows do not need this check.
-fn numbers_fit(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn numbers_fit(op: &'static str, inputs: &[&NamedTensor], _: &[Scalar]) -> Result<Option<Instead>> {
     if inputs.iter().any(|x| x.is_number()) {
         check_numbers(op, inputs)?;
     }
@@ -195,7 +195,7 @@ fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
 }
 
 /// Returns an error if an integer is divided by zero.
-fn no_zero(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn no_zero(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
     numbers_fit(op, inputs, args)?;
     let dtype = promoted(inputs);
     let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
@@ -211,11 +211,27 @@ fn no_zero(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result
 }
 
 /// Finds a cheaper kernel for `pow` if the exponent is a plain number.
-fn powers(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn powers(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
     let (x, exponent) = (inputs[0], inputs[1]);
     check_power(x, exponent)?;
     numbers_fit(op, inputs, args)?;
-    Ok(power_of(x, exponent))
+    if let Some(kernel) = power_of(x, exponent) {
+        return Ok(Some(Instead::OfFirst(kernel)));
+    }
+    Ok(odd_powers(x, exponent)?.map(|odd| Instead::Masked(&by_number::elements::POWER_OF_SIZE, odd)))
+}
+
+/// Where integer exponents of floats are odd, if they may be too large for the dtype of the float, which has
+/// only even numbers there: the sign of the power comes from the exact exponent.
+fn odd_powers(x: &NamedTensor, exponent: &NamedTensor) -> Result<Option<NamedTensor>> {
+    const EXACT: u64 = 1 << f32::MANTISSA_DIGITS;
+    if !x.dtype().is_floating_point() || !matches!(exponent.dtype(), DType::I32 | DType::I64) {
+        return Ok(None);
+    }
+    if exponent.is_number() && exponent.item::<i64>()?.unsigned_abs() <= EXACT {
+        return Ok(None);
+    }
+    exponent.bitwise_and(1)?.ne(0).map(Some)
 }
 
 /// Returns an error for a negative power of integers, which would be 0 except for 1 and -1.
@@ -259,6 +275,10 @@ mod by_number {
     namegrad_macros::kernels! {
         /// `x³`: `pow` with the number 3.
         cube (x) { float: x * x * x }
+        /// `|x|^exponent`, with the sign of `x` where the exponent is odd.
+        power_of_size (x, exponent, odd: bool) scalar {
+            float: { let size = x.abs().powf(exponent); if odd { size.copysign(x) } else { size } }
+        }
         /// `pow` of `bool` with the number `true`.
         first_power (x) { boolean: x }
         /// `pow` of `bool` with the number `false`.

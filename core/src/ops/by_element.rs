@@ -42,8 +42,16 @@ pub struct Kernel {
 }
 
 /// A function that looks at the inputs and arguments before an op runs. It returns an error, or another
-/// kernel that computes the same from the first input at a lower cost.
-pub(crate) type Before = fn(&'static str, &[&NamedTensor], &[Scalar]) -> Result<Option<&'static Kernel>>;
+/// kernel that computes the same better.
+pub(crate) type Before = fn(&'static str, &[&NamedTensor], &[Scalar]) -> Result<Option<Instead>>;
+
+/// A kernel that runs in place of another one.
+pub(crate) enum Instead {
+    /// A kernel that needs only the first input, at a lower cost.
+    OfFirst(&'static Kernel),
+    /// A kernel that sees a mask behind both inputs.
+    Masked(&'static Kernel, NamedTensor),
+}
 
 /// A rule about the dtypes of an op, in addition to the loops that it has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +67,8 @@ pub(crate) enum Dtypes {
     BoolAsInt,
     /// The dtype of the first input, to which the others are cast.
     OfFirst,
+    /// Inputs that are beyond an integer dtype are bounds: they count as its least or largest number.
+    Bounds,
 }
 
 /// The dtype that tensors promote to. There are three groups: tensors with dims, 0-d tensors, plain numbers.
@@ -285,8 +295,12 @@ impl Kernel {
     /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
     pub fn call(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
-        if let Some(kernel) = self.look_before(inputs, args)? {
-            return kernel.call(&inputs[..1], &[]);
+        if let Some(instead) = self.look_before(inputs, args)? {
+            return match instead {
+                Instead::OfFirst(kernel) => kernel.call(&inputs[..1], &[]),
+                Instead::Masked(kernel, mask) => kernel.call(&[inputs[0], inputs[1], &mask], &[]),
+            }
+            .map_err(|error| error.of(self.name));
         }
         let first = inputs[0];
         let alike = match self.mask {
@@ -310,7 +324,7 @@ impl Kernel {
     /// Runs [`before`](Kernel::before).
     #[inline]
     #[track_caller]
-    fn look_before(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+    fn look_before(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
         let Some(before) = self.before else { return Ok(None) };
         let caller = Location::caller(); // a function pointer does not get it
         before(self.name, inputs, args).map_err(|error| error.at(caller))
@@ -387,16 +401,23 @@ impl Kernel {
         Ok(unsafe { out.written() })
     }
 
-    /// The inputs cast to `dtype`, if the loop computes in a wider integer and one of them is beyond `dtype`:
+    /// The inputs cast to `dtype`, if the loop computes in a wider integer and one of them is of a wider dtype:
     /// a 0-d tensor, which does not take part in promotion. Otherwise an empty list.
     #[inline]
     #[track_caller]
     fn narrowed(&self, dtype: DType, inputs: &[&NamedTensor]) -> Result<Vec<NamedTensor>> {
-        let beyond = |x: &&NamedTensor| dtype.promote(x.dtype()) != dtype;
+        let beyond = |x: &NamedTensor| dtype.promote(x.dtype()) != dtype;
         let mut narrowed = Vec::new();
-        if self.computes(dtype) == DType::I64 && dtype != DType::I64 && inputs.iter().any(beyond) {
+        if self.computes(dtype) == DType::I64 && dtype != DType::I64 && inputs.iter().any(|x| beyond(x)) {
             for x in inputs {
-                narrowed.push(x.to(if x.dtype() == DType::Bool { DType::Bool } else { dtype })?);
+                let to = if x.dtype() == DType::Bool { DType::Bool } else { dtype };
+                narrowed.push(match self.dtypes {
+                    Some(Dtypes::Bounds) if beyond(x) => {
+                        let bound = saturated(dtype, &[x.item::<Scalar>()?])[0];
+                        x.full_like(bound, to)?
+                    }
+                    _ => x.to(to)?,
+                });
             }
         }
         Ok(narrowed)
@@ -435,8 +456,11 @@ impl Kernel {
     fn write_over(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         let inputs = with_first(x, others);
         let inputs = &inputs[..1 + others.len()];
-        if let Some(kernel) = self.look_before(inputs, args)? {
-            return kernel.call_in_place(x, &[], &[]);
+        if let Some(instead) = self.look_before(inputs, args)? {
+            return match instead {
+                Instead::OfFirst(kernel) => kernel.write_over(x, &[], &[]),
+                Instead::Masked(kernel, mask) => kernel.write_over(x, &[others[0], &mask], &[]),
+            };
         }
         let dtype = self.compute_dtype(inputs)?;
         let (cast, args) = (self.narrowed(dtype, others)?, saturated(dtype, args));

@@ -8,7 +8,7 @@
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::Kernel;
+use crate::ops::by_element::Instead;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
@@ -228,14 +228,14 @@ ops! { unary;
 }
 
 /// Selects the kernel of `round`: rounding to integers has its own loop, and integers do not change.
-fn to_whole(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn to_whole(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
     use whole::elements::ROUND;
     let (dtype, decimals) = (inputs[0].dtype(), args[0].to_i64());
     if !dtype.is_floating_point() && decimals < 0 {
         let message = format!("rounding to {decimals} decimals is not implemented for {dtype}");
         return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair("x.to(DType::F64)?"));
     }
-    Ok(Some(&ROUND).filter(|_| decimals == 0))
+    Ok((decimals == 0).then_some(Instead::OfFirst(&ROUND)))
 }
 
 /// Kernels that need no arguments.
@@ -247,7 +247,7 @@ mod whole {
 }
 
 /// Checks that `min_val` is not greater than `max_val`.
-fn in_order(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<&'static Kernel>> {
+fn in_order(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
     let (min_val, max_val) = (args[0], args[1]);
     if min_val.to_f64() <= max_val.to_f64() || min_val.to_f64().is_nan() || max_val.to_f64().is_nan() {
         return Ok(None);
@@ -257,11 +257,7 @@ fn in_order(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Resul
 }
 
 /// Checks that `alpha`, by which `x` is divided, is not zero.
-fn no_zero_alpha(
-    op: &'static str,
-    inputs: &[&NamedTensor],
-    args: &[Scalar],
-) -> Result<Option<&'static Kernel>> {
+fn no_zero_alpha(op: &'static str, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<Option<Instead>> {
     if args[0].to_f64() != 0.0 {
         return Ok(None);
     }

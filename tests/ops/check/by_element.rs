@@ -95,6 +95,7 @@ pub(crate) fn pointwise(row: &'static Pointwise) {
     row.one_input_everywhere();
     row.mixed_dtypes();
     row.reuses_its_buffer();
+    row.gradients_of_half_types();
 }
 
 impl Pointwise {
@@ -314,6 +315,42 @@ impl Pointwise {
         let data: Vec<Vec<f64>> = inputs.iter().map(|x| plain(x).data).collect();
         (0..data[0].len())
             .all(|i| (self.reference)(&data.iter().map(|x| x[i]).collect::<Vec<f64>>()).is_finite())
+    }
+
+    /// Gradients of half types are those of `f32`, rounded once; a result that is kept was rounded before.
+    fn gradients_of_half_types(&'static self) {
+        let shapes = vec!["N=4 C=5"; self.ranges.len()];
+        let case = self.case(self.draw(&shapes), axes("N=4 C=5"));
+        let op = namegrad::ops::find(self.op).unwrap();
+        let namegrad::ops::Gradients::Formulas(formulas) = op.gradients else { return };
+        for (dtype, ulp) in [(DType::F16, 2f64.powi(-10)), (DType::BF16, 2f64.powi(-7))] {
+            if (case.dtype)(dtype) != Some(dtype) {
+                continue;
+            }
+            let half = case.tensors(dtype);
+            let gradients = |compute: DType| -> Vec<Option<Plain>> {
+                let cast = |x: &Tensor| match x.dtype() == dtype {
+                    true => x.to(compute).unwrap().detach().requiring_grad().unwrap(),
+                    false => x.clone(),
+                };
+                let inputs: Vec<Tensor> = half.iter().map(cast).collect();
+                let y = (case.call)(&inputs).unwrap();
+                let g = Tensor::from_slice(&[1.25, 3.0, -0.375, 7.0, 1.125].repeat(4), [4, 5]).unwrap();
+                y.mul(&g.to(y.dtype()).unwrap()).unwrap().sum(..).unwrap().backward().unwrap();
+                inputs.iter().map(|x| Some(plain(&x.grad()?))).collect()
+            };
+            let pairs = gradients(dtype).into_iter().zip(gradients(DType::F32));
+            for ((name, formula), (got, want)) in formulas.iter().zip(pairs) {
+                let (Some(got), Some(want)) = (got, want) else { continue };
+                let keeps_result = formula.split(|c: char| !c.is_alphanumeric()).any(|word| word == "y");
+                let roundings = if keeps_result { 16.0 } else { 0.51 };
+                for (got, want) in got.data.iter().zip(&want.data) {
+                    let near = (got - want).abs() <= roundings * ulp * want.abs().max(2f64.powi(-14));
+                    let text = format!("the gradient of `{name}` of {} of {dtype}", self.op);
+                    assert!(near || want.is_nan(), "{text}: {got} is not {want}");
+                }
+            }
+        }
     }
 
     /// In-place forms allocate nothing if the buffer is not shared.
