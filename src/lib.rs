@@ -110,8 +110,8 @@ pub use namegrad_train as train;
 
 /// The options of ops and of the functions in [`nn::functional`].
 pub mod options {
-    pub use namegrad_autograd::BackwardOptions;
     pub use namegrad_autograd::options::*;
+    pub use namegrad_autograd::{BackwardOptions, ScanOptions};
     pub use namegrad_nn::functional::options::*;
 }
 

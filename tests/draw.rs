@@ -372,6 +372,10 @@ impl Draw {
             "Shape" if arg.name == "size" && x.sizes() == [1, 2, 3] => {
                 [1, 1 + self.below(2), 1 + self.below(3), 2].into()
             }
+            "Shape" if arg.name == "segments" => match self.below(3) {
+                0 => (self.below(5) as i64).into(),
+                _ => Value::List(vec![Value::List(vec!["new".into(), (2 + self.below(4) as i64).into()])]),
+            },
             "Shape" | "Expansion" => self.shape(x),
             "NewName" if ["heads", "query_dim"].contains(&arg.name) => Value::None, // they are dims
             "NewName" => word(&["new", "other"]),

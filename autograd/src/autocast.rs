@@ -114,7 +114,7 @@ pub const FULL: &[&str] = &[
     "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
     "sinh", "tan", "pow", "square", "softplus",
     "sum", "prod", "cumsum", "cumprod", "logsumexp", "softmax", "log_softmax", "norm", "vector_norm", "trace",
-    "quantile",
+    "quantile", "segment_sum", "segment_mean", "segment_softmax",
     "layer_norm", "rms_norm", "group_norm",
     "cosine_similarity", "pairwise_distance", "pdist", "dist",
     "interpolate", "resample", "qr", "solve_triangular",
@@ -130,7 +130,8 @@ pub const FULL: &[&str] = &[
 #[rustfmt::skip]
 pub const WIDEST: &[&str] = &[
     "addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "sample_at",
-    "cat", "stack", "index_copy", "index_add", "index_put", "scatter", "scatter_add", "scatter_reduce",
+    "cat", "stack", "index_copy", "index_add", "index_put", "index_reduce", "scatter", "scatter_add",
+    "scatter_reduce",
 ];
 
 /// The class of an op, if it has one.

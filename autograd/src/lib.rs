@@ -23,6 +23,8 @@ mod rules;
 
 mod composed;
 
+mod scan;
+
 #[doc(hidden)]
 pub mod autocast;
 pub mod chain;
@@ -65,6 +67,7 @@ pub use observe::{
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 pub use parameter::{Computed, Parameter};
+pub use scan::{ScanOptions, Tensors, fold, fold_with, scan, scan_with};
 #[doc(hidden)]
 pub use tape::nan::{Anomaly, take_anomaly};
 pub use tape::{

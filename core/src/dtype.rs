@@ -148,6 +148,13 @@ impl DType {
         }
     }
 
+    /// The least and the greatest number of an integer dtype; 0 and 1 for `bool`.
+    #[doc(hidden)]
+    pub fn ends(self) -> [i64; 2] {
+        let bounds = self.bounds();
+        [*bounds.start(), *bounds.end()]
+    }
+
     /// PyTorch's name: `float32`, `int64`, `bool`...
     pub const fn torch_name(self) -> &'static str {
         match self {

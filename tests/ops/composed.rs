@@ -37,6 +37,41 @@ cases! {
         (x: values("N=2 C=3"), at: index("1 2", [2, 0]); 1) => "N=2 C=2" any, |i| x.at(&[i[0], at.whole(&[0, i[1]])]);
         (x: values("N=2 C=1"), at: index("1 3", [1, 0, 1]); "N") => "N=1 C=3" any, |i| x.at(&[at.whole(i), 0]);
     }
+    segment_sum {
+        (x: values("N=2 edge=4"), at: index("edge=4", [2, 0, 2, 2]); "edge", node(3)) => "N=2 node=3" sums,
+            |i| segment(x, at, i, 1).into_iter().sum(), scale 12.0;
+        (x: values("edge=3 C=2"), at: index("3", [1, 0, 1]); 0, 2) => "?=2 C=2" sums, |i| segment(x, at, i, 0).into_iter().sum(), scale 9.0;
+        (x: values("edge=0 C=2"), at: index("0", []); 0, node(2)) => "node=2 C=2" sums, |i| 0.0;
+        (x: values("edge=0 C=2"), at: index("0", []); 0, node(0)) => "node=0 C=2" sums, |i| 0.0;
+    }
+    segment_mean {
+        (x: values("N=2 edge=4 C=2"), at: index("edge=4", [2, 0, 2, 2]); -2, node(3)) => "N=2 node=3 C=2" floats, |i| {
+            let terms = segment(x, at, i, 1);
+            terms.iter().sum::<f64>() / terms.len().max(1) as f64
+        }, scale 12.0;
+    }
+    segment_max {
+        (x: values("N=2 edge=4"), at: index("edge=4", [2, 0, 1, 2]); "edge", node(3)) => "N=2 node=3" any,
+            |i| segment(x, at, i, 1).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        (x: values("edge=4 C=2"), at: index("4", [2, 0, 2, 2]); "edge", node(3), 0.0) => "node=3 C=2" any,
+            |i| segment(x, at, i, 0).into_iter().reduce(f64::max).unwrap_or(0.0);
+    }
+    segment_min {
+        (x: values("N=2 edge=4"), at: index("edge=4", [2, 0, 1, 2]); "edge", node(3)) => "N=2 node=3" any,
+            |i| segment(x, at, i, 1).into_iter().fold(f64::INFINITY, f64::min);
+        (x: values("edge=4 C=2"), at: index("4", [2, 0, 2, 2]); "edge", node(3), 1.0) => "node=3 C=2" any,
+            |i| segment(x, at, i, 0).into_iter().reduce(f64::min).unwrap_or(1.0);
+    }
+    segment_softmax {
+        (x: values("N=2 edge=4"), at: index("edge=4", [2, 0, 2, 2]); "edge", node(3)) => "N=2 edge=4" floats, |i| {
+            let own = [i[0], at.whole(&i[1..])];
+            x.at(i).exp() / segment(x, at, &own, 1).into_iter().map(f64::exp).sum::<f64>()
+        }, scale 1.0;
+        (x: values("edge=5 C=2"), at: index("5", [1, 0, 1, 1, 0]); 0, 4) => "edge=5 C=2" floats, |i| {
+            let own = [at.whole(&i[..1]), i[1]];
+            x.at(i).exp() / segment(x, at, &own, 0).into_iter().map(f64::exp).sum::<f64>()
+        }, scale 1.0;
+    }
     repeat_interleave {
         (x: values("N=2 C=3"), times: index("", [2]); "N") => "N=4 C=3" any, |i| x.at(&[i[0] / 2, i[1]]);
         (x: values("N=2 C=3"), times: index("3", [2, 0, 1]); 1) => "N=2 C=3" any, |i| x.at(&[i[0], [0, 0, 2][i[1]]]);
@@ -160,6 +195,73 @@ cases! {
         (x: values("N=2 C=3"); "float64") => "N=2 C=3" doubles, |i| x.at(i);
     }
     ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
+}
+
+/// A dim of segments with a name.
+fn node(count: i64) -> ops::Value {
+    ops::Value::List(vec![ops::Value::List(vec!["node".into(), count.into()])])
+}
+
+/// The elements of the segment at index `i` of a reduction along `dim`.
+fn segment(x: &Plain, at: &Plain, i: &[usize], dim: usize) -> Vec<f64> {
+    let own = (0..at.sizes[0]).filter(|j| at.whole(&[*j]) == i[dim]);
+    own.map(|j| x.at(&[&i[..dim], &[j], &i[dim + 1..]].concat())).collect()
+}
+
+#[test]
+fn segments_are_checked() -> Result<()> {
+    let x = Tensor::ones([("edge", 3), ("embed", 2)])?;
+    let at = |numbers: [i64; 3]| Tensor::new(numbers);
+    let kind = |made: Result<Tensor>| made.unwrap_err().kind();
+    let error = x.segment_sum(&at([0, 3, 1])?, "edge", ("node", 3)).unwrap_err();
+    let text = "segment_sum: index has the number 3, but there are 3 segments";
+    assert!(error.to_string().starts_with(text), "{error}");
+    assert!(error.to_string().contains("(\"node\", 4)"), "{error}");
+    assert_eq!(kind(x.segment_sum(&at([0, -1, 1])?, "edge", ("node", 3))), ErrorKind::Index);
+    assert_eq!(kind(x.segment_max(&at([0, 0, 1])?, "edge", 0)), ErrorKind::Index);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "embed", 2)), ErrorKind::Shape);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "edges", 2)), ErrorKind::NameNotFound);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "edge", ("embed", 2))), ErrorKind::DuplicateName);
+    assert_eq!(kind(x.segment_softmax(&at([0, 1, 1])?, "edge", ("embed", 2))), ErrorKind::DuplicateName);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "edge", [2, 2])), ErrorKind::Shape);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "edge", -1)), ErrorKind::Shape);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?.unsqueeze(0)?, "edge", 2)), ErrorKind::Shape);
+    assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?.to(DType::F32)?, "edge", 2)), ErrorKind::DType);
+    assert_eq!(kind(Tensor::new(1.0)?.segment_sum(&Tensor::new([0])?, 0, 2)), ErrorKind::Shape);
+    let named = at([0, 1, 1])?.refine_names(["node"])?;
+    assert_eq!(kind(x.segment_mean(&named, "edge", ("node", 2))), ErrorKind::NameMismatch);
+    assert_eq!(
+        kind(namegrad::names::strict(|| x.segment_min(&at([0, 1, 1])?, "edge", ("node", 2)))),
+        ErrorKind::NameMismatch
+    );
+    let wide = Tensor::ones([("edge", 3)])?.to(DType::I64)?;
+    assert_eq!(wide.segment_max(&at([0, 0, 0])?, 0, 2)?.to_vec::<i64>()?, [1, i64::MIN]);
+    assert_eq!(wide.to(DType::U8)?.segment_min(&at([0, 0, 0])?, 0, 2)?.to_vec::<u8>()?, [1, 255]);
+    Ok(())
+}
+
+/// Extremes of floats, ties and half types.
+#[test]
+fn segments_at_the_edges_of_numbers() -> Result<()> {
+    let at = Tensor::new([0, 0, 1, 1, 2, 2])?;
+    let x = Tensor::new([1e30, 2e30, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NAN, 1.0])?;
+    let y = x.segment_softmax(&at, 0, 3)?.to_vec::<f32>()?;
+    assert_eq!(y[..2], [0.0, 1.0]);
+    assert!(y[2..].iter().all(|y| y.is_nan()));
+    let largest = x.segment_max(&at, 0, 3)?.to_vec::<f32>()?;
+    assert!(largest[..2] == [2e30, f32::NEG_INFINITY] && largest[2].is_nan());
+    let x = Tensor::new([3.0, 3.0, 1.0, 4.0, 0.0, 0.0])?.requiring_grad()?;
+    x.segment_max(&at, 0, 4)?.narrow(0, 0, 3)?.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.5, 0.5, 0.0, 1.0, 0.5, 0.5]);
+    // One term of 2048 and many of 1: sums in half precision would stop at 2048.
+    let ones = Tensor::ones([101])?.to(DType::F16)?.mul(2048.0)?;
+    let tail = Tensor::ones([100])?.to(DType::F16)?;
+    let x = Tensor::cat(&[&ones.narrow(0, 0, 1)?, &tail], 0)?;
+    let sum = x.segment_sum(x.zeros_like()?.to(DType::I64)?, 0, 90)?;
+    assert_eq!(sum.select(0, 0)?.item::<f64>()?, 2148.0);
+    let mean = x.segment_mean(x.zeros_like()?.to(DType::I64)?, 0, 90)?.select(0, 0)?.item::<f64>()?;
+    assert!((mean - 2148.0 / 101.0).abs() < 0.01, "{mean}");
+    Ok(())
 }
 
 /// Like [`other`](crate::index::other), for an op that sums products: `bool` is rejected, and rounding errors

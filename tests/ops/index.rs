@@ -59,6 +59,21 @@ cases! {
         (x: values(""), at: index("", [0]), source: values(""); 0, "sum", false) => "" any, |i| source.at(&[]);
         (x: values("N=3"), at: index("0", []), source: values("2"); 0, "amax", true) => "N=3" any, |i| x.at(i);
     }
+    index_reduce {
+        (x: values("N=2 C=3"), at: index("4", [2, 0, 2, 2]), source: values("2 4"); 1, "sum", true) => "N=2 C=3" any,
+            |i| slices(x, at, source, i, true).into_iter().sum(), scale 10.0;
+        (x: values("N=2 C=3"), at: index("4", [2, 0, 2, 2]), source: values("2 4"); "C", "mean", false) => "N=2 C=3" numeric,
+            |i| mean(&slices(x, at, source, i, false)), scale 10.0;
+        (x: values("N=2 C=3"), at: index("C=3", [1, 1, 0]), source: values("2 3"); 1, "prod", true) => "N=2 C=3" any,
+            |i| slices(x, at, source, i, true).into_iter().product(), scale 40.0;
+        (x: values("N=2 C=3"), at: index("3", [1, 1, 0]), source: values("2 3"); 1, "prod", false) => "N=2 C=3" any,
+            |i| slices(x, at, source, i, false).into_iter().product(), scale 40.0;
+        (x: values("N=2 C=3"), at: index("4", [2, 0, 2, 2]), source: values("2 4"); 1, "amax", true) => "N=2 C=3" any,
+            |i| slices(x, at, source, i, true).into_iter().reduce(f64::max).unwrap();
+        (x: values("N=2 C=3"), at: index("4", [2, 0, 2, 2]), source: values("2 4"); 1, "amin", false) => "N=2 C=3" any,
+            |i| slices(x, at, source, i, false).into_iter().reduce(f64::min).unwrap();
+        (x: values("N=3"), at: index("0", []), source: values("0"); 0, "amax", true) => "N=3" any, |i| x.at(i);
+    }
     index_copy {
         (x: values("N=3 C=2"), at: index("2", [2, 0]), source: values("2 2"); "N") => "N=3 C=2" any,
             |i| (0..2).find(|j| at.whole(&[*j]) == i[0]).map_or(x.at(i), |j| source.at(&[j, i[1]]));
@@ -123,6 +138,16 @@ fn placed(at: &Plain, row: usize, to: usize) -> Option<usize> {
 /// The elements that are reduced to one element of a matrix along its rows.
 fn terms(x: &Plain, at: &Plain, source: &Plain, i: &[usize], include_self: bool) -> Vec<f64> {
     let own = (0..at.sizes[1]).filter(|j| at.whole(&[i[0], *j]) == i[1]);
+    let mut terms: Vec<f64> = own.map(|j| source.at(&[i[0], j])).collect();
+    if include_self || terms.is_empty() {
+        terms.insert(0, x.at(i));
+    }
+    terms
+}
+
+/// The elements that are reduced to one element of a matrix along its rows, whose columns have positions.
+fn slices(x: &Plain, at: &Plain, source: &Plain, i: &[usize], include_self: bool) -> Vec<f64> {
+    let own = (0..at.sizes[0]).filter(|j| at.whole(&[*j]) == i[1]);
     let mut terms: Vec<f64> = own.map(|j| source.at(&[i[0], j])).collect();
     if include_self || terms.is_empty() {
         terms.insert(0, x.at(i));

@@ -30,7 +30,7 @@ const GRADIENT: &str = "the gradient of another op, which has checked the names"
 const RANDOM: &str = "random numbers, which are as random in any order";
 
 /// Inputs with dims whose names are checked in strict mode alone, and the reason.
-const FREE_UNLESS_STRICT: [(&str, &str, &str); 15] = [
+const FREE_UNLESS_STRICT: [(&str, &str, &str); 16] = [
     ("addbmm", "a", CONTRACTED),
     ("addmm", "a", CONTRACTED),
     ("addmm", "b", CONTRACTED),
@@ -43,6 +43,7 @@ const FREE_UNLESS_STRICT: [(&str, &str, &str); 15] = [
     ("tensordot", "other", CONTRACTED),
     ("index_add", "source", "along `dim`, it has the name of the index, which has none here"),
     ("index_copy", "source", "as in index_add"),
+    ("index_reduce", "source", "as in index_add"),
     ("scaled_dot_product_attention", "key", UNNAMED),
     ("scaled_dot_product_attention", "value", UNNAMED),
     ("scaled_dot_product_attention", "attn_mask", UNNAMED),

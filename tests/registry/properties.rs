@@ -130,7 +130,20 @@ const SUMS: (&[&str], &[&str]) = (
         "regression",
         "similarity",
     ],
-    &["scatter_add", "scatter_reduce", "index_add", "index_put", "put", "bincount", "quantile", "trace"],
+    &[
+        "scatter_add",
+        "scatter_reduce",
+        "index_add",
+        "index_reduce",
+        "segment_sum",
+        "segment_mean",
+        "segment_softmax",
+        "index_put",
+        "put",
+        "bincount",
+        "quantile",
+        "trace",
+    ],
 );
 
 #[test]

@@ -12,6 +12,7 @@ mod memory;
 mod messages;
 mod migration;
 mod operands;
+mod scan;
 mod special;
 mod tape;
 mod threads;

@@ -12,6 +12,7 @@
 //! | [`shape`] | rearrangements |
 //! | [`parts`] | splitting |
 //! | [`getitem`], [`index`] | indexing |
+//! | [`segments`] | reductions over segments |
 //! | [`join`] | concatenation |
 //! | [`cast`] | other dtypes |
 //! | [`like`] | new tensors like an existing one |
@@ -33,6 +34,8 @@ mod parts;
 mod getitem;
 
 mod index;
+
+mod segments;
 
 mod join;
 
@@ -68,6 +71,7 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     pointwise::OPS,
     products::OPS,
     random::OPS,
+    segments::OPS,
     shape::OPS,
     write::OPS,
 ];
@@ -78,7 +82,7 @@ pub(crate) mod options {
     pub use super::{
         along::options::*, cast::options::*, einsum::options::*, getitem::options::*, index::options::*,
         join::options::*, like::options::*, parts::options::*, pointwise::options::*, products::options::*,
-        random::options::*, shape::options::*, write::options::*,
+        random::options::*, segments::options::*, shape::options::*, write::options::*,
     };
 }
 

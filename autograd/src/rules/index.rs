@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use namegrad_core::options::{ScatterReduceOptions, TrilOptions, TriuOptions};
+use namegrad_core::options::{IndexReduceOptions, ScatterReduceOptions, TrilOptions, TriuOptions};
 use namegrad_core::{Reduce, Result};
 use namegrad_macros::derivatives;
 
@@ -18,12 +18,23 @@ derivatives! { index; |g, cx|
     }
     scatter_reduce(x, index, source; dim, reduce, include_self) -> y {
         x: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self };
+            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: false };
             call.gradient_of_self(g)?
         },
         index: refused,
         source: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self };
+            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: false };
+            call.gradient_of_source(g)?
+        }
+    }
+    index_reduce(x, index, source; dim, reduce, include_self) -> y {
+        x: [x index source y; dim reduce include_self] {
+            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: true };
+            call.gradient_of_self(g)?
+        },
+        index: refused,
+        source: [x index source y; dim reduce include_self] {
+            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: true };
             call.gradient_of_source(g)?
         }
     }
@@ -33,7 +44,7 @@ derivatives! { index; |g, cx|
     nonzero constant;
 }
 
-/// A call of `scatter_reduce`, for its derivatives.
+/// A call of `scatter_reduce` or, of slices, of `index_reduce`, for its derivatives.
 struct Scattered<'a> {
     x: &'a Tensor,
     index: &'a Tensor,
@@ -42,11 +53,33 @@ struct Scattered<'a> {
     dim: usize,
     reduce: Reduce,
     include_self: bool,
+    of_slices: bool,
 }
 
 impl Scattered<'_> {
+    /// For each position, the element of `y` there.
+    fn at(&self, y: &Tensor) -> Result<Tensor> {
+        match self.of_slices {
+            true => slices(y, self.index, self.source.sizes(), self.dim),
+            false => y.gather(self.index, self.dim),
+        }
+    }
+
+    /// [`at`](Self::at), with zeros where the source has no position.
+    fn from(&self, y: &Tensor) -> Result<Tensor> {
+        padded(&self.at(y)?, self.source.sizes())
+    }
+
+    /// `y` with zeros at the positions.
+    fn blank(&self, y: &Tensor) -> Result<Tensor> {
+        match self.of_slices {
+            true => y.index_fill(self.index, 0, self.dim),
+            false => y.scatter(self.index, 0, self.dim),
+        }
+    }
+
     fn gradient_of_self(&self, g: &Tensor) -> Result<Tensor> {
-        let Scattered { x, index, dim, .. } = *self;
+        let Scattered { x, .. } = *self;
         let gradient = match self.reduce {
             Reduce::Sum => g.clone(),
             Reduce::Mean => g.div(&self.terms()?)?,
@@ -54,12 +87,12 @@ impl Scattered<'_> {
             Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
             Reduce::Amax | Reduce::Amin => same(x, self.y)?.choose(self.share(g)?, 0.0)?,
         };
-        if self.include_self { Ok(gradient) } else { gradient.scatter(index, 0, dim) }
+        if self.include_self { Ok(gradient) } else { self.blank(&gradient) }
     }
 
     fn gradient_of_source(&self, g: &Tensor) -> Result<Tensor> {
-        let Scattered { x, index, source, y, dim, .. } = *self;
-        let from = |y: &Tensor| picked(y, index, source.sizes(), dim);
+        let Scattered { x, index, source, y, .. } = *self;
+        let from = |y: &Tensor| self.from(y);
         match self.reduce {
             Reduce::Sum => from(g),
             Reduce::Mean => from(&g.div(&self.terms()?)?),
@@ -67,18 +100,18 @@ impl Scattered<'_> {
                 // If there is exactly one zero, its gradient is the product of the others, and theirs is 0;
                 // otherwise divide the product by the factor.
                 let zero = source.eq(0)?;
-                let zeros = self.count(&zero).gather(index, dim)?;
+                let zeros = self.at(&self.count(&zero)?)?;
                 let part = |source: &Tensor| -> Result<Tensor> {
                     let mut part = source.clone();
-                    for d in 0..source.ndim() {
+                    for d in (0..source.ndim()).filter(|_| !self.of_slices) {
                         part = part.narrow(d, 0, index.sizes()[d])?;
                     }
                     Ok(part)
                 };
                 let single = zero.logical_and(padded(&zeros, source.sizes()).eq(1)?)?;
                 let others = self.product(x, &source.masked_fill(&single, 1.0)?)?;
-                let divided = g.mul(y).gather(index, dim).div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
-                padded(&part(&single).choose(g.mul(&others).gather(index, dim)?, &divided)?, source.sizes())
+                let divided = self.at(&g.mul(y)?)?.div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
+                padded(&part(&single)?.choose(self.at(&g.mul(&others)?)?, &divided)?, source.sizes())
             }
             Reduce::Amax | Reduce::Amin => same(source, &from(y)?)?.choose(from(&self.share(g)?)?, 0.0),
         }
@@ -93,21 +126,34 @@ impl Scattered<'_> {
     /// The number of elements for each position that are marked in `marks`, which has the sizes of the
     /// source.
     fn count(&self, marks: &Tensor) -> Result<Tensor> {
-        self.x.zeros_like().scatter_add(self.index, &marks.to(self.x.dtype())?, self.dim)
+        let (zeros, marks) = (self.x.zeros_like()?, marks.to(self.x.dtype())?);
+        match self.of_slices {
+            true => zeros.index_add(self.index, &marks, self.dim),
+            false => zeros.scatter_add(self.index, &marks, self.dim),
+        }
     }
 
     /// The product, with other factors.
     fn product(&self, x: &Tensor, source: &Tensor) -> Result<Tensor> {
-        let options = ScatterReduceOptions::new().include_self(self.include_self);
-        x.scatter_reduce_with(self.index, source, self.dim, Reduce::Prod, options)
+        let (index, dim, include_self) = (self.index, self.dim, self.include_self);
+        match self.of_slices {
+            true => {
+                let options = IndexReduceOptions::new().include_self(include_self);
+                x.index_reduce_with(index, source, dim, Reduce::Prod, options)
+            }
+            false => {
+                let options = ScatterReduceOptions::new().include_self(include_self);
+                x.scatter_reduce_with(index, source, dim, Reduce::Prod, options)
+            }
+        }
     }
 
     /// An equal share of the gradient for each element that is the extreme of its position.
     fn share(&self, g: &Tensor) -> Result<Tensor> {
-        let Scattered { x, index, source, y, dim, .. } = *self;
-        let chosen = same(source, &picked(y, index, source.sizes(), dim)?)?;
+        let Scattered { x, source, y, .. } = *self;
+        let chosen = same(source, &self.from(y)?)?;
         let own = same(x, y)?.to(x.dtype())?;
-        let own = if self.include_self { own } else { own.scatter(index, 0, dim)? };
+        let own = if self.include_self { own } else { self.blank(&own)? };
         let ties = own.add(&self.count(&chosen)?)?;
         g.div(&ties.clamp(1, f64::INFINITY)?)
     }

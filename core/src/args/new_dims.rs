@@ -61,7 +61,7 @@ pub trait NewDim: Sized {
 }
 
 /// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
-/// one dim with a name, or a [`Shape`].
+/// one dim, or a [`Shape`].
 ///
 /// ```
 /// use namegrad_core::NamedTensor;
@@ -218,6 +218,14 @@ impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
         Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1.number())? })
+    }
+}
+
+/// One dim without a name.
+impl<I: Whole> IntoShape for I {
+    #[track_caller]
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape([self])
     }
 }
 

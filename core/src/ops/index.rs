@@ -1,7 +1,8 @@
 //! Parts of tensors by index. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
-use crate::args::Immediate;
-use crate::cpu::index::{Combine, TargetPositions};
+use crate::args::{Immediate, OpenDim, OpenShape};
+use crate::cpu::index::{self as cpu, Combine, TargetPositions};
+use crate::dim::called;
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, around};
@@ -40,6 +41,11 @@ ops! { index;
     index_copy index_copy_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
     /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
     index_add index_add_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
+    /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a vector
+    /// of integers, together with the slice of `x` if `include_self`. Other slices are unchanged. Gradients are
+    /// those of [`scatter_reduce`](Self::scatter_reduce).
+    index_reduce index_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
+        names "keeps input names; the source matches beside `dim`";
     /// The lower triangle of the last two dims, with zeros elsewhere; a positive `diagonal` includes that
     /// many diagonals above the main one.
     tril tril_ (mut x; diagonal: isize = 0) names "keeps input names";
@@ -50,8 +56,8 @@ ops! { index;
     nonzero (x; names: NewNames = None) names "gives a matrix with `names` or no names";
 }
 
-/// The reduction by which [`scatter_reduce`](NamedTensor::scatter_reduce) combines the elements for a
-/// position.
+/// The reduction by which [`scatter_reduce`](NamedTensor::scatter_reduce) and
+/// [`index_reduce`](NamedTensor::index_reduce) combine the elements for a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// Their sum.
@@ -91,10 +97,64 @@ impl Reduce {
     }
 }
 
+impl NamedTensor {
+    /// Checks the numbers of segments in `index`, one for each slice of this tensor along `dim`. Returns the
+    /// numbers, dense and in `i64`, and the shape of a reduction to `segments`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for a number out of range,
+    /// [`ErrorKind::NameMismatch`], [`ErrorKind::DuplicateName`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn segments(
+        &self,
+        op: &'static str,
+        index: &NamedTensor,
+        dim: usize,
+        segments: &OpenShape,
+    ) -> Result<(NamedTensor, Shape)> {
+        let inputs = [self, index];
+        let [OpenDim { name, size: Some(count) }] = segments[..] else {
+            let message = "segments must be one size, with or without a name";
+            return Err(Error::about(&inputs, ErrorKind::Shape, op, message)
+                .with_repair(format!("x.{op}(&index, dim, (\"node\", 10))?")));
+        };
+        if index.ndim() != 1 || self.ndim() == 0 || index.numel() != self.sizes()[dim] {
+            let message = format!(
+                "index must be a vector with the number of a segment for each element of {}, got {} for {}",
+                called(self, dim),
+                index.shape(),
+                self.shape()
+            );
+            return Err(Error::about(&inputs, ErrorKind::Shape, op, message));
+        }
+        rules::matched(op, "index", [self.input(), index.input()], [dim, 0])?;
+        let numbers = kernels::whole_positions(op, self, index)?;
+        if let Some(stray) = cpu::stray(numbers.as_slice()?, count, None) {
+            let message = match stray {
+                ..0 => format!("index has the number {stray}; segments are counted from 0"),
+                _ => format!("index has the number {stray}, but there are {count} segments"),
+            };
+            let error = Error::about(&inputs, ErrorKind::Index, op, message);
+            return Err(match (stray, name) {
+                (..0, _) => error,
+                (_, Some(name)) => {
+                    error.with_repair(format!("(\"{name}\", {}) or more segments", stray.saturating_add(1)))
+                }
+                _ => error.with_repair(format!("{} or more segments", stray.saturating_add(1))),
+            });
+        }
+        let mut shape = self.shape();
+        shape.sizes[dim] = count;
+        let names = (0..self.ndim()).map(|d| if d == dim { name } else { self.names().get(d) });
+        shape.names = Names::new(op, names).map_err(|error| error.with_operands([self.shape()]))?;
+        Ok((numbers, shape))
+    }
+}
+
 pub(crate) mod kernels {
     use super::*;
-    use crate::cpu::{fill, index as cpu};
-    use crate::dim::called;
+    use crate::cpu::fill;
     use crate::tensor::range::{beyond, does_not_fit};
     use half::{bf16, f16};
 
@@ -102,18 +162,28 @@ pub(crate) mod kernels {
     /// PyTorch does here.
     #[track_caller]
     fn positions(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        let dense = whole_positions(op, x, index)?;
+        let size = x.length_of(dim);
+        match cpu::stray(dense.as_slice()?, size, None) {
+            Some(bad) => Err(out_of_bounds(op, &[x, index], bad, dim)),
+            None => Ok(dense),
+        }
+    }
+
+    /// `index`, dense and in `i64`; an error unless it has integers.
+    #[track_caller]
+    pub(super) fn whole_positions(
+        op: &'static str,
+        x: &NamedTensor,
+        index: &NamedTensor,
+    ) -> Result<NamedTensor> {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             let message = format!("Expected dtype int32/int64 for index, got {}", index.dtype());
             return Err(
                 Error::about(&[x, index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")
             );
         }
-        let dense = index.to(DType::I64)?.contiguous()?;
-        let size = x.length_of(dim);
-        match cpu::stray(dense.as_slice()?, size, None) {
-            Some(bad) => Err(out_of_bounds(op, &[x, index], bad, dim)),
-            None => Ok(dense),
-        }
+        index.to(DType::I64)?.contiguous()
     }
 
     /// The error of a position that dim `dim` of the first of `inputs` does not have.
@@ -282,45 +352,30 @@ pub(crate) mod kernels {
         reduce: Reduce,
         include_self: bool,
     ) -> Result<()> {
-        const OP: &str = "scatter_reduce";
-        if reduce == Reduce::Mean && x.dtype() == DType::Bool {
-            let message = "the mean is not implemented for bool; it takes the integers and floats";
-            return Err(Error::about(&[x], ErrorKind::DType, OP, message).with_repair("x.to(DType::U8)?"));
-        }
-        let terms = Scatter::new(OP, x, index, source, dim)?;
-        // The initial value at a position if `x` does not count.
-        let (how, start) = match reduce {
-            Reduce::Sum | Reduce::Mean => (Combine::Add, Some(-0.0)),
-            Reduce::Prod => (Combine::Mul, Some(1.0)),
-            // Counting one of the terms twice does not change their extreme.
-            Reduce::Amax => (Combine::Max, None),
-            Reduce::Amin => (Combine::Min, None),
-        };
-        if !include_self {
-            match start {
-                Some(start) => terms.of(terms.source.full_like(start, x.dtype())?).run(Combine::Set, x)?,
-                None => terms.run(Combine::Set, x)?,
-            }
-        }
-        terms.run(how, x)?;
-        if reduce != Reduce::Mean {
-            return Ok(());
-        }
-        let mut counts = x.unnamed().full_like(i64::from(include_self), DType::I64)?;
-        terms.of(terms.source.full_like(1, DType::I64)?).run(Combine::Add, &mut counts)?;
-        let counts = counts.clamp(1, i64::MAX)?;
-        match x.dtype().is_floating_point() {
-            true => x.div_(&counts).map(drop),
-            false => x.floor_divide_(&counts).map(drop),
-        }
+        let terms = Scatter::new("scatter_reduce", x, index, source, dim)?;
+        terms.reduce("scatter_reduce", x, reduce, include_self)
     }
 
-    /// Elements with their target positions along a dim.
+    #[track_caller]
+    pub(crate) fn index_reduce(
+        x: &mut NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+        reduce: Reduce,
+        include_self: bool,
+    ) -> Result<()> {
+        let terms = Scatter::of_slices("index_reduce", x, index, source, dim)?;
+        terms.reduce("index_reduce", x, reduce, include_self)
+    }
+
+    /// Elements, or slices, with their target positions along a dim.
     struct Scatter {
         positions: NamedTensor,
-        /// Dense, with the sizes of the positions.
+        /// Dense; of elements, it has the sizes of the positions.
         source: NamedTensor,
         dim: usize,
+        of_slices: bool,
     }
 
     impl Scatter {
@@ -346,12 +401,47 @@ pub(crate) mod kernels {
             let names = unify(op, "match", index.input(), source.input())?;
             rules::beside(op, "index", x.input(), NamedInput { names: &names, sizes: index.sizes() }, dim)?;
             let source = beside(source, index, None)?.contiguous()?;
-            Ok(Scatter { positions, source, dim })
+            Ok(Scatter { positions, source, dim, of_slices: false })
+        }
+
+        /// Each slice of `source` along `dim` has one position.
+        #[track_caller]
+        fn of_slices(
+            op: &'static str,
+            x: &NamedTensor,
+            index: &NamedTensor,
+            source: &NamedTensor,
+            dim: usize,
+        ) -> Result<Scatter> {
+            same_dtype(op, x, source)?;
+            let picked = vector_index(op, x, index, dim)?;
+            let mut wanted = Sizes::from_slice(x.sizes());
+            if x.ndim() > 0 {
+                wanted[dim] = picked.numel();
+            }
+            // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d
+            // tensor.
+            let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
+            if source.sizes() != &wanted[..] && !alike {
+                let message = format!(
+                    "source must have sizes {wanted:?}, those of the tensor with a slice along {} for each of the {} positions, got {:?}",
+                    called(x, dim),
+                    picked.numel(),
+                    source.sizes()
+                );
+                return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
+            }
+            rules::indexed(op, x.input(), index.input(), dim)?; // it has no name of another dim
+            rules::beside(op, "source", x.input(), source.input(), dim)?;
+            if x.ndim() > 0 && index.ndim() == 1 {
+                rules::matched(op, "source", [index.input(), source.input()], [0, dim])?;
+            }
+            Ok(Scatter { positions: picked, source: source.contiguous()?, dim, of_slices: true })
         }
 
         /// Other elements at the same positions.
         fn of(&self, source: NamedTensor) -> Scatter {
-            Scatter { positions: self.positions.clone(), source, dim: self.dim }
+            Scatter { positions: self.positions.clone(), source, ..*self }
         }
 
         /// Combines each element with the element of `x` at its position.
@@ -359,6 +449,9 @@ pub(crate) mod kernels {
         fn run(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
             if self.positions.numel() == 0 {
                 return Ok(());
+            }
+            if self.of_slices {
+                return self.run_on(how, x);
             }
             let view = beside(x, &self.positions, Some(self.dim))?;
             if view.sizes() == x.sizes() {
@@ -377,8 +470,54 @@ pub(crate) mod kernels {
         #[track_caller]
         fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
             let sizes = around(x.sizes(), self.dim);
-            let positions = TargetPositions::OfElements(self.positions.as_slice()?);
+            let positions = self.positions.as_slice()?;
+            let positions = match self.of_slices {
+                true => TargetPositions::OfRows(positions),
+                false => TargetPositions::OfElements(positions),
+            };
             combine(how, x, &self.source, sizes, positions)
+        }
+
+        /// Reduces the elements for each position of `x`, with that of `x` if `include_self`.
+        #[track_caller]
+        fn reduce(
+            &self,
+            op: &'static str,
+            x: &mut NamedTensor,
+            reduce: Reduce,
+            include_self: bool,
+        ) -> Result<()> {
+            if reduce == Reduce::Mean && x.dtype() == DType::Bool {
+                let message = "the mean is not implemented for bool; it takes the integers and floats";
+                return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair("x.to(DType::U8)?"));
+            }
+            // The initial value at a position if `x` does not count.
+            let (how, start) = match reduce {
+                Reduce::Sum | Reduce::Mean => (Combine::Add, Some(-0.0)),
+                Reduce::Prod => (Combine::Mul, Some(1.0)),
+                // Counting one of the terms twice does not change their extreme.
+                Reduce::Amax => (Combine::Max, None),
+                Reduce::Amin => (Combine::Min, None),
+            };
+            if !include_self {
+                match start {
+                    Some(start) => {
+                        self.of(self.source.full_like(start, x.dtype())?).run(Combine::Set, x)?;
+                    }
+                    None => self.run(Combine::Set, x)?,
+                }
+            }
+            self.run(how, x)?;
+            if reduce != Reduce::Mean {
+                return Ok(());
+            }
+            let mut counts = x.unnamed().full_like(i64::from(include_self), DType::I64)?;
+            self.of(self.source.full_like(1, DType::I64)?).run(Combine::Add, &mut counts)?;
+            let counts = counts.clamp(1, i64::MAX)?;
+            match x.dtype().is_floating_point() {
+                true => x.div_(&counts).map(drop),
+                false => x.floor_divide_(&counts).map(drop),
+            }
         }
     }
 
@@ -432,7 +571,7 @@ pub(crate) mod kernels {
         source: &NamedTensor,
         dim: usize,
     ) -> Result<()> {
-        indexed("index_add", x, index, source, dim, Combine::Add)
+        Scatter::of_slices("index_add", x, index, source, dim)?.run(Combine::Add, x)
     }
 
     #[track_caller]
@@ -442,45 +581,7 @@ pub(crate) mod kernels {
         source: &NamedTensor,
         dim: usize,
     ) -> Result<()> {
-        indexed("index_copy", x, index, source, dim, Combine::Set)
-    }
-
-    /// Combines each slice of `source` along `dim` into the one of `x` at its position in `index`.
-    #[track_caller]
-    fn indexed(
-        op: &'static str,
-        x: &mut NamedTensor,
-        index: &NamedTensor,
-        source: &NamedTensor,
-        dim: usize,
-        how: Combine,
-    ) -> Result<()> {
-        same_dtype(op, x, source)?;
-        let picked = vector_index(op, x, index, dim)?;
-        let mut wanted = Sizes::from_slice(x.sizes());
-        if x.ndim() > 0 {
-            wanted[dim] = picked.numel();
-        }
-        // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d
-        // tensor.
-        let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
-        if source.sizes() != &wanted[..] && !alike {
-            let message = format!(
-                "source must have sizes {wanted:?}, those of the tensor with a slice along {} for each of the {} positions, got {:?}",
-                called(x, dim),
-                picked.numel(),
-                source.sizes()
-            );
-            return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
-        }
-        rules::indexed(op, x.input(), index.input(), dim)?; // it has no name of another dim
-        rules::beside(op, "source", x.input(), source.input(), dim)?;
-        if x.ndim() > 0 && index.ndim() == 1 {
-            rules::matched(op, "source", [index.input(), source.input()], [0, dim])?;
-        }
-        let source = source.contiguous()?;
-        let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
-        combine(how, x, &source, sizes, TargetPositions::OfRows(picked))
+        Scatter::of_slices("index_copy", x, index, source, dim)?.run(Combine::Set, x)
     }
 
     #[track_caller]
