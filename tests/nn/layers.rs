@@ -548,7 +548,7 @@ fn every_layer_is_in_the_table() -> Result<()> {
 }
 
 /// The files in these folders of `nn/src`.
-fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
+pub(crate) fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
     let nn = namegrad_tests::root().join("nn/src");
     let mut folders: Vec<_> = folders.iter().map(|folder| nn.join(folder)).collect();
     let mut files = Vec::new();
@@ -564,7 +564,7 @@ fn sources(folders: &[&str]) -> Vec<std::path::PathBuf> {
 /// The layers in a source file: public structs that derive `Module`, or the types `pub type Conv<..> =
 /// Convolution<..>` that they are the common form of, rows of functions with `layer Relu`, and rows of layers,
 /// `MaxPool MaxPoolBuilder ..`.
-fn layers_of(text: &str) -> Vec<String> {
+pub(crate) fn layers_of(text: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
     let mut found = Vec::new();
     let (mut derives, mut structs, mut forms) = (false, BTreeSet::new(), BTreeSet::new());

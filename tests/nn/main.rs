@@ -2,6 +2,7 @@
 
 mod attention;
 mod conv;
+mod equivalents;
 mod hooks;
 mod images;
 mod layers;

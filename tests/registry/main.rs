@@ -4,6 +4,7 @@
 mod by_name;
 mod chosen;
 mod contributing;
+mod derivatives;
 mod gradients;
 mod names;
 mod operators;

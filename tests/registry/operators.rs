@@ -1,7 +1,8 @@
 //! `docs/operators.md`: every op, with the calls, the name rule, the dtypes and the derivative from its row,
 //! and PyTorch's names for it. `tests/calls` compiles every call on the page.
 
-use namegrad::ops::{self, ArgInfo, Gradients, Op, OpInfo, TensorKind};
+use crate::derivatives::derivative;
+use namegrad::ops::{self, ArgInfo, Gradients, OpInfo, TensorKind};
 use namegrad::prelude::*;
 use namegrad_tests::draw::{Draw, Drawn};
 use std::collections::BTreeSet;
@@ -175,7 +176,7 @@ PyTorch's table of named tensors. `tests/registry/operators.rs` generates it fro
 
 A dim is an index or a name. An op that takes several dims accepts a list of either, or `..` for all dims. In the
 gradients, `g` is the gradient of the output `y`, and `cx` is the context of the backward pass, which has the sizes
-of the inputs. If the result of an op is always a float, integers and `bool` are converted to the default float
+of the inputs; `σ` is the sigmoid, and `n` the number of elements that were reduced to one. If the result of an op is always a float, integers and `bool` are converted to the default float
 dtype first. To write a result to an existing tensor, as with PyTorch's `out=`, call
 `x.exp()?.write_to(&mut out)?`.
 
@@ -191,24 +192,6 @@ The other entries of PyTorch's table: names, factories, properties, hooks.
 | PyTorch | here | names | dtypes | derivative |
 | --- | --- | --- | --- | --- |
 ";
-
-/// The gradients of an op, from its row.
-fn derivative(op: &Op) -> String {
-    match op.gradients {
-        Gradients::Formulas(formulas) => {
-            let text = |(input, gradient): &(&str, &str)| {
-                let gradient: String =
-                    gradient.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ?", "?");
-                format!("{input}: `{}`", gradient.replace('|', "\\|"))
-            };
-            formulas.iter().map(text).collect::<Vec<_>>().join("; ")
-        }
-        Gradients::Recorded => "recorded by a function".into(),
-        Gradients::Composed => "from the ops that it calls".into(),
-        Gradients::Constant => "none: the result is not differentiable".into(),
-        Gradients::Refused => "none: an error on a tensor that requires a gradient".into(),
-    }
-}
 
 /// The dtypes that the row declares, in words.
 fn claimed(info: &OpInfo) -> String {
