@@ -120,8 +120,7 @@ impl CharGpt {
             let seen = &ids[ids.len().saturating_sub(BLOCK)..];
             let seen = Tensor::from_slice(seen, [("N", 1), ("seq", seen.len())])?;
             let logits = no_grad(|| self.forward(&seen))?.select("seq", -1)?; // [N, char]
-            let one_hot = F::gumbel_softmax_with(&logits, "char", GumbelSoftmaxOptions::new().hard(true))?;
-            ids.push(one_hot.argmax("char")?.item::<i64>()?);
+            ids.push(F::sample(&logits, "char")?.item::<i64>()?);
         }
         Ok(ids)
     }

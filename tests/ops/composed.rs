@@ -13,7 +13,9 @@ use namegrad::prelude::*;
 /// Ops that the functions below check.
 pub(crate) fn by_function() -> impl Iterator<Item = &'static str> {
     let alone = ["copy_", "resize_", "resize_as_", "type_as", "einsum", "index", "index_put"];
-    let drawn = ["normal", "bernoulli"].into_iter().chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
+    let drawn = ["normal", "bernoulli", "multinomial"]
+        .into_iter()
+        .chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
     alone.into_iter().chain(drawn).chain(CASTS).chain(FILLS.iter().map(|(name, _)| *name))
 }
 
@@ -700,6 +702,77 @@ fn distributions() {
     }
     let p = Tensor::new([0.0, 1.0, 1.0]).unwrap();
     assert_eq!(p.bernoulli().unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 1.0]);
+}
+
+#[test]
+fn multinomial_draws_by_weight() -> Result<()> {
+    let n = 20_000;
+    let weights = Tensor::new([1.0, 0.0, 5.0, 2.0])?.refine_names(["class"])?;
+    let share = |drawn: &Tensor, class: i64| drawn.eq(class)?.to(DType::F64)?.mean(..)?.item::<f64>();
+    Generator::from_seed(3).scope(|| {
+        for scale in [1.0, 1e-38, 4e37] {
+            let options = MultinomialOptions::new().replacement(true).name("draw");
+            let drawn = weights.mul(scale)?.multinomial_with(n, "class", options)?;
+            assert_eq!((drawn.shape().to_string(), drawn.dtype()), (format!("[draw={n}]"), DType::I64));
+            for (class, weight) in [1.0, 0.0, 5.0, 2.0].into_iter().enumerate() {
+                // Four standard deviations of a share of 20 000 are at most 0.015.
+                assert!((share(&drawn, class as i64)? - weight / 8.0).abs() < 0.015, "class {class}");
+            }
+        }
+        // Without replacement, the first position is drawn by weight, and the second by the weights that remain.
+        let rows = weights.rename([("class", "C")])?.unsqueeze(0)?.expand([n as i64, -1])?;
+        let drawn = rows.multinomial(2, "C")?;
+        let (first, second) = (drawn.select(1, 0)?, drawn.select(1, 1)?);
+        assert!(!first.eq(&second)?.any(..)?.item::<bool>()?);
+        assert!(
+            (share(&first, 2)? - 5.0 / 8.0).abs() < 0.015 && share(&first, 1)? + share(&second, 1)? == 0.0
+        );
+        let of_second = 1.0 / 8.0 * 5.0 / 7.0 + 2.0 / 8.0 * 5.0 / 6.0;
+        assert!((share(&second, 2)? - of_second).abs() < 0.015);
+        // All positions, in any order, with the dim in front.
+        let all = weights
+            .add(1.0)
+            .unsqueeze_with(1, UnsqueezeOptions::new().name("N"))
+            .expand([-1, 7])?
+            .multinomial(4, "class")?;
+        assert_eq!(all.shape().to_string(), "[?=4, N=7]");
+        assert!(all.sort(0)?.values.eq(Tensor::arange(0, 4, 1)?.unsqueeze(1)?)?.all(..)?.item::<bool>()?);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_multinomial_refuses() -> Result<()> {
+    let weights = |numbers: [f64; 3]| Tensor::new(numbers)?.refine_names(["class"]);
+    let refused = |kind: ErrorKind, text: &str, made: Result<Tensor>| {
+        let error = made.unwrap_err();
+        assert!(error.kind() == kind && error.to_string().contains(text), "{error}");
+    };
+    use ErrorKind::{DuplicateName, NameNotFound, Shape, Value};
+    refused(Value, "got -1", weights([1.0, -1.0, 1.0])?.multinomial(1, "class"));
+    refused(Value, "got NaN", weights([1.0, f64::NAN, 1.0])?.multinomial(1, "class"));
+    refused(Value, "got inf", weights([1.0, f64::INFINITY, 1.0])?.multinomial(1, "class"));
+    refused(Value, "all weights of a draw are 0", weights([0.0; 3])?.multinomial(1, "class"));
+    let two = weights([0.0, 1.0, 1.0])?;
+    refused(
+        Value,
+        "3 draws without replacement need as many weights above 0, got 2",
+        two.multinomial(3, "class"),
+    );
+    let more = MultinomialOptions::new().replacement(true);
+    assert_eq!(two.multinomial_with(9, "class", more.clone())?.sizes(), [9]);
+    refused(NameNotFound, "'classes'", two.multinomial(1, "classes"));
+    refused(Shape, "0-d", Tensor::new(1.0)?.multinomial(1, 0));
+    refused(ErrorKind::DType, "", Tensor::new([1, 2])?.multinomial(1, 0));
+    let rows = Tensor::ones([("N", 2), ("class", 3)])?;
+    refused(DuplicateName, "'N'", rows.multinomial_with(1, "class", more.name("N")));
+    assert_eq!(rows.multinomial(0, "class")?.shape().to_string(), "[N=2, ?=0]");
+    assert_eq!(
+        Tensor::ones([("N", 0), ("class", 3)])?.multinomial(2, "class")?.shape().to_string(),
+        "[N=0, ?=2]"
+    );
+    refused(Value, "no weights", Tensor::ones([("N", 2), ("class", 0)])?.multinomial(1, "class"));
+    Ok(())
 }
 
 /// The parts of a matrix that indices select.

@@ -1,6 +1,8 @@
 //! Functions of `nn`. Most have no row here because there are answers recorded from PyTorch.
 
-use crate::check::{index, numbers, values};
+use crate::check::{drawn, index, numbers, values};
+use namegrad::core::random::Generator;
+use namegrad::prelude::*;
 
 /// The largest of some elements.
 fn largest(elements: impl Iterator<Item = f64>) -> f64 {
@@ -44,6 +46,14 @@ cases! {
             let sum = (0..4).map(|s| score(s).exp()).sum::<f64>();
             (0..4).map(|s| score(s).exp() / sum * v.at(&[i[2], i[0], s])).sum()
         }, scale 3.0;
+    }
+    sample {
+        (logits: values("N=3 C=4"); "C", 0.0) => "N=3" drawn, |i| {
+            (0..4).rev().max_by(|a, b| logits.at(&[i[0], *a]).total_cmp(&logits.at(&[i[0], *b]))).unwrap() as f64
+        };
+        (logits: values("C=4 N=3"); 0, 2.0, 1) => "N=3" drawn, |i| {
+            (0..4).rev().max_by(|a, b| logits.at(&[*a, i[0]]).total_cmp(&logits.at(&[*b, i[0]]))).unwrap() as f64
+        };
     }
     linear_cross_entropy {
         (x: values("N=2 embed=3"), linear_weight: values("class=2 embed=3"), target: index("N=2", [1, 0])) => "" floats, |i| {
@@ -93,4 +103,72 @@ cases! {
     gumbel_softmax {
         (logits: values("N=2 C=4"); "C", 1e30) => "N=2 C=4" floats, |i| 0.25;
     }
+}
+
+#[test]
+fn sample_draws_from_the_likely_classes() -> Result<()> {
+    // Probabilities 1/2, 1/4, 1/8, 1/8.
+    let logits =
+        Tensor::new([0.25f64.ln(), 0.125f64.ln(), 0.5f64.ln(), 0.125f64.ln()])?.refine_names(["token"])?;
+    let n = 20_000;
+    let rows = logits.unsqueeze_with(0, UnsqueezeOptions::new().name("N")).expand([n, -1])?;
+    let check = |options: SampleOptions, want: [f64; 4]| -> Result<()> {
+        let drawn = Generator::from_seed(5).scope(|| F::sample_with(&rows, "token", options.clone()))?;
+        assert_eq!((drawn.shape().to_string(), drawn.dtype()), (format!("[N={n}]"), DType::I64));
+        for (class, want) in want.into_iter().enumerate() {
+            let share = drawn.eq(class as i64)?.to(DType::F64)?.mean(..)?.item::<f64>()?;
+            // Four standard deviations of a share of 20 000 are at most 0.015.
+            assert!(
+                share == want || want > 0.0 && (share - want).abs() < 0.015,
+                "{options:?}, {class}: {share}"
+            );
+        }
+        Ok(())
+    };
+    check(SampleOptions::new(), [0.25, 0.125, 0.5, 0.125])?;
+    check(SampleOptions::new().temperature(0.5), [4.0 / 22.0, 1.0 / 22.0, 16.0 / 22.0, 1.0 / 22.0])?;
+    check(SampleOptions::new().top_k(2), [1.0 / 3.0, 0.0, 2.0 / 3.0, 0.0])?;
+    check(SampleOptions::new().top_k(9), [0.25, 0.125, 0.5, 0.125])?;
+    // As few classes as reach it: exactly one half, and a little more.
+    check(SampleOptions::new().top_p(0.5), [0.0, 0.0, 1.0, 0.0])?;
+    check(SampleOptions::new().top_p(0.51), [1.0 / 3.0, 0.0, 2.0 / 3.0, 0.0])?;
+    check(SampleOptions::new().top_p(0.0), [0.0, 0.0, 1.0, 0.0])?;
+    check(SampleOptions::new().top_k(2).top_p(0.66), [0.0, 0.0, 1.0, 0.0])?;
+    check(SampleOptions::new().temperature(1e-300), [0.0, 0.0, 1.0, 0.0])?;
+    check(SampleOptions::new().temperature(0.0).top_k(3), [0.0, 0.0, 1.0, 0.0])
+}
+
+#[test]
+fn what_sample_refuses() -> Result<()> {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let refused = |text: &str, made: Result<Tensor>| {
+        let error = made.unwrap_err();
+        assert!(error.kind() == ErrorKind::Value && error.to_string().contains(text), "{error}");
+        assert!(error.op() == "sample" && error.location().file().ends_with("functional.rs"), "{error}");
+    };
+    for temperature in [0.0, 1.0] {
+        let options = || SampleOptions::new().temperature(temperature);
+        let sample = |numbers: [f64; 3]| {
+            let logits = Tensor::new([[0.0; 3], numbers])?.refine_names(["N", "class"])?;
+            F::sample_with(&logits, "class", options())
+        };
+        refused("NaN", sample([0.0, nan, inf]));
+        refused("+∞", sample([0.0, -inf, inf]));
+        refused("-∞", sample([-inf; 3]));
+        assert_eq!(sample([-inf, 1.0, -inf])?.select(0, 1)?.item::<i64>()?, 1);
+    }
+    let x = Tensor::zeros([("N", 2), ("class", 3)])?;
+    for (options, text) in [
+        (SampleOptions::new().temperature(-1.0), "got -1"),
+        (SampleOptions::new().temperature(nan), "got NaN"),
+        (SampleOptions::new().top_k(0), "top_k"),
+        (SampleOptions::new().top_p(1.5), "top_p"),
+        (SampleOptions::new().top_p(nan), "top_p"),
+    ] {
+        refused(text, F::sample_with(&x, "class", options));
+    }
+    refused("no classes", F::sample(&x.narrow("class", 0, 0)?, "class"));
+    assert_eq!(F::sample(&x.narrow("N", 0, 0)?, "class")?.shape().to_string(), "[N=0]");
+    assert_eq!(F::sample(&x.select("N", 0)?, "class")?.ndim(), 0);
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! Filling a tensor with random numbers, after which its gradient is 0, and random tensors.
 
+use crate::chain::*;
+use crate::composed::like::options::NewZerosOptions;
 use crate::observe::starting;
 use crate::op::Op;
 use crate::{Tensor, TensorOptions};
+use namegrad_core::options::SearchsortedOptions;
 use namegrad_core::random::{Distribution, Sampled};
-use namegrad_core::{IntoShape, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, IntoShape, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
 use std::panic::Location;
@@ -67,6 +70,35 @@ composed! { random;
     /// # Errors
     /// `Value` for a negative `std`, `DType` unless floating-point, `Shape`, and the errors of the name rule.
     normal (mean: Operand, std: Operand) on floats names "unifies names from inputs" constant;
+    /// Random positions along `dim`, each with a probability in proportion to its weight, in `i64`. Along the
+    /// other dims, the draws are independent. `num_samples` positions take the place of `dim`; their dim is
+    /// called `name`. Without `replacement`, all positions of a draw differ, in the order in which they were
+    /// drawn. A weight of 0 is never drawn.
+    ///
+    /// The numbers depend only on the seed, not on the number of threads.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let weights = Tensor::new([[0.0, 1.0, 0.0], [2.0, 0.0, 6.0]])?.refine_names(["N", "class"])?;
+    /// let classes = weights.multinomial_with(
+    ///     4,
+    ///     "class",
+    ///     MultinomialOptions::new().replacement(true).name("draw"),
+    /// )?;
+    /// assert_eq!(classes.shape().to_string(), "[N=2, draw=4]");
+    /// assert_eq!(classes.select("N", 0)?.to_vec::<i64>()?, [1, 1, 1, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` if a weight is negative, infinite or NaN, if all weights of a draw are 0, or if without
+    /// replacement fewer than `num_samples` are not; `Shape` for a 0-d tensor, `DType` unless floating-point,
+    /// `DuplicateName`, `NameNotFound`, `DimRange`.
+    ///
+    /// # Source
+    /// Without replacement: Efraimidis and Spirakis, *Weighted random sampling with a reservoir* (2006).
+    multinomial (x; num_samples: usize, dim: Dim or -1, replacement: bool = false, name: NewName = None) on floats
+        names "`dim` becomes the dim of draws, called `name` or unnamed" constant;
 }
 
 mod kernels {
@@ -115,6 +147,78 @@ mod kernels {
     #[track_caller]
     pub(super) fn normal(mean: &Tensor, std: &Tensor) -> Result<Tensor> {
         mean.value().normal_around(std.value()).map(Tensor::constant)
+    }
+
+    #[track_caller]
+    pub(super) fn multinomial(
+        x: &Tensor,
+        num_samples: usize,
+        dim: usize,
+        replacement: bool,
+        name: Option<Name>,
+    ) -> Result<Tensor> {
+        const OP: &str = "multinomial";
+        x.value().check_float(OP)?;
+        let fault = |kind, message: String| Error::new(kind, OP, message);
+        if x.ndim() == 0 {
+            return Err(fault(ErrorKind::Shape, "a 0-d tensor has no dim with weights".into()));
+        }
+        let names = (0..x.ndim()).map(|d| if d == dim { name } else { x.name(d) });
+        let names = Names::new(OP, names)?;
+        let weights = x.detach().unnamed().to(DType::F64).movedim(dim, -1)?; // [.., weights]
+        let n = x.sizes()[dim];
+        let mut sizes = weights.sizes().to_vec();
+        sizes[x.ndim() - 1] = num_samples;
+        if sizes.contains(&0) {
+            let none = weights.new_zeros_with(sizes, NewZerosOptions::new().dtype(DType::I64));
+            return Ok(none.movedim(-1, dim)?.named(names));
+        }
+        if n == 0 {
+            return Err(fault(ErrorKind::Value, format!("there are no weights to draw {num_samples} from")));
+        }
+        let largest = weights.amax(keep(-1))?; // NaN if any is
+        for bound in [weights.amin(..)?.item::<f64>()?, largest.amax(..)?.item::<f64>()?] {
+            if !(0.0..f64::INFINITY).contains(&bound) {
+                let error =
+                    fault(ErrorKind::Value, format!("weights must be finite and not negative, got {bound}"));
+                return Err(match bound.is_finite() {
+                    true => error.with_repair("x.softmax(dim)? if they are logits"),
+                    false => error,
+                });
+            }
+        }
+        let above = weights.gt(0).sum(-1).amin(..)?.item::<usize>()?;
+        let needed = if replacement { 1 } else { num_samples };
+        if above < needed {
+            return Err(match above {
+                0 => fault(ErrorKind::Value, "all weights of a draw are 0".into()),
+                _ => fault(
+                    ErrorKind::Value,
+                    format!(
+                        "{num_samples} draws without replacement need as many weights above 0, got {above}"
+                    ),
+                )
+                .with_repair("MultinomialOptions::new().replacement(true) to draw a position more than once"),
+            });
+        }
+        let weights = weights.div(&largest)?; // so that their sum is finite
+        let drawn = match needed == 1 && (replacement || num_samples == 1) {
+            true => {
+                // The first position at which the sum of the weights so far exceeds a part of all.
+                let sums = weights.cumsum(-1)?;
+                let mut parts = weights.new_zeros(sizes)?;
+                parts.uniform_(0.0, 1.0)?;
+                let parts = parts.mul(&sums.narrow(-1, n - 1, 1)?)?;
+                sums.searchsorted_with(&parts, SearchsortedOptions::new().right(true))?
+            }
+            // The first arrivals, if positions arrive at rates that are their weights.
+            false => {
+                let mut times = weights.zeros_like()?;
+                times.exponential_(1.0)?;
+                weights.gt(0).choose(weights.div(&times)?, -1.0).topk(num_samples, -1)?.indices
+            }
+        };
+        Ok(drawn.movedim(-1, dim)?.named(names))
     }
 }
 

@@ -550,6 +550,10 @@ pub(crate) mod kernels {
             (Combine::Add, DType::I64) => {
                 cpu::add::<i64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
             }
+            (Combine::Max | Combine::Min, DType::F32) => {
+                let is_max = matches!(how, Combine::Max);
+                cpu::extremes(is_max, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
+            }
             (_, DType::F32 | DType::F64 | DType::I64) => dispatch!(dtype, wide T => {
                 cpu::combine::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
             }),

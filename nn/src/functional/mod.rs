@@ -15,6 +15,7 @@ mod linear;
 mod loss;
 mod norm;
 pub(crate) mod pool;
+mod sample;
 mod shuffle;
 
 // Most tables need these names: their files begin with `use super::*`.
@@ -78,7 +79,7 @@ pub use self::loss::{ClassDim, Reduction};
 pub use self::{
     activation::*, attention::*, conv::*, distance::*, dropout::*, embedding::*, fold::*, image::*,
     linear::*, loss::classes::*, loss::ctc::*, loss::margin::*, loss::probability::*, loss::regression::*,
-    loss::similarity::*, norm::*, pool::*, shuffle::*,
+    loss::similarity::*, norm::*, pool::*, sample::*, shuffle::*,
 };
 
 /// The options of functions.
@@ -88,7 +89,7 @@ pub mod options {
         dropout::options::*, embedding::options::*, image::options::*, linear::options::*,
         loss::classes::options::*, loss::ctc::options::*, loss::margin::options::*,
         loss::probability::options::*, loss::regression::options::*, loss::similarity::options::*,
-        norm::options::*, pool::options::*,
+        norm::options::*, pool::options::*, sample::options::*,
     };
 }
 
@@ -121,5 +122,6 @@ pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[
     loss::similarity::OPS,
     norm::OPS,
     pool::OPS,
+    sample::OPS,
     shuffle::OPS,
 ];

@@ -47,6 +47,11 @@ pub(crate) fn indices(_: DType) -> Option<DType> {
     Some(DType::I64)
 }
 
+/// `i64`, for floats.
+pub(crate) fn drawn(dtype: DType) -> Option<DType> {
+    dtype.is_floating_point().then_some(DType::I64)
+}
+
 /// `i64`, for dtypes with an order.
 pub(crate) fn places(dtype: DType) -> Option<DType> {
     (dtype != DType::Bool).then_some(DType::I64)
