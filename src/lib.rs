@@ -103,6 +103,7 @@ pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
 pub use namegrad_data as data;
 pub use namegrad_io as io;
 pub use namegrad_nn as nn;
+pub use namegrad_nn::dims;
 #[cfg(feature = "training")]
 pub use namegrad_optim as optim;
 #[cfg(feature = "training")]
@@ -128,6 +129,7 @@ pub mod prelude {
     #[cfg(feature = "training")]
     pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};
     pub use namegrad_io::Files;
+    pub use namegrad_nn::dims;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{
         AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, BatchNorm, Conv1d, Conv2d,

@@ -3,6 +3,7 @@
 
 use crate::places;
 use crate::tensor::Tensor;
+use namegrad_core::names::signature::{HasDims, Met, Signature};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::fmt;
@@ -101,6 +102,13 @@ impl ParameterCell {
         Err(Error::new(ErrorKind::Autograd, op, message)
             .with_operands([self.read().shape()])
             .with_repair("use model.named_parameters(), or remove the parametrization"))
+    }
+}
+
+impl HasDims for Parameter {
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        self.try_tensor()?.check_dims(signature, part, met)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::tape::{Meta, is_grad_enabled};
 #[cfg(doc)]
 use namegrad_core::Scalar;
 use namegrad_core::args::whole;
+use namegrad_core::names::signature::{HasDims, Met, Signature};
 use namegrad_core::recycled::{FreeList, Recycle, Recycled};
 use namegrad_core::{
     Argument, DType, Dim, Element, Error, ErrorKind, Name, NamedTensor, Names, Number, Result, Shape, Whole,
@@ -359,6 +360,14 @@ impl From<NamedTensor> for Tensor {
 }
 
 /// Allows a tensor where a plain value is expected, such as in `Parameter::set`.
+impl HasDims for Tensor {
+    #[inline]
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        self.value().check_dims(signature, part, met)
+    }
+}
+
 impl AsRef<NamedTensor> for Tensor {
     fn as_ref(&self) -> &NamedTensor {
         self.value()

@@ -91,7 +91,7 @@ pub use field::{Entry, Field, Visitor};
 pub use functional::layers::*;
 pub use layers::*;
 pub use module::{Module, ModuleFields};
-pub use namegrad_nn_derive::Module;
+pub use namegrad_nn_derive::{Module, dims};
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};
 pub use trace::Running;

@@ -520,3 +520,65 @@ fn many_groups_of_no_channels_and_huge_strides_were_panics_or_endless() -> Resul
     assert_eq!(error.location().file(), file!());
     Ok(())
 }
+
+/// Strides, paddings and dilations by the name of a dim, in any order.
+#[test]
+fn numbers_by_name() -> Result<()> {
+    let (kernel, x) = ([("H", 3), ("W", 2)], Tensor::randn([("N", 2), ("W", 9), ("C", 4), ("H", 11)])?);
+    let builder = || Conv2d::builder(("C", 4), ("F", 2), kernel);
+    let conv = builder().stride([("W", 1), ("H", 2)]).padding(("W", 1)).dilation([("W", 3)]).build()?;
+    assert_eq!(
+        conv.to_string().lines().next().map(|line| line.contains("stride=[2, 1], padding=[0, 1]")),
+        Some(true)
+    );
+    let (weight, bias) = (conv.weight().tensor(), conv.bias().unwrap().tensor());
+    let options = Conv2dOptions::new().stride([2, 1]).padding([0, 1]).dilation([1, 3]).bias(&bias);
+    let expected = F::conv2d_with(&x, &weight, options)?;
+    assert!(conv.forward(&x)?.equal(&expected)?);
+    let options = Conv2dOptions::new().stride(("H", 2)).padding([("W", 1)]).dilation(("W", 3)).bias(&bias);
+    assert!(F::conv2d_with(&x, &weight, options)?.equal(&expected)?);
+    // The names of the input, where the weight has none.
+    let images = x.align_to(["N", "C", "H", "W"])?;
+    let options = Conv2dOptions::new().stride(("H", 2)).padding([("W", 1)]).dilation(("W", 3)).bias(&bias);
+    let found = F::conv2d_with(&images, &weight.rename(None)?, options)?;
+    assert!(found.rename(None)?.equal(&expected.align_to(["N", "F", "H", "W"])?.rename(None)?)?);
+
+    let up = ConvTranspose2d::builder(("C", 4), ("F", 2), kernel)
+        .stride([("W", 3), ("H", 2)])
+        .padding(("H", 1))
+        .output_padding(("W", 2))
+        .build()?;
+    let (weight, up_bias) = (up.weight().tensor(), up.bias().unwrap().tensor());
+    let options = ConvTranspose2dOptions::new().stride([2, 3]).padding([1, 0]).output_padding([0, 2]);
+    let expected = F::conv_transpose2d_with(&x, &weight, options.bias(&up_bias))?;
+    assert!(up.forward(&x)?.equal(&expected)?);
+    let options = ConvTranspose2dOptions::new().stride([("W", 3), ("H", 2)]).padding(("H", 1));
+    let options = options.output_padding(("W", 2)).bias(&up_bias);
+    assert!(F::conv_transpose2d_with(&x, &weight, options)?.equal(&expected)?);
+    assert_eq!(up.forward_to(&x, [("W", 27), ("H", 22)])?.shape().to_string(), "[N=2, W=27, F=2, H=22]");
+
+    let refused = |built: Result<Conv2d>, kind: ErrorKind, words: &str| {
+        let error = built.unwrap_err();
+        assert!(error.kind() == kind && error.message().contains(words), "{error}");
+    };
+    let dims = "; the dims of the windows are 'H', 'W'";
+    refused(
+        builder().stride(("Z", 2)).build(),
+        ErrorKind::NameNotFound,
+        &format!("`stride` has a number for 'Z'{dims}"),
+    );
+    let twice = builder().dilation([("H", 2), ("H", 1)]).build();
+    refused(twice, ErrorKind::DuplicateName, &format!("`dilation` has the dim 'H' twice{dims}"));
+    refused(builder().padding(("1st", 1)).build(), ErrorKind::InvalidName, "whose name is not valid");
+    refused(builder().stride(("H", 0)).build(), ErrorKind::Value, "`stride` must be at least 1, got [0, 1]");
+    refused(builder().padding(("H", -1)).build(), ErrorKind::Value, "must not be negative, got [-1, 0]");
+    let unnamed = Conv2d::builder(4, 2, [3, 2]).stride(("H", 2)).build();
+    refused(unnamed, ErrorKind::NameNotFound, "the dims of the windows are an unnamed dim, an unnamed dim");
+    let many = builder().stride([("H", 1), ("W", 1), ("a", 1), ("b", 1), ("c", 1), ("d", 1)]).build();
+    refused(many, ErrorKind::NameNotFound, "has a number for 'a'");
+    // The op itself knows no names of dims.
+    let options = ConvolutionOptions::new().stride(("H", 2));
+    let error = images.convolution_with(&weight.rename(None)?, options).unwrap_err();
+    assert!(error.message().contains("in the order of the dims here, not [H=2]"), "{error}");
+    Ok(())
+}

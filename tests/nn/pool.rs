@@ -316,3 +316,91 @@ fn unpooling_ignored_the_names_of_the_indices() -> Result<()> {
     assert!(layer.forward(&turned[0], &indices.rename(["N", "C", "L"])?).is_err());
     Ok(())
 }
+
+/// Windows, steps and sizes of results by the name of a dim, in any order.
+#[test]
+fn numbers_by_name() -> Result<()> {
+    let x = Tensor::randn([("N", 2), ("C", 3), ("H", 9), ("W", 8)])?;
+    let moved = x.align_to(["W", "N", "H", "C"])?;
+    let same = |found: Tensor, expected: &Tensor| -> Result<()> {
+        assert!(found.align_to(["N", "C", "H", "W"])?.equal(expected)?);
+        Ok(())
+    };
+    let options = || MaxPool2dOptions::new().padding([1, 0]).dilation([1, 2]);
+    let expected = F::max_pool2d_with(&x, [3, 2], options().stride([3, 1]))?;
+    let named = || MaxPool2dOptions::new().padding(("H", 1)).dilation([("W", 2)]);
+    let (kernel, dims) = ([("W", 2), ("H", 3)], ["H", "W"]);
+    same(F::max_pool2d_with(&x, kernel, named().stride(("W", 1)))?, &expected)?;
+    same(F::max_pool2d_with(&moved, kernel, named().stride(("W", 1)).dims(dims))?, &expected)?;
+    let layer = MaxPool2d::builder([("H", 3), ("W", 2)]);
+    let layer = layer.stride(("W", 1)).padding(("H", 1)).dilation(("W", 2)).build()?;
+    same(layer.forward(&moved)?, &expected)?;
+    let windows = Windows::sliding(kernel).stride(("W", 1)).padding(("H", 1)).dilation(("W", 2));
+    same(x.max_pool(windows)?.values, &expected)?;
+    // Gradients have no names, and the windows are those of the input.
+    let leaf = x.clone().requiring_grad()?;
+    leaf.avg_pool(Windows::sliding(kernel).stride(("W", 1)))?.sum(..)?.backward()?;
+    assert_eq!(leaf.grad().unwrap().sizes(), x.sizes());
+
+    let expected = F::avg_pool2d_with(&x, [3, 2], AvgPool2dOptions::new().stride([3, 1]))?;
+    same(
+        F::avg_pool2d_with(&moved, kernel, AvgPool2dOptions::new().stride(("W", 1)).dims(dims))?,
+        &expected,
+    )?;
+    let expected = F::lp_pool2d(&x.abs()?, 2.0, [3, 2])?;
+    same(F::lp_pool2d_with(&moved.abs()?, 2.0, kernel, LpPool2dOptions::new().dims(dims))?, &expected)?;
+    let expected = F::adaptive_avg_pool2d(&x, [9, 3])?;
+    let adaptive = AdaptiveAvgPool2dOptions::new().dims(dims);
+    same(F::adaptive_avg_pool2d_with(&moved, ("W", 3), adaptive)?, &expected)?;
+
+    let picked = MaxPool2d::builder([("H", 2), ("W", 2)])
+        .stride([("W", 3), ("H", 2)])
+        .build()?
+        .forward_with_indices(&x)?;
+    let unpool = MaxUnpool2d::builder([("H", 2), ("W", 2)]).stride([("W", 3), ("H", 2)]).build()?;
+    let back = unpool.forward_to(&picked.values, &picked.indices, [("W", 8), ("H", 9)])?;
+    assert_eq!(back.sizes(), x.sizes());
+    let options = MaxUnpool2dOptions::new().stride([("H", 2), ("W", 3)]).output_size([("W", 8), ("H", 9)]);
+    assert!(F::max_unpool2d_with(&picked.values, &picked.indices, 2, options)?.equal(&back)?);
+    let sizes = FractionalMaxPool2dOptions::new().output_size([("W", 3), ("H", 4)]);
+    assert_eq!(
+        F::fractional_max_pool2d_with(&x, ("H", 2), sizes.clone()).unwrap_err().kind(),
+        ErrorKind::Value
+    );
+    assert_eq!(F::fractional_max_pool2d_with(&x, 2, sizes)?.sizes(), [2, 3, 4, 3]);
+
+    let missing = F::max_pool2d(&x, ("H", 2)).unwrap_err();
+    assert!(
+        missing.message().contains("`kernel_size` has no number for 'W'; the dims of the windows are"),
+        "{missing}"
+    );
+    let unknown = F::avg_pool2d(&x, [("H", 2), ("C", 2)]).unwrap_err();
+    assert_eq!((unknown.kind(), unknown.op()), (ErrorKind::NameNotFound, "avg_pool2d"));
+    assert!(MaxPool2d::builder([("H", 2), ("W", 2)]).stride([("C", 2)]).build().is_err());
+    assert!(F::max_pool2d(&x.rename(None)?, kernel).is_err());
+    Ok(())
+}
+
+/// Windows as columns and back, with numbers by name.
+#[test]
+fn unfold_and_fold_by_name() -> Result<()> {
+    let x = Tensor::randn([("N", 2), ("C", 3), ("H", 5), ("W", 6)])?;
+    let columns = F::unfold(&x, [2, 3], [2, 1], [0, 1], [1, 2])?;
+    let named = F::unfold(&x, [("W", 3), ("H", 2)], ("H", 2), ("W", 1), ("W", 2))?;
+    assert!(named.equal(&columns)?);
+    let back = F::fold(&columns, [5, 6], [2, 3], [2, 1], [0, 1], [1, 2])?;
+    let images = F::fold(&columns, [("H", 5), ("W", 6)], [("W", 3), ("H", 2)], ("H", 2), ("W", 1), ("W", 2))?;
+    assert_eq!(images.shape().to_string(), "[N=2, ?=3, H=5, W=6]");
+    assert!(images.rename(None)?.equal(&back.rename(None)?)?);
+
+    let unfold = namegrad::nn::Unfold::builder("C", [("H", 2), ("W", 3)]).stride(("W", 2)).padding(("W", 1));
+    let unfold = unfold.dilation(("H", 2)).build()?;
+    assert!(unfold.forward(&x)?.rename(None)?.equal(&columns.rename(None)?)?);
+    let fold =
+        namegrad::nn::Fold::builder("C", [("H", 5), ("W", 6)], [2, 3]).stride(("W", 2)).padding(("W", 1));
+    let fold = fold.dilation(("H", 2)).build()?;
+    let columns = columns.refine_names(["N", "C", "window"])?;
+    assert!(fold.forward(&columns)?.rename(None)?.equal(&back.rename(None)?)?);
+    assert_eq!(F::fold(&columns, ("H", 5), 2, 1, 0, 1).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}

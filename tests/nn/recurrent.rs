@@ -2,6 +2,7 @@
 //! of parameters, and what they refuse.
 
 use namegrad::autograd::gradcheck;
+use namegrad::core::random::Generator;
 use namegrad::nn::{
     GruCell, LstmCell, Nonlinearity, PadSequenceOptions, RnnCell, pack_padded_sequence, pack_sequence,
     pad_packed_sequence, pad_packed_sequence_with, pad_sequence, unpack_sequence, unpad_sequence,
@@ -488,7 +489,15 @@ fn wrong_inputs() -> Result<()> {
         error.kind()
     };
     let right = shape(&[("layer", 1), ("N", 2), ("hidden", 4)])?;
-    assert_eq!(state(&right, None), ErrorKind::Value);
+    // The batch of another tensor is not a batch that is missing.
+    assert_eq!(state(&shape(&[("M", 2), ("hidden", 4)])?, None), ErrorKind::NameNotFound);
+    assert_eq!(state(&shape(&[("M", 1), ("layer", 1), ("hidden", 4)])?, None), ErrorKind::NameNotFound);
+    assert_eq!(state(&shape(&[("N", 3), ("hidden", 4)])?, None), ErrorKind::Shape);
+    assert_eq!(state(&shape(&[("N", 2)])?, None), ErrorKind::Shape);
+    assert_eq!(
+        state(&shape(&[("N", 2), ("hidden", 4)])?.rename(None)?.select(0, 0)?, None),
+        ErrorKind::Shape
+    );
     for wrong in [[("layer", 2), ("N", 2), ("hidden", 4)], [("layer", 1), ("N", 2), ("hidden", 3)]] {
         assert_eq!(state(&shape(&wrong)?, Some(&right)), ErrorKind::Shape);
     }
@@ -516,6 +525,56 @@ fn wrong_inputs() -> Result<()> {
     assert_eq!(kind(Lstm::new(("embed", 3), ("hidden", 4), "2 times")), ErrorKind::InvalidName);
     assert_eq!(kind(Lstm::new(("1embed", 3), ("hidden", 4), "time")), ErrorKind::InvalidName);
     Ok(())
+}
+
+/// States that are the same for the whole batch, and an LSTM with one of its two states.
+#[test]
+fn states_without_the_batch() -> Result<()> {
+    Generator::from_seed(31).scope(|| {
+        let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).proj_size(2).build()?;
+        let x = Tensor::randn([("N", 2), ("time", 5), ("M", 3), ("embed", 3)])?;
+        let (h0, c0) =
+            (Tensor::randn([("layer", 2), ("hidden", 2)])?, Tensor::randn([("hidden", 4), ("layer", 2)])?);
+        let whole = |x: &Tensor, size: usize| {
+            let dims = [("N", 2), ("M", 3)].into_iter().try_fold(x.clone(), |x, (name, size)| {
+                x.unsqueeze_with(1, UnsqueezeOptions::new().name(name))?.expand((name, size))
+            });
+            dims?.align_to(["layer", "N", "M", "hidden"])?.narrow("hidden", 0, size)?.contiguous()
+        };
+        let expected = lstm.forward_with(&x, LstmOptions::new().h0(&whole(&h0, 2)?).c0(&whole(&c0, 4)?))?;
+        let same = |options: LstmOptions| -> Result<()> {
+            let found = lstm.forward_with(&x, options)?;
+            assert!(found.output.equal(&expected.output)? && found.cn.equal(&expected.cn)?);
+            Ok(())
+        };
+        same(LstmOptions::new().h0(&h0).c0(&c0))?;
+        same(LstmOptions::new().h0(&whole(&h0, 2)?.narrow("N", 0, 1)?).c0(&whole(&c0, 4)?.select("M", 0)?))?;
+        // Zeros in place of a state that is not given.
+        let zeros = Tensor::zeros([("layer", 2), ("hidden", 4)])?;
+        let half = lstm.forward_with(&x, LstmOptions::new().h0(&h0))?;
+        assert!(half.hn.equal(&lstm.forward_with(&x, LstmOptions::new().h0(&h0).c0(&zeros))?.hn)?);
+        let half = lstm.forward_with(&x, LstmOptions::new().c0(&c0))?;
+        let zeros = zeros.narrow("hidden", 0, 2)?;
+        assert!(half.hn.equal(&lstm.forward_with(&x, LstmOptions::new().h0(&zeros).c0(&c0))?.hn)?);
+
+        // A state that is learned, for every batch, an empty one too; and a cell's.
+        let gru = Gru::new(("embed", 3), ("hidden", 4), "time")?;
+        let first = Tensor::randn([("hidden", 4)])?.requiring_grad()?;
+        gru.forward_with(&x, GruOptions::new().h0(&first))?.output.sum(..)?.backward()?;
+        assert!(first.grad().is_some_and(|grad| grad.sizes() == [4]));
+        let empty = gru.forward_with(&x.narrow("N", 0, 0)?, GruOptions::new().h0(&first))?;
+        assert_eq!(empty.hn.shape().to_string(), "[layer=1, N=0, M=3, hidden=4]");
+        let cell = GruCell::new(("embed", 3), ("hidden", 4))?;
+        let step = cell.forward(&x.select("time", 0)?, &first)?;
+        assert_eq!(step.shape().to_string(), "[N=2, M=3, hidden=4]");
+        // Without names, every dim must be there, as in PyTorch.
+        let plain = GruOptions::new().h0(&first.rename(None)?);
+        assert_eq!(gru.forward_with(&x, plain).unwrap_err().kind(), ErrorKind::Shape);
+        // One state for several layers would not say which.
+        let single = LstmOptions::new().h0(&h0.select("layer", 0)?);
+        assert_eq!(lstm.forward_with(&x, single).unwrap_err().kind(), ErrorKind::Shape);
+        Ok(())
+    })
 }
 
 /// Other names and dtypes, an empty batch, strict names, and a layer that learns.

@@ -13,6 +13,7 @@ mod messages;
 mod migration;
 mod operands;
 mod scan;
+mod signatures;
 mod special;
 mod tape;
 mod threads;

@@ -1,8 +1,9 @@
 //! Numbers for the dims that a window slides along: its sizes, steps and padding.
 
-use super::{Argument, Value};
+use super::{Argument, Value, Whole, position};
 use crate::cpu::SPATIAL;
 use crate::error::{Error, ErrorKind, Result};
+use crate::names::Name;
 use crate::tensor::NamedTensor;
 use std::fmt;
 
@@ -11,43 +12,133 @@ const MOST: usize = SPATIAL + 2;
 /// The size that a dim has.
 const KEEP: isize = isize::MIN;
 
-/// A number for each dim that a window slides along, such as the steps of a convolution: one number for all
-/// of them, or a list. The default is no number, which means what the op says.
+/// A number for each dim that a window slides along, such as the steps of a convolution: one number for all of
+/// them, a list, or pairs of the name of a dim and its number. The default is no number, which means what the
+/// op says.
+///
+/// In pairs, dims can be in any order. A dim that is left out has the default of the option, such as a stride
+/// of 1; sizes of windows and of results need all dims.
 ///
 /// ```
-/// use namegrad_core::args::Extents;
+/// use namegrad_core::args::{Extents, Windows};
+/// use namegrad_core::NamedTensor;
 /// assert_eq!(Extents::from(2).over("conv2d", "stride", 2)?, [2, 2]);
 /// assert_eq!(Extents::from([2, 1]).over("conv2d", "stride", 2)?, [2, 1]);
 /// assert!(Extents::from([2, 1, 1]).over("conv2d", "stride", 2).is_err());
+/// let x = NamedTensor::zeros([("N", 2), ("H", 9), ("W", 9)])?;
+/// let windows = Windows::sliding([("H", 3), ("W", 2)]).stride(("W", 1)); // and 3, the default, along H
+/// assert_eq!(x.max_pool(windows)?.values.shape().to_string(), "[N=2, H=3, W=8]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
     numbers: [isize; MOST],
+    /// The names of the dims if they are pairs, `None` for one that is not valid.
+    names: [Option<Name>; MOST],
     /// The count of the numbers; more than [`MOST`] fit no op.
     count: usize,
-    /// Whether it is a list.
-    list: bool,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Form {
+    /// One number for all dims, or none.
+    #[default]
+    One,
+    List,
+    Pairs,
 }
 
 impl Extents {
     /// The numbers of a list.
     fn listed(numbers: impl ExactSizeIterator<Item = isize>) -> Extents {
-        let mut all = Extents { numbers: [0; MOST], count: numbers.len(), list: true };
+        let mut all = Extents { count: numbers.len(), form: Form::List, ..Extents::default() };
         for (at, number) in numbers.enumerate().take(MOST) {
             all.numbers[at] = number;
         }
         all
     }
 
+    /// Pairs of a dim and its number.
+    fn pairs<'a>(pairs: impl ExactSizeIterator<Item = (&'a str, isize)>) -> Extents {
+        let mut all = Extents { count: pairs.len(), form: Form::Pairs, ..Extents::default() };
+        for (at, (name, number)) in pairs.enumerate().take(MOST) {
+            (all.names[at], all.numbers[at]) = (Name::new(name).ok(), number);
+        }
+        all
+    }
+
+    /// The numbers as a list in the order of dims with these names, if they are pairs; otherwise as they are.
+    /// A dim that no pair has gets its number from `or`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] for a name that is not among the dims, [`ErrorKind::DuplicateName`] for one
+    /// that is given twice, [`ErrorKind::Value`] for a dim without a number.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn in_order(
+        self,
+        op: &'static str,
+        name: &str,
+        dims: &[Option<Name>],
+        or: Option<Extents>,
+    ) -> Result<Extents> {
+        if self.form != Form::Pairs {
+            return Ok(self);
+        }
+        let all: Vec<String> =
+            dims.iter().map(|dim| dim.map_or("an unnamed dim".into(), |dim| format!("'{dim}'"))).collect();
+        let fail = |kind, what: String| {
+            let message = format!("`{name}` {what}; the dims of the windows are {}", all.join(", "));
+            Err(Error::new(kind, op, message))
+        };
+        let given = &self.names[..self.count.min(MOST)];
+        for (at, own) in given.iter().enumerate() {
+            match own {
+                None => return fail(ErrorKind::InvalidName, "has a dim whose name is not valid".into()),
+                Some(own) if given[..at].contains(&Some(*own)) => {
+                    return fail(ErrorKind::DuplicateName, format!("has the dim '{own}' twice"));
+                }
+                Some(own) if !dims.contains(&Some(*own)) => {
+                    return fail(ErrorKind::NameNotFound, format!("has a number for '{own}'"));
+                }
+                Some(_) => {}
+            }
+        }
+        let or = match or {
+            Some(or) => or.over(op, name, dims.len())?,
+            None => Vec::new(),
+        };
+        let mut numbers = Vec::with_capacity(dims.len());
+        for (at, dim) in dims.iter().enumerate() {
+            let own = given.iter().position(|own| own == dim && own.is_some());
+            match (own, or.get(at)) {
+                (Some(own), _) => numbers.push(self.numbers[own]),
+                (None, Some(or)) => numbers.push(position(*or)),
+                (None, None) => return fail(ErrorKind::Value, format!("has no number for {}", all[at])),
+            }
+        }
+        Ok(Extents::listed(numbers.into_iter()))
+    }
+
+    /// The names of `dims` dims in the order in which pairs give them; none if they are no pairs.
+    #[doc(hidden)]
+    pub fn names(self, dims: usize) -> Vec<Option<Name>> {
+        (0..dims).map(|dim| self.names.get(dim).copied().flatten()).collect()
+    }
+
     /// The numbers for `dims` dims. No number gives an empty list.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for a negative number or a list of another length.
+    /// [`ErrorKind::Value`] for a negative number, a list of another length, or pairs where no names are known.
     #[track_caller]
     pub fn over(self, op: &'static str, name: &str, dims: usize) -> Result<Vec<usize>> {
-        if self.count == 0 && !self.list {
+        if self.is_none() {
             return Ok(Vec::new());
+        }
+        if self.form == Form::Pairs {
+            let message = format!("`{name}` takes numbers in the order of the dims here, not {self}");
+            return Err(self.refused(op, name, message));
         }
         if self.count != dims && self.count != 1 {
             let message = format!("`{name}` must be one number or {dims}, one for each dim, got {self}");
@@ -95,7 +186,7 @@ impl Extents {
 
     /// The last `dims` numbers of a list that also has those of a batch and of channels.
     pub fn without_batch(self, dims: usize) -> Extents {
-        match self.list && self.count == dims + 2 && self.count <= MOST {
+        match self.form == Form::List && self.count == dims + 2 && self.count <= MOST {
             true => Extents::listed(self.numbers[2..self.count].iter().copied()),
             false => self,
         }
@@ -103,33 +194,38 @@ impl Extents {
 
     /// Whether there is no number.
     pub fn is_none(self) -> bool {
-        self.count == 0 && !self.list
+        self.count == 0 && self.form == Form::One
     }
 
     /// The length of a list; `None` for a single number.
     pub fn list_len(self) -> Option<usize> {
-        self.list.then_some(self.count)
+        (self.form != Form::One).then_some(self.count)
     }
 }
 
 impl fmt::Display for Extents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.list {
+        match self.form {
             _ if self.count > MOST => write!(f, "{} numbers", self.count),
-            true => write!(f, "{:?}", &self.numbers[..self.count]),
-            false => self.numbers[0].fmt(f),
+            Form::List => write!(f, "{:?}", &self.numbers[..self.count]),
+            Form::One => self.numbers[0].fmt(f),
+            Form::Pairs => {
+                let name = |at: usize| self.names[at].map_or("?", Name::as_str);
+                let pair = |at| format!("{}={}", name(at), self.numbers[at]);
+                write!(f, "[{}]", (0..self.count).map(pair).collect::<Vec<String>>().join(", "))
+            }
         }
     }
 }
 
 impl From<i32> for Extents {
     fn from(number: i32) -> Extents {
-        Extents { list: false, ..Extents::listed([number as isize].into_iter()) }
+        Extents { form: Form::One, ..Extents::listed([number as isize].into_iter()) }
     }
 }
 impl From<usize> for Extents {
     fn from(number: usize) -> Extents {
-        Extents { list: false, ..Extents::from([number]) }
+        Extents { form: Form::One, ..Extents::from([number]) }
     }
 }
 /// Only for `usize`, so that the type of a bare `None` can be inferred.
@@ -154,6 +250,18 @@ impl<const N: usize> From<[Option<usize>; N]> for Extents {
         Extents::listed(numbers.into_iter().map(|number| number.map_or(KEEP, super::position)))
     }
 }
+/// One dim and its number.
+impl<I: Whole> From<(&str, I)> for Extents {
+    fn from(pair: (&str, I)) -> Extents {
+        Extents::from([pair])
+    }
+}
+/// Dims and their numbers, in any order.
+impl<I: Whole, const N: usize> From<[(&str, I); N]> for Extents {
+    fn from(pairs: [(&str, I); N]) -> Extents {
+        Extents::pairs(pairs.into_iter().map(|(dim, number)| (dim, position(number))))
+    }
+}
 impl From<&[usize]> for Extents {
     fn from(numbers: &[usize]) -> Extents {
         Extents::listed(numbers.iter().map(|number| super::position(*number)))
@@ -173,6 +281,15 @@ impl Argument for Extents {
     fn from_value(value: &Value) -> Option<Extents> {
         match value {
             Value::None => Some(Extents::default()),
+            Value::List(list) if matches!(list.first(), Some(Value::List(_))) => {
+                let mut pairs = Vec::with_capacity(list.len());
+                for pair in list {
+                    let Value::List(pair) = pair else { return None };
+                    let [Value::Text(name), number] = &pair[..] else { return None };
+                    pairs.push((name.as_str(), isize::from_value(number)?));
+                }
+                Some(Extents::pairs(pairs.into_iter()))
+            }
             Value::List(list) => {
                 let mut numbers = Vec::with_capacity(list.len());
                 for value in list {
@@ -185,12 +302,12 @@ impl Argument for Extents {
             }
             one => {
                 let number = isize::from_value(one)?;
-                Some(Extents { list: false, ..Extents::listed(vec![number].into_iter()) })
+                Some(Extents { form: Form::One, ..Extents::listed(vec![number].into_iter()) })
             }
         }
     }
     fn accepted() -> String {
-        "a whole number or a list of them".into()
+        "a whole number, a list of them, or a list of pairs of a dim and a number".into()
     }
 }
 
@@ -217,6 +334,23 @@ pub enum Padding {
     Same,
     /// No zeros.
     Valid,
+}
+
+impl Padding {
+    /// [`Extents::in_order`] for the zeros.
+    ///
+    /// # Errors
+    /// Those of it.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn in_order(self, op: &'static str, dims: &[Option<Name>]) -> Result<Padding> {
+        match self {
+            Padding::Zeros(zeros) => {
+                Ok(Padding::Zeros(zeros.in_order(op, "padding", dims, Some(0.into()))?))
+            }
+            other => Ok(other),
+        }
+    }
 }
 
 impl<T: Into<Extents>> From<T> for Padding {

@@ -1,8 +1,9 @@
 //! The windows of a pooling.
 
-use super::{Extents, SPATIAL, Value};
+use super::{Argument, Extents, SPATIAL, Value};
 use crate::cpu::pool::{Sliding, WindowPositions};
 use crate::error::{Error, ErrorKind, Result};
+use crate::names::Name;
 use crate::tensor::NamedTensor;
 use std::panic::Location;
 
@@ -87,6 +88,26 @@ impl Windows {
     /// Sets the number by which a mean divides, instead of the size of the window; `None` is the size.
     pub fn divisor_override(self, divisor: impl Into<Option<isize>>) -> Windows {
         Windows { divisor: divisor.into(), ..self }
+    }
+
+    /// The windows with all numbers in the order of dims with these names, if they are given by name. The
+    /// steps of a dim that is left out are the size of the window.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] for a name that is not among the dims, [`ErrorKind::DuplicateName`] for one
+    /// that is given twice, [`ErrorKind::Value`] for a dim without a size.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn in_order(self, op: &'static str, dims: &[Option<Name>]) -> Result<Windows> {
+        let name = if self.adaptive { "output_size" } else { "kernel_size" };
+        let sizes = self.sizes.in_order(op, name, dims, None)?;
+        Ok(Windows {
+            sizes,
+            stride: self.stride.in_order(op, "stride", dims, Some(sizes))?,
+            padding: self.padding.in_order(op, "padding", dims, Some(0.into()))?,
+            dilation: self.dilation.in_order(op, "dilation", dims, Some(1.into()))?,
+            ..self
+        })
     }
 
     /// The number of dims.
@@ -189,14 +210,27 @@ impl Windows {
     }
 }
 
-impl super::Immediate for Windows {
-    fn of_value(value: &Value) -> Option<Windows> {
+impl Argument for Windows {
+    type Resolved = Windows;
+    type View<'a> = Windows;
+    /// The windows of the last dims of the first tensor.
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Windows> {
+        let Some(x) = of.first() else { return Ok(self) };
+        let first = x.ndim().saturating_sub(self.dims());
+        let names: Vec<Option<Name>> = x.names().iter(x.ndim()).skip(first).collect();
+        self.in_order(op, &names)
+    }
+    fn view(resolved: &Windows) -> Windows {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Windows> {
         match value {
             Value::None => None,
-            sizes => <Extents as super::Argument>::from_value(sizes).map(Windows::sliding),
+            sizes => Extents::from_value(sizes).map(Windows::sliding),
         }
     }
-    fn accepts() -> String {
-        "the size of the windows or a list of sizes".into()
+    fn accepted() -> String {
+        "the size of the windows, a list of sizes, or a list of pairs of a dim and its size".into()
     }
 }

@@ -20,6 +20,8 @@ mod name;
 pub(crate) mod naming;
 #[doc(hidden)]
 pub(crate) mod rules;
+#[doc(hidden)]
+pub mod signature;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};
 #[doc(hidden)]

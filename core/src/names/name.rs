@@ -175,6 +175,12 @@ impl Names {
         !self.0.is_empty()
     }
 
+    /// The names of all dims; none for an unnamed tensor.
+    #[inline]
+    pub(super) fn slots(&self) -> &[Option<Name>] {
+        &self.0
+    }
+
     /// The name of `dim`.
     #[inline]
     pub fn get(&self, dim: usize) -> Option<Name> {

@@ -70,6 +70,11 @@ impl ImageDims {
         Ok(ImageDims { order: Order { order, names }, batch: sizes_of(x, &batch) })
     }
 
+    /// The positions of the dims that the kernel slides along.
+    pub(crate) fn spatial(&self) -> &[usize] {
+        &self.order.order[self.batch.len() + 1..]
+    }
+
     /// The position of the channels.
     pub(crate) fn channel(&self) -> usize {
         self.order.order[self.batch.len()]

@@ -111,16 +111,8 @@ impl<'a> Steps<'a> {
     /// A state of the user, called `what`, as the op takes it.
     pub(crate) fn state(&self, what: &str, given: &Tensor, way: &Flattening) -> Result<Tensor> {
         self.of.check_dtype(&format!("`{what}`"), given, self.x.dtype())?;
-        // The state of the only layer may come without the dim of layers, like that of a cell.
-        let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.order.len() {
-            true => Some(given.unsqueeze_with(
-                0,
-                UnsqueezeOptions { name: way.order.names.get(0).map_or(NewName::None, NewName::from) },
-            )?),
-            false => None,
-        };
-        let state = own.as_ref().unwrap_or(given);
         let expected = way.shape()?;
+        let state = &expanded(given, way, &expected)?;
         let wrong = || {
             let who = self.of.who();
             format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape())
@@ -180,6 +172,41 @@ impl<'a> Steps<'a> {
         let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
         value.reshape([sizes.iter().product::<usize>()])
     }
+}
+
+/// A state with the dims that it lacks: that of layers if there is only one, as in a state of a cell; and
+/// batch dims if all of its dims have names, along which it is the same for the whole batch, as it is along
+/// those of size 1.
+fn expanded(given: &Tensor, way: &Flattening, expected: &Shape) -> Result<Tensor> {
+    let names: Vec<Option<Name>> = expected.names.iter(expected.sizes.len()).collect();
+    let lacks = |name: &Option<Name>| name.is_some_and(|name| given.names().position(name).is_none());
+    let hidden = way.order.order[names.len() - 1];
+    let mut batch: Vec<(Name, usize)> = Vec::new();
+    for dim in usize::from(way.leads)..names.len() {
+        batch.extend(names[dim].filter(|_| dim != hidden).map(|name| (name, expected.sizes[dim])));
+    }
+    if given.ndim() == 0 || names_of(given).contains(&None) {
+        batch.clear();
+    }
+    let mut missing: Vec<Option<Name>> = batch.iter().map(|(name, _)| Some(*name)).filter(lacks).collect();
+    let leads = way.leads && way.sizes[0] == 1 && (names[0].is_none() || lacks(&names[0]));
+    if leads && given.ndim() < names.len() && given.ndim() + missing.len() < names.len() {
+        missing.push(names[0]);
+    }
+    if given.ndim() + missing.len() != names.len() {
+        return Ok(given.clone());
+    }
+    let mut state = given.clone();
+    for name in missing {
+        let name = name.map_or(NewName::None, NewName::from);
+        state = state.unsqueeze_with(0, UnsqueezeOptions { name })?;
+    }
+    for (name, size) in batch {
+        if state.size(name)? == 1 {
+            state = state.expand((name.as_str(), size))?;
+        }
+    }
+    Ok(state)
 }
 
 impl Flattening {

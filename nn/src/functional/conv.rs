@@ -61,6 +61,8 @@ functional! { conv;
     /// let weight = Tensor::rand([("F", 16), ("C", 3), ("H", 3), ("W", 5)])?;
     /// let y = F::conv2d_with(&frames, &weight, Conv2dOptions::new().stride([2, 1]).padding([1, 2]))?;
     /// assert_eq!(y.shape().to_string(), "[N=2, time=7, H=4, W=8, F=16]");
+    /// let by_name = Conv2dOptions::new().stride(("H", 2)).padding([("W", 2), ("H", 1)]);
+    /// assert!(F::conv2d_with(&frames, &weight, by_name)?.equal(&y)?);
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -79,7 +81,9 @@ functional! { conv;
     /// Same as [`conv1d`].
     conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
         on floats integers names "keeps input names, but the channel dim has the first name of the weight" => {
-        let layout = layout(rank, x, weight, [1, 0])?;
+        let (layout, dims) = layout(rank, x, weight, [1, 0])?;
+        let (stride, dilation) = steps(stride, dilation, &dims)?;
+        let padding = padding.in_order("", &dims)?;
         convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
     }
     /// Transposed convolution over one dim: the gradient of a [`conv1d`] with the same arguments, as a
@@ -135,7 +139,10 @@ functional! { conv;
         x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
         groups: usize = 1, dilation: Extents = 1
     ) on floats integers names "keeps input names, but the channel dim has the second name of the weight" => {
-        let layout = layout(rank, x, weight, [0, 1])?;
+        let (layout, dims) = layout(rank, x, weight, [0, 1])?;
+        let (stride, dilation) = steps(stride, dilation, &dims)?;
+        let padding = padding.in_order("", "padding", &dims, Some(0.into()))?;
+        let output_padding = output_padding.in_order("", "output_padding", &dims, Some(0.into()))?;
         let slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
         let y = transposed_images(layout.apply(x)?, weight, rank, bias, slide)?;
         layout.restore(y)
@@ -143,8 +150,13 @@ functional! { conv;
 }
 
 /// The layout of `x`, whose dims have the names of the weight. The channels of `x` and those of the result
-/// have the names of these dims of the weight.
-fn layout(dims: usize, x: &Tensor, weight: &Tensor, [own, made]: [usize; 2]) -> Result<ImageDims> {
+/// have the names of these dims of the weight. Also the names of the dims that the kernel slides along.
+fn layout(
+    dims: usize,
+    x: &Tensor,
+    weight: &Tensor,
+    [own, made]: [usize; 2],
+) -> Result<(ImageDims, Vec<Option<Name>>)> {
     ensure_shape(weight.ndim() == dims + 2, || {
         format!(
             "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
@@ -155,7 +167,15 @@ fn layout(dims: usize, x: &Tensor, weight: &Tensor, [own, made]: [usize; 2]) -> 
     let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
-    ImageDims::find(x, wanted)
+    let layout = ImageDims::find(x, wanted)?;
+    let names = spatial.iter().zip(layout.spatial()).map(|(name, dim)| name.or(x.name(*dim))).collect();
+    Ok((layout, names))
+}
+
+/// The stride and the dilation in the order of dims with these names.
+pub(crate) fn steps(stride: Extents, dilation: Extents, dims: &[Option<Name>]) -> Result<(Extents, Extents)> {
+    let in_order = |name, given: Extents| given.in_order("", name, dims, Some(1.into()));
+    Ok((in_order("stride", stride)?, in_order("dilation", dilation)?))
 }
 
 /// The convolution of images in the order `[batch, channels, ..]`, in the layout of their input: what

@@ -33,7 +33,8 @@ functional! { fold;
                 return Err(fault(ErrorKind::Shape, message));
             }
         };
-        let grid = WindowGrid::new(image, [kernel_size, dilation, padding, stride])?;
+        let names = [x.name(x.ndim() - 2), x.name(x.ndim() - 1)];
+        let grid = WindowGrid::new(image, names, [kernel_size, dilation, padding, stride])?;
         let planes = batch.unwrap_or(1) * channels;
         let [height, width] = grid.padded;
         let padded = grid.pad(x.rename(None).reshape([planes, image[0], image[1]])?)?;
@@ -46,7 +47,8 @@ functional! { fold;
     ///
     /// # Shapes
     /// - `x`: `[N, C · kernel height · kernel width, windows]`, or without a batch
-    /// - result: `[N, C, H, W]`, with `H` and `W` from `output_size` and the name of `N`
+    /// - result: `[N, C, H, W]`, with `H` and `W` from `output_size`, with their names if it is given by name,
+    ///   and the name of `N`
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -66,12 +68,12 @@ functional! { fold;
             let message = "not implemented for bool; it takes the integers and floats".to_string();
             return Err(wrong_dtype(message, ("x", DType::U8)));
         }
-        let image =
-            output_size.over("", "output_size", 2)?;
+        let names = output_size.names(2);
+        let image = output_size.in_order("", "output_size", &names, None)?.over("", "output_size", 2)?;
         let [height, width] = image[..] else {
             return Err(fault(ErrorKind::Value, "`output_size` must be two numbers, got none"));
         };
-        let grid = WindowGrid::new([height, width], [kernel_size, dilation, padding, stride])?;
+        let grid = WindowGrid::new([height, width], [names[0], names[1]], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
@@ -91,7 +93,14 @@ functional! { fold;
             zeros.index_add(grid.places()?, columns, 1).reshape([planes, grid.padded[0], grid.padded[1]])?;
         let sums = sums.narrow(1, grid.padding[0], height).narrow(2, grid.padding[1], width)?;
         let sizes = [batch.as_slice(), &[channels, height, width]].concat();
-        named(sums.reshape(sizes)?, x, batch)
+        let y = named(sums.reshape(sizes)?, x, batch)?;
+        if names[0].is_none() {
+            return Ok(y);
+        }
+        let mut all = names_of(&y);
+        all.truncate(y.ndim() - 2);
+        all.extend(names);
+        y.rename(all)
     }
 }
 
@@ -116,11 +125,11 @@ struct WindowGrid {
 }
 
 impl WindowGrid {
-    fn new(image: [usize; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
-        let names = ["kernel_size", "dilation", "padding", "stride"];
+    fn new(image: [usize; 2], dims: [Option<Name>; 2], extents: [Extents; 4]) -> Result<WindowGrid> {
+        let names = [("kernel_size", None), ("dilation", Some(1)), ("padding", Some(0)), ("stride", Some(1))];
         let mut all = [[0; 2]; 4];
-        for (at, name) in names.into_iter().enumerate() {
-            let numbers = extents[at].over("", name, 2)?;
+        for (at, (name, or)) in names.into_iter().enumerate() {
+            let numbers = extents[at].in_order("", name, &dims, or.map(Extents::from))?.over("", name, 2)?;
             ensure_value(numbers.len() == 2 && (name == "padding" || !numbers.contains(&0)), || {
                 format!("`{name}` must be at least 1, got {numbers:?}")
             })?;

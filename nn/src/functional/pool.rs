@@ -7,6 +7,7 @@ mod over;
 
 pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 
+use self::over::names_at;
 use super::*;
 use namegrad_core::args::{Factors, Windows};
 
@@ -85,13 +86,14 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
         ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding(rank, kernel_size, stride, ceil_mode)?.padding(padding).dilation(dilation);
         // PyTorch takes images without channels, if their dims are given.
         let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
         ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
             format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
         })?;
-        Ok(max_over(x, windows, &or_last(rank, x, dims)?)?.values)
+        let dims = or_last(rank, x, dims)?;
+        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        Ok(max_over(x, windows.padding(padding).dilation(dilation), &dims)?.values)
     }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
     /// divided by its size with its padding; without `count_include_pad`, by the number of its elements; or
@@ -114,9 +116,9 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding(1, kernel_size, stride, ceil_mode)?;
-        let windows = windows.padding(padding).count_include_pad(count_include_pad);
-        avg_over(x, windows, &or_last(1, x, dims)?)
+        let dims = or_last(1, x, dims)?;
+        let windows = sliding(1, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
     }
     /// [`avg_pool1d`] over two dims.
     avg_pool2d
@@ -125,13 +127,14 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names" => {
-        let windows = sliding(rank, kernel_size, stride, ceil_mode)?.padding(padding);
+        let dims = or_last(rank, x, dims)?;
+        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode).padding(padding);
         let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
-        avg_over(x, windows, &or_last(rank, x, dims)?)
+        avg_over(x, windows, &dims)
     }
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
-    /// the dim.
+    /// the dim, and so it is for a dim without a pair.
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
     ///
@@ -189,8 +192,9 @@ functional! { pool;
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats names "keeps input names" => {
-        let windows = sliding(rank, kernel_size, stride, ceil_mode)?;
-        lp_over(x, norm_type, windows, &or_last(rank, x, dims)?)
+        let dims = or_last(rank, x, dims)?;
+        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        lp_over(x, norm_type, windows, &dims)
     }
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
     /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it
@@ -247,15 +251,18 @@ functional! { pool;
     }
 }
 
-/// Windows of one size for all dims, or a size for each.
-fn sliding(rank: usize, kernel_size: Extents, stride: Extents, ceil_mode: bool) -> Result<Windows> {
-    let sizes = kernel_size.over("", "kernel_size", rank)?;
-    Ok(Windows::sliding(&sizes[..]).stride(stride).ceil_mode(ceil_mode))
+/// Windows of one size for all dims, or a size for each. Pairs are in the order of `dims`; those of other
+/// options are looked up by the op.
+fn sliding(rank: usize, x: &Tensor, kernel_size: Extents, dims: &Positions) -> Result<Windows> {
+    let sizes = kernel_size.in_order("", "kernel_size", &names_at(x, dims), None)?;
+    Ok(Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]))
 }
 
 /// The windows that give a result of `output_size` along each of the dims.
 fn adaptive(rank: usize, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
     let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+    let output_size =
+        output_size.in_order("", "output_size", &names_at(x, dims), Some(Extents::from(&lengths[..])))?;
     let sizes = match lengths.len() == rank {
         true => output_size.or_lengths("", "output_size", &lengths),
         false => output_size.over("", "output_size", rank), // before an error of `dims`

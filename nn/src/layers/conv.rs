@@ -131,8 +131,8 @@ pub struct ConvolutionBuilder<const N: usize, const TRANSPOSED: bool> {
     dims: Result<[Named; 2]>,
     #[setters(skip)]
     kernel: Result<[Named; N]>,
-    /// The step from one place of the kernel to the next; the default is 1. One number for all dims
-    /// or a list of one for each, as for all such options.
+    /// The step from one place of the kernel to the next; the default is 1. One number for all dims, a
+    /// list of one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
     #[setters(into)]
     stride: Extents,
     #[setters(skip)]

@@ -18,8 +18,8 @@ struct WindowSettings {
     /// The zeros around the image that windows also have; the default is 0.
     #[setters(into)]
     padding: Extents,
-    /// The step from one window to the next; the default is 1. One number for both dims or a list of two, as
-    /// for all such options.
+    /// The step from one window to the next; the default is 1. One number for both dims, a list of two, or
+    /// pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
     #[setters(into)]
     stride: Extents,
 }
@@ -33,6 +33,20 @@ impl WindowSettings {
             return Err(Error::new(ErrorKind::Value, layer, message));
         }
         Ok(WindowSettings { kernel: dims, dilation: 1.into(), padding: 0.into(), stride: 1.into() })
+    }
+
+    /// The settings with numbers in the order of these dims, if they are given by name.
+    #[track_caller]
+    fn in_order(mut self, layer: &'static str, dims: &[Named; 2]) -> Result<WindowSettings> {
+        let names = dims.map(|(name, _)| name);
+        for (name, numbers, or) in [
+            ("dilation", &mut self.dilation, 1),
+            ("padding", &mut self.padding, 0),
+            ("stride", &mut self.stride, 1),
+        ] {
+            *numbers = numbers.in_order(layer, name, &names, Some(or.into()))?;
+        }
+        Ok(self)
     }
 
     fn sizes(&self) -> [usize; 2] {
@@ -143,7 +157,9 @@ impl UnfoldBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Unfold> {
         let name = self.name.name().map_err(|error| error.of("Unfold"))?;
-        Ok(Unfold { channels: self.channels, windows: self.windows?, name, path: ModulePath::new() })
+        let windows = self.windows?;
+        let windows = windows.in_order("Unfold", &windows.kernel)?;
+        Ok(Unfold { channels: self.channels, windows, name, path: ModulePath::new() })
     }
 }
 
@@ -215,7 +231,8 @@ impl FoldBuilder {
     /// Same as [`Fold::new`].
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
-        let (output, windows) = (self.output?, self.windows?);
+        let output = self.output?;
+        let windows = self.windows?.in_order("Fold", &output)?;
         Ok(Fold { channels: self.channels, output, windows, columns: self.columns, path: ModulePath::new() })
     }
 }

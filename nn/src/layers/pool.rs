@@ -130,8 +130,9 @@ macro_rules! layers {
             #[doc = concat!("Those of [`", stringify!($Layer), "::new`].")]
             #[track_caller]
             pub fn build(self) -> Result<$Layer<N>> {
-                let path = ModulePath::new();
-                Ok($Layer { $($number: self.$number,)? windows: self.windows, over: self.over?, path })
+                let (over, path) = (self.over?, ModulePath::new());
+                let windows = self.windows.in_order($Layer::<N>::NAME, &over.names)?;
+                Ok($Layer { $($number: self.$number,)? windows, over, path })
             }
         }
 
@@ -179,8 +180,8 @@ macro_rules! layers {
     };
     (@ own $Layer:ident) => {};
     (@ stride) => {
-        /// The step from one window to the next; by default windows touch. One number for all dims or a list
-        /// of one for each, as for all such options.
+        /// The step from one window to the next; by default windows touch. One number for all dims, a list of
+        /// one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
         pub fn stride(self, stride: impl Into<Extents>) -> Self {
             Self { windows: self.windows.stride(stride), ..self }
         }
@@ -368,6 +369,7 @@ impl<const N: usize> MaxUnpool<N> {
         self.path.run(Self::NAME, &[x, indices], |_| {
             let dims = sliding_dims(x, &self.over.names)?;
             let (kernel, stride, padding) = self.windows.sizes();
+            let sizes = sizes.in_order("", "output_size", &self.over.names, None)?;
             unpool_over([x, indices], kernel, stride, padding, sizes, &dims)
         })
     }
@@ -436,7 +438,8 @@ impl<const N: usize> FractionalMaxPool<N> {
     #[track_caller]
     pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
         let (over, ratio) = (SlidingSizes::new(Self::NAME, dims)?, Factors::NONE);
-        Ok(FractionalMaxPool { size: sizes.into(), ratio, over, path: ModulePath::new() })
+        let size = sizes.into().in_order(Self::NAME, "sizes", &over.names, None)?;
+        Ok(FractionalMaxPool { size, ratio, over, path: ModulePath::new() })
     }
 
     /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's:

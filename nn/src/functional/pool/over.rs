@@ -4,6 +4,11 @@ use super::*;
 use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
 
+/// The names of `dims`.
+pub(super) fn names_at(x: &Tensor, dims: &Positions) -> Vec<Option<Name>> {
+    dims.iter().map(|dim| x.name(*dim)).collect()
+}
+
 /// `x` with `dims` last, and the order of its dims.
 fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
     ensure_value(dims.len() == windows, || {
@@ -87,6 +92,9 @@ pub(crate) fn fractional_over(
     dims: &Positions,
 ) -> Result<Picked<Tensor>> {
     let (moved, order) = with_last(x, dims.len(), dims)?;
+    let names = names_at(x, dims);
+    let kernel_size = kernel_size.in_order("", "kernel_size", &names, None)?;
+    let output_size = output_size.in_order("", "output_size", &names, None)?;
     let sizes = if output_size.is_none() {
         let mut sizes = Vec::with_capacity(dims.len());
         for (dim, ratio) in dims.iter().zip(factors(&output_ratio, dims)?) {
@@ -116,12 +124,16 @@ pub(crate) fn unpool_over(
 ) -> Result<Tensor> {
     ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")?;
     x.value().unified_names("", "match", indices.value())?;
-    let numbers = |name, extents: Extents| extents.over("", name, dims.len());
-    let kernel = numbers("kernel_size", kernel_size)?;
-    let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
+    let names = names_at(x, dims);
+    let numbers = |name, extents: Extents, or: Option<Extents>| {
+        extents.in_order("", name, &names, or)?.over("", name, dims.len())
+    };
+    let kernel = numbers("kernel_size", kernel_size, None)?;
+    let touching = Extents::from(&kernel[..]);
+    let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride, Some(touching))? };
     ensure_value(!stride.contains(&0), || format!("`stride` must be at least 1, got {stride:?}"))?;
-    let padding = numbers("padding", padding)?;
-    let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
+    let padding = numbers("padding", padding, Some(0.into()))?;
+    let mut sizes = numbers("output_size", output_size.without_batch(dims.len()), None)?;
     for (at, dim) in dims.iter().enumerate() {
         let (last, stride) = (x.sizes()[*dim].saturating_sub(1), stride[at]);
         let size = last.checked_mul(stride).and_then(|size| size.checked_add(kernel[at]));

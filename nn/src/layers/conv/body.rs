@@ -27,6 +27,11 @@ impl ConvSettings {
         format!("{} -> {}, {}", dim_text(self.input), dim_text(self.output), dims_text(&self.kernel))
     }
 
+    /// The names of the dims that the kernel slides along.
+    fn spatial(&self) -> Vec<Option<Name>> {
+        self.kernel.iter().map(|(name, _)| *name).collect()
+    }
+
     /// The description of a layer in the summary.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}({}", self.layer, self.dims());
@@ -47,10 +52,19 @@ impl ConvSettings {
         text + ")"
     }
 
-    /// An error for numbers that no input fits.
+    /// An error for numbers that no input fits. Numbers by name come in the order of the kernel.
     #[track_caller]
-    fn check(&self) -> Result<()> {
+    fn check(&mut self) -> Result<()> {
         let (op, dims, refused) = (self.layer, self.kernel.len(), ErrorKind::Value);
+        let names = self.spatial();
+        for (name, numbers, or) in [
+            ("stride", &mut self.stride, 1),
+            ("dilation", &mut self.dilation, 1),
+            ("output_padding", &mut self.output_padding, 0),
+        ] {
+            *numbers = numbers.in_order(op, name, &names, Some(or.into()))?;
+        }
+        self.padding = self.padding.in_order(op, &names)?;
         let stride = self.stride.over(op, "stride", dims)?;
         for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", dims)?)]
         {
@@ -81,7 +95,7 @@ pub(super) struct ConvBody {
 
 impl ConvBody {
     #[track_caller]
-    pub(super) fn new(settings: ConvSettings, bias: bool, dtype: DType) -> Result<ConvBody> {
+    pub(super) fn new(mut settings: ConvSettings, bias: bool, dtype: DType) -> Result<ConvBody> {
         settings.check()?;
         let ConvSettings { layer, input, output, groups, .. } = settings;
         check_dtype(layer, dtype)?;
@@ -139,6 +153,7 @@ impl ConvBody {
         let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
         if let Some(sizes) = sizes {
             let lengths = &images.sizes()[images.ndim() - kernel.len()..];
+            let sizes = sizes.in_order("", "output_size", &self.settings.spatial(), None)?;
             slide.output_padding = lacking(lengths, kernel, sizes, slide)?;
         }
         layout.restore(transposed_images(images, &weight, kernel.len(), bias.as_ref(), slide)?)
@@ -151,7 +166,7 @@ impl ConvBody {
     /// Where the dims of `x` are, which is checked.
     fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
         let ConvSettings { layer, input, output, .. } = self.settings;
-        let spatial: Vec<Option<Name>> = self.settings.kernel.iter().map(|(name, _)| *name).collect();
+        let spatial = self.settings.spatial();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
         let layout = ImageDims::find(x, wanted)?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };

@@ -27,7 +27,7 @@ pub struct Recurrent<K> {
 ///   states of the last layer after each step, those of the reverse direction behind the others
 /// - `h0`, `hn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by layer and
 ///   forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in place of the
-///   features
+///   features. A named `h0` can lack batch dims, or have them with size 1: it is then the same for the batch
 /// - `lengths`: the batch dims, or some of them by name
 ///
 /// The dims are found by name. Where the layer or `x` has no name, the features are the last dim, and the
@@ -76,7 +76,8 @@ pub type Rnn = Recurrent<RnnOptions>;
 ///   states of the last layer after each step, those of the reverse direction behind the others
 /// - `h0`, `hn`, `c0`, `cn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by
 ///   layer and forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in
-///   place of the features
+///   place of the features. Named ones can lack batch dims, or have them with size 1: they are then the same
+///   for the batch
 /// - `lengths`: the batch dims, or some of them by name
 ///
 /// With a `proj_size`, that is the size of `hidden` in `output`, `h0` and `hn`.
@@ -109,6 +110,17 @@ pub type Rnn = Recurrent<RnnOptions>;
 /// assert_eq!(cn.shape(), hn.shape());
 /// let tags = Linear::new(("hidden", 8), ("tag", 6))?.forward(&output)?;
 /// assert_eq!(tags.shape().to_string(), "[time=5, N=2, tag=6]");
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// Starting from a state that is learned, and is the same for the whole batch:
+/// ```
+/// use namegrad::prelude::*;
+/// let lstm = Lstm::new(("embed", 3), ("hidden", 4), "time")?;
+/// let first = Parameter::new(Tensor::zeros([("hidden", 4)])?)?;
+/// let x = Tensor::randn([("N", 2), ("time", 6), ("embed", 3)])?;
+/// let result = lstm.forward_with(&x, LstmOptions::new().h0(&first.tensor()))?; // the cells start at 0
+/// assert_eq!(result.hn.shape().to_string(), "[layer=1, N=2, hidden=4]");
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -223,7 +235,7 @@ pub struct LstmOutput<S = Tensor> {
 #[derive(Clone, Debug, Default, Setters)]
 pub struct RnnOptions {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
-    /// out if it has one element.
+    /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
     /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
@@ -236,7 +248,7 @@ pub struct RnnOptions {
 #[derive(Clone, Debug, Default, Setters)]
 pub struct GruOptions {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
-    /// out if it has one element.
+    /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
     /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
@@ -249,10 +261,10 @@ pub struct GruOptions {
 #[derive(Clone, Debug, Default, Setters)]
 pub struct LstmOptions {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
-    /// out if it has one element.
+    /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
     #[setters(some, cloned)]
     pub h0: Option<Tensor>,
-    /// The first cells, like `cn`. They are given together with `h0`.
+    /// The first cells, like `cn`, with the same rules as `h0`; zeros if they are not given.
     #[setters(some, cloned)]
     pub c0: Option<Tensor>,
     /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the

@@ -293,10 +293,6 @@ impl Stack {
             let given = |what, state: Option<&Tensor>, of_state: &Flattening| {
                 state.map(|state| places.state(what, state, of_state)).transpose()
             };
-            if self.settings.cell == Cell::Lstm && h0.is_some() != c0.is_some() {
-                let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
-                return Err(of.error(x, ErrorKind::Value, message.into()));
-            }
             let first = [given("h0", h0, &of_h)?, given("c0", c0, &of_c)?];
             let flat = of_output.flat(x)?;
             let [y, hn, cn] = self.run(flat, first, lengths.as_ref())?;
