@@ -207,3 +207,15 @@ fn a_logistic_regression_has_the_known_optimum() -> Result<()> {
     }
     Ok(())
 }
+
+/// The first step is the gradient times `lr / Σ|g|`, which is no number of `f32`.
+#[test]
+fn steps_of_lbfgs_keep_the_digits_of_f64() -> Result<()> {
+    let p = Parameter::new(Tensor::constant(NamedTensor::from_slice(&[0.1f64, 0.7], [2])?))?;
+    let mut optimizer = Lbfgs::builder([p.clone()]).lr(1.0).max_iter(1).build()?;
+    let slopes = Tensor::constant(NamedTensor::from_slice(&[3.0f64, 4.0], [2])?);
+    optimizer.step_with(&mut || p.tensor().mul(&slopes)?.sum(..))?;
+    let moved = p.tensor().detach().to_vec::<f64>()?;
+    assert_eq!(moved, [0.1 - 3.0 / 7.0, 0.7 - 4.0 / 7.0]);
+    Ok(())
+}

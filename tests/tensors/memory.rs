@@ -22,6 +22,7 @@ fn nothing_stays_behind() -> Result<()> {
     what_ops_keep()?;
     what_is_kept_for_one_input_alone()?;
     backward_frees_as_it_passes()?;
+    differences_of_pairs()?;
     operators_on_owned_tensors()?;
     training()
 }
@@ -71,6 +72,23 @@ fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64>
     drop(one);
     let bytes = live(&op)? - live(&|x, _, _| Ok(x.clone()))?;
     Ok(bytes as f64 / block as f64)
+}
+
+/// Distances of pairs and losses of few labels do not hold the differences of all pairs.
+fn differences_of_pairs() -> Result<()> {
+    let peak = |f: &dyn Fn() -> Result<Tensor>| -> Result<usize> {
+        let before = memory::stats().live_bytes;
+        memory::reset_peak();
+        f()?.sum(..)?.backward()?;
+        Ok(memory::stats().peak_bytes - before)
+    };
+    let x = Tensor::randn([200, 64])?.requiring_grad()?; // 5 MB of differences
+    assert!(peak(&|| F::pdist(&x, 1))? < 2_500_000);
+    let x = Tensor::randn([16, 500])?.requiring_grad()?; // 16 MB for each label beside each class
+    let labels = Tensor::full([16, 500], -1)?;
+    let target = Tensor::cat([&Tensor::zeros([16, 1])?.to(DType::I64)?, &labels.narrow(1, 0, 499)?], 1)?;
+    assert!(peak(&|| F::multilabel_margin_loss(&x, &target, 1))? < 2_500_000);
+    Ok(())
 }
 
 /// The bytes that derivatives save are those of the tensors in their brackets.

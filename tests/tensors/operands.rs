@@ -256,6 +256,12 @@ fn extreme_counts_and_shifts_panicked() -> Result<()> {
         let error = Tensor::zeros([2])?.repeat_interleave(&Tensor::new(repeats)?, 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     }
+    assert_eq!(Tensor::zeros([1usize << 50, 0])?.unbind(0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(F::pdist(&Tensor::zeros([1usize << 32, 0])?, 1).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    let none = Tensor::zeros([0, 1, 3])?;
+    assert_eq!(F::adaptive_max_pool1d(&none, 1usize << 50)?.sizes(), [0, 1, 1 << 50]);
+    assert_eq!(F::adaptive_avg_pool1d(&none, 1usize << 50)?.sizes(), [0, 1, 1 << 50]);
+    assert_eq!(F::interpolate(&none, 1isize << 50)?.sizes(), [0, 1, 1 << 50]);
     let wide = Tensor::ones([1])?.expand([1usize << 60])?;
     let row = Tensor::ones([1, 1, 5])?;
     for (op, error) in [

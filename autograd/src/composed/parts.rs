@@ -155,11 +155,8 @@ mod kernels {
         count: usize,
         size: &dyn Fn(usize) -> usize,
     ) -> Result<Vec<Tensor>> {
-        let (mut parts, mut start) = (Vec::new(), 0);
-        if parts.try_reserve_exact(count).is_err() {
-            let message = format!("{count} parts do not fit in memory");
-            return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.shape()]));
-        }
+        NamedTensor::check_room(op, count, 4 * std::mem::size_of::<Tensor>())?;
+        let (mut parts, mut start) = (Vec::with_capacity(count), 0);
         starting();
         for part in 0..count {
             let length = size(part);
@@ -246,6 +243,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn unbind(x: &Tensor, dim: usize) -> Result<Vec<Tensor>> {
         let size = size_of(x, "unbind", dim)?;
+        NamedTensor::check_room("unbind", size, 4 * std::mem::size_of::<Tensor>())?;
         let mut parts = Vec::with_capacity(size);
         starting();
         for at in 0..size {

@@ -108,8 +108,14 @@ fn resized(
     for (dim, how) in dims.iter().zip(how) {
         sizes[*dim] = if transposed { how.from } else { how.to };
     }
-    let wide = x.dtype().compute();
-    let out = Unwritten::new(op, Shape { sizes: sizes.clone(), names: x.names().clone() }, wide)?;
+    let (wide, shape) = (x.dtype().compute(), Shape { sizes: sizes.clone(), names: x.names().clone() });
+    if sizes.contains(&0) {
+        return NamedTensor::full_as(op, shape, 0.into(), x.dtype());
+    }
+    for how in how {
+        NamedTensor::check_room(op, how.to, 8 * size_of::<usize>())?;
+    }
+    let out = Unwritten::new(op, shape, wide)?;
     let dense = x.cast(wide)?.contiguous()?;
     // The dims that become the most smaller first, so that the least is left for the others.
     let mut order = others(dims.len(), &[]);

@@ -88,8 +88,11 @@ ops! { pool;
 }
 
 /// The windows of all planes, from those along each dim.
-fn plane(lines: &[WindowPositions]) -> [Plane; 1] {
-    [Plane::new(lines.iter().map(|line| line.along()).collect())]
+#[track_caller]
+fn plane(op: &'static str, lines: &[WindowPositions]) -> Result<[Plane; 1]> {
+    let places = lines.iter().fold(0, |sum: usize, line| sum.saturating_add(line.count));
+    NamedTensor::check_room(op, places, 3 * size_of::<usize>())?;
+    Ok([Plane::new(lines.iter().map(|line| line.along()).collect())])
 }
 
 /// The planes of `x` before the last `dims` dims.
@@ -116,7 +119,7 @@ pub mod kernels {
         x.check_not_bool(OP)?;
         let lines = windows.lines(OP, x)?;
         let shape = with_last(x, lines.iter().map(|line| line.count));
-        largest(OP, x, shape, lines.len(), || plane(&lines).into())
+        largest(OP, x, shape, lines.len(), || Ok(plane(OP, &lines)?.into()))
     }
 
     /// The maxima of windows, which are made after the memory of the result.
@@ -126,14 +129,18 @@ pub mod kernels {
         x: &NamedTensor,
         shape: Shape,
         dims: usize,
-        windows: impl FnOnce() -> Vec<Plane>,
+        windows: impl FnOnce() -> Result<Vec<Plane>>,
     ) -> Result<(NamedTensor, NamedTensor)> {
         let wide = match x.dtype().category() {
             Category::Float => x.dtype().compute(),
             _ => DType::I64,
         };
+        if shape.sizes.contains(&0) {
+            let empty = |dtype| NamedTensor::full_as(op, shape.clone(), 0.into(), dtype);
+            return Ok((empty(x.dtype())?, empty(DType::I64)?));
+        }
         let out = [Unwritten::new(op, shape.clone(), wide)?, Unwritten::new(op, shape, DType::I64)?];
-        let (dense, windows) = (x.cast(wide)?.contiguous()?, windows());
+        let (dense, windows) = (x.cast(wide)?.contiguous()?, windows()?);
         let planes = Planes { count: planes_of(x, dims), each: &windows };
         let (values, indices) = dispatch!(wide, float T => maxima::<T>(&dense, planes, out)?, else maxima::<i64>(&dense, planes, out)?);
         Ok((values.into_dtype(x.dtype())?, indices))
@@ -231,7 +238,7 @@ pub mod kernels {
                 let (sample, room) = (samples[plane * dims + at], lengths[dim] - kernel[dim]);
                 DimWindows::at(lengths[dim], kernel[dim], starts(sample, room, sizes[dim]))
             };
-            (0..count).map(|plane| Plane::new((0..dims).map(|dim| along(plane, dim)).collect())).collect()
+            Ok((0..count).map(|plane| Plane::new((0..dims).map(|dim| along(plane, dim)).collect())).collect())
         })
     }
 
@@ -253,9 +260,12 @@ pub mod kernels {
             return avg_pool(&*x.cast(DType::F64)?, windows)?.into_dtype(x.dtype());
         }
         let lines = windows.lines(OP, x)?;
-        let wide = x.dtype().compute();
-        let out = Unwritten::new(OP, with_last(x, lines.iter().map(|line| line.count)), wide)?;
-        let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(&lines));
+        let (wide, shape) = (x.dtype().compute(), with_last(x, lines.iter().map(|line| line.count)));
+        if shape.sizes.contains(&0) {
+            return NamedTensor::full_as(OP, shape, 0.into(), x.dtype());
+        }
+        let out = Unwritten::new(OP, shape, wide)?;
+        let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(OP, &lines)?);
         let planes = Planes { count: planes_of(x, lines.len()), each: &plane };
         let y = dispatch!(wide, float T => {
             let x = dense.as_slice::<T>()?;
@@ -276,14 +286,17 @@ pub mod kernels {
         }
         let shape = with_last(x, given.iter().copied());
         let wide = x.dtype().compute();
-        let out = Unwritten::new(OP, shape, wide)?;
         let lines = windows.lines_of(OP, x, &given)?;
         let counts: Vec<usize> = lines.iter().map(|line| line.count).collect();
         if x.sizes()[x.ndim() - dims..] != counts {
             let message = format!("the result of such a pooling has sizes {counts:?} in the last dims");
             return Err(Error::about(&[x], ErrorKind::Shape, OP, message));
         }
-        let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(&lines));
+        if x.numel() == 0 {
+            return NamedTensor::full_as(OP, shape, 0.into(), x.dtype());
+        }
+        let out = Unwritten::new(OP, shape, wide)?;
+        let (dense, plane) = (x.cast(wide)?.contiguous()?, plane(OP, &lines)?);
         let planes = Planes { count: planes_of(x, dims), each: &plane };
         let dx = dispatch!(wide, float T => {
             let g = dense.as_slice::<T>()?;

@@ -300,6 +300,25 @@ impl Unwritten {
     }
 }
 
+impl NamedTensor {
+    /// Returns an error if there is no memory for a list of `count` entries of `size` bytes, whose allocation would
+    /// abort the program.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_room(op: &'static str, count: usize, size: usize) -> Result<()> {
+        const SMALL: usize = 1 << 28;
+        let bytes = count.saturating_mul(size);
+        let mut room: Vec<u8> = Vec::new();
+        if bytes <= SMALL || std::hint::black_box(&mut room).try_reserve_exact(bytes).is_ok() {
+            return Ok(());
+        }
+        Err(out_of_memory(op, bytes))
+    }
+}
+
 #[cold]
 #[track_caller]
 fn out_of_memory(op: &'static str, bytes: usize) -> Error {

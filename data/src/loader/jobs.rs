@@ -8,7 +8,7 @@ use crate::sampler::Epoch;
 use crate::stream::{Stream, Thunk, Thunks};
 use namegrad_autograd::{autocast, enable_grad};
 use namegrad_core::random::Generator;
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -254,6 +254,8 @@ impl<D: Dataset, B> Indexed<D, B> {
         if let Some(known) = self.known(&epoch) {
             return Ok(known);
         }
+        NamedTensor::check_room("Loader", epoch.samples, 2 * size_of::<usize>())
+            .map_err(|error| error.at(run.caller))?;
         let indices =
             run.guarded(Stage::EpochOrder, || "the sampler".into(), || run.settings.sampler.indices(&epoch))?;
         let samples = epoch.samples;

@@ -1,6 +1,7 @@
 //! Similarities and distances of vectors.
 
 use super::*;
+use namegrad_autograd::checkpoint;
 
 functional! { distance;
     /// The cosine of the angle between vectors along `dim`: `Σ x1 x2 / (|x1| |x2|)`, where each length is at
@@ -79,16 +80,21 @@ functional! { distance;
         ensure_shape(x.ndim() == 2, || format!("x must be a matrix, got {} dims", x.ndim()))?;
         ensure_value(p >= 0.0, || format!("p cannot be negative, got {p}"))?;
         let x = x.rename(None).movedim(dim, 1)?;
-        let n = x.sizes()[0] as i64;
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        for first in 0..n {
-            for second in first + 1..n {
-                a.push(first);
-                b.push(second);
-            }
+        let n = x.sizes()[0];
+        let pairs = n.saturating_mul(n.saturating_sub(1)) / 2;
+        NamedTensor::check_room(op, pairs, 4 * x.dtype().itemsize())?;
+        let mut parts = vec![x.new_zeros(0)?];
+        for first in 0..n.saturating_sub(1) {
+            // Each part keeps only `x` for its gradient: the differences of all pairs are far more than `x`.
+            parts.push(checkpoint(
+                move |x| {
+                    let others = x[0].narrow(0, first as isize + 1, n - first - 1)?;
+                    x[0].narrow(0, first as isize, 1).sub(&others).vector_norm_with(1, VectorNormOptions::new().ord(p))
+                },
+                &[&x],
+            )?);
         }
-        let rows = |at: Vec<i64>| x.index_select(Tensor::from_slice(&at, [at.len()])?, 0);
-        rows(a).sub(rows(b)?).vector_norm_with(1, VectorNormOptions::new().ord(p)).rename([name])
+        Tensor::cat(&parts, 0).rename([name])
     }
 }
 

@@ -508,7 +508,7 @@ impl StepRun<'_, '_> {
             let Some(x) = x.next() else { return Ok(()) };
             let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
             offset += x.numel();
-            *value = x.addcmul(&part, &NamedTensor::full((), t)?.to(x.dtype())?)?;
+            *value = x.addcmul(&part, &NamedTensor::full_as("lbfgs", (), t.into(), x.dtype())?)?;
             Ok(())
         })
     }

@@ -211,11 +211,12 @@ fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 /// A product of scores and targets from which on `e^-product` is 0 in all dtypes.
 const FAR: f64 = 800.0;
 
-/// The labels of [`multilabel_margin_loss`], in rows with a place for each class: the classes, 0 where there is
-/// no label; whether a place has a label; and whether a class is not among the labels.
+/// The labels of [`multilabel_margin_loss`], in rows with a place for each label of the longest list: the classes,
+/// 0 where there is no label, and whether a place has one; and for each class, whether it is not a label.
 fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
     let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
+    let mut longest = 0;
     for start in (0..classes.len()).step_by(count.max(1)) {
         let mut ended = false;
         for place in start..start + count {
@@ -235,6 +236,7 @@ fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
                 true => classes[place] = 0,
                 false => {
                     exist[place] = true;
+                    longest = longest.max(place - start + 1);
                     others[start + class as usize] = false;
                 }
             }
@@ -242,8 +244,8 @@ fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     }
     let sizes = rows.sizes();
     Ok([
-        Tensor::from_slice(&classes, sizes)?,
-        Tensor::from_slice(&exist, sizes)?,
+        Tensor::from_slice(&classes, sizes).narrow(1, 0, longest)?,
+        Tensor::from_slice(&exist, sizes).narrow(1, 0, longest)?,
         Tensor::from_slice(&others, sizes)?,
     ])
 }
