@@ -88,6 +88,11 @@ pub trait ChainMethods: Made {
     }
 
     #[track_caller]
+    fn check_finite(self) -> Result<Tensor> {
+        self.made()?.check_finite()
+    }
+
+    #[track_caller]
     fn item<T: Number>(self) -> Result<T> {
         self.made()?.item()
     }

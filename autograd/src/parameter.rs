@@ -280,6 +280,12 @@ impl Parameter {
         self.0.read().update_grad(f)
     }
 
+    /// Whether a computation that was recorded with the current value still exists.
+    #[doc(hidden)]
+    pub fn is_recorded(&self) -> bool {
+        self.0.read().meta().is_some_and(|meta| Arc::strong_count(meta) > 1)
+    }
+
     /// Sizes and names.
     pub fn shape(&self) -> Shape {
         self.0.read().shape()

@@ -198,6 +198,29 @@ impl Tensor {
         Ok(sizes)
     }
 
+    /// The same tensor, if all of its elements are finite: one call that stops a training at a loss which is
+    /// NaN.
+    ///
+    /// A step of an optimizer is an error if the first elements of a gradient are not finite, which a NaN of
+    /// the loss makes them all. `detect_nonfinite` finds the op that made the first such value.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([4.0, -1.0])?.requiring_grad()?;
+    /// x.abs().sqrt().sum(..).check_finite()?.backward()?;
+    /// let error = x.sqrt().sum(..).check_finite().unwrap_err();
+    /// assert_eq!((error.op(), error.message()), ("check_finite", "the value is NaN"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if an element is NaN or infinite; the error counts them.
+    #[track_caller]
+    pub fn check_finite(&self) -> Result<Tensor> {
+        self.value().check_finite("check_finite")?;
+        Ok(self.clone())
+    }
+
     /// The distance in elements between neighbors along each dim.
     pub fn strides(&self) -> &[isize] {
         self.parts.value.strides()

@@ -49,7 +49,14 @@ pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
+    /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, a backward
+    /// pass was made whose loss does not depend on the parameters (of another model, perhaps), or a loss was
+    /// computed without one. So is a gradient whose first elements are not finite, which a NaN of the loss
+    /// makes them all; [`check_finite`](Self::check_finite) looks at every element.
+    ///
     /// # Errors
+    /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient,
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the first elements of one are NaN or infinite;
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is
     /// out of range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have
     /// changed since its last step, [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if a
@@ -78,12 +85,42 @@ pub trait Optimizer: Send {
     /// PyTorch, the closure itself calls `zero_grad` and `backward`.
     ///
     /// # Errors
-    /// The errors of the closure, of [`Tensor::backward`] and of [`step`](Self::step).
+    /// The errors of the closure, of [`Tensor::backward`] and of [`step`](Self::step);
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the loss is NaN or infinite, except for
+    /// [`Lbfgs`](crate::Lbfgs), whose step then ends where it was.
     #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
-        let loss = evaluate(&self.parameters(), loss, Location::caller())?;
+        let loss = evaluate(&self.parameters(), loss, Some("step_with"), Location::caller())?;
         self.step()?;
         Ok(loss)
+    }
+
+    /// Checks that all elements of all gradients are finite. It reads every gradient once more, so
+    /// [`step`](Self::step) only looks at the first elements.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let weight = Parameter::new(Tensor::new([4.0, 0.0])?)?;
+    /// let mut optimizer = Sgd::builder_named([("weight".into(), weight.clone())]).build()?;
+    /// weight.tensor().sqrt().sum(..)?.backward()?; // the slope at 0 is infinite
+    /// let error = optimizer.check_finite().unwrap_err();
+    /// assert_eq!(
+    ///     error.message(),
+    ///     "the gradient of 'weight': of 2 values, 0 are NaN and 1 are infinite",
+    /// );
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if an element is NaN or infinite.
+    #[track_caller]
+    fn check_finite(&self) -> Result<()> {
+        let caller = Location::caller();
+        for gradient in self.parameters().iter().filter_map(Parameter::grad) {
+            let checked = gradient.value().check_finite("check_finite");
+            checked.map_err(|error| error.context("a gradient: ").at(caller))?;
+        }
+        Ok(())
     }
 
     /// Whether a step evaluates the loss itself, so that it must be made with [`step_with`](Self::step_with).
@@ -153,14 +190,19 @@ pub trait Optimizer: Send {
     }
 }
 
-/// Computes the loss, and adds its gradients to the parameters.
+/// Computes the loss, and adds its gradients to the parameters. A loss that is not finite is an error of
+/// `checked`, if that is given.
 pub(crate) fn evaluate(
     parameters: &[Parameter],
     loss: Loss<'_>,
+    checked: Option<&'static str>,
     caller: &'static Location<'static>,
 ) -> Result<Tensor> {
     parameters.iter().for_each(Parameter::zero_grad);
     let loss = enable_grad(loss)?;
+    if let Some(op) = checked {
+        loss.value().check_finite(op).map_err(|error| error.context("the loss: ").at(caller))?;
+    }
     loss.backward().map_err(|error| error.at(caller))?;
     Ok(loss.detach())
 }

@@ -373,3 +373,94 @@ fn a_step_of_lbfgs_ends_where_the_loss_is_nan() -> Result<()> {
     }
     Ok(())
 }
+
+/// The first error of training that nothing else shows: no gradient reaches the parameters of the optimizer.
+#[test]
+fn a_step_without_gradients_is_an_error_where_it_is_a_mistake() -> Result<()> {
+    for row in every() {
+        let refused = |result: Result<()>, words: &str| {
+            let error = result.unwrap_err();
+            assert_eq!((error.kind(), error.op()), (ErrorKind::Autograd, row.name));
+            assert!(error.message().contains(words), "{error}");
+            assert!(error.location().file().ends_with("bad_input.rs"), "{error}");
+        };
+        let (named, others) = (model()?, plain(&model()?));
+        let (parameters, mut optimizer) = (plain(&named), row.build(named)?);
+        let mut step = |computed: &[Parameter], backward: bool| {
+            if optimizer.needs_loss() {
+                return optimizer.step_with(&mut || loss(computed)).map(drop);
+            }
+            optimizer.zero_grad();
+            let loss = loss(computed)?;
+            if backward {
+                loss.backward()?;
+            }
+            optimizer.step()
+        };
+        step(&parameters, true)?;
+        refused(step(&others, true), "of another model");
+        if !row.build(model()?)?.needs_loss() {
+            refused(step(&parameters, false), "there was no backward pass");
+        }
+        step(&parameters, true)?;
+        // Some parameters without a gradient are left alone, as in PyTorch.
+        parameters[0].set_requires_grad(false)?;
+        let before = parameters[0].tensor();
+        step(&parameters, true)?;
+        assert!(parameters[0].tensor().equal(&before)?);
+        parameters.iter().try_for_each(|parameter| parameter.set_requires_grad(false))?;
+        refused(step(&others, true), "the model is frozen");
+    }
+    // Before anything is computed, a step does nothing: schedules can be looked at.
+    let mut optimizer = Sgd::new(plain(&model()?))?;
+    optimizer.step()
+}
+
+/// A NaN of the loss reaches the first elements of all gradients, where a step looks; further ones are looked
+/// at by `check_finite`. Nothing changes.
+#[test]
+fn a_loss_or_a_gradient_that_is_not_finite_is_an_error() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let (parameters, mut optimizer) = (plain(&named), row.build(named)?);
+        if optimizer.needs_loss() {
+            continue; // its steps end where they were
+        }
+        optimizer.step_with(&mut || loss(&parameters))?;
+        let before = all(&parameters, &*optimizer)?;
+        for bad in [f64::NAN, f64::INFINITY] {
+            let refused = is_value_error(optimizer.step_with(&mut || loss(&parameters)?.mul(bad)), row.name);
+            assert!(refused.starts_with("the loss: the value is "), "{refused}");
+            optimizer.zero_grad();
+            loss(&parameters)?.mul(bad)?.backward()?;
+            let refused = is_value_error(optimizer.step(), row.name);
+            assert!(refused.starts_with("the gradient of 'a.weight': of "), "{refused}");
+            is_value_error(optimizer.check_finite(), "check_finite");
+        }
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+    }
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        let weight = Parameter::new(Tensor::ones([("a", 9), ("b", 12)])?.to(dtype)?)?;
+        let mut optimizer = Sgd::new([weight.clone()])?;
+        let ones = Tensor::ones([9, 12])?;
+        let gradient = |place: [usize; 2], transposed: bool| -> Result<()> {
+            let mut ones = ones.clone();
+            ones.index_put_(
+                &place.map(|at| namegrad_autograd::Index::At(at as isize)),
+                &Tensor::new(f64::NAN)?,
+            )?;
+            let ones = if transposed { ones.t()?.contiguous()?.t()? } else { ones };
+            weight.set_grad(Some(ones.to(dtype)?))
+        };
+        for transposed in [false, true] {
+            gradient([0, 0], transposed)?;
+            let message = optimizer.step().unwrap_err().message().to_string();
+            assert_eq!(message, "a gradient: of 108 values, 1 are NaN and 0 are infinite");
+            gradient([8, 11], transposed)?;
+            assert_eq!(optimizer.check_finite().unwrap_err().kind(), ErrorKind::Value);
+            weight.set_grad(Some(ones.to(dtype)?))?;
+            optimizer.check_finite()?;
+        }
+    }
+    Ok(())
+}

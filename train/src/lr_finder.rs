@@ -132,7 +132,17 @@ impl LrFinder {
         for step in 0..self.steps {
             let lr = first * (last / first).powf(step as f64 / (self.steps - 1) as f64);
             optimizer.set_lr(lr)?;
-            let loss = optimizer.step_with(&mut || loss(step))?.item::<f64>()?;
+            // A step at a loss that is not finite is an error, and the end of the test.
+            let mut seen = 0.0;
+            let stepped = optimizer.step_with(&mut || {
+                let loss = loss(step)?;
+                seen = loss.item::<f64>().unwrap_or(0.0);
+                Ok(loss)
+            });
+            let loss = match stepped {
+                Err(_) if !seen.is_finite() => seen,
+                stepped => stepped?.item::<f64>()?,
+            };
             mean = BETA * mean + (1.0 - BETA) * loss;
             let smooth = mean / (1.0 - BETA.powi(step as i32 + 1));
             curve.points.push((lr, loss));

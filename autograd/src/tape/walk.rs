@@ -22,6 +22,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
 use pending::{Arrived, Pending};
 use search::{first_nan, leading_to, leaves_of};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
@@ -76,6 +77,17 @@ pub(crate) enum Goal<'a> {
 /// anomaly mode checks.
 pub(crate) type Root = (Arc<Meta>, Tensor, bool);
 
+thread_local! {
+    static PASSES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of backward passes to leaves on this thread, by which an optimizer knows whether one was made
+/// since its last step.
+#[doc(hidden)]
+pub fn backward_passes() -> u64 {
+    PASSES.get()
+}
+
 /// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
 /// gradients of leaves are added to their `grad` after the whole walk has succeeded.
 #[track_caller]
@@ -86,6 +98,9 @@ pub(crate) fn walk(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let at = Location::caller();
+    if matches!(goal, Goal::Leaves) {
+        PASSES.set(PASSES.get() + 1);
+    }
     match is_observed() {
         true => {
             let backward = Section { kind: SectionKind::Backward, name: op, at: line_of(at) };

@@ -44,3 +44,25 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
             .with_repair(format!("a dtype that has the number, such as DType::{wider:?}")),
     }
 }
+
+impl NamedTensor {
+    /// An error of `op` if an element is NaN or infinite.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`]; [`ErrorKind::OutOfMemory`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_finite(&self, op: &'static str) -> Result<()> {
+        if !self.dtype().is_floating_point() || self.isfinite()?.all(..)?.item::<bool>()? {
+            return Ok(());
+        }
+        let count = |found: NamedTensor| found.sum(..)?.item::<i64>();
+        let (nan, infinite) = (count(self.isnan()?)?, count(self.isinf()?)?);
+        let message = match (self.numel(), nan) {
+            (1, 0) => "the value is infinite".into(),
+            (1, _) => "the value is NaN".into(),
+            (all, _) => format!("of {all} values, {nan} are NaN and {infinite} are infinite"),
+        };
+        Err(Error::about(&[self], ErrorKind::Value, op, message))
+    }
+}

@@ -96,6 +96,9 @@ impl<M: Method> Optimizer for Descent<M> {
     fn needs_loss(&self) -> bool {
         self.engine.needs_loss()
     }
+    fn check_finite(&self) -> Result<()> {
+        self.engine.check_finite()
+    }
     fn parameters(&self) -> Vec<Parameter> {
         self.engine.parameters()
     }

@@ -25,15 +25,28 @@ impl Member {
         Member { parameter, group, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
     }
 
-    /// Checks that the next step of the optimizer `name` is possible.
-    pub(super) fn check(&self, name: &'static str) -> Result<()> {
-        let Some(grad) = self.parameter.grad() else { return Ok(()) };
+    /// Checks that the next step of the optimizer `name` is possible, and if asked for, that the gradient
+    /// begins with finite numbers. Returns whether there is a gradient.
+    pub(super) fn check(&self, name: &'static str, finite: bool) -> Result<bool> {
+        let Some(grad) = self.parameter.grad() else { return Ok(false) };
+        if finite && !begins_finite(grad.value()) {
+            grad.value().check_finite(name).map_err(|error| error.context(self.of_gradient()))?;
+        }
         let own = self.parameter.shape();
         check_gradient(name, grad.sizes(), &own.sizes, self.parameter.dtype())?;
         check_names(name, &grad, own).map_err(|error| match self.paths.first() {
             Some(path) => error.context(format!("parameter '{path}': ")),
             None => error,
-        })
+        })?;
+        Ok(true)
+    }
+
+    /// The beginning of an error about the gradient.
+    pub(super) fn of_gradient(&self) -> String {
+        match self.paths.first() {
+            Some(path) => format!("the gradient of '{path}': "),
+            None => "a gradient: ".into(),
+        }
     }
 
     /// Calls `f` with the number of the group and the parameter, if it has a gradient.
@@ -92,6 +105,23 @@ pub(super) fn sort_slots(named: &[&str], slots: &mut Vec<(String, NamedTensor)>)
             let slot = slots.remove(place);
             slots.push(slot);
         }
+    }
+}
+
+/// How many elements of a gradient a step looks at, which costs next to nothing.
+const LOOKED_AT: usize = 64;
+
+/// Whether the first elements of a gradient are finite. If the loss is NaN, so are all gradients of it.
+fn begins_finite(grad: &NamedTensor) -> bool {
+    let dtype = grad.dtype();
+    if dtype == DType::F32 && grad.is_contiguous() {
+        grad.as_slice::<f32>().is_ok_and(|all| all.iter().take(LOOKED_AT).all(|x| x.is_finite()))
+    } else if dtype == DType::F64 && grad.is_contiguous() {
+        grad.as_slice::<f64>().is_ok_and(|all| all.iter().take(LOOKED_AT).all(|x| x.is_finite()))
+    } else {
+        // Of other dtypes and orders the first element alone.
+        let first = || (0..grad.ndim()).try_fold(grad.clone(), |x, _| x.select(0, 0))?.item::<f64>();
+        grad.numel() == 0 || first().is_ok_and(f64::is_finite)
     }
 }
 

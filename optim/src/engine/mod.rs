@@ -28,7 +28,7 @@ use crate::rows::{Rows, refused};
 use groups::Rate;
 use master::Master;
 use member::Member;
-use namegrad_autograd::{Parameter, Tensor, span_at};
+use namegrad_autograd::{Parameter, Tensor, backward_passes, span_at};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{insert, object};
@@ -48,13 +48,16 @@ pub(crate) struct Engine {
     /// Members of the first group come first.
     members: Vec<Member>,
     shared: Shared,
+    /// The backward passes of this thread before the last step.
+    passes: u64,
 }
 
 impl Engine {
     /// An optimizer with these hyperparameters of each group and parameters.
     #[track_caller]
     pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Listed>) -> Result<Engine> {
-        let mut engine = Engine { groups, members: Vec::new(), shared: Shared::new() };
+        let mut engine =
+            Engine { groups, members: Vec::new(), shared: Shared::new(), passes: backward_passes() };
         for group in 0..engine.groups.count() {
             let members = parameters.iter().filter(|listed| listed.group == group);
             engine.push_group(group, members.cloned().collect())?;
@@ -167,15 +170,42 @@ impl Engine {
     ) -> Result<()> {
         let name = self.groups.name();
         span_at(name, caller, || {
+            let (mut any, finite) = (false, !self.groups.needs_loss());
             for member in &mut self.members {
                 member.counted = false;
-                member.check(name).map_err(|error| error.at(caller))?;
+                any |= member.check(name, finite).map_err(|error| error.at(caller))?;
             }
-            let Engine { groups, members, shared } = self;
+            let passes = std::mem::replace(&mut self.passes, backward_passes());
+            if !any && let Some(error) = self.without_gradients(passes) {
+                return Err(error.at(caller));
+            }
+            let Engine { groups, members, shared, .. } = self;
             let groups: &dyn Groups = &**groups;
             let (result, failed) = groups.step(AnyStep { groups, members, shared, closure, failed: false });
             if failed { result } else { result.map_err(|error| error.at(caller)) }
         })
+    }
+
+    /// The error of a step without any gradient, if that is a mistake: unlike a step before anything was
+    /// computed, as programs that look at a schedule make, which does nothing.
+    #[cold]
+    fn without_gradients(&self, passes: u64) -> Option<Error> {
+        let (name, count) = (self.groups.name(), self.members.len());
+        let builder = format!("{name}::builder(model.parameters()), with the model that computes the loss");
+        let any = |holds: fn(&Parameter) -> bool| self.members.iter().any(|member| holds(&member.parameter));
+        let (why, repair) = if !any(Parameter::requires_grad) {
+            ("requires a gradient: the model is frozen", "model.set_requires_grad(true)?")
+        } else if passes != self.passes {
+            let why = "has a gradient after the backward pass: the loss does not depend on them, but perhaps on those of \
+                       another model, or `zero_grad` came after `backward`";
+            (why, &builder[..])
+        } else if any(Parameter::is_recorded) {
+            ("has a gradient: there was no backward pass", "loss.backward()?")
+        } else {
+            return None;
+        };
+        let message = format!("none of the {count} parameters {why}");
+        Some(Error::new(ErrorKind::Autograd, name, message).with_repair(repair))
     }
 
     /// A number of each group, if they have it.
@@ -235,13 +265,25 @@ impl Optimizer for Engine {
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
         self.check_groups()?;
         let caller = Location::caller();
-        let first = evaluate(&self.parameters(), loss, caller)?;
+        // A method that evaluates the loss itself ends its step where the loss is not finite.
+        let checked = (!self.groups.needs_loss()).then(|| self.groups.name());
+        let first = evaluate(&self.parameters(), loss, checked, caller)?;
         self.step_at(Some(Closure { loss, first: first.clone(), caller }), caller)?;
         Ok(first)
     }
 
     fn needs_loss(&self) -> bool {
         self.groups.needs_loss()
+    }
+
+    fn check_finite(&self) -> Result<()> {
+        let caller = Location::caller();
+        for member in &self.members {
+            let Some(gradient) = member.parameter.grad() else { continue };
+            let checked = gradient.value().check_finite("check_finite");
+            checked.map_err(|error| error.context(member.of_gradient()).at(caller))?;
+        }
+        Ok(())
     }
 
     fn parameters(&self) -> Vec<Parameter> {

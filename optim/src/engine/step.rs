@@ -132,7 +132,7 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// [`Optimizer::step_with`](crate::Optimizer::step_with).
     pub fn evaluate(&mut self) -> Result<Tensor> {
         let Closure { loss, caller, .. } = self.step.closure.as_mut().ok_or_else(|| needs_loss(M::NAME))?;
-        let loss = evaluate(&parameters(self.step.members), &mut **loss, caller);
+        let loss = evaluate(&parameters(self.step.members), &mut **loss, None, caller);
         self.step.failed = loss.is_err();
         loss
     }
