@@ -26,6 +26,12 @@ pub struct Drawn {
 }
 
 impl Drawn {
+    /// A call with these tensors and arguments.
+    pub fn with(tensors: Vec<(&'static str, Tensor)>, args: Vec<(&'static str, Value)>) -> Drawn {
+        let tensors = tensors.into_iter().map(|(name, x)| (name, vec![x])).collect();
+        Drawn { tensors, args, lists: false }
+    }
+
     /// A call of `op` that starts with these tensors; the other tensors and the arguments are drawn.
     pub fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
         let (info, x) = (op.info, &fitted(op, &first[0]));

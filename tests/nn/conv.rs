@@ -237,11 +237,20 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
 #[test]
 fn names_and_sizes() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3), ("time", 8)])?;
-    let weight = Tensor::ones([("features", 5), ("C", 3), ("tap", 4)])?;
+    let weight = Tensor::ones([("features", 5), ("C", 3), ("time", 4)])?;
     let y = F::conv1d_with(&x, &weight, Conv1dOptions::new().padding(Padding::Same))?;
     assert_eq!(y.shape().to_string(), "[N=2, features=5, time=8]");
     let one = F::conv1d(&x.select("N", 0)?, &weight)?;
     assert_eq!(one.shape().to_string(), "[features=5, time=5]");
+
+    // A dim of the kernel that `x` lacks does not slide along another one, nor is a bias of other features taken.
+    let other = weight.rename([("time", "tap")])?;
+    let error = F::conv1d(&x, &other).unwrap_err();
+    assert_eq!(error.repair(), Some("weight.rename([(\"tap\", \"time\")])?, if both mean the same"));
+    assert!(F::conv1d(&x, &other.rename([("tap", "time")])?).is_ok());
+    let bias = Tensor::ones([("feature", 5)])?;
+    let error = F::conv1d_with(&x, &weight, Conv1dOptions::new().bias(&bias)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch);
     Ok(())
 }
 
@@ -304,7 +313,7 @@ fn bad_input() -> Result<()> {
     let named = Tensor::ones([("N", 1), ("C", 4), ("time", 5)])?;
     let other = Tensor::ones([("F", 2), ("pixel", 4), ("tap", 3)])?;
     assert_eq!(kind(&named, &other, options()), ErrorKind::NameNotFound);
-    let twice = Tensor::ones([("N", 2), ("C", 4), ("tap", 3)])?;
+    let twice = Tensor::ones([("N", 2), ("C", 4), ("time", 3)])?;
     assert_eq!(kind(&named, &twice, options()), ErrorKind::DuplicateName);
     let back = |options: ConvTranspose1dOptions<'_>| {
         F::conv_transpose1d_with(&x, &Tensor::ones([4, 2, 3])?, options).map(drop)

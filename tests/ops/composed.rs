@@ -161,7 +161,7 @@ cases! {
             _ => 0.0,
         };
     }
-    broadcast_tensors { (x: values("N=2 ?=1"), y: beside("C=3")) => "N=2 ?=3" any, |i| x.broadcast(i); }
+    broadcast_tensors { (x: values("N=2 ?=1"), y: beside("C=3")) => "N=2 C=3" any, |i| x.broadcast(i); }
     meshgrid {
         (x: values("H=2"), y: beside("W=3")) => "H=2 W=3" any, |i| x.at(&i[..1]);
         (x: beside("H=2"), y: values("W=3")) #1 => "H=2 W=3" any, |i| y.at(&i[1..]);

@@ -63,9 +63,9 @@ fn total(which: usize, i: &[usize], a: &Plain, b: &Plain, sizes: [&[usize]; 3], 
 
 cases! {
     convolution {
-        (x: values("N=2 C=3 L=5"), weight: values("O=2 C=3 K=2")) => "N=2 O=2 L=4" numeric,
+        (x: values("N=2 C=3 L=5"), weight: values("O=2 C=3 L=2")) => "N=2 O=2 L=4" numeric,
             |i| total(2, i, x, weight, [&[2, 3, 5], &[2, 3, 2], &[2, 2, 4]], (&[1], &[0], &[1])), scale 54.0;
-        (x: values("C=1 L=4"), weight: values("O=2 C=1 K=2")) => "O=2 L=3" numeric,
+        (x: values("C=1 L=4"), weight: values("O=2 C=1 L=2")) => "O=2 L=3" numeric,
             |i| (0..2).map(|k| x.at(&[0, i[1] + k]) * weight.at(&[i[0], 0, k])).sum(), scale 18.0;
         (x: values("N=2 C=2 H=4 W=5"), weight: values("O=4 C=1 H=2 W=3"), bias: values("O=4"); [2, 1], [1, 0], [1, 2], 2) => "N=2 O=4 H=3 W=1" numeric,
             |i| bias.at(&i[1..2]) + total(2, i, x, weight, [&[2, 2, 4, 5], &[4, 1, 2, 3], &[2, 4, 3, 1]], (&[2, 1], &[1, 0], &[1, 2])), scale 57.0;
@@ -73,10 +73,10 @@ cases! {
             |i| bias.at(&[0]) + total(2, i, x, weight, [&[1, 2, 2, 3, 2], &[1, 2, 2, 2, 1], &[1, 1, 2, 3, 2]], (&[1; 3], &[0; 3], &[1; 3])), scale 75.0;
         (x: values("N=2 C=3 H=2 W=2"), weight: values("O=2 C=3 H=1 W=1")) => "N=2 O=2 H=2 W=2" numeric,
             |i| (0..3).map(|c| x.at(&[i[0], c, i[2], i[3]]) * weight.at(&[i[1], c, 0, 0])).sum(), scale 27.0;
-        (x: values("N=2 C=3 L=4"), weight: values("O=2 C=3 K=1"), bias: values("O=2")) => "N=2 O=2 L=4" numeric,
+        (x: values("N=2 C=3 L=4"), weight: values("O=2 C=3 L=1"), bias: values("O=2")) => "N=2 O=2 L=4" numeric,
             |i| bias.at(&i[1..2]) + (0..3).map(|c| x.at(&[i[0], c, i[2]]) * weight.at(&[i[1], c, 0])).sum::<f64>(), scale 30.0;
-        (x: values("N=0 C=1 L=3"), weight: values("O=2 C=1 K=2")) => "N=0 O=2 L=2" numeric, |i| unreachable!();
-        (x: values("N=1 C=0 L=3"), weight: values("O=2 C=0 K=2"), bias: values("O=2")) => "N=1 O=2 L=2" numeric, |i| bias.at(&i[1..2]);
+        (x: values("N=0 C=1 L=3"), weight: values("O=2 C=1 L=2")) => "N=0 O=2 L=2" numeric, |i| unreachable!();
+        (x: values("N=1 C=0 L=3"), weight: values("O=2 C=0 L=2"), bias: values("O=2")) => "N=1 O=2 L=2" numeric, |i| bias.at(&i[1..2]);
     }
     convolution_input {
         (y: values("2 2 4"), weight: values("2 3 2"); 5) => "2 3 5" numeric,

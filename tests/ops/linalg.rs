@@ -53,7 +53,7 @@ cases! {
             let first = other.at(&[0, i[1]]) / 2.0;
             if i[0] == 0 { first } else { (other.at(&[1, i[1]]) - x.at(&[1, 0]) * first) / -1.0 }
         }, scale 6.0;
-        (x: numbers("A=2 B=2", [2.0, 1.0, 9.0, -1.0]), other: values("C=3 B=2"); true, false) => "C=3 B=2" floats, |i| {
+        (x: numbers("A=2 B=2", [2.0, 1.0, 9.0, -1.0]), other: values("C=3 B=2"); true, false) => "C=3 A=2" floats, |i| {
             let first = other.at(&[i[0], 0]) / 2.0;
             if i[1] == 0 { first } else { (other.at(&[i[0], 1]) - x.at(&[0, 1]) * first) / -1.0 }
         }, scale 6.0;

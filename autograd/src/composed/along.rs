@@ -7,13 +7,13 @@ use namegrad_macros::composed;
 composed! { along;
     //! # More along a dim
     /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
-    msort (x) names "keeps input names";
+    msort (x);
     /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times; each time, the dim becomes shorter by
     /// one. For `bool`, whether neighbors differ.
-    diff (x; dim: Dim = -1, n: usize = 1) names "keeps input names";
+    diff (x; dim: Dim = -1, n: usize = 1);
     /// The `q`-quantile along `dim`, or of all elements with `..`; floats only. It is interpolated linearly
     /// between the two elements around position `q (n - 1)` in sorted order. NaN if any element is NaN.
-    quantile (x; q: f64, dim: Reduced = ..) on floats names "removes dimensions";
+    quantile (x; q: f64, dim: Reduced = ..) on floats;
 }
 
 mod kernels {

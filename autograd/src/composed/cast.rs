@@ -7,29 +7,29 @@ composed! { cast;
     //! # Other dtypes
     /// The tensor cast to `dtype`. Casting floats to integers drops the fraction, and casting to `bool` makes
     /// everything but 0 `true`.
-    to (x; dtype: DType) names "keeps input names";
+    to (x; dtype: DType);
     /// The tensor cast to the dtype of `other`.
-    type_as (x, other) names "keeps input names";
+    type_as (x, other) names keeps, other: free;
     /// The tensor cast to `bool`: whether each element is nonzero.
-    bool (x) names "keeps input names";
+    bool (x);
     /// The tensor cast to `u8`.
-    byte (x) names "keeps input names";
+    byte (x);
     /// The tensor cast to `i8`.
-    char (x) names "keeps input names";
+    char (x);
     /// The tensor cast to `i16`.
-    short (x) names "keeps input names";
+    short (x);
     /// The tensor cast to `i32`.
-    int (x) names "keeps input names";
+    int (x);
     /// The tensor cast to `i64`.
-    long (x) names "keeps input names";
+    long (x);
     /// The tensor cast to `f16`.
-    half (x) names "keeps input names";
+    half (x);
     /// The tensor cast to `bf16`.
-    bfloat16 (x) names "keeps input names";
+    bfloat16 (x);
     /// The tensor cast to `f32`.
-    float (x) names "keeps input names";
+    float (x);
     /// The tensor cast to `f64`.
-    double (x) names "keeps input names";
+    double (x);
 }
 
 mod kernels {

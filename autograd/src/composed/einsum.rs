@@ -8,6 +8,7 @@ use crate::Tensor;
 use crate::chain::*;
 use crate::line::called_here;
 use crate::lists;
+use namegrad_core::names::is_strict;
 use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
@@ -111,8 +112,9 @@ composed! { einsum;
     /// ```
     ///
     /// # Errors
-    /// `Shape` if the labels do not fit the operands, `Value` if the equation cannot be read, `Ellipsis`.
-    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or no names";
+    /// `NameMismatch` if dims with the same label have different names, `Shape` if the labels do not fit the
+    /// operands, `Value` if the equation cannot be read, `Ellipsis`.
+    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names called names, operands: by equation;
 }
 
 mod kernels {
@@ -148,6 +150,7 @@ mod kernels {
         let output = output_labels(&factors, right)?;
         let names = Names::given("einsum", &names, &vec![None; output.len()])?;
         check_sizes(&factors, operands)?;
+        check_names(&factors, operands)?;
         let mut factors = factors.into_iter();
         let mut product = factors.next().expect("there is an operand").on_own_diagonals()?;
         let mut rest: Vec<Labeled> = Vec::new();
@@ -267,6 +270,43 @@ fn check_sizes(factors: &[Labeled], operands: &[&Tensor]) -> Result<()> {
                     return fail(ErrorKind::Shape, message);
                 }
                 None => seen.push(here),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that dims with the same letter have the same name, if they have one; in strict mode, that all of
+/// them have it.
+#[track_caller]
+fn check_names(factors: &[Labeled], operands: &[&Tensor]) -> Result<()> {
+    if !operands.iter().any(|x| x.has_names()) {
+        return Ok(());
+    }
+    let mut seen: Vec<(Label, Option<Name>, usize)> = Vec::new();
+    for (number, (factor, x)) in factors.iter().zip(operands).enumerate() {
+        for (dim, label) in factor.labels.iter().enumerate() {
+            let name = x.name(dim);
+            match seen.iter_mut().find(|(other, ..)| other == label) {
+                Some((_, known, _)) if *known == name => {}
+                Some(entry) if (entry.1.is_none() || name.is_none()) && !is_strict() => {
+                    entry.1 = entry.1.or(name);
+                }
+                Some((_, known, there)) => {
+                    let show =
+                        |name: &Option<Name>| name.map_or("unnamed".into(), |name| format!("'{name}'"));
+                    let message = format!(
+                        "the subscript '{label}' is a dim that is {} in operand {there} and {} in operand {number}",
+                        show(known),
+                        show(&name)
+                    );
+                    return Err(Error::new(ErrorKind::NameMismatch, "einsum", message)
+                        .with_operands(operands.iter().map(|x| x.shape()))
+                        .with_repair(
+                            "another letter for one of them, or the same name, if both mean the same",
+                        ));
+                }
+                None => seen.push((*label, name, number)),
             }
         }
     }

@@ -200,7 +200,7 @@ composed! { getitem;
     /// `NameMismatch` for one whose dims have other names, `DType` for an index tensor that has neither
     /// integers nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
-        names "keeps the names of the remaining dims; indexed dims take the names of the index, one indexed by an unnamed vector keeps its own";
+        names removes, indices: renames indexed;
 }
 
 mod kernels {

@@ -20,7 +20,7 @@ composed! { index;
     /// # Errors
     /// `DType`, `Shape` or `Index` for an invalid index, `Shape` for a value with dims, `NameNotFound`,
     /// `DimRange`.
-    index_fill index_fill_ (x, index, value: Operand; dim: Dim) names "keeps input names";
+    index_fill index_fill_ (x, index, value: Operand; dim: Dim) names keeps, index: picks dim, value: free;
     /// The tensor with the elements of `source`, in row-major order, written where `mask` is true. The mask
     /// broadcasts to the tensor; an unnamed tensor also broadcasts to a mask with more dims. `source` can
     /// have more elements than are needed.
@@ -35,13 +35,13 @@ composed! { index;
     /// # Errors
     /// `DType` unless the mask is `bool` and the source has the dtype of the tensor, `Shape` if the source
     /// has too few elements, and the errors of the name rule.
-    masked_scatter masked_scatter_ (x, mask: bool, source) names "keeps input names";
+    masked_scatter masked_scatter_ (x, mask: bool, source) names keeps, mask: unified, source: free;
     /// The elements at the positions in `index`, counted in row-major order; negative positions count from
     /// the end. The result has the sizes of the index.
     ///
     /// # Errors
     /// `DType` unless the index has integers, `Index` for a position out of range.
-    take (x, index) names "keeps the names of the index";
+    take (x, index) names of index, index: own;
     /// The tensor with the elements of `source` written to the positions in `index`, counted in row-major
     /// order; negative positions count from the end. With `accumulate`, the elements are added; otherwise,
     /// the last of several elements for one position is kept.
@@ -56,7 +56,7 @@ composed! { index;
     /// # Errors
     /// `DType` unless the index has integers and the source has the dtype of the tensor, `Shape` unless index
     /// and source have the same number of elements, `Index` for a position out of range.
-    put put_ (x, index, source; accumulate: bool = false) names "keeps input names";
+    put put_ (x, index, source; accumulate: bool = false) names keeps, index: by source, source: by index;
     /// For each class, a vector along a new last dim, with 1 at the position of the class and 0 elsewhere, in
     /// `i64`. The dim has size `num_classes`; with the default of -1, one more than the largest class.
     ///
@@ -72,8 +72,7 @@ composed! { index;
     /// # Errors
     /// `DType` unless the classes are integers, `Value` if one is negative or not less than `num_classes`, or
     /// if there are none and no `num_classes` is given, `DuplicateName`.
-    one_hot (x; num_classes: isize = -1, name: NewName = None) on integers
-        names "keeps input names; the new dim is called `name` or unnamed" constant;
+    one_hot (x; num_classes: isize = -1, name: NewName = None) on integers constant;
     /// For each element of `indices`, the element of this tensor at that position along `dim`:
     /// [`gather`](Self::gather) for tensors that broadcast to each other along the other dims, such as the
     /// result of [`argmax`](Self::argmax).
@@ -84,7 +83,7 @@ composed! { index;
     /// assert_eq!(x.take_along_dim(&x.argsort(1)?, 1)?.to_vec::<i64>()?, [1, 9, 2, 8]);
     /// # Ok::<(), Error>(())
     /// ```
-    take_along_dim (x, indices; dim: Dim) names "keeps the names of the index";
+    take_along_dim (x, indices; dim: Dim) names of indices, indices: beside dim;
     /// The tensor with the part that the indices select replaced by `values`, as in `x[..] = values`. With
     /// `accumulate`, the values are added to the part; otherwise, the last of several elements for one
     /// position is kept. The values are cast and broadcast to the part. In place, a part that is a view is
@@ -102,7 +101,7 @@ composed! { index;
     /// # Errors
     /// The errors of [`index`](Self::index) and of the name rule; `Shape` if the values do not broadcast to
     /// the part.
-    index_put index_put_ (indices: Indices; mut x, values: Operand; accumulate: bool = false) names "keeps input names";
+    index_put index_put_ (indices: Indices; mut x, values: Operand; accumulate: bool = false) names keeps, values: matched;
 }
 
 mod kernels {
@@ -214,7 +213,7 @@ mod kernels {
         Error::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements, and the index {} positions", source.numel(), index.numel())
         })?;
-        if index.sizes() == source.sizes() {
+        if index.ndim() == source.ndim() {
             index.value().unified_names(OP, "match", source.value())?;
         }
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);

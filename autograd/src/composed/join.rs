@@ -2,8 +2,8 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use namegrad_core::Result;
 use namegrad_core::args::Immediate;
+use namegrad_core::{NamedTensor, Result};
 use namegrad_macros::composed;
 
 /// The order of the dims of the grid of [`Tensor::meshgrid`].
@@ -33,17 +33,17 @@ composed! { join;
     ///
     /// # Errors
     /// `Shape` if they do not broadcast to each other.
-    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims are unnamed";
+    broadcast_tensors ([tensors]) -> [expanded] names unifies;
     /// The tensors concatenated horizontally: vectors along dim 0, others along dim 1. See
     /// [`cat`](Self::cat).
-    hstack ([tensors]) names "unifies names from inputs";
+    hstack ([tensors]) names unifies;
     /// The tensors concatenated vertically, along dim 0; a vector is a row. See [`cat`](Self::cat).
-    vstack ([tensors]) names "unifies names from inputs";
+    vstack ([tensors]) names unifies;
     /// The tensors concatenated along dim 2; a vector `[n]` becomes `[1, n, 1]`, and a matrix `[n, m]`
     /// becomes `[n, m, 1]`. See [`cat`](Self::cat).
-    dstack ([tensors]) names "unifies names from inputs";
+    dstack ([tensors]) names unifies;
     /// The tensors concatenated along dim 1; a vector is a column. See [`cat`](Self::cat).
-    column_stack ([tensors]) names "unifies names from inputs";
+    column_stack ([tensors]) names unifies;
     /// A block diagonal matrix of the given matrices; a vector is a row.
     ///
     /// ```
@@ -55,7 +55,7 @@ composed! { join;
     ///
     /// # Errors
     /// `Value` for an empty list, `Shape` for more than two dims.
-    block_diag ([tensors]; names: NewNames = None) names "has `names` or no names";
+    block_diag ([tensors]; names: NewNames = None) names called names, tensors: free;
     /// The coordinate grids of vectors: for each vector, a tensor in which it runs along its own dim and is
     /// repeated along the others; views.
     ///
@@ -71,7 +71,7 @@ composed! { join;
     ///
     /// # Errors
     /// `Shape` for a tensor with more than one dim, `DuplicateName` for two vectors with the same name.
-    meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names "keeps the name of each vector";
+    meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names keeps, tensors: own;
     /// The Kronecker product: a block `x[i] y` for each element `x[i]` of this tensor. The tensor with fewer
     /// dims gets dims of size one in front. The dims of the product have the given `names`, or are unnamed.
     ///
@@ -81,7 +81,7 @@ composed! { join;
     /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
     /// # Ok::<(), Error>(())
     /// ```
-    kron (x, other; names: NewNames = None) names "has `names` or no names";
+    kron (x, other; names: NewNames = None) names called names, other: free;
 }
 
 mod kernels {
@@ -113,8 +113,19 @@ mod kernels {
     pub(super) fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
         let sizes = common_sizes("broadcast_tensors", tensors)?;
         let mut expanded = Vec::with_capacity(tensors.len());
+        // The names of all: each tensor lends its own to the one that has those of the tensors before it.
+        let mut like: Option<NamedTensor> = None;
         for x in tensors {
-            expanded.push(x.expand(&sizes[..])?);
+            let wide = x.value().expand(&sizes[..])?;
+            let names = match &like {
+                Some(like) => like.unified_names("broadcast_tensors", "broadcast", &wide)?,
+                None => wide.names().clone(),
+            };
+            like = Some(wide.rename(Some(names))?);
+        }
+        for x in tensors {
+            let names = like.as_ref().map(|like| like.names().clone());
+            expanded.push(x.expand(&sizes[..])?.rename(names)?);
         }
         Ok(expanded)
     }

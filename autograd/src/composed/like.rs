@@ -7,23 +7,23 @@ use namegrad_macros::composed;
 composed! { like;
     //! # New tensors like this one
     /// A tensor of zeros with the sizes, names and dtype of this tensor.
-    zeros_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    zeros_like (x; dtype: Option<DType> = None) constant;
     /// A tensor of ones with the sizes, names and dtype of this tensor.
-    ones_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    ones_like (x; dtype: Option<DType> = None) constant;
     /// A tensor with the sizes, names and dtype of this tensor, for values to be written later; it has zeros.
-    empty_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    empty_like (x; dtype: Option<DType> = None) constant;
     /// A tensor filled with `fill_value`, with the sizes, names and dtype of this tensor.
-    full_like (x; fill_value: Scalar, dtype: Option<DType> = None) names "keeps input names" constant;
+    full_like (x; fill_value: Scalar, dtype: Option<DType> = None) constant;
     /// Uniform random numbers in [0, 1), with the sizes, names and dtype of this tensor.
-    rand_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
+    rand_like (x; dtype: Option<DType> = None) on floats constant;
     /// Normal random numbers with the sizes, names and dtype of this tensor.
-    randn_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
+    randn_like (x; dtype: Option<DType> = None) on floats constant;
     /// A tensor of zeros with the given sizes and the dtype of this tensor.
-    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
+    new_zeros (x; size: Shape, dtype: Option<DType> = None) names called size constant;
     /// A tensor of ones with the given sizes and the dtype of this tensor.
-    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
+    new_ones (x; size: Shape, dtype: Option<DType> = None) names called size constant;
     /// A tensor filled with `fill_value`, with the given sizes and the dtype of this tensor.
-    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the given names" constant;
+    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names called size constant;
 }
 
 mod kernels {

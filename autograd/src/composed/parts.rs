@@ -85,7 +85,7 @@ composed! { parts;
     /// # Errors
     /// `Shape` if the sizes do not add up, `Value` for a negative size, or for size 0 if the dim is not
     /// empty, `NameNotFound`, `DimRange`.
-    split (x; split_size: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
+    split (x; split_size: Sections, dim: Dim = 0) -> [parts];
     /// Splits the tensor along `dim` into at most `chunks` parts of equal size, except that the last may be
     /// smaller. Views.
     ///
@@ -98,7 +98,7 @@ composed! { parts;
     ///
     /// # Errors
     /// `Value` if `chunks` is 0, `NameNotFound`, `DimRange`.
-    chunk (x; chunks: usize, dim: Dim = 0) -> [parts] names "keeps input names";
+    chunk (x; chunks: usize, dim: Dim = 0) -> [parts];
     /// Splits the tensor along `dim`: into a number of parts whose sizes differ by at most one, the larger
     /// ones first, or before each index in a list. Views.
     ///
@@ -113,7 +113,7 @@ composed! { parts;
     ///
     /// # Errors
     /// `Value` if the number of parts is 0, `NameNotFound`, `DimRange`.
-    tensor_split (x; indices_or_sections: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
+    tensor_split (x; indices_or_sections: Sections, dim: Dim = 0) -> [parts];
     /// The slices along `dim`, each as a tensor without that dim; views.
     ///
     /// ```
@@ -123,7 +123,7 @@ composed! { parts;
     /// assert_eq!(rows[1].to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    unbind (x; dim: Dim = 0) -> [parts] names "removes dimensions";
+    unbind (x; dim: Dim = 0) -> [parts] names removes;
 }
 
 mod kernels {

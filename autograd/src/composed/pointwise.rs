@@ -14,11 +14,11 @@ composed! { pointwise;
     /// # Errors
     /// The errors of the name rule, [`ErrorKind::Shape`], [`ErrorKind::Value`] for a negative tolerance.
     isclose (x, other: Operand; rtol: f64 = 1e-5, atol: f64 = 1e-8, equal_nan: bool = false) -> bool
-        names "unifies names from inputs";
+        names unifies;
     /// Whether each element is positive infinity.
-    isposinf (x) -> bool names "keeps input names";
+    isposinf (x) -> bool;
     /// Whether each element is negative infinity.
-    isneginf (x) -> bool names "keeps input names";
+    isneginf (x) -> bool;
     /// The tensor with NaN replaced by `nan` and the infinities replaced by `posinf` and `neginf`, by default
     /// the largest and lowest finite numbers of the dtype. The gradient of a replaced element is 0.
     ///
@@ -28,18 +28,17 @@ composed! { pointwise;
     /// assert_eq!(x.nan_to_num_with(NanToNumOptions::new().posinf(9.0))?.to_vec::<f32>()?, [0.0, 9.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    nan_to_num nan_to_num_ (x; nan: f64 = 0.0, posinf: Option<f64> = None, neginf: Option<f64> = None)
-        names "keeps input names";
+    nan_to_num nan_to_num_ (x; nan: f64 = 0.0, posinf: Option<f64> = None, neginf: Option<f64> = None);
     /// `x^y`, computed in `f64` for all dtypes.
-    float_power (x, exponent: Operand of f64) names "unifies names from inputs";
+    float_power (x, exponent: Operand of f64) names unifies;
     /// `x 2^y`.
-    ldexp (x, other: Operand) names "unifies names from inputs";
+    ldexp (x, other: Operand) names unifies;
     /// For each element, the next representable number in the direction of `other`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], the errors of the name rule,
     /// [`ErrorKind::Autograd`] for a tensor that requires a gradient.
-    nextafter (x, other: Operand) on floats names "unifies names from inputs" refused;
+    nextafter (x, other: Operand) on floats names unifies refused;
 }
 
 mod kernels {

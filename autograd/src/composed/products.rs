@@ -9,15 +9,15 @@ composed! { products;
     /// `beta x + alpha (a bᵀ)` for two vectors; `x` broadcasts to their outer product. If `beta` is 0, the
     /// values of `x` are ignored, even NaN.
     addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers
-        names "has the names of the vectors, unified with those of `x`";
+        names unifies, a: along rows, b: along last;
     /// `beta x + alpha Σ (a b)`, where the sum is over the products of two batches of matrices, `[b, n, k]`
     /// and `[b, k, m]`. `x` broadcasts to `[n, m]`.
-    addbmm (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    addbmm (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names contracts;
     /// The same as [`dot`](Self::dot); in PyTorch the two differ only for complex numbers.
-    vdot (x, other) on floats integers names "contracts away dims";
+    vdot (x, other) on floats integers names contracts;
     /// The sum of products over the last dims. The result has the other dims of this tensor, followed by
     /// those of `other`. If one of the tensors is 0-d, this is the elementwise product.
-    inner (x, other) on floats integers names "contracts away dims";
+    inner (x, other) on floats integers names contracts;
     /// The cross product of vectors of three elements along `dim`; the other dims broadcast.
     ///
     /// ```
@@ -26,13 +26,13 @@ composed! { products;
     /// assert_eq!(x.cross(&y, 0)?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    cross (x, other; dim: Dim = -1) on floats integers names "unifies names from inputs";
+    cross (x, other; dim: Dim = -1) on floats integers names unifies;
     /// The `p`-norm of the difference, `(Σ |x - y|^p)^(1/p)`: the Euclidean norm for 2, the largest
     /// difference for infinity, the number of nonzero differences for 0.
     ///
     /// # Errors
     /// The errors of the name rule, `Shape`, `DType` unless floating-point, `Value` for a negative `p`.
-    dist (x, other; p: f64 = 2.0) on floats names "removes dimensions";
+    dist (x, other; p: f64 = 2.0) on floats names removes, other: unified;
 }
 
 mod kernels {
@@ -58,6 +58,8 @@ mod kernels {
         Error::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
         })?;
+        a.value().check_matched(OP, b.value(), [0, 0])?;
+        a.value().check_contracted(OP, b.value(), [2, 1])?;
         // The sums over the batch and over `k` are done as one.
         let (left, right) = (a.transpose(0, 1)?.flatten([1, 2], None)?, b.flatten([0, 1], None)?);
         x.addmm_with(&left, &right, AddmmOptions { beta, alpha })

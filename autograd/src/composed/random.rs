@@ -18,43 +18,43 @@ composed! { random;
     ///
     /// # Errors
     /// `Value` unless `from <= to` and both are finite, `DType` unless floating-point.
-    uniform_ (mut x; from: f64 or 0.0, to: f64 or 1.0) on floats names "keeps input names";
+    uniform_ (mut x; from: f64 or 0.0, to: f64 or 1.0) on floats;
     /// Fills the tensor with normal random numbers.
     ///
     /// # Errors
     /// `Value` unless `std >= 0`, `DType` unless floating-point.
-    normal_ (mut x; mean: f64 or 0.0, std: f64 or 1.0) on floats names "keeps input names";
+    normal_ (mut x; mean: f64 or 0.0, std: f64 or 1.0) on floats;
     /// Fills the tensor with `e^z`, where `z` is normal with this mean and standard deviation.
     ///
     /// # Errors
     /// `Value` unless `std > 0`, `DType` unless floating-point.
-    log_normal_ (mut x; mean: f64 or 1.0, std: f64 or 2.0) on floats names "keeps input names";
+    log_normal_ (mut x; mean: f64 or 1.0, std: f64 or 2.0) on floats;
     /// Fills the tensor with exponential random numbers with density `lambd e^(-lambd x)`.
     ///
     /// # Errors
     /// `Value` unless `lambd > 0`, `DType` unless floating-point.
-    exponential_ (mut x; lambd: f64 or 1.0) on floats names "keeps input names";
+    exponential_ (mut x; lambd: f64 or 1.0) on floats;
     /// Fills the tensor with Cauchy random numbers with density `σ / (π ((x - median)² + σ²))`.
     ///
     /// # Errors
     /// `Value` unless `sigma > 0`, `DType` unless floating-point.
-    cauchy_ (mut x; median: f64 or 0.0, sigma: f64 or 1.0) on floats names "keeps input names";
+    cauchy_ (mut x; median: f64 or 0.0, sigma: f64 or 1.0) on floats;
     /// Fills the tensor with the number of trials up to the first success, each with probability `p`.
     ///
     /// # Errors
     /// `Value` unless `p` is in (0, 1), `DType` for `bool`.
-    geometric_ (mut x; p: f64) on floats integers names "keeps input names";
+    geometric_ (mut x; p: f64) on floats integers;
     /// Fills the tensor with 1 with probability `p`, else 0. `p` is a number, or a float tensor that
     /// broadcasts to this one.
     ///
     /// # Errors
     /// `Value` unless `p` is in [0, 1], `DType` for a `p` of integers, `Shape` for one that does not fit.
-    bernoulli_ (mut x, p: Operand of f64) names "keeps input names";
+    bernoulli_ (mut x, p: Operand of f64) names keeps, p: unified;
     /// For each element `p` of this tensor, 1 with probability `p`, else 0. No gradient flows through it.
     ///
     /// # Errors
     /// `Value` unless all are in [0, 1], `DType` unless floating-point.
-    bernoulli (x) on floats names "keeps input names" constant;
+    bernoulli (x) on floats constant;
     /// Normal random numbers, each with its own mean and standard deviation, which broadcast to each other;
     /// one of the two can be a number. No gradient flows through it; if you need one, write
     /// `mean + std * Tensor::randn(..)`.
@@ -69,7 +69,7 @@ composed! { random;
     ///
     /// # Errors
     /// `Value` for a negative `std`, `DType` unless floating-point, `Shape`, and the errors of the name rule.
-    normal (mean: Operand, std: Operand) on floats names "unifies names from inputs" constant;
+    normal (mean: Operand, std: Operand) on floats names unifies constant;
     /// Random positions along `dim`, each with a probability in proportion to its weight, in `i64`. Along the
     /// other dims, the draws are independent. `num_samples` positions take the place of `dim`; their dim is
     /// called `name`. Without `replacement`, all positions of a draw differ, in the order in which they were
@@ -98,7 +98,7 @@ composed! { random;
     /// # Source
     /// Without replacement: Efraimidis and Spirakis, *Weighted random sampling with a reservoir* (2006).
     multinomial (x; num_samples: usize, dim: Dim or -1, replacement: bool = false, name: NewName = None) on floats
-        names "`dim` becomes the dim of draws, called `name` or unnamed" constant;
+        names removes constant;
 }
 
 mod kernels {

@@ -32,7 +32,7 @@ composed! { segments;
     /// or if there is not exactly one size; `Index` for a number that is negative or not less than the number of
     /// segments; `NameMismatch` if the index has another name than `dim`; `DuplicateName`, `NameNotFound`,
     /// `DimRange`.
-    segment_sum (x, index; dim: Dim, segments: Shape) names "`dim` becomes the dim of segments; the index matches `dim`";
+    segment_sum (x, index; dim: Dim, segments: Shape) names removes, index: along dim, segments: renames dim;
     /// The mean of the slices along `dim` in each segment; 0 for a segment without slices.
     ///
     /// ```
@@ -46,7 +46,7 @@ composed! { segments;
     /// # Errors
     /// Same as [`segment_sum`](Self::segment_sum).
     segment_mean (x, index; dim: Dim, segments: Shape) on floats
-        names "`dim` becomes the dim of segments; the index matches `dim`";
+        names removes, index: along dim, segments: renames dim;
     /// The largest element along `dim` in each segment; NaN if there is one. Equal maxima share the gradient.
     ///
     /// A segment without slices has the value `empty`. Its default is the lowest value of the dtype, -∞ for
@@ -68,7 +68,7 @@ composed! { segments;
     /// # Errors
     /// Same as [`segment_sum`](Self::segment_sum).
     segment_max (x, index; dim: Dim, segments: Shape, empty: Option<f64> = None)
-        names "`dim` becomes the dim of segments; the index matches `dim`";
+        names removes, index: along dim, segments: renames dim;
     /// The smallest element along `dim` in each segment; NaN if there is one. Equal minima share the gradient.
     /// A segment without slices has the value `empty`, by default the highest value of the dtype, +∞ for
     /// floats, as in [`segment_max`](Self::segment_max).
@@ -76,7 +76,7 @@ composed! { segments;
     /// # Errors
     /// Same as [`segment_sum`](Self::segment_sum).
     segment_min (x, index; dim: Dim, segments: Shape, empty: Option<f64> = None)
-        names "`dim` becomes the dim of segments; the index matches `dim`";
+        names removes, index: along dim, segments: renames dim;
     /// The softmax along `dim` within each segment: `e^x / Σ e^x`, where the sum is over the slices of the same
     /// segment. The result has the dims of `x`. The maximum of each segment is subtracted first, so that no
     /// finite `x` overflows. As in [`softmax`](Self::softmax), a segment whose elements are all -∞ gives NaN.
@@ -95,7 +95,7 @@ composed! { segments;
     ///
     /// # Source
     /// Veličković et al., *Graph Attention Networks* (2018), equation 2.
-    segment_softmax (x, index; dim: Dim, segments: Shape) on floats names "keeps input names; the index matches `dim`";
+    segment_softmax (x, index; dim: Dim, segments: Shape) on floats names keeps, index: along dim;
 }
 
 /// The slices of a tensor with the numbers of their segments.

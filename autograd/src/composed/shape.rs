@@ -12,7 +12,7 @@ composed! { shape;
     ///
     /// # Errors
     /// `Shape` unless this is a vector or a matrix.
-    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or no names";
+    diag (x; diagonal: isize = 0, names: NewNames = None) names called names;
     /// Matrices with the elements of the last dim on their diagonal, `offset` above the main one, and zeros
     /// elsewhere. `dim1` and `dim2` are the dims of the rows and columns in the result.
     ///
@@ -25,8 +25,7 @@ composed! { shape;
     ///
     /// # Errors
     /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
-    diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None)
-        names "keeps the names of the other dims; rows and columns have `names` or no names";
+    diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None) names removes;
     /// The tensor rotated by `k` times 90 degrees in the plane of two dims, from the first toward the second;
     /// a view.
     ///
@@ -39,12 +38,12 @@ composed! { shape;
     ///
     /// # Errors
     /// `DimRange` unless there are two different dims, `NameNotFound`.
-    rot90 (x; k: isize or 1, dims: Dims = [0, 1]) names "permutes dimensions";
+    rot90 (x; k: isize or 1, dims: Dims = [0, 1]) names permutes;
     /// The sum of the diagonal of a matrix.
     ///
     /// # Errors
     /// `Shape` unless this is a matrix.
-    trace (x) names "removes dimensions";
+    trace (x) names removes;
     /// The tensor with each element repeated along `dim`. `repeats` is a number, or a vector with a number
     /// for each element. With `..`, the tensor is flattened first. A copy.
     ///
@@ -59,33 +58,33 @@ composed! { shape;
     /// # Errors
     /// `DType` unless `repeats` has dtype `i32` or `i64`, `Value` if a number is negative, `Shape` if there
     /// is not one number for each element, `NameNotFound`, `DimRange`.
-    repeat_interleave (x, repeats: Operand; dim: Dims = ..) names "keeps input names";
+    repeat_interleave (x, repeats: Operand; dim: Dims = ..) names keeps, repeats: along dim;
     /// The tensor repeated along its last dims as many times as `dims` says; the dims before them do not
     /// change. Like [`repeat`](Self::repeat), which needs a number for each dim.
-    tile (x; dims: Shape) names "keeps input names; new dims have the given names";
+    tile (x; dims: Shape);
     /// The elements in row-major order, as a vector; a view if possible.
-    ravel (x; name: NewName = None) names "has `name`; without it, a vector keeps its name";
+    ravel (x; name: NewName = None) names removes;
     /// The tensor with dim 1 reversed: flipped left to right.
     ///
     /// # Errors
     /// `DimRange` for fewer than two dims.
-    fliplr (x) names "keeps input names";
+    fliplr (x);
     /// The tensor with dim 0 reversed: flipped upside down.
     ///
     /// # Errors
     /// `DimRange` for a 0-d tensor.
-    flipud (x) names "keeps input names";
+    flipud (x);
     /// The tensor with two dims swapped, like [`transpose`](Self::transpose); a view.
-    swapaxes (x; axis0: Dim, axis1: Dim) names "permutes dimensions";
+    swapaxes (x; axis0: Dim, axis1: Dim) names permutes;
     /// The tensor expanded to the sizes of `other`, whose dims are matched by name if both tensors have names:
     /// the result has the order of `other`. A view.
-    expand_as (x, other) names "matches the names of `other`, if both have names";
+    expand_as (x, other) names of other, other: aligned;
     /// The elements in the same order with the sizes and names of `other`. The result is a view; if that is
     /// impossible, it is an error.
-    view_as (x, other) names "has the names of `other`";
+    view_as (x, other) names of other, other: own;
     /// The elements in the same order with the sizes and names of `other`; a view if possible, otherwise a
     /// copy.
-    reshape_as (x, other) names "has the names of `other`";
+    reshape_as (x, other) names of other, other: own;
 }
 
 /// # Sums that undo broadcasting
@@ -198,6 +197,16 @@ mod kernels {
             format!("repeats must be int32 or int64, got {}", repeats.dtype())
         })
         .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
+        if let (Some(own), [wanted]) = (repeats.name(0), &dims[..])
+            && let Some(name) = x.name(*wanted).filter(|name| *name != own)
+        {
+            let message = format!("the dim '{own}' of the repeats meets the dim '{name}' of the tensor");
+            return Err(Error::new(ErrorKind::NameMismatch, OP, message)
+                .with_operands([x.shape(), repeats.shape()])
+                .with_repair(format!(
+                    "repeats.rename([(\"{own}\", \"{name}\")])?, if both names mean the same"
+                )));
+        }
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
         Error::ensure(whole, ErrorKind::Value, OP, || "repeats must not be negative")?;

@@ -20,28 +20,28 @@ composed! { write;
     ///
     /// # Errors
     /// The errors of the name rule, `OutNames`, `Shape`.
-    copy_ (mut x, src) names "unifies names from inputs";
+    copy_ (mut x, src) names unifies;
     /// Fills the tensor with `value`, a number or a 0-d tensor. The gradient of the old values is 0; the
     /// gradient of `value` is the sum over all elements.
     ///
     /// # Errors
     /// `Shape` if the value has dims.
-    fill_ (mut x, value: Operand) names "keeps input names";
+    fill_ (mut x, value: Operand) names keeps, value: free;
     /// Fills the tensor with zeros. The gradient of the old values is 0.
-    zero_ (mut x) names "keeps input names";
+    zero_ (mut x);
     /// Changes the sizes of the tensor. The first elements in row-major order are kept, and new elements are
     /// zero. A named tensor must keep its sizes.
     ///
     /// # Errors
     /// `Shape` if the tensor has names and other sizes, or if a size is negative, `Autograd` if it requires a
     /// gradient.
-    resize_ (mut x; size: Shape) names "keeps input names" refused;
+    resize_ (mut x; size: Shape) refused;
     /// Changes the sizes of the tensor to those of `other`, like [`resize_`](Self::resize_). An unnamed
     /// tensor gets the names of `other`; a named one must already have them.
     ///
     /// # Errors
     /// The errors of `resize_`, and `OutNames`.
-    resize_as_ (mut x, other) names "takes the names of `other`" refused;
+    resize_as_ (mut x, other) names of other, other: matched refused;
 }
 
 mod kernels {

@@ -4,7 +4,7 @@
 //! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_ | NAME1d (docs NAME2d)+)
 //!            "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
-//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] layer* (";" | code | [loops] body)
+//!            ["on" class+] ["names" rules] ["constant" | "refused"] layer* (";" | code | [loops] body)
 //! tensors  = tensor ("," tensor)*
 //! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
 //!          | "value" ":" "Operand" ["of" "f64"]
@@ -15,6 +15,7 @@
 //! layer    = "layer" NAME ["(" setting ("," setting)* ")"]
 //! setting  = NAME ["=" value | "if" CHECK]
 //! class    = "floats" | "integers" | "bool"
+//! rules    = see `names.rs`
 //! code     = "=>" (expression ";" | block)
 //! loops    = "wide" | "plain" | "scalar"
 //! body     = "{" entry ("," entry)* "}"
@@ -53,9 +54,10 @@
 
 pub(crate) mod parse;
 
+use crate::names::NameRules;
 pub(crate) use parse::{PLAIN_TYPES, TYPES, expect, here, no_comma, no_keyword, parse_layers};
 use proc_macro2::{Ident, Span, TokenStream};
-use syn::{Attribute, Error, LitStr, Result};
+use syn::{Attribute, Error, Result};
 
 /// An op.
 #[derive(Clone)]
@@ -71,8 +73,8 @@ pub(crate) struct OpRow {
     pub(crate) outputs: Outputs,
     /// The classes of dtypes that the op takes; all dtypes if this is empty.
     pub(crate) classes: Vec<Ident>,
-    /// The name inference rule.
-    pub(crate) rule: Option<LitStr>,
+    /// The rule of names, if the row says it.
+    pub(crate) names: Option<NameRules>,
     /// `constant` or `refused`, in the row of a composed op.
     pub(crate) gradient: Option<Ident>,
     /// The layers that call the op.
@@ -250,22 +252,14 @@ impl OpRow {
 
     /// Checks the other rules for rows.
     fn check(&self) -> Result<()> {
-        let OpRow { name, body, rule, classes, .. } = self;
+        let OpRow { name, body, classes, .. } = self;
         let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
-        if rule.is_none() && body.is_none() {
-            let message = "expected `names \"..\"`, the rule of the names of its result, before the `;`";
-            return fail(name, message.into());
-        }
+        self.check_names()?;
         if let Some(body) = body {
             if let Some(class) = classes.first() {
                 let message =
                     "an op by element says its dtypes by its formulas and by `dtypes:`, not by `on`";
                 return fail(class, message.into());
-            }
-            if let Some(rule) = rule {
-                let message =
-                    format!("an op by element has no `names`: its rule is \"{}\"", self.rule_by_element());
-                return Err(self.error(rule.span(), message));
             }
             let like = body.entry("like").is_some();
             let mut formulas =
@@ -298,16 +292,6 @@ impl OpRow {
             _ => None,
         };
         self.docs.iter().filter_map(line).collect()
-    }
-
-    /// The name rule of the row, or that of elementwise ops.
-    pub(crate) fn rule_text(&self) -> String {
-        self.rule.as_ref().map_or_else(|| self.rule_by_element().into(), LitStr::value)
-    }
-
-    /// The name rule of elementwise ops.
-    fn rule_by_element(&self) -> &'static str {
-        if self.tensors.len() == 1 { "keeps input names" } else { "unifies names from inputs" }
     }
 
     /// An error that names the op.

@@ -60,8 +60,7 @@ fn refused_derivative(rows: &str, derivatives: &str, at: &str, words: &[&str]) {
 }
 
 const EXP: &str = "/// `e^x`.\nexp exp_ (x) { float: x.exp() }";
-const QR: &str =
-    "/// `x = q r`.\nqr (x; reduced: bool = true) -> (q, r) on floats names \"keeps input names\";";
+const QR: &str = "/// `x = q r`.\nqr (x; reduced: bool = true) -> (q, r) on floats names keeps;";
 
 #[test]
 fn a_row_without_a_doc() {
@@ -80,19 +79,19 @@ fn an_in_place_form_of_another_name() {
 
 #[test]
 fn a_tensor_after_of_that_is_not_there() {
-    let row = "/// doc\nnorm (x, weight?; dim: Dim of wieght) names \"keeps input names\";";
+    let row = "/// doc\nnorm (x, weight?; dim: Dim of wieght) names keeps;";
     refused(row, "wieght", &["`norm`: `wieght` is not a tensor of this row", "`x`, `weight`"]);
 }
 
 #[test]
 fn two_outputs_of_one_name() {
-    let row = "/// doc\nqr (x) -> (q, q) names \"keeps input names\";";
+    let row = "/// doc\nqr (x) -> (q, q) names keeps;";
     refused(row, "q", &["`qr`: two outputs are called `q`"]);
 }
 
 #[test]
 fn an_output_of_the_name_of_an_input() {
-    let row = "/// doc\nqr (x) -> (q, x) names \"keeps input names\";";
+    let row = "/// doc\nqr (x) -> (q, x) names keeps;";
     refused(row, "x", &["`qr`: an output and an input are called `x`"]);
 }
 
@@ -113,27 +112,23 @@ fn defaults_of_the_wrong_type() {
 
 #[test]
 fn an_argument_without_a_type() {
-    refused(
-        "/// doc\nflip (x; dims) names \"keeps\";",
-        "dims",
-        &["`flip`: expected `:` and the type of `dims`"],
-    );
+    refused("/// doc\nflip (x; dims) names keeps;", "dims", &["`flip`: expected `:` and the type of `dims`"]);
 }
 
 #[test]
 fn an_argument_twice() {
-    refused("/// doc\nflip (x; dim: Dim, dim: Dim) names \"keeps\";", "dim", &["`flip`: `dim` occurs twice"]);
+    refused("/// doc\nflip (x; dim: Dim, dim: Dim) names keeps;", "dim", &["`flip`: `dim` occurs twice"]);
 }
 
 #[test]
 fn a_tensor_with_the_type_of_an_argument() {
     let words = ["`flip`: `Dim` is not a kind of tensor", "follow a `;`"];
-    refused("/// doc\nflip (x, dim: Dim) names \"keeps\";", "Dim", &words);
+    refused("/// doc\nflip (x, dim: Dim) names keeps;", "Dim", &words);
 }
 
 #[test]
 fn a_first_tensor_that_can_be_missing() {
-    refused("/// doc\nnorm (x?) names \"keeps\";", "x", &["`norm`: the first tensor must be one"]);
+    refused("/// doc\nnorm (x?) names keeps;", "x", &["`norm`: the first tensor must be one"]);
 }
 
 #[test]
@@ -165,7 +160,7 @@ fn a_formula_beside_that_of_all_dtypes() {
 #[test]
 fn an_unknown_class_of_dtypes() {
     refused(
-        "/// doc\nqr (x) on float names \"keeps\";",
+        "/// doc\nqr (x) on float names keeps;",
         "float",
         &["`float` is not a class of dtypes", "floats, integers, bool"],
     );
@@ -173,12 +168,43 @@ fn an_unknown_class_of_dtypes() {
 
 #[test]
 fn a_row_without_a_rule_of_names() {
-    refused("/// doc\nqr (x);", "qr", &["`qr`: expected `names \"..\"`"]);
+    refused(
+        "/// doc\ngather (x, index; dim: Dim);",
+        "index",
+        &["`gather`: expected how the names of `index` meet"],
+    );
+    refused(
+        "/// doc\ngather (x, index, source) names keeps, index: along x;",
+        "source",
+        &["`source`", "matched"],
+    );
+    refused("/// doc\nstack ([tensors]);", "tensors", &["`stack`: expected how the names of `tensors` meet"]);
+}
+
+#[test]
+fn a_rule_of_names_with_a_wrong_word() {
+    let row = |rule: &str| format!("/// doc\ngather (x, index; dim: Dim) names {rule};");
+    refused(
+        &row("keep"),
+        "keep",
+        &["`keep` is not a rule of the result", "did you mean `keeps`?", "contracts"],
+    );
+    refused(&row("unified"), "unified", &["`unified` is not a rule of the result"]);
+    refused(
+        &row("keeps, index: besides dim"),
+        "besides",
+        &["not a rule of an input", "did you mean `beside`?"],
+    );
+    refused(&row("keeps, index: beside dims"), "dims", &["`dims` is not a tensor or an argument", "`dim`?"]);
+    refused(&row("keeps, indx: beside dim"), "indx", &["`indx` is not an input or an output", "`index`?"]);
+    refused(&row("keeps, index: beside"), ";", &["expected a tensor or an argument after `beside`"]);
+    refused(&row("keeps, removes"), "removes", &["expected an input or an output, and `:`"]);
+    refused(&row("keeps, y: keep"), "keep", &["`keep` is not a rule of the result"]);
 }
 
 #[test]
 fn an_in_place_form_of_several_outputs() {
-    let row = "/// doc\nqr qr_ (x) -> (q, r) names \"keeps\";";
+    let row = "/// doc\nqr qr_ (x) -> (q, r) names keeps;";
     refused(row, "qr_", &["only an op of one tensor and one output has an in-place form"]);
 }
 
@@ -189,7 +215,7 @@ fn an_op_twice() {
 
 #[test]
 fn a_row_that_does_not_end() {
-    refused("/// doc\nqr (x) names \"keeps\" /// doc\nexp (x) { float: x }", "/// doc", &["`qr`: expected"]);
+    refused("/// doc\nqr (x) names keeps /// doc\nexp (x) { float: x }", "/// doc", &["`qr`: expected"]);
 }
 
 #[test]
@@ -288,7 +314,7 @@ fn a_derivative_without_an_output() {
 
 #[test]
 fn kernels_have_formulas() {
-    let error = first_error(expand_kernels(tokens("/// doc\nrelu (y, g) names \"keeps\";")));
+    let error = first_error(expand_kernels(tokens("/// doc\nrelu (y, g) names unifies;")));
     assert!(error.to_string().contains("`relu`: expected a formula"), "{error}");
 }
 
@@ -301,9 +327,9 @@ fn composed_ops_have_functions() {
 
 #[test]
 fn code_that_does_not_end_or_is_in_a_table_of_kernels() {
-    refused("/// doc\nexp (x) names \"keeps\" =>;", "=>", &["`exp`", "an expression and `;`, or a block"]);
-    refused("/// doc\nexp (x) names \"keeps\" => x.exp();", "exp", &["only composed ops and functions"]);
-    let table = "products;\n/// doc\ninner (x, other) names \"contracts\" => x.dot(other);";
+    refused("/// doc\nexp (x) names keeps =>;", "=>", &["`exp`", "an expression and `;`, or a block"]);
+    refused("/// doc\nexp (x) names keeps => x.exp();", "exp", &["only composed ops and functions"]);
+    let table = "products;\n/// doc\ninner (x, other) names contracts => x.dot(other);";
     let code = expand_composed(tokens(table)).unwrap_or_default().code.to_string();
     assert!(code.contains("mod rows") && code.contains("rows :: inner"), "{code}");
 }
@@ -336,7 +362,7 @@ fn options_are_a_struct_and_two_forms() {
 #[test]
 fn the_data_of_an_op_has_all_of_its_row() {
     let code = made(
-        "/// doc\nnorm (x, weight?; dim: Dim of weight, eps: f64 = 1e-5) -> (y; rstd) on floats names \"keeps\";",
+        "/// doc\nnorm (x, weight?; dim: Dim of weight, eps: f64 = 1e-5) -> (y; rstd) on floats names keeps;",
     );
     for part in [
         "\"weight\"",
@@ -386,11 +412,7 @@ fn an_op_by_element_with_words_of_other_ops() {
         "floats",
         &["`exp`: an op by element says its dtypes by", "`dtypes:`, not by `on`"],
     );
-    refused(
-        &row("names \"keeps\""),
-        "\"keeps\"",
-        &["an op by element has no `names`", "\"keeps input names\""],
-    );
+    refused(&row("names keeps"), "names", &["an op by element has no `names`"]);
 }
 
 #[test]

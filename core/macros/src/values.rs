@@ -347,8 +347,10 @@ pub(crate) fn info(row: &OpRow, table: &str, side: &Side) -> TokenStream {
             TensorKind::Mask => quote!(Mask),
             TensorKind::Operand => quote!(Operand),
         };
-        let exact = tensor.exact;
-        quote!(#core::ops::TensorInfo { name: #name, kind: #core::ops::TensorKind::#kind, exact: #exact })
+        let (exact, meets) = (tensor.exact, row.meets(tensor, core));
+        quote!(#core::ops::TensorInfo {
+            name: #name, kind: #core::ops::TensorKind::#kind, exact: #exact, meets: #meets
+        })
     });
     let args = row.args.iter().map(|arg| {
         let (name, ty) = (arg.name.to_string(), arg.ty.text());
@@ -361,14 +363,14 @@ pub(crate) fn info(row: &OpRow, table: &str, side: &Side) -> TokenStream {
             None if arg.ty.is("Cast") => quote!(Some("None")),
             None => quote!(None),
         };
-        let (option, leads) = (arg.is_option(), arg.leads);
+        let (option, leads, meets) = (arg.is_option(), arg.leads, row.meets_of_arg(&arg.name, core));
         quote!(#core::ops::ArgInfo {
-            name: #name, ty: #ty, of: &[#(#of),*], default: #default, option: #option, leads: #leads
+            name: #name, ty: #ty, of: &[#(#of),*], default: #default, option: #option, leads: #leads, meets: #meets
         })
     });
     let outputs = row.outputs.names.iter().map(Ident::to_string);
     let dtypes = dtypes(row);
-    let element = row.by_element();
+    let (element, outcomes) = (row.by_element(), row.outcomes(core));
     quote! {
         #core::ops::OpInfo {
             name: #name,
@@ -378,6 +380,7 @@ pub(crate) fn info(row: &OpRow, table: &str, side: &Side) -> TokenStream {
             args: &[#(#args),*],
             outputs: &[#(#outputs),*],
             by_element: #element,
+            names: #outcomes,
             rule: #rule,
             dtypes: &[#(#core::Category::#dtypes),*],
             doc: #doc,

@@ -10,12 +10,14 @@
 //! | out and in place | the names of the computed result, which a named tensor must already have |
 //!
 //! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one for each rule),
-//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names).
+//! `naming` (the same for `rename`, `align_to` and so on), `list` (arguments that are names) and `meets` (the
+//! rules of an op as data).
 //!
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.
 
 mod list;
+mod meets;
 mod name;
 pub(crate) mod naming;
 #[doc(hidden)]
@@ -24,6 +26,7 @@ pub(crate) mod rules;
 pub mod signature;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};
+pub use meets::{Meets, Outcome};
 #[doc(hidden)]
 pub use name::apart;
 pub use name::{Name, Names};

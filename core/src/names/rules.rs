@@ -298,6 +298,24 @@ pub(crate) fn matched(
     Err(Error::new(kind, op, message).with_operands([left.shape(), right.shape()]).with_repair(repair))
 }
 
+/// Checks two dims that mean the same, if both have a name: see [`matched`]. An unnamed one is matched by
+/// position in strict mode too.
+///
+/// # Errors
+/// [`ErrorKind::NameMismatch`] for different names.
+#[track_caller]
+pub(crate) fn agree(
+    op: &'static str,
+    what: &str,
+    inputs: [NamedInput<'_>; 2],
+    [i, j]: [usize; 2],
+) -> Result<()> {
+    match (inputs[0].names.get(i), inputs[1].names.get(j)) {
+        (Some(_), Some(_)) => matched(op, what, inputs, [i, j]).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// The names of `y`, the input `what`, which has an element or a slice for each position along `dim` of `x`:
 /// its other dims are those of `x`. Along `dim` it has its own name, or that of `x`.
 ///

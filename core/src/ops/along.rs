@@ -6,19 +6,19 @@ ops! { along;
     //! # Softmax and running sums along a dim
     /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is subtracted first, so that no finite
     /// `x` overflows.
-    softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
+    softmax (x; dim: Dim, dtype: Cast) on floats;
     /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even where that is
     /// close to 0.
-    log_softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
+    log_softmax (x; dim: Dim, dtype: Cast) on floats;
     /// The cumulative sum along `dim`; integers and `bool` give `i64`. If `dtype` is given, the elements are
     /// first cast to it, and the result has that dtype.
-    cumsum cumsum_ (x; dim: Dim, dtype: Cast) names "keeps input names";
+    cumsum cumsum_ (x; dim: Dim, dtype: Cast);
     /// The cumulative product along `dim`; integers and `bool` give `i64`. `dtype` works as in
     /// [`cumsum`](Self::cumsum).
-    cumprod cumprod_ (x; dim: Dim, dtype: Cast) names "keeps input names";
+    cumprod cumprod_ (x; dim: Dim, dtype: Cast);
     /// The cumulative [`logsumexp`](Self::logsumexp) along `dim`: `ln Σ e^x` of the elements so far, without
     /// overflow. Floats only.
-    logcumsumexp (x; dim: Dim) on floats names "keeps input names";
+    logcumsumexp (x; dim: Dim) on floats;
 }
 
 pub(crate) mod kernels {

@@ -10,7 +10,7 @@ use crate::cpu::matmul::has_fast_bf16;
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::Names;
+use crate::names::{Names, rules};
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::panic::Location;
@@ -46,7 +46,7 @@ ops! { conv;
     convolution (
         x, weight, bias?;
         stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1
-    ) on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    ) on floats integers names keeps, weight: renames channels, bias: along channels;
     /// The gradient of the input of a [`convolution`](Self::convolution), from the gradient of its output;
     /// for itself, a transposed convolution. `sizes` are those of the input in the dims that the kernel
     /// slides along.
@@ -67,7 +67,7 @@ ops! { conv;
     convolution_input (
         x, weight; sizes: Extents,
         stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1
-    ) on floats integers names "gives unnamed dims";
+    ) on floats integers names unnamed, weight: free;
     /// The gradient of the weight of a [`convolution`](Self::convolution) of this tensor, from the gradient
     /// `g` of its output. `sizes` are those of the kernel.
     ///
@@ -87,7 +87,7 @@ ops! { conv;
     convolution_weight (
         x, g; sizes: Extents,
         stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1
-    ) on floats integers names "gives unnamed dims";
+    ) on floats integers names unnamed, g: free;
 }
 
 /// The arguments of a convolution.
@@ -345,8 +345,13 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
         let geometry = geometry(batch.unwrap_or(1), [channels, features], groups, &spatial, kernel, &along);
+        let (channel, both) = (x.ndim() - dims - 1, [x.input(), weight.input()]);
+        if weight.has_names() {
+            (0..=dims).try_for_each(|dim| rules::agree(OP, "weight", both, [channel + dim, 1 + dim]))?;
+            bias.map_or(Ok(()), |bias| rules::agree(OP, "bias", [weight.input(), bias.input()], [0, 0]))?;
+        }
         let mut names = x.names().to_vec(x.ndim());
-        names[x.ndim() - dims - 1] = weight.name(0);
+        names[channel] = weight.name(0);
         let names = Names::new(OP, names).map_err(|error| error.with_inputs(&inputs))?;
         let wide = compute(dtype);
         let out = Unwritten::of(OP, &sizes_of(batch, features, &along.output), names, wide)?;

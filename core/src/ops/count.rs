@@ -8,24 +8,24 @@ ops! { count;
     //! # Counts and searches
     /// For each element, the number of elements of the ascending vector `boundaries` that are smaller (with
     /// `right`, not larger): the index of the interval that contains it. NaN comes after all boundaries.
-    bucketize (x, boundaries; right: bool = false) names "keeps input names";
+    bucketize (x, boundaries; right: bool = false) names keeps, boundaries: free;
     /// For each of the `values`, the number of elements of `x` that are smaller (with `right`, not larger):
     /// the index at which it can be inserted. `x` is ascending along its last dim. It is a vector, or has the
     /// same dims as `values` except for the last.
-    searchsorted (x, values; right: bool = false) names "keeps the names of the values; all but the last match";
+    searchsorted (x, values; right: bool = false) names of values, values: beside last;
     /// The number of times that each of the integers `0, 1...` occurs in `x`, a vector of integers that are
     /// not negative. The result extends to the largest integer and has at least `minlength` elements. With
     /// `weights`, it has the sums of their weights, computed in `f64`: as `f32` if the weights are `f32`,
     /// otherwise as `f64`.
-    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector whose dim is called `name` or unnamed";
+    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names called name, weights: matched;
     /// The number of elements in each of `bins` intervals of equal length from `min` to `max`; floats only.
     /// The last interval includes both of its ends. Elements outside of all intervals are not counted. If
     /// `min` and `max` are equal, the minimum and maximum of the elements are used.
-    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector whose dim is called `name` or unnamed";
+    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names called name;
     /// The distinct elements in ascending order, with their positions and counts. NaN counts as the largest,
     /// and no NaN equals another.
     unique (x; name: NewName = None) -> Unique { values, inverse, counts }
-        names "the inverse keeps input names; the dims of the others are called `name` or unnamed";
+        names called name, inverse: keeps;
 }
 
 /// The distinct elements of a tensor, with their positions and counts.

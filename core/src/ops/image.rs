@@ -39,7 +39,7 @@ ops! { image;
     /// assert_eq!(wide.to_vec::<f32>()?, [0.0, 2.0, 4.0, 8.0, 4.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    resample (x; dims: Dims, resize: Resize) on floats names "keeps input names";
+    resample (x; dims: Dims, resize: Resize) on floats;
     /// The gradient of the input of a [`resample`](Self::resample), from the gradient of its output. `sizes`
     /// are those of the input in `dims`.
     ///
@@ -51,7 +51,7 @@ ops! { image;
     /// assert_eq!(g.resample_input(0, Resize::to(3).align_corners(true), 2)?.to_vec::<f32>()?, [2.0, 5.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    resample_input (x; dims: Dims, resize: Resize, sizes: Extents) on floats names "keeps input names";
+    resample_input (x; dims: Dims, resize: Resize, sizes: Extents) on floats;
     /// The elements of images at the positions of a grid: between -1 and 1 in the image, elsewhere outside of
     /// it. [`Sampling`] says how elements are made of those around a position; `F::grid_sample` has PyTorch's
     /// options and finds dims by name.
@@ -73,7 +73,7 @@ ops! { image;
     /// assert_eq!(x.sample_at(&center, Sampling::default())?.to_vec::<f32>()?, [4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    sample_at (x, grid; sampling: Sampling) on floats names "gives unnamed dims";
+    sample_at (x, grid; sampling: Sampling) on floats names unnamed, grid: picks last;
     /// The gradient of the images of a [`sample_at`](Self::sample_at), from the gradient of its output:
     /// each element, spread to those around its position. `sizes` are the spatial ones of the images.
     ///
@@ -92,7 +92,7 @@ ops! { image;
     /// assert_eq!(spread.to_vec::<f32>()?, [2.0; 4]);
     /// # Ok::<(), Error>(())
     /// ```
-    sample_at_input (x, grid; sampling: Sampling, sizes: Extents) on floats names "gives unnamed dims";
+    sample_at_input (x, grid; sampling: Sampling, sizes: Extents) on floats names unnamed, grid: picks last;
 }
 
 /// `x` with dims that are resized one after another; backward with the transposed maps.
@@ -194,6 +194,7 @@ impl GridSizes {
             0 => Some(0),
             dim => Some(dim + 1).filter(|_| dim < last),
         })?;
+        rules::agree(op, "grid", [x.input(), grid.input()], [0, 0])?;
         if *batch != own[0] {
             let message = format!("there are {} images and {batch} grids", own[0]);
             let error = fail(ErrorKind::Shape, message);

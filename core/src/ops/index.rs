@@ -17,43 +17,43 @@ ops! { index;
     //! # Indexing
     /// The slices of `x` along `dim` at the positions in `index`, a vector of integers. If the vector has a
     /// name, the dim gets it.
-    index_select (x, index; dim: Dim) names "keeps input names; `dim` gets the name of the index";
+    index_select (x, index; dim: Dim) names keeps, index: renames dim;
     /// For each element of `index`, the element of `x` at that position along `dim` and at the same position
     /// as the element along the other dims, whose names must match. Along `dim`, the result has the name of the
     /// index, if it has one.
-    gather (x, index; dim: Dim) names "matches the index beside `dim`, which has the name of the index";
+    gather (x, index; dim: Dim) names of index, index: beside dim;
     /// `x` with the elements of `source` added at the positions along `dim` given by `index`: the transpose
     /// of [`gather`](Self::gather).
-    scatter_add scatter_add_ (mut x, index, source; dim: Dim) names "keeps input names; index and source match beside `dim`";
+    scatter_add scatter_add_ (mut x, index, source; dim: Dim) names keeps, index: beside dim, source: beside dim;
     /// `x` with the elements of `source` written to the positions along `dim` given by `index`: the reverse
     /// of [`gather`](Self::gather). If several elements of `source` have the same position, the last one is
     /// kept, but the gradient goes to all of them. If `source` is a number, it is written to all positions.
-    scatter scatter_ (mut x, index, source: Operand; dim: Dim) names "keeps input names; index and source match beside `dim`";
+    scatter scatter_ (mut x, index, source: Operand; dim: Dim) names keeps, index: beside dim, source: beside dim;
     /// `x` with the elements of `source` reduced into the positions along `dim` given by `index`, together
     /// with the element of `x` at the position if `include_self`. Other positions are unchanged. Equal
     /// extremes share the gradient. The second derivative of a product is right if at most one of its factors
     /// is 0.
     scatter_reduce scatter_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
-        names "keeps input names; index and source match beside `dim`";
+        names keeps, index: beside dim, source: beside dim;
     /// `x` with its slices along `dim` at the positions in `index`, a vector of integers, replaced by the
     /// slices of `source`. If several slices have the same position, the last one is kept, but the gradient
     /// goes to all of them.
-    index_copy index_copy_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
+    index_copy index_copy_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
     /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
-    index_add index_add_ (mut x, index, source; dim: Dim) names "keeps input names; the source matches beside `dim`";
+    index_add index_add_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
     /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a vector
     /// of integers, together with the slice of `x` if `include_self`. Other slices are unchanged. Gradients are
     /// those of [`scatter_reduce`](Self::scatter_reduce).
     index_reduce index_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
-        names "keeps input names; the source matches beside `dim`";
+        names keeps, index: along dim, source: beside dim;
     /// The lower triangle of the last two dims, with zeros elsewhere; a positive `diagonal` includes that
     /// many diagonals above the main one.
-    tril tril_ (mut x; diagonal: isize = 0) names "keeps input names";
+    tril tril_ (mut x; diagonal: isize = 0);
     /// The upper triangle of the last two dims, with zeros elsewhere; a positive `diagonal` leaves out that
     /// many diagonals from the main one up.
-    triu triu_ (mut x; diagonal: isize = 0) names "keeps input names";
+    triu triu_ (mut x; diagonal: isize = 0);
     /// The positions of the nonzero elements, as the rows of a matrix.
-    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or no names";
+    nonzero (x; names: NewNames = None) names called names;
 }
 
 /// The reduction by which [`scatter_reduce`](NamedTensor::scatter_reduce) and
@@ -155,6 +155,7 @@ impl NamedTensor {
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::fill;
+    use crate::dim::in_rust;
     use crate::tensor::range::{beyond, does_not_fit};
     use half::{bf16, f16};
 
@@ -252,7 +253,12 @@ pub(crate) mod kernels {
                 x.ndim()
             );
             let error = Error::about(&[x, index], ErrorKind::Shape, op, message);
+            let others = x.sizes().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, size)| size);
             return Err(match index.ndim() {
+                _ if op == "gather" && others.eq(index.sizes()) => error.with_repair(format!(
+                    "x.gather(&index.unsqueeze({dim})?, {})?, one element for each position of the index",
+                    in_rust(x, dim)
+                )),
                 1 => error.with_repair(format!(
                     "index_select takes a vector for all of {0}: x.index_select(&index, {dim})?",
                     called(x, dim)

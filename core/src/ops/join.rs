@@ -17,7 +17,7 @@ ops! { join;
     //! # Concatenation
     /// The tensors concatenated along `dim`; the sizes of all other dims must be the same. Unnamed empty
     /// vectors are skipped, whatever the sizes of the other tensors.
-    cat ([tensors]; dim: Dim = 0) names "unifies names from inputs";
+    cat ([tensors]; dim: Dim = 0) names unifies;
     /// The tensors, which must have the same sizes, stacked along a new dim at position `dim`. A negative
     /// `dim` counts from the end of the result. The new dim is called `name`, or is unnamed.
     ///
@@ -29,10 +29,10 @@ ops! { join;
     /// assert_eq!(batch.shape().to_string(), "[N=2, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim is called `name` or unnamed";
+    stack ([tensors]; dim: Place = 0, name: NewName = None) names unifies;
     /// The tensor with its elements shifted by `shifts` along `dims`; elements shifted past the end come back
     /// at the start.
-    roll (x; shifts: isize, dims: Dim) names "keeps input names";
+    roll (x; shifts: isize, dims: Dim);
 }
 
 impl NamedTensor {

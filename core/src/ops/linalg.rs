@@ -6,7 +6,7 @@ use crate::cpu::linalg;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, rules};
 use crate::shape::Shape;
 use crate::sizes::broadcast;
 use crate::tensor::NamedTensor;
@@ -37,8 +37,7 @@ ops! { linalg;
     /// assert!(q.matmul(&r)?.allclose(&x)?);
     /// # Ok::<(), Error>(())
     /// ```
-    qr (x; name: NewName = None) -> (q, r) on floats
-        names "`q` keeps all names except the last, `r` all except the second to last; the new dim is called `name` or unnamed";
+    qr (x; name: NewName = None) -> (q, r) on floats names removes;
     /// The solution `y` of `x y = other` for a triangular `x`, of which only the upper or lower triangle is
     /// read; if `left` is false, the solution of `y x = other`. With `unitriangular`, the diagonal of `x` is
     /// assumed to be 1. Batch dims broadcast.
@@ -46,7 +45,8 @@ ops! { linalg;
     /// # Shapes
     /// - `x`: `[.., n, n]`
     /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
-    /// - result: like `other`
+    /// - result: like `other`; the rows, or the columns, that are summed over have the names of those of `x`
+    ///   that they belong to
     ///
     /// # Examples
     /// ```
@@ -58,7 +58,7 @@ ops! { linalg;
     /// # Ok::<(), Error>(())
     /// ```
     solve_triangular (x, other; upper: Triangle, left: bool = true, unitriangular: bool = false)
-        on floats names "keeps the names of `other`";
+        on floats names contracts;
 }
 
 /// The triangle of a matrix that is read. In a call by name it is PyTorch's argument `upper`: true or false.
@@ -161,11 +161,24 @@ pub(crate) mod kernels {
             // `y x = other` is `xᵀ yᵀ = otherᵀ`.
             return solve_triangular(&x.mt()?, &other.mt()?, upper.transposed(), true, unitriangular)?.mt();
         }
+        // The rows of `other` belong to those of the triangle, and the rows of the solution to its columns.
+        rules::contracted(OP, [x.input(), other.input()], [x.ndim() - 2, other.ndim() - 2])?;
+        let both = [x.input(), other.input()];
+        for k in 3..=x.ndim().min(other.ndim()) {
+            rules::matched(OP, "other", both, [x.ndim() - k, other.ndim() - k])?;
+        }
         let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         let sized = |rows: usize, cols: usize| batch.iter().copied().chain([rows, cols]).collect::<Sizes>();
         let a = x.widened()?.unnamed().expand(sized(n, n))?.contiguous()?;
-        let spread = other.expand(sized(m, cols))?;
+        let mut spread = other.expand(sized(m, cols))?;
+        let [of_rows, of_columns] = [x.ndim() - 2, x.ndim() - 1].map(|dim| x.name(dim));
+        if of_columns.is_some() && of_rows == other.name(other.ndim() - 2) {
+            let mut names = spread.names().to_vec(spread.ndim());
+            names[spread.ndim() - 2] = of_columns;
+            let names = Names::new(OP, names).map_err(|error| error.with_inputs(&[x, other]))?;
+            spread = spread.with_names(names);
+        }
         let mut y = spread.widened()?.deep_clone()?;
         if n * cols > 0 {
             dispatch!(a.dtype(), float T => {

@@ -34,7 +34,7 @@ ops! { loss;
     /// # Ok::<(), Error>(())
     /// ```
     class_cross_entropy (x, target; dim: Dim, ignore_index: isize = -100) -> (y; logsumexp)
-        on floats names "removes dimensions";
+        on floats names removes, target: without dim;
 }
 
 pub(crate) mod kernels {

@@ -17,7 +17,7 @@ ops! { mask;
     //! # Masks
     /// The elements where `mask` is true, in row-major order, as a vector, whose dim is called `name` or is
     /// unnamed. The mask and the tensor broadcast to each other.
-    masked_select (x, mask: bool; name: NewName = None) names "gives a vector whose dim is called `name` or unnamed";
+    masked_select (x, mask: bool; name: NewName = None) names called name, mask: unified;
 }
 
 pub(crate) mod kernels {

@@ -5,29 +5,29 @@ use namegrad_macros::ops;
 ops! { matmul;
     //! # Products
     /// The product of two matrices, `[n, k]` and `[k, m]`.
-    mm (x, other) on floats integers names "contracts away dims";
+    mm (x, other) on floats integers names contracts;
     /// A matrix `[n, k]` times a vector `[k]`.
-    mv (x, other) on floats integers names "contracts away dims";
+    mv (x, other) on floats integers names contracts;
     /// The dot product of two vectors of the same size, as a 0-d tensor.
-    dot (x, other) on floats integers names "contracts away dims";
+    dot (x, other) on floats integers names contracts;
     /// The products of two batches of matrices, `[b, n, k]` and `[b, k, m]`.
-    bmm (x, other) on floats integers names "contracts away dims";
+    bmm (x, other) on floats integers names contracts;
     /// The matrix product, which sums over the last dim of `x` and the second to last dim of `other`; the
     /// dims before them broadcast. A vector is a row on the left and a column on the right, and its dim is
     /// removed from the result.
-    matmul (x, other) on floats integers names "contracts away dims";
+    matmul (x, other) on floats integers names contracts;
     /// `beta x + alpha (a b)` for two matrices; `x` broadcasts to their product.
-    addmm addmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    addmm addmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names contracts;
     /// `beta x + alpha (a b)` for a matrix and a vector; `x` broadcasts to their product.
-    addmv addmv_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    addmv addmv_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names contracts;
     /// `beta x + alpha (a b)` for batches of matrices; `x` broadcasts to their products.
-    baddbmm baddbmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    baddbmm baddbmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names contracts;
     /// `x + value a b`, elementwise.
-    addcmul addcmul_ (x, a, b; value: Scalar = 1) on floats integers names "unifies names from inputs";
+    addcmul addcmul_ (x, a, b; value: Scalar = 1) on floats integers names unifies;
     /// `x + value a / b`, elementwise; dividing integers gives floats.
-    addcdiv addcdiv_ (x, a, b; value: Scalar = 1) names "unifies names from inputs";
+    addcdiv addcdiv_ (x, a, b; value: Scalar = 1) names unifies;
     /// The outer product of two vectors: `[n]` and `[m]` give `[n, m]`.
-    outer (x, other; names: NewNames = None) names "has `names`, or keeps the name of each vector";
+    outer (x, other; names: NewNames = None) names keeps, other: own;
     /// The sum of products over pairs of dims, `dims` of `x` and `other_dims` of `other`. The result has the
     /// remaining dims of `x`, followed by those of `other`, with their names.
     ///
@@ -37,7 +37,7 @@ ops! { matmul;
     /// assert_eq!(x.tensordot(&y, "C", "K")?.shape().to_string(), "[N=2, M=4]");
     /// # Ok::<(), Error>(())
     /// ```
-    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the given dims";
+    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names contracts;
     /// The sum of products over `dims`, which both tensors must have by name. The result has first the other
     /// dims that both tensors have, each once, then the remaining dims of `x`, then those of `other`.
     ///
@@ -48,7 +48,7 @@ ops! { matmul;
     /// assert_eq!(queries.contract(&keys, "embed")?.shape().to_string(), "[batch=2, query=3, key=5]");
     /// # Ok::<(), Error>(())
     /// ```
-    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the named dims";
+    contract (x, other; dims: Contraction of x, other) on floats integers names contracts, other: by dims;
 }
 
 /// Sums of a tensor and elementwise products.

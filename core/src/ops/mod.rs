@@ -103,6 +103,7 @@ pub(crate) mod options {
 }
 
 use crate::dtype::Category;
+use crate::names::{Meets, Outcome};
 
 /// Facts about an op, from its row.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +122,9 @@ pub struct OpInfo {
     pub outputs: &'static [&'static str],
     /// Whether the op is elementwise.
     pub by_element: bool,
-    /// The name inference rule of the op.
+    /// What each output has.
+    pub names: &'static [Outcome],
+    /// The rule of names in words, made from `names` and from how its inputs meet.
     pub rule: &'static str,
     /// The categories of dtypes that the op takes.
     pub dtypes: &'static [Category],
@@ -138,6 +141,8 @@ pub struct TensorInfo {
     pub kind: TensorKind,
     /// Whether a number passed for it keeps all its digits, regardless of the other tensors.
     pub exact: bool,
+    /// How its names meet those of the first tensor.
+    pub meets: Meets,
 }
 
 /// The kinds of tensors that can be passed for a tensor of a row.
@@ -170,6 +175,8 @@ pub struct ArgInfo {
     pub option: bool,
     /// Whether it comes before the tensors in the method, after `self`.
     pub leads: bool,
+    /// How names in it, such as those of sizes, meet those of the first tensor.
+    pub meets: Option<Meets>,
 }
 
 /// Every op that has a row.

@@ -34,7 +34,7 @@ ops! { norm;
     /// assert_eq!(y.to_vec::<f32>()?, [-2.0, 2.0, -2.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names "keeps input names";
+    layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names keeps, weight: along dims, bias: along dims;
     /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1
     /// to the next number of the dtype, or of `f32` for half types.
     ///
@@ -54,7 +54,7 @@ ops! { norm;
     /// assert!(y.allclose(&Tensor::new([[0.2, 1.4], [1.0, 1.0]])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    rms_norm (x, weight?; dims: Dims, eps: Option<f64> = None) -> (y; rstd) on floats names "keeps input names";
+    rms_norm (x, weight?; dims: Dims, eps: Option<f64> = None) -> (y; rstd) on floats names keeps, weight: along dims;
     /// `(x - mean) / √(variance + eps) weight + bias`, where the channels along `dim` are split into
     /// `groups`, and the mean and the variance are over a group and the dims `dims`. They are returned, too;
     /// the variance is divided by the number of elements.
@@ -89,7 +89,7 @@ ops! { norm;
     /// # Errors
     /// [`ErrorKind::Shape`] if the groups do not divide the channels.
     standardize (x, weight?, bias?; dim: Dim, dims: Dims, groups: usize, eps: f64 = 1e-5) -> (y, mean, var)
-        on floats names "`y` keeps input names, `mean` and `var` those of the dims that are left";
+        on floats names keeps, mean: removes, var: removes, weight: along dim, bias: along dim;
 }
 
 pub(crate) mod kernels {

@@ -33,46 +33,46 @@ ops! { pick;
     /// The largest element along `dim`, and its position; the first of equal elements. NaN counts as the
     /// largest. With `..`, the largest of all elements, with its position in row-major order; equal elements
     /// then share the gradient.
-    max (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
+    max (x; dim: Reduced = ..) -> Picked { values, indices };
     /// The smallest element along `dim`, and its position; the first of equal elements. NaN counts as the
     /// smallest. With `..`, the smallest of all elements, with its position in row-major order; equal
     /// elements then share the gradient.
-    min (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
+    min (x; dim: Reduced = ..) -> Picked { values, indices };
     /// The median along `dim`, and its position: the lower of the two middle elements if their number is
     /// even, NaN if any element is NaN. Not for `bool`. The median of an empty float tensor is NaN, with
     /// index -1.
-    median (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
+    median (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers;
     /// The [`median`](Self::median) of the elements that are not NaN. If there are none, it is NaN.
-    nanmedian (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
+    nanmedian (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers;
     /// The most frequent element along `dim`, and its last position; the smallest if several are equally
     /// frequent. No NaN equals another.
-    mode (x; dim: Reduced = -1) -> Picked { values, indices } names "removes dimensions";
+    mode (x; dim: Reduced = -1) -> Picked { values, indices };
     /// The `k`-th smallest element along `dim`, counted from 1, and its position. NaN counts as the largest.
     /// Not for `bool`.
-    kthvalue (x; k: usize, dim: Reduced = -1) -> Picked { values, indices } on floats integers names "removes dimensions";
+    kthvalue (x; k: usize, dim: Reduced = -1) -> Picked { values, indices } on floats integers;
     /// The elements sorted along `dim`, in ascending order unless `descending`, and their positions. Equal
     /// elements keep their order, and NaN counts as the largest.
-    sort (x; dim: Dim = -1, descending: bool = false) -> Picked { values, indices } names "keeps input names";
+    sort (x; dim: Dim = -1, descending: bool = false) -> Picked { values, indices };
     /// The `k` largest elements along `dim` in descending order, and their positions; if `largest` is false,
     /// the `k` smallest in ascending order. Of equal elements, the first are taken. NaN counts as the
     /// largest. Not for `bool`.
     topk (x; k: usize, dim: Dim = -1, largest: bool = true) -> Picked { values, indices }
-        on floats integers names "keeps input names";
+        on floats integers;
     /// The cumulative maximum along `dim`, and its position; the last of equal elements. It is NaN from the
     /// first NaN on.
-    cummax (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
+    cummax (x; dim: Dim) -> Picked { values, indices };
     /// The cumulative minimum along `dim`, and its position; the last of equal elements. It is NaN from the
     /// first NaN on.
-    cummin (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
+    cummin (x; dim: Dim) -> Picked { values, indices };
     /// The index of the largest element along `dim`, or of all elements; the first of equal elements. NaN
     /// counts as the largest.
-    argmax (x; dim: Reduced = ..) on floats integers names "removes dimensions";
+    argmax (x; dim: Reduced = ..) on floats integers;
     /// The index of the smallest element along `dim`, or of all elements; the first of equal elements. NaN
     /// counts as the smallest.
-    argmin (x; dim: Reduced = ..) on floats integers names "removes dimensions";
+    argmin (x; dim: Reduced = ..) on floats integers;
     /// The indices that sort the elements along `dim`, in ascending order unless `descending`. Equal elements
     /// keep their order, and NaN counts as the largest.
-    argsort (x; dim: Dim = -1, descending: bool = false) names "keeps input names";
+    argsort (x; dim: Dim = -1, descending: bool = false);
 }
 
 /// The repair for a tensor without elements where one is needed.

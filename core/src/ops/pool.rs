@@ -31,7 +31,7 @@ ops! { pool;
     /// assert_eq!(largest.values.shape().to_string(), "[H=1, W=2]");
     /// # Ok::<(), Error>(())
     /// ```
-    max_pool (x; windows: Windows) -> Picked { values, indices } on floats integers names "keeps input names";
+    max_pool (x; windows: Windows) -> Picked { values, indices } on floats integers;
     /// [`max_pool`](Self::max_pool) of windows of one size at random places, as many as make a result of
     /// `sizes`. `samples` are numbers in [0, 1) that choose the places in the last one, two or three dims,
     /// for each batch and channel.
@@ -54,7 +54,7 @@ ops! { pool;
     /// # Ok::<(), Error>(())
     /// ```
     fractional_max_pool (x, samples; kernel: Extents, sizes: Extents) -> Picked { values, indices }
-        on floats names "keeps input names";
+        on floats names keeps, samples: free;
     /// The mean of each of the [`Windows`] over the last dims; means of integers are rounded toward zero.
     ///
     /// # Shapes
@@ -70,7 +70,7 @@ ops! { pool;
     /// assert_eq!(x.avg_pool(Windows::sliding(2).stride(1))?.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool (x; windows: Windows) on floats integers names "keeps input names";
+    avg_pool (x; windows: Windows) on floats integers;
     /// The gradient of the input of an [`avg_pool`](Self::avg_pool), from the gradient of its output: each
     /// element, divided by the size of its window, added to all elements of the window. `sizes` are those of
     /// the input in the dims of the windows.
@@ -84,7 +84,7 @@ ops! { pool;
     /// assert_eq!(spread.to_vec::<f32>()?, [1.0, 3.0, 2.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool_input (x; windows: Windows, sizes: Extents) on floats names "keeps input names";
+    avg_pool_input (x; windows: Windows, sizes: Extents) on floats;
 }
 
 /// The windows of all planes, from those along each dim.

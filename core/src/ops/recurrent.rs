@@ -5,7 +5,7 @@ pub use crate::cell::Cell;
 use crate::cpu::recurrent::{RecurrentGradients, RecurrentLayer, RecurrentOut, SavedSteps};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
+use crate::names::{Names, rules};
 use crate::shape::Shape;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
@@ -46,7 +46,7 @@ ops! { recurrent;
     /// ```
     recurrent (x, hx, w_ih, w_hh, cx?, b_ih?, b_hh?, w_hr?, lengths?; cell: Cell, reverse: bool = false)
         -> (y, hn, cn; gates, inner)
-        on floats names "`y` has the first two dims of `x` and the last of `hx`; `hn` and `cn` keep the names of the states";
+        on floats names keeps, hn: of hx, cn: of cx, hx: renames last, w_ih: free, w_hh: free, cx: matched, b_ih: free, b_hh: free, w_hr: free, lengths: along batch;
 }
 
 impl crate::args::Immediate for Cell {
@@ -241,6 +241,10 @@ pub(crate) mod kernels {
                     let message = format!("expected `{name}` of sizes {sizes:?}, got {:?}", tensor.sizes());
                     return fail(ErrorKind::Shape, message);
                 }
+            }
+            for (name, of_batch) in [("hx", Some(hx)), ("cx", cx), ("lengths", lengths)] {
+                let Some(of_batch) = of_batch else { continue };
+                rules::agree(OP, name, [x.input(), of_batch.input()], [1, 0])?;
             }
             if w_hr.is_none() && state != hidden {
                 let message = format!("the state has {state} elements, and the weights are for {hidden}");

@@ -28,51 +28,51 @@ ops! { reduce;
     /// assert_eq!((whole.dtype(), whole.to_vec::<i32>()?), (DType::I32, vec![3]));
     /// # Ok::<(), Error>(())
     /// ```
-    sum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    sum (x; dim: Reduced = .., dtype: Cast);
     /// The product over `dim`; integers and `bool` give `i64`. The product of no elements is 1. `dtype` works
     /// as in [`sum`](Self::sum).
-    prod (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    prod (x; dim: Reduced = .., dtype: Cast);
     /// The mean over `dim`; floats only. The mean of no elements is NaN.
-    mean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
+    mean (x; dim: Reduced = .., dtype: Cast) on floats;
     /// The largest element over `dim`; NaN if any element is NaN.
-    amax (x; dim: Reduced = ..) names "removes dimensions";
+    amax (x; dim: Reduced = ..);
     /// The smallest element over `dim`; NaN if any element is NaN.
-    amin (x; dim: Reduced = ..) names "removes dimensions";
+    amin (x; dim: Reduced = ..);
     /// The smallest and the largest element over `dim`: [`amin`](Self::amin) and [`amax`](Self::amax).
-    aminmax (x; dim: Reduced = ..) -> MinMax { min, max } names "removes dimensions";
+    aminmax (x; dim: Reduced = ..) -> MinMax { min, max };
     /// Whether all elements over `dim` are nonzero; true if there are no elements. As in PyTorch, the result
     /// for `u8` is 1 or 0 in `u8`.
-    all (x; dim: Reduced = ..) names "removes dimensions";
+    all (x; dim: Reduced = ..);
     /// Whether any element over `dim` is nonzero; false if there are no elements. As in PyTorch, the result
     /// for `u8` is 1 or 0 in `u8`.
-    any (x; dim: Reduced = ..) names "removes dimensions";
+    any (x; dim: Reduced = ..);
     /// `ln Σ e^x` over `dim`, without overflow.
-    logsumexp (x; dim: Reduced = ..) names "removes dimensions";
+    logsumexp (x; dim: Reduced = ..);
     /// The variance over `dim`: the sum of the squared deviations from the mean, divided by
     /// `max(n - correction, 0)`. The default correction of 1 gives the unbiased estimate; with 0, the
     /// variance is the mean of the squared deviations.
-    var (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
+    var (x; dim: Reduced = .., correction: f64 = 1.0) on floats;
     /// The standard deviation over `dim`: the square root of [`var`](Self::var).
-    std (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
+    std (x; dim: Reduced = .., correction: f64 = 1.0) on floats;
     /// The variance and the mean over `dim`, as [`var`](Self::var) and [`mean`](Self::mean), but the mean is
     /// computed only once.
-    var_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> VarMean { var, mean } on floats names "removes dimensions";
+    var_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> VarMean { var, mean } on floats;
     /// The standard deviation and the mean over `dim`, as [`std`](Self::std) and [`mean`](Self::mean), but
     /// the mean is computed only once.
-    std_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> StdMean { std, mean } on floats names "removes dimensions";
+    std_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> StdMean { std, mean } on floats;
     /// The Euclidean norm over `dim`: `√Σ x²`. For norms of other orders, see
     /// [`vector_norm`](Self::vector_norm).
-    norm (x; dim: Reduced = ..) on floats names "removes dimensions";
+    norm (x; dim: Reduced = ..) on floats;
     /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, and
     /// the number of nonzero elements for 0.
-    vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats names "removes dimensions";
+    vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats;
     /// The sum over `dim` of the elements that are not NaN; integers and `bool` give `i64`. The sum of no
     /// elements is 0. `dtype` works as in [`sum`](Self::sum).
-    nansum (x; dim: Reduced = .., dtype: Option<DType> = None) names "removes dimensions";
+    nansum (x; dim: Reduced = .., dtype: Option<DType> = None);
     /// The mean over `dim` of the elements that are not NaN; floats only. If there are none, it is NaN.
-    nanmean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
+    nanmean (x; dim: Reduced = .., dtype: Cast) on floats;
     /// The number of nonzero elements over `dim`, in `i64`.
-    count_nonzero (x; dim: Reduced = ..) names "removes dimensions";
+    count_nonzero (x; dim: Reduced = ..);
 }
 
 /// A dense tensor as `[outer, n, inner]`, whose middle is to be reduced, and the shape of the result.

@@ -7,41 +7,41 @@ use namegrad_macros::ops;
 ops! { shape;
     //! # Views and rearrangements
     /// The tensor with two dims swapped; a view.
-    transpose transpose_ (x; dim0: Dim, dim1: Dim) names "permutes dimensions";
+    transpose transpose_ (x; dim0: Dim, dim1: Dim) names permutes;
     /// The transposed matrix; a vector or a 0-d tensor is unchanged. A view.
-    t t_ (x) names "permutes dimensions";
+    t t_ (x) names permutes;
     /// The tensor with its last two dims swapped; a view.
-    mt (x) names "permutes dimensions";
+    mt (x) names permutes;
     /// The tensor with its dims in the order `dims`, which lists all of them; a view.
-    permute (x; dims: Dims) names "permutes dimensions";
+    permute (x; dims: Dims) names permutes;
     /// The tensor with the dims `source` moved to the positions `destination`; the other dims keep their
     /// order. A view.
-    movedim (x; source: Dims, destination: Dims) names "permutes dimensions";
+    movedim (x; source: Dims, destination: Dims) names permutes;
     /// The tensor without the given dims that have size one; a view.
-    squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
+    squeeze squeeze_ (x; dim: Dims = ..) names removes;
     /// The tensor with a new dim of size one at position `dim`, which can be the number of dims; a view.
-    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim is called `name` or unnamed";
+    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None);
     /// The tensor with dims of size one expanded to `size` without copying; -1 keeps a size. A view.
     ///
     /// Sizes with names mean the dims of these names, in any order: `expand(("N", 6))` expands `N` alone, or
     /// adds it on the left, and a list of all dims gives the result in the order of the list. Sizes without
     /// names mean the last dims, and new dims are added on the left, as in PyTorch.
-    expand (x; size: Expansion) names "matches the names of the sizes; new dims have the given names";
+    expand (x; size: Expansion) names keeps, size: matched;
     /// The elements in the same order with other sizes, one of which can be -1. The result is a view; if that
     /// is impossible, it is an error. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    view (x; size: Shape) names "drops names unless the sizes do not change or new names are given";
+    view (x; size: Shape) names reshapes;
     /// The elements in the same order with other sizes, one of which can be -1. The result is a view if
     /// possible, otherwise a copy. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    reshape (x; shape: Shape) names "drops names unless the sizes do not change or new names are given";
+    reshape (x; shape: Shape) names reshapes;
     /// The tensor with the order of the elements reversed along `dims`; a view.
-    flip (x; dims: Dims) names "keeps input names";
+    flip (x; dims: Dims);
     /// The tensor repeated along each dim as many times as `repeats` says. Names in `repeats` are matched as
     /// in [`expand`](Self::expand).
-    repeat (x; repeats: Expansion) names "matches the names of the repeats; new dims have the given names";
+    repeat (x; repeats: Expansion) names keeps, repeats: matched;
     /// The same elements in row-major order without gaps; the tensor itself if it is already contiguous.
-    contiguous (x) names "keeps input names";
+    contiguous (x);
 }
 
 pub(crate) mod kernels {

@@ -6,20 +6,19 @@ use namegrad_macros::ops;
 ops! { slice;
     //! # Slices
     /// The `length` positions of `dim` from `start` on; a view. A negative `start` counts from the end.
-    narrow (x; dim: Dim, start: isize, length: usize) names "keeps input names";
+    narrow (x; dim: Dim, start: isize, length: usize);
     /// Every `step`-th position of `dim` from `start` up to but not including `end`; a view. Both are clamped
     /// to the size of the dim, and negative values count from the end.
-    slice (x; dim: Dim, start: isize, end: isize, step: usize) names "keeps input names";
+    slice (x; dim: Dim, start: isize, end: isize, step: usize);
     /// The part of the tensor at position `index` of `dim`, which is removed; a view. A negative index counts
     /// from the end.
-    select (x; dim: Dim, index: isize) names "removes dimensions";
+    select (x; dim: Dim, index: isize) names removes;
     /// The diagonal of `dim1` and `dim2`, `offset` above the main diagonal, as a new last dim; a view.
     diagonal (x; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0, name: NewName = None)
-        names "removes dimensions; the new dim is called `name` or unnamed";
+        names removes;
     /// Windows of `size` elements along `dimension`, each starting `step` elements after the previous one, as
     /// a new last dim; a view.
-    unfold (x; dimension: Dim, size: usize, step: usize, name: NewName = None)
-        names "keeps input names; the new dim is called `name` or unnamed";
+    unfold (x; dimension: Dim, size: usize, step: usize, name: NewName = None);
 }
 
 pub(crate) mod kernels {

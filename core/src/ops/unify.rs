@@ -41,6 +41,16 @@ impl NamedTensor {
         rules::contracted(op, [self.input(), other.input()], dims)
     }
 
+    /// Checks the names of two dims that mean the same; see `rules::matched`.
+    ///
+    /// # Errors
+    /// Same as `rules::matched`.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_matched(&self, op: &'static str, other: &NamedTensor, dims: [usize; 2]) -> Result<()> {
+        rules::matched(op, "y", [self.input(), other.input()], dims).map(drop)
+    }
+
     /// The names that this tensor gets as an output tensor when `computed` names were inferred; see
     /// `rules::out`.
     ///

@@ -16,8 +16,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) spatial: &'a [Option<Name>],
     /// The name of the channels of the result.
     pub(crate) made: Option<Name>,
-    /// Whether no dim with another name is taken for one of these. The channels never are.
-    pub(crate) exact: bool,
+    /// Whether the names are those of a weight that the caller can rename.
+    pub(crate) of_weight: bool,
 }
 
 /// The order of dims in which the ops work, `[batch, channels, spatial..]`, and the way back.
@@ -38,8 +38,7 @@ impl ImageDims {
     /// are left. If no dim is found by name, there can be one batch dim, as in PyTorch.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if another dim is where the channels are expected; in strict mode also for
-    /// the other dims. [`ErrorKind::Shape`] for a wrong number of dims. [`ErrorKind::DuplicateName`] if the
+    /// [`ErrorKind::NameNotFound`] if a dim with another name is where one is expected, [`ErrorKind::Shape`] for a wrong number of dims. [`ErrorKind::DuplicateName`] if the
     /// result would have a name twice.
     pub(crate) fn find(x: &Tensor, wanted: Wanted<'_>) -> Result<ImageDims> {
         let (dims, names) = (wanted.spatial.len(), [&[wanted.channel], wanted.spatial].concat());
@@ -58,7 +57,7 @@ impl ImageDims {
                 false => error,
             });
         }
-        let taken = positions(x, &names, wanted.exact)?;
+        let taken = positions(x, &names, wanted.of_weight)?;
         let batch = others(x, &taken);
         let mut result = names_of(x);
         result[taken[0]] = wanted.made;
@@ -111,29 +110,36 @@ pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positi
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
         return Err(fault(ErrorKind::Shape, message));
     }
-    Ok(positions(x, wanted, true)?.into_iter().collect())
+    Ok(positions(x, wanted, false)?.into_iter().collect())
 }
 
-/// The positions of dims with these names: by name, or as the last dims that are left. The first and, if they
-/// are `exact`, all others are not taken for a dim with another name.
-fn positions(x: &Tensor, names: &[Option<Name>], exact: bool) -> Result<Vec<usize>> {
+/// The positions of dims with these names: by name, or as the last dims that are left, if these do not have
+/// other names.
+fn positions(x: &Tensor, names: &[Option<Name>], of_weight: bool) -> Result<Vec<usize>> {
     let mut found = by_name(x, names);
     let mut left = others(x, &found.iter().copied().flatten().collect::<Vec<usize>>());
     for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_by_position(x, names[at], x.name(dim), at == 0 || exact)?;
+            check_by_position(x, names[at], x.name(dim)).map_err(|error| match (names[at], x.name(dim)) {
+                (Some(own), Some(there)) if of_weight => {
+                    let renamed =
+                        format!("weight.rename([(\"{own}\", \"{there}\")])?, if both mean the same");
+                    error.with_repair(renamed)
+                }
+                _ => error,
+            })?;
             found[at] = Some(dim);
         }
     }
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Checks a dim that is matched by position: if it is `exact`, a dim with another name must not be taken, and
-/// with strict names an unnamed dim neither.
-fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>, exact: bool) -> Result<()> {
+/// Checks a dim that is matched by position: one with another name must not be taken, nor, with strict names,
+/// an unnamed one.
+fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>) -> Result<()> {
     let message = match (wanted, there) {
-        (Some(wanted), Some(there)) if exact || is_strict() => {
+        (Some(wanted), Some(there)) => {
             format!("Name '{wanted}' not found in {}, and '{there}' is another dim", x.shape())
         }
         (Some(wanted), None) if is_strict() => {

@@ -42,7 +42,7 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names" layer Gelu => {
+    gelu (x; approximate: Approximate = Approximate::None) on floats layer Gelu => {
         if approximate == Approximate::None {
             return x.gelu();
         }
@@ -65,7 +65,7 @@ functional! { activation;
     /// assert_eq!(F::relu6(&Tensor::new([-1.0, 2.0, 9.0])?)?.to_vec::<f32>()?, [0.0, 2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    relu6 (x) on floats integers names "keeps input names" layer Relu6 =>
+    relu6 (x) on floats integers layer Relu6 =>
         x.hardtanh_with(HardtanhOptions::new().min_val(0).max_val(6));
     /// `x` for `x > 0`, else `weight x`, with a slope for each channel or one for all.
     ///
@@ -90,7 +90,7 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless
     /// both are floating-point and of one dtype.
-    prelu (x, weight) on floats names "keeps input names" => {
+    prelu (x, weight) on floats names keeps, weight: along channels => {
         x.value().check_float(op)?;
         if x.dtype() != weight.dtype() {
             let message = format_args!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
@@ -132,8 +132,7 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`]
     /// unless `x` is floating-point.
-    rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
-        names "keeps input names" layer Rrelu => {
+    rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats layer Rrelu => {
         x.value().check_float(op)?;
         ensure_value(lower <= upper && (upper - lower).is_finite(), || {
             format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}")
@@ -153,7 +152,7 @@ functional! { activation;
     /// assert_eq!(F::softsign(&Tensor::new([-1.0, 3.0])?)?.to_vec::<f32>()?, [-0.5, 0.75]);
     /// # Ok::<(), Error>(())
     /// ```
-    softsign (x) on floats integers names "keeps input names" layer Softsign =>
+    softsign (x) on floats integers layer Softsign =>
         x.div(x.abs().add(1)?);
     /// `x - tanh x`.
     ///
@@ -164,7 +163,7 @@ functional! { activation;
     /// assert!(y.allclose(&Tensor::new([0.0, 2.0 - 2f64.tanh()])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    tanhshrink (x) on floats integers names "keeps input names" layer Tanhshrink =>
+    tanhshrink (x) on floats integers layer Tanhshrink =>
         x.sub(x.tanh()?);
     /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0
     /// between them, where the derivative is 0 too.
@@ -178,7 +177,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
-    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Softshrink => {
+    softshrink (x; lambd: f64 = 0.5) on floats layer Softshrink => {
         x.value().check_float(op)?;
         ensure_value(lambd >= 0.0, || format!("lambd cannot be negative, got {lambd}"))?;
         x.sub(x.clamp(-lambd, lambd)?)
@@ -194,7 +193,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names" layer Hardshrink => {
+    hardshrink (x; lambd: f64 = 0.5) on floats layer Hardshrink => {
         x.value().check_float(op)?;
         x.masked_fill(&x.detach().abs().le(lambd)?, 0)
     }
@@ -215,7 +214,7 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is
     /// floating-point.
-    glu (x; dim: Dim or -1) on floats names "keeps input names" layer Glu => {
+    glu (x; dim: Dim or -1) on floats layer Glu => {
         x.value().check_float(op)?;
         let size = x.sizes().get(dim).copied().unwrap_or(1);
         ensure_shape(size % 2 == 0, || {
@@ -236,7 +235,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
-    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names" layer Softmin => {
+    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats layer Softmin => {
         let x = if let Some(dtype) = dtype { &x.to(dtype)? } else { x };
         x.value().check_float(op)?;
         x.neg().softmax(dim)
@@ -259,8 +258,7 @@ functional! { activation;
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless the logits are floating-point.
-    gumbel_softmax (logits; dim: Dim or -1, tau: f64 = 1.0, hard: bool = false) on floats
-        names "keeps input names" => {
+    gumbel_softmax (logits; dim: Dim or -1, tau: f64 = 1.0, hard: bool = false) on floats => {
         logits.value().check_float(op)?;
         let mut noise = logits.detach().zeros_like()?;
         noise.exponential_(1.0)?;

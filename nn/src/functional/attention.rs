@@ -82,7 +82,8 @@ functional! { attention;
         window: Option<usize> = None,
         heads: NewName = None,
         query_dim: NewName = None
-    ) on floats names "matches dims by name; contracts `embed`, then `seq` of the keys" => {
+    ) on floats names contracts, k: aligned, v: aligned, attn_mask: aligned, bias: aligned,
+        heads: aligned, query_dim: aligned => {
         let call = AttentionCall { inputs: [q, k, v], is_ordered: is_causal || window.is_some() };
         let dims = call.dims([seq, embed], [heads, query_dim])?;
         let mask = dims.mask([attn_mask, bias], window, q.dtype().compute())?;

@@ -17,9 +17,9 @@ functional! { conv;
     ///
     /// The names of the weight say which dims of `x` are meant: the one with the name of its second dim has
     /// the channels, and the ones with the names of the dims after that are those that the kernel slides
-    /// along. All other dims of `x` are batch dims, any number of them. A dim of the kernel whose name `x`
-    /// does not have is matched by position, and so is everything if there are no names: then the channels
-    /// are before the last dims, and at most one batch dim is before the channels.
+    /// along. All other dims of `x` are batch dims, any number of them. A dim without a name, of the weight
+    /// or of `x`, is matched by position, and so is everything if there are no names: then the channels are
+    /// before the last dims, and at most one batch dim is before the channels.
     ///
     /// # Shapes
     /// - `x`: `[N, C, L]`, or `[C, L]` without a batch; any order if the dims are found by name
@@ -80,8 +80,8 @@ functional! { conv;
     /// # Errors
     /// Same as [`conv1d`].
     conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
-        on floats integers names "keeps input names, but the channel dim has the first name of the weight" => {
-        let (layout, dims) = layout(rank, x, weight, [1, 0])?;
+        on floats integers names keeps, weight: renames channels, bias: along channels => {
+        let (layout, dims) = layout(rank, [x, weight], bias, [1, 0])?;
         let (stride, dilation) = steps(stride, dilation, &dims)?;
         let padding = padding.in_order("", &dims)?;
         convolved(&layout, layout.apply(x)?, weight, bias, (stride, padding, dilation, groups))
@@ -138,8 +138,8 @@ functional! { conv;
     conv_transpose3d (
         x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
         groups: usize = 1, dilation: Extents = 1
-    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight" => {
-        let (layout, dims) = layout(rank, x, weight, [0, 1])?;
+    ) on floats integers names keeps, weight: renames channels, bias: along channels => {
+        let (layout, dims) = layout(rank, [x, weight], bias, [0, 1])?;
         let (stride, dilation) = steps(stride, dilation, &dims)?;
         let padding = padding.in_order("", "padding", &dims, Some(0.into()))?;
         let output_padding = output_padding.in_order("", "output_padding", &dims, Some(0.into()))?;
@@ -153,8 +153,8 @@ functional! { conv;
 /// have the names of these dims of the weight. Also the names of the dims that the kernel slides along.
 fn layout(
     dims: usize,
-    x: &Tensor,
-    weight: &Tensor,
+    [x, weight]: [&Tensor; 2],
+    bias: Option<&Tensor>,
     [own, made]: [usize; 2],
 ) -> Result<(ImageDims, Vec<Option<Name>>)> {
     ensure_shape(weight.ndim() == dims + 2, || {
@@ -164,9 +164,12 @@ fn layout(
             weight.ndim()
         )
     })?;
+    if let Some(bias) = bias.filter(|bias| bias.ndim() == 1) {
+        check_meeting(("bias", bias.name(0)), ("the weight", weight.name(made)))?;
+    }
     let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =
-        Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), exact: false };
+        Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), of_weight: true };
     let layout = ImageDims::find(x, wanted)?;
     let names = spatial.iter().zip(layout.spatial()).map(|(name, dim)| name.or(x.name(*dim))).collect();
     Ok((layout, names))

@@ -21,7 +21,7 @@ functional! { distance;
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not broadcast, [`ErrorKind::DType`] unless floating-point, and
     /// the errors of the name rule.
-    cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names "removes dimensions"
+    cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names removes, x2: unified
         layer CosineSimilarity => {
         x1.value().check_float(op)?;
         x2.value().check_float(op)?;
@@ -47,7 +47,7 @@ functional! { distance;
     /// # Errors
     /// Same as [`cosine_similarity`], but integers are taken too.
     pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats integers
-        names "removes dimensions" layer PairwiseDistance => {
+        names removes, x2: unified layer PairwiseDistance => {
         for x in [x1, x2] {
             if x.dtype() == DType::Bool {
                 let message = "not implemented for bool; it takes the integers and floats";
@@ -75,7 +75,7 @@ functional! { distance;
     /// [`ErrorKind::Shape`] unless `x` is a matrix, [`ErrorKind::DType`] unless floating-point,
     /// [`ErrorKind::Value`] for a negative `p`.
     pdist (x; dim: Dim or -1, p: f64 = 2.0, name: NewName = None) on floats
-        names "gives a vector whose dim is called `name` or unnamed" => {
+        names called name => {
         x.value().check_float(op)?;
         ensure_shape(x.ndim() == 2, || format!("x must be a matrix, got {} dims", x.ndim()))?;
         ensure_value(p >= 0.0, || format!("p cannot be negative, got {p}"))?;

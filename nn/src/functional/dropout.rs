@@ -76,7 +76,7 @@ functional! { dropout;
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
     /// floating-point and would be scaled.
-    dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names"
+    dropout (x; p: f64 or 0.5, training: bool = true)
         layer Dropout (p if probability) => dropped(op, x, p, None, training, false);
     /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it
     /// are so alike that dropping one of them has no effect. Each index of the other dims has its own fate.
@@ -95,8 +95,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
-    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout1d (p if probability) =>
+    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout1d (p if probability) =>
         dropped(op, x, p, Some(&dims), training, false);
     /// [`dropout1d`] with feature maps of two dims.
     ///
@@ -111,8 +110,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout2d (p if probability) =>
+    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout2d (p if probability) =>
         dropped(op, x, p, Some(&dims), training, false);
     /// [`dropout1d`] with feature maps of three dims.
     ///
@@ -127,8 +125,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
-        names "keeps input names" layer Dropout3d (p if probability) =>
+    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout3d (p if probability) =>
         dropped(op, x, p, Some(&dims), training, false);
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
@@ -149,7 +146,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`].
-    alpha_dropout (x; p: f64 or 0.5, training: bool = false) names "keeps input names"
+    alpha_dropout (x; p: f64 or 0.5, training: bool = false)
         layer AlphaDropout (p if probability) => dropped(op, x, p, None, training, true);
     /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
     ///
@@ -165,8 +162,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false)
-        names "keeps input names" layer FeatureAlphaDropout (p if probability) =>
+    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false) layer FeatureAlphaDropout (p if probability) =>
         dropped(op, x, p, Some(&dims), training, true);
 }
 

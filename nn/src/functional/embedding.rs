@@ -53,7 +53,7 @@ functional! { embedding;
         max_norm: Option<f64> = None,
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false
-    ) on integers names "the dims of the index, followed by the last dim of the weight" => {
+    ) on integers names keeps, weight: own => {
         let table = BagCall::new(x, weight, padding_idx)?;
         let (index, _) = table.indices(x)?;
         let names = table.names(x, x.ndim())?;
@@ -77,7 +77,7 @@ functional! { embedding;
     /// # Errors
     /// The errors of [`embedding`].
     embedding_renorm (x, weight; max_norm: f64 or 1.0, norm_type: f64 = 2.0)
-        on integers names "keeps the names of the weight" constant => {
+        on integers names of weight, weight: own constant => {
         let (index, _) = BagCall::new(x, weight, None)?.indices(x)?;
         Ok(Tensor::constant(renormed(weight.value(), &index, Some(max_norm), norm_type)?))
     }
@@ -121,7 +121,7 @@ functional! { embedding;
         norm_type: f64 = 2.0,
         scale_grad_by_freq: bool = false,
         include_last_offset: bool = false
-    ) on integers names "the dims of the bags, followed by the last dim of the weight" => {
+    ) on integers names removes, weight: own, offsets: own, per_sample_weights: matched => {
         let table = BagCall::new(x, weight, padding_idx)?;
         let starts = starts(x, offsets, include_last_offset)?;
         if let Some(factors) = per_sample_weights {

@@ -24,7 +24,7 @@ functional! { fold;
     /// # Errors
     /// [`ErrorKind::Shape`] if no window fits, [`ErrorKind::Value`] for a size, stride or dilation of 0.
     unfold (x; kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0, stride: Extents or 1)
-        names "keeps the name of the batch" => {
+        names removes => {
         let (batch, channels, image) = match *x.sizes() {
             [n, c, h, w] => (Some(n), c, [h, w]),
             [c, h, w] => (None, c, [h, w]),
@@ -63,7 +63,7 @@ functional! { fold;
     fold (
         x; output_size: Extents, kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0,
         stride: Extents or 1
-    ) on floats integers names "keeps the name of the batch" => {
+    ) on floats integers names removes => {
         if x.dtype() == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats".to_string();
             return Err(wrong_dtype(message, ("x", DType::U8)));

@@ -106,7 +106,7 @@ functional! { image;
     /// [`ErrorKind::Value`] for an odd number of numbers, if more elements are removed than there are, if
     /// there are not as many elements as are repeated, and for a `value` of another mode than
     /// [`PadMode::Constant`].
-    pad (x; pad: Pads, mode: PadMode = PadMode::Constant, value: Scalar = 0) names "keeps input names"
+    pad (x; pad: Pads, mode: PadMode = PadMode::Constant, value: Scalar = 0)
         layer ConstantPad (mode = PadMode::Constant, value)
         layer ZeroPad (mode = PadMode::Constant, value = 0)
         layer ReflectionPad (mode = PadMode::Reflect, value = 0)
@@ -154,7 +154,7 @@ functional! { image;
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
         recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names" layer Upsample => {
+    ) on floats integers layer Upsample => {
         let how = Interpolate { mode, align_corners, recompute_scale_factor, antialias };
         resized(x, &size, &scale_factor, how, dims)
     }
@@ -188,7 +188,7 @@ functional! { image;
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats names "keeps input names" => {
+    ) on floats names keeps, grid: picks dims => {
         let mode = match mode {
             SampleMode::Bilinear => Interpolation::Linear,
             SampleMode::Nearest => Interpolation::NearestExact,
@@ -223,7 +223,7 @@ functional! { image;
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a size of 0,
     /// [`ErrorKind::DType`] unless `theta` is floating-point.
     affine_grid (theta; size: Shape, align_corners: bool = false) on floats
-        names "gives the names of `size` without the second, and an unnamed dim" => {
+        names removes, size: matched => {
         theta.value().check_float(op)?;
         let sizes: Vec<usize> = size.iter().map(|dim| dim.size.unwrap_or(0)).collect();
         let dims = sizes.len().saturating_sub(2);

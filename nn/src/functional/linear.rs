@@ -27,7 +27,7 @@ functional! { linear;
     /// # Errors
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::DuplicateName`] if `x` has the name of the
     /// output; in strict mode [`ErrorKind::NameMismatch`].
-    linear (x, weight, bias?) on floats integers names "contracts away dims" => {
+    linear (x, weight, bias?) on floats integers names contracts => {
         check_linear(x, weight, bias)?;
         if x.ndim() == 2 && weight.ndim() == 2 {
             let across = weight.t()?;
@@ -80,7 +80,7 @@ functional! { linear;
     /// # Errors
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in
     /// name.
-    bilinear (x, other, weight, bias?) on floats integers names "unifies names from inputs" => {
+    bilinear (x, other, weight, bias?) on floats integers names contracts => {
         check_bilinear([x, other, weight], bias)?;
         x.value().check_contracted("bilinear", weight.value(), [x.ndim() - 1, 1])?;
         other.value().check_contracted("bilinear", weight.value(), [other.ndim() - 1, 2])?;
@@ -177,6 +177,7 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         ensure_shape(*bias.sizes() == [out], || {
             format!("the bias must have sizes [{out}], got {:?}", bias.sizes())
         })?;
+        check_meeting(("bias", bias.name(0)), ("the weight", weight.name(0)))?;
     }
     for dim in 0..leading.len() {
         if let (Some(own), Some(its)) = (x.name(dim), other.name(dim))

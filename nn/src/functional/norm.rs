@@ -47,7 +47,8 @@ functional! { norm;
     batch_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
-    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`" => {
+    ) -> (y, mean, var) on floats names keeps, mean: removes, var: removes, running_mean: along dim, running_var: along dim,
+        weight: along dim, bias: along dim => {
         let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
         ensure_value(eps > 0.0 || eps == 0.0 && !training, || {
             format!("eps must be positive in training and never negative, got {eps}")
@@ -80,7 +81,8 @@ functional! { norm;
     instance_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, dims: Dims or .., use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5
-    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`" => {
+    ) -> (y, mean, var) on floats names keeps, mean: removes, var: removes, running_mean: along dim, running_var: along dim,
+        weight: along dim, bias: along dim => {
         let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
         norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
     }
@@ -103,7 +105,7 @@ functional! { norm;
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit or the groups do not divide the channels.
     group_norm (x, weight?, bias?; num_groups: usize, dim: Dim or 1, dims: Dims or .., eps: f64 = 1e-5)
-        on floats names "keeps input names" => {
+        on floats names keeps, weight: along dim, bias: along dim => {
         x.value().check_float(op)?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
         ensure_shape(num_groups != 0 && channels.is_multiple_of(num_groups), || {
@@ -137,7 +139,7 @@ functional! { norm;
     /// # Errors
     /// [`ErrorKind::Value`] for a `size` of 0.
     local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
-        on floats integers names "keeps input names" => {
+        on floats integers => {
         if x.dtype() == namegrad_core::DType::Bool {
             x.value().check_float(op)?; // for its error
         }
@@ -173,7 +175,7 @@ functional! { norm;
     /// assert!(y.allclose(&Tensor::new([[0.6, 0.8], [0.0, 0.0]])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats names "keeps input names" => {
+    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats => {
         x.value().check_float(op)?;
         let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
         x.div(&norm.clamp_min(eps)?)

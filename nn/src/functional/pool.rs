@@ -85,7 +85,7 @@ functional! { pool;
     max_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
         ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names" => {
+    ) on floats integers => {
         // PyTorch takes images without channels, if their dims are given.
         let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
         ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
@@ -115,7 +115,7 @@ functional! { pool;
     avg_pool1d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names" => {
+    ) on floats integers => {
         let dims = or_last(1, x, dims)?;
         let windows = sliding(1, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
         avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
@@ -126,7 +126,7 @@ functional! { pool;
     avg_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers names "keeps input names" => {
+    ) on floats integers => {
         let dims = or_last(rank, x, dims)?;
         let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode).padding(padding);
         let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
@@ -148,7 +148,7 @@ functional! { pool;
     /// [`adaptive_max_pool1d`] over two dims.
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
-    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names" => {
+    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers => {
         let dims = or_last(rank, x, dims)?;
         Ok(max_over(x, adaptive(rank, x, output_size, &dims)?, &dims)?.values)
     }
@@ -166,7 +166,7 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over two dims.
     adaptive_avg_pool2d
     /// [`adaptive_avg_pool1d`] over three dims.
-    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names" => {
+    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats => {
         x.value().check_float(op)?;
         let dims = or_last(rank, x, dims)?;
         avg_over(x, adaptive(rank, x, output_size, &dims)?, &dims)
@@ -191,7 +191,7 @@ functional! { pool;
     lp_pool2d
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
-        on floats names "keeps input names" => {
+        on floats => {
         let dims = or_last(rank, x, dims)?;
         let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
         lp_over(x, norm_type, windows, &dims)
@@ -216,7 +216,7 @@ functional! { pool;
     fractional_max_pool2d
     /// [`fractional_max_pool2d`] over the last three dims.
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
-        on floats names "keeps input names" => {
+        on floats names keeps, samples: free => {
         let dims = or_last(rank, x, None)?;
         ensure_value(output_size.is_none() || output_ratio.is_none(), || {
             "`output_size` and `output_ratio` say the same: give one of them"
@@ -245,7 +245,7 @@ functional! { pool;
     max_unpool2d
     /// [`max_unpool1d`] over the last three dims.
     max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
-        names "keeps input names" => {
+        names keeps, indices: matched => {
         let dims = or_last(rank, x, None)?;
         unpool_over([x, indices], kernel_size, stride, padding, output_size, &dims)
     }

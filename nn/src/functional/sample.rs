@@ -41,7 +41,7 @@ functional! { sample;
     /// # Ok::<(), Error>(())
     /// ```
     sample (logits; dim: Dim or -1, temperature: f64 = 1.0, top_k: Option<usize> = None, top_p: f64 = 1.0) on floats
-        names "removes dimensions" constant => {
+        names removes constant => {
         logits.value().check_float(op)?;
         ensure_shape(logits.ndim() > 0, || "a 0-d tensor has no classes")?;
         ensure_value(temperature >= 0.0 && temperature.is_finite(), || {

@@ -27,7 +27,7 @@ functional! { shuffle;
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of channels is not divisible by `upscale_factor²`,
     /// [`ErrorKind::Value`] for a factor of 0.
-    pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
+    pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1])
         layer PixelShuffle (upscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
@@ -52,7 +52,7 @@ functional! { shuffle;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if a size is not divisible by the factor, [`ErrorKind::Value`] for a factor of 0.
-    pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1]) names "keeps input names"
+    pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1])
         layer PixelUnshuffle (downscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, downscale_factor)?;
         let (r, mut made) = (downscale_factor, x.sizes().to_vec());
@@ -81,7 +81,7 @@ functional! { shuffle;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the groups do not divide the channels.
-    channel_shuffle (x; groups: usize, dim: Dim or 1) names "keeps input names"
+    channel_shuffle (x; groups: usize, dim: Dim or 1)
         layer ChannelShuffle (groups if at_least_one) => {
         let sizes = x.sizes();
         let channels = sizes.get(dim).copied();

@@ -15,6 +15,8 @@ const ENTRIES: [&str; 7] = ["float", "int", "boolean", "any", "dtypes", "before"
 /// The words for how loops on floats are compiled.
 const LOOPS: [&str; 3] = ["wide", "plain", "scalar"];
 const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
+/// The words that can follow them.
+const AFTER_CLASSES: [&str; 4] = ["names", "constant", "refused", "layer"];
 
 /// Parses a row, and returns whether it was read to its end. If there is an error after the parentheses, the
 /// row has what was understood, so that its methods exist; the error goes to `errors`.
@@ -56,7 +58,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         args,
         outputs: Outputs::one(Form::One),
         classes: Vec::new(),
-        rule: None,
+        names: None,
         gradient: None,
         layers: Vec::new(),
         loops: None,
@@ -85,11 +87,13 @@ fn parse_result(input: ParseStream<'_>, row: &mut OpRow) -> Result<()> {
         row.outputs.names = vec![Ident::new("result", Span::call_site())];
     }
     row.classes = parse_classes(input, &name)?;
-    if word(input, "names") {
-        row.rule = Some(expect(
-            input,
-            format!("`{name}`: expected the rule of its names, as \"keeps input names\""),
-        )?);
+    if input.cursor().ident().is_some_and(|(next, _)| next == "names") {
+        let names: Ident = input.parse()?;
+        row.names = Some(row.parse_names(input)?);
+        if input.peek(token::Brace) {
+            let message = format!("`{name}`: an op by element has no `names`: its rule is that of its kind");
+            return Err(Error::new(names.span(), message));
+        }
     }
     row.gradient = match word(input, "constant") {
         true => Some(Ident::new("constant", name.span())),
@@ -104,7 +108,7 @@ fn parse_result(input: ParseStream<'_>, row: &mut OpRow) -> Result<()> {
     row.body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
     if input.parse::<Option<Token![;]>>()?.is_none() && row.body.is_none() {
         let message = format!(
-            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `layer ..`, `=> ..`, `{{ float: .. }}` or `;`, in this order"
+            "`{name}`: expected `-> ..`, `on ..`, `names ..`, `constant`, `layer ..`, `=> ..`, `{{ float: .. }}` or `;`, in this order"
         );
         return Err(here(input, message));
     }
@@ -452,8 +456,8 @@ fn parse_classes(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
     if !word(input, "on") {
         return Ok(classes);
     }
-    while let Some((next, _)) = input.cursor().ident().filter(|(next, _)| next != "names" && next != "layer")
-    {
+    let follows = |next: &Ident| AFTER_CLASSES.iter().any(|word| next == word);
+    while let Some((next, _)) = input.cursor().ident().filter(|(next, _)| !follows(next)) {
         if !CLASSES.iter().any(|class| next == class) {
             let message =
                 format!("`{op}`: `{next}` is not a class of dtypes; there are {}", CLASSES.join(", "));

@@ -42,7 +42,7 @@ functional! { classes;
         ignore_index: isize = -100,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer CrossEntropyLoss =>
+    ) on floats names removes, target: without class_dim, weight: along class_dim layer CrossEntropyLoss =>
         of_logits([logits, target], weight, class_dim, ignore_index, label_smoothing, reduction);
     /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The
     /// dim of the classes is the first dim of `linear_weight`.
@@ -75,7 +75,7 @@ functional! { classes;
         ignore_index: Option<isize> = None,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" => {
+    ) on floats names removes, linear_weight: contracted, target: without last, linear_bias: by linear_weight, weight: by linear_weight => {
         let logits = linear_logits(x, linear_weight, linear_bias)?;
         let probabilities = target.dtype().is_floating_point() && target.sizes() == logits.sizes();
         ensure_value(ignore_index.is_none() || !probabilities, || {
@@ -108,7 +108,7 @@ functional! { classes;
         class_dim: ClassDim or ClassDim::default(),
         ignore_index: isize = -100,
         reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer NllLoss => {
+    ) on floats names removes, target: without class_dim, weight: along class_dim layer NllLoss => {
         if !log_probabilities.dtype().is_floating_point() {
             let message = format_args!("log probabilities are floating-point, not {}", log_probabilities.dtype());
             return Err(wrong_dtype(message, ("log_probabilities", DType::F32)));

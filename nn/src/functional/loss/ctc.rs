@@ -47,7 +47,7 @@ functional! { ctc;
         log_probs, targets, input_lengths, target_lengths;
         time_dim: Dim or 0, class_dim: Dim or -1,
         blank: usize = 0, reduction: Reduction = Reduction::Mean, zero_infinity: bool = false
-    ) on floats names "removes dimensions" layer CtcLoss => {
+    ) on floats names removes, targets: aligned, input_lengths: aligned, target_lengths: aligned layer CtcLoss => {
         check_floats(&[("log_probs", log_probs)])?;
         let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
         ensure_shape(ndim >= 2 && time_dim != class_dim, || {

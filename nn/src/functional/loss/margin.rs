@@ -21,7 +21,7 @@ functional! { margin;
     /// batch, and the errors of the name rule.
     margin_ranking_loss (
         input1, input2, target; margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer MarginRankingLoss => {
+    ) on floats integers names unifies layer MarginRankingLoss => {
         let ndims = [input1.ndim(), input2.ndim(), target.ndim()];
         Error::ensure(ndims == [ndims[0]; 3], ErrorKind::Shape, op, || {
             format!("all tensors must have the same number of dims, got {ndims:?}")
@@ -44,7 +44,7 @@ functional! { margin;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     hinge_embedding_loss (x, target; margin: f64 = 1.0, reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer HingeEmbeddingLoss => {
+        names unifies layer HingeEmbeddingLoss => {
         check_pair(x, target)?;
         let apart = x.neg().add(margin).relu()?;
         reduction.apply(target.ne(1).choose(apart, 0).add(target.ne(-1).choose(x, 0)?)?)
@@ -62,7 +62,7 @@ functional! { margin;
     /// # Errors
     /// Same as [`hinge_embedding_loss`].
     soft_margin_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer SoftMarginLoss => {
+        names unifies layer SoftMarginLoss => {
         check_pair(x, target)?;
         // Where the loss is 0, so is its gradient, even by a factor of infinity.
         let far = target.detach().mul(x.detach()).gt(FAR)?;
@@ -92,7 +92,7 @@ functional! { margin;
     /// for the mean of an empty batch, and the errors of the name rule.
     multilabel_soft_margin_loss (
         x, target, weight?; class_dim: Dim or -1, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultilabelSoftMarginLoss => {
+    ) on floats names removes, target: unified, weight: unified layer MultilabelSoftMarginLoss => {
         check_floats(&[("x", x)])?;
         check_same(("x", x), ("target", target))?;
         // PyTorch takes any weight that broadcasts.
@@ -133,7 +133,7 @@ functional! { margin;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     multilabel_margin_loss (
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultilabelMarginLoss => {
+    ) on floats names removes, target: matched layer MultilabelMarginLoss => {
         check_floats(&[("x", x)])?;
         check_indices(target)?;
         check_same(("x", x), ("target", target))?;
@@ -179,7 +179,7 @@ functional! { margin;
         x, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions" layer MultiMarginLoss => {
+    ) on floats names removes, target: without class_dim, weight: along class_dim layer MultiMarginLoss => {
         ensure_value(p == 1 || p == 2, || format!("only p == 1 and p == 2 supported, got {p}"))?;
         check_floats(&[("x", x)])?;
         let classes = Classes::new(x, weight, class_dim)?;

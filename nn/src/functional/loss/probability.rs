@@ -44,7 +44,7 @@ functional! { probability;
     /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, and the errors of
     /// the name rule.
     binary_cross_entropy (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats
-        names "unifies names from inputs" layer BceLoss => {
+        names unifies layer BceLoss => {
         check_floats(&[("x", x), ("target", target)])?;
         check_same(("x", x), ("target", target))?;
         check_probabilities("x", x)?;
@@ -73,7 +73,7 @@ functional! { probability;
     /// Same as [`binary_cross_entropy`], except that the numbers are not checked.
     binary_cross_entropy_with_logits (
         logits, target, weight?, pos_weight?; reduction: Reduction = Reduction::Mean
-    ) on floats names "unifies names from inputs" layer BceWithLogitsLoss => {
+    ) on floats names unifies layer BceWithLogitsLoss => {
         check_floats(&[("logits", logits), ("target", target)])?;
         check_same(("logits", logits), ("target", target))?;
         let mut log_p = logits.logsigmoid()?;
@@ -108,7 +108,7 @@ functional! { probability;
     kl_div (
         x, target;
         reduction: KlReduction = KlReduction::Mean, log_target: bool = false
-    ) on floats names "unifies names from inputs" layer KlDivLoss => {
+    ) on floats names unifies layer KlDivLoss => {
         check_pair(x, target)?;
         check_floats(&[("x", x)])?;
         let losses = match log_target {

@@ -24,7 +24,7 @@ functional! { regression;
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer MseLoss => {
+        names unifies layer MseLoss => {
         check_pair(x, target)?;
         by_weight(x, x.sub(target).square()?, weight, reduction)
     }
@@ -42,7 +42,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`].
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
-        names "unifies names from inputs" layer L1Loss => {
+        names unifies layer L1Loss => {
         check_pair(x, target)?;
         by_weight(x, x.sub(target).abs()?, weight, reduction)
     }
@@ -65,7 +65,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
-        names "unifies names from inputs" layer SmoothL1Loss => {
+        names unifies layer SmoothL1Loss => {
         ensure_value(beta >= 0.0, || format!("beta cannot be negative, got {beta}"))?;
         check_pair(x, target)?;
         check_floats(&[("x", x)])?;
@@ -96,7 +96,7 @@ functional! { regression;
     /// # Errors
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] unless `delta` is positive.
     huber_loss (x, target, weight?; reduction: Reduction = Reduction::Mean, delta: f64 = 1.0) on floats
-        names "unifies names from inputs" layer HuberLoss => {
+        names unifies layer HuberLoss => {
         check_positive("delta", delta)?;
         check_pair(x, target)?;
         check_floats(&[("x", x)])?;
@@ -127,7 +127,7 @@ functional! { regression;
     poisson_nll_loss (
         x, target;
         log_input: bool = true, full: bool = false, eps: f64 = 1e-8, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer PoissonNllLoss => {
+    ) on floats integers names unifies layer PoissonNllLoss => {
         check_pair(x, target)?;
         let mut losses = match log_input {
             true => x.exp().sub(target.mul(x)?)?,
@@ -170,7 +170,7 @@ functional! { regression;
     gaussian_nll_loss (
         x, target, var: Operand;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "unifies names from inputs" layer GaussianNllLoss => {
+    ) on floats integers names unifies layer GaussianNllLoss => {
         check_pair(x, target)?;
         if var.detach().lt(0).any(..)?.is_nonzero()? {
             let error = fault(ErrorKind::Value, "var has negative entries");

@@ -30,7 +30,7 @@ functional! { similarity;
     cosine_embedding_loss (
         input1, input2, target;
         dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) names "removes dimensions" layer CosineEmbeddingLoss => {
+    ) names removes, input2: unified, target: without dim layer CosineEmbeddingLoss => {
         const EPSILON: f64 = 1e-12; // PyTorch's
         // Bits are numbers here, as in PyTorch.
         let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
@@ -71,7 +71,7 @@ functional! { similarity;
         anchor, positive, negative;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "removes dimensions" layer TripletMarginLoss => {
+    ) on floats integers names removes, positive: unified, negative: unified layer TripletMarginLoss => {
         let distance = |a: &Tensor, b: &Tensor| {
             let options = PairwiseDistanceOptions::new().p(p).eps(eps);
             pairwise_distance_with(a, b, dim, options)

@@ -167,7 +167,7 @@ impl ConvBody {
     fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
         let ConvSettings { layer, input, output, .. } = self.settings;
         let spatial = self.settings.spatial();
-        let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, exact: true };
+        let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };
         let layout = ImageDims::find(x, wanted)?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
         finder.check_size(x, layout.channel(), input.1)?;
