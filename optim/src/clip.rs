@@ -3,7 +3,7 @@
 
 use crate::formula::{Formula, with};
 use crate::norm::{norm_of, norm_of_norms};
-use crate::rows::refused;
+use crate::rows::{at_caller, refused};
 use crate::update::run_alone;
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
@@ -11,10 +11,9 @@ use namegrad_core::cpu::update::Loops;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::panic::Location;
 
 /// The options of [`clip_grad_norm_with_`], [`clip_each_grad_norm_with_`] and [`total_norm_with`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, namegrad_macros::Setters)]
 pub struct ClipGradNormOptions {
     /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
     ///
@@ -29,25 +28,6 @@ pub struct ClipGradNormOptions {
 impl Default for ClipGradNormOptions {
     fn default() -> ClipGradNormOptions {
         ClipGradNormOptions { norm_type: 2.0, error_if_nonfinite: false }
-    }
-}
-
-impl ClipGradNormOptions {
-    /// The defaults.
-    pub fn new() -> ClipGradNormOptions {
-        ClipGradNormOptions::default()
-    }
-
-    /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
-    pub fn norm_type(mut self, norm_type: f64) -> ClipGradNormOptions {
-        self.norm_type = norm_type;
-        self
-    }
-
-    /// Whether a norm that is NaN or infinite is an error.
-    pub fn error_if_nonfinite(mut self, error_if_nonfinite: bool) -> ClipGradNormOptions {
-        self.error_if_nonfinite = error_if_nonfinite;
-        self
     }
 }
 
@@ -332,9 +312,8 @@ fn scale(op: &'static str, parameters: &[Parameter], factors: &[f64]) -> Result<
 /// Changes the gradient of a parameter in place.
 #[track_caller]
 fn change_grad(op: &'static str, parameter: &Parameter, formula: &dyn Loops) -> Result<()> {
-    let caller = Location::caller();
-    let changed = parameter.update_grad(|gradient| run_alone(gradient, formula, &mut []));
-    changed.map(drop).map_err(|error| error.of(op).at(caller))
+    let changed = at_caller(|| parameter.update_grad(|gradient| run_alone(gradient, formula, &mut [])));
+    changed.map(drop).map_err(|error| error.of(op))
 }
 
 /// `x *= factor`.

@@ -11,27 +11,15 @@ pub trait Interval: Send + Sync {
     fn has_hole_at(&self, _number: f64) -> bool {
         false
     }
-    /// Whether the numbers are integers.
-    fn is_of_integers(&self) -> bool {
-        false
-    }
 }
 
 impl dyn Interval + '_ {
     /// Whether a number is in the range.
     pub fn contains(&self, number: f64) -> bool {
         let [low, high] = self.bounds();
-        let above = match low {
-            Bound::Included(low) => number >= low,
-            Bound::Excluded(low) => number > low,
-            Bound::Unbounded => !number.is_nan(),
-        };
-        let below = match high {
-            Bound::Included(high) => number <= high,
-            Bound::Excluded(high) => number < high,
-            Bound::Unbounded => low == Bound::Unbounded || number < f64::INFINITY,
-        };
-        above && below && !self.has_hole_at(number)
+        let is_open = high == Bound::Unbounded && low != Bound::Unbounded;
+        let is_inside = (low, high).contains(&number) && !self.has_hole_at(number);
+        is_inside && !number.is_nan() && !(is_open && number == f64::INFINITY)
     }
 
     /// The condition on a number to be in the range: "finite and not negative".
@@ -69,25 +57,19 @@ impl Interval for NonZero {
     }
 }
 
+impl Interval for RangeFull {
+    fn bounds(&self) -> [Bound<f64>; 2] {
+        [Bound::Unbounded; 2]
+    }
+}
+
 for_types!(
-    Range<f64>, RangeFrom<f64>, RangeInclusive<f64>, RangeToInclusive<f64>, RangeFull, (Bound<f64>, Bound<f64>)
-    => Floats {
-        impl Interval for Floats {
+    Range<f64>, RangeFrom<f64>, RangeInclusive<f64>, RangeToInclusive<f64>, (Bound<f64>, Bound<f64>),
+    RangeFrom<i32>, RangeTo<i32> => Numbers {
+        impl Interval for Numbers {
             fn bounds(&self) -> [Bound<f64>; 2] {
-                let (low, high): (Bound<&f64>, Bound<&f64>) = (self.start_bound(), self.end_bound());
-                [low.cloned(), high.cloned()]
+                [self.start_bound().map(|low| f64::from(*low)), self.end_bound().map(|high| f64::from(*high))]
             }
         }
     }
 );
-
-for_types!(RangeFrom<i32>, RangeTo<i32> => Integers {
-    impl Interval for Integers {
-        fn bounds(&self) -> [Bound<f64>; 2] {
-            [self.start_bound().map(|low| f64::from(*low)), self.end_bound().map(|high| f64::from(*high))]
-        }
-        fn is_of_integers(&self) -> bool {
-            true
-        }
-    }
-});

@@ -55,6 +55,7 @@ mod norm;
 mod optimizer;
 #[doc(hidden)]
 pub mod rows;
+mod saved;
 mod scaler;
 pub mod schedule;
 #[doc(hidden)]

@@ -6,6 +6,7 @@ use crate::setting::{Setting, number_of, parts};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::fields::{float, object};
 use serde_json::Value as Json;
+use std::panic::Location;
 
 /// A row of a table: an option with its default and its range.
 pub struct Row {
@@ -43,19 +44,19 @@ impl dyn Rows + '_ {
     pub(crate) fn check(&self, name: &'static str) -> Result<()> {
         match self.wrong() {
             Some((row, index, number)) => {
-                Err(Error::new(ErrorKind::Value, name, self.rows()[row].refusal(index, number)))
+                Err(Error::new(ErrorKind::Value, name, self.rows()[row].refusal(index, &number)))
             }
             None => Ok(()),
         }
     }
 
     /// The first number outside of its range: its row, its position in the row, and its value.
-    pub(crate) fn wrong(&self) -> Option<(usize, usize, f64)> {
+    pub(crate) fn wrong(&self) -> Option<(usize, usize, Json)> {
         for (row, Row { range, .. }) in self.rows().iter().enumerate() {
             let Some(range) = range else { continue };
             for (index, part) in parts(&self.value(row).to_json()).iter().enumerate() {
-                if let Some(number) = number_of(part).filter(|number| !range.contains(*number)) {
-                    return Some((row, index, number));
+                if number_of(part).is_some_and(|number| !range.contains(number)) {
+                    return Some((row, index, part.clone()));
                 }
             }
         }
@@ -110,7 +111,7 @@ impl dyn Rows + '_ {
 
 impl Row {
     /// The message about a number of the option that is out of range.
-    fn refusal(&self, index: usize, number: f64) -> String {
+    fn refusal(&self, index: usize, number: &Json) -> String {
         let words = self.words.split('|').nth(index).unwrap_or(self.words);
         if words.contains("{}") {
             return self.message(words, index, number);
@@ -121,9 +122,11 @@ impl Row {
     }
 
     /// The words with the name of the option, the position and the number in their places.
-    pub(crate) fn message(&self, words: &str, index: usize, number: f64) -> String {
-        let is_integer = self.range.is_some_and(|range| range.is_of_integers());
-        let number = if is_integer { format!("{number}") } else { format!("{number:?}") };
+    pub(crate) fn message(&self, words: &str, index: usize, number: &Json) -> String {
+        let number = match (number.as_u64(), number_of(number)) {
+            (None, Some(float)) => format!("{float:?}"),
+            _ => number.to_string(),
+        };
         let (index, mut message) = (index.to_string(), String::new());
         // What is in braces has an odd position.
         for (position, part) in words.split(['{', '}']).enumerate() {
@@ -224,7 +227,8 @@ macro_rules! options {
         pub type $Optimizer = $crate::Descent<$Options>;
 
         #[doc = concat!("The hyperparameters of [`", stringify!($Optimizer), "`], one value for each group of parameters.")]
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, namegrad_macros::Setters)]
+        #[setters(of($crate::Builder<$Options>), at = method, own)]
         pub struct $Options {$(
             $(#[doc = $row_doc])+
             #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
@@ -236,30 +240,6 @@ macro_rules! options {
                 $Options { $($row: $default,)* }
             }
         }
-
-        impl $Options {
-            /// The defaults.
-            pub fn new() -> $Options {
-                $Options::default()
-            }
-            $(
-                $(#[doc = $row_doc])+
-                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
-                pub fn $row(mut self, $row: $ty) -> Self {
-                    self.$row = $row;
-                    self
-                }
-            )*
-        }
-
-        impl $crate::Builder<$Options> {$(
-            $(#[doc = $row_doc])+
-            #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
-            pub fn $row(mut self, $row: $ty) -> Self {
-                self.method.$row = $row;
-                self
-            }
-        )*}
 
         $crate::rows::options! {
             @rows $Options, concat!(stringify!($Options), "::new()"),
@@ -274,8 +254,9 @@ macro_rules! options {
 
         impl<'de> serde::Deserialize<'de> for $Options {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<$Options, D::Error> {
-                let json = serde_json::Value::deserialize(deserializer)?;
-                $crate::Method::of_json(&json).map_err(serde::de::Error::custom)
+                let (json, mut options) = (serde_json::Value::deserialize(deserializer)?, $Options::default());
+                (&mut options as &mut dyn $crate::rows::Rows).read(&json).map_err(serde::de::Error::custom)?;
+                Ok(options)
             }
         }
 
@@ -301,11 +282,6 @@ macro_rules! options {
             fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
                 (self as &dyn $crate::rows::Rows).storable()
             }
-            fn of_json(json: &serde_json::Value) -> std::result::Result<$Options, String> {
-                let mut options = $Options::default();
-                (&mut options as &mut dyn $crate::rows::Rows).read(json)?;
-                Ok(options)
-            }
             $($formula)*
         }
     };
@@ -321,18 +297,29 @@ macro_rules! options {
                 $(#[doc = $row_doc:literal])+
                 $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?,
             )*
-            $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt $(in $each_range:expr)?,)* })?
+            $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt,)* })?
             $(private { $($private:ident: $private_ty:ty),* })?
         }
         $(impl Schedule { $($formula:tt)* })?
     ) => {
         $(#[$doc])+
+        #[derive(namegrad_macros::Setters)]
+        #[setters(builder)]
         pub struct $Schedule {
-            $($($into: $into_ty,)*)?
-            $($arg: $arg_ty,)*
-            $($row: $ty,)*
-            $($($each: $crate::schedule::PerGroup,)*)?
-            $($($private: $private_ty,)*)?
+            $($(#[setters(skip)] $into: $into_ty,)*)?
+            $(#[setters(skip)] $arg: $arg_ty,)*
+            $(
+                $(#[doc = $row_doc])+
+                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+                $row: $ty,
+            )*
+            $($(
+                $(#[doc = $each_doc])+
+                #[doc = concat!("\n\nDefault: `", stringify!($each_default), "`.")]
+                #[setters(into)]
+                $each: $crate::schedule::PerGroup,
+            )*)?
+            $($(#[setters(skip)] $private: $private_ty,)*)?
         }
 
         impl $Schedule {
@@ -347,23 +334,6 @@ macro_rules! options {
                     $($($private: Default::default(),)*)?
                 }
             }
-
-            $(
-                $(#[doc = $row_doc])+
-                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
-                pub fn $row(mut self, $row: $ty) -> Self {
-                    self.$row = $row;
-                    self
-                }
-            )*
-            $($(
-                $(#[doc = $each_doc])+
-                #[doc = concat!("\n\nDefault: `", stringify!($each_default), "`.")]
-                pub fn $each(mut self, $each: impl Into<$crate::schedule::PerGroup>) -> Self {
-                    self.$each = $each.into();
-                    self
-                }
-            )*)?
         }
 
         $crate::rows::options! {
@@ -398,4 +368,11 @@ pub(crate) use options;
 #[track_caller]
 pub(crate) fn refused(op: &'static str, message: String, repair: &str) -> Error {
     Error::new(ErrorKind::Value, op, message).with_repair(repair)
+}
+
+/// The result of `f`, whose errors are at the line of the caller.
+#[track_caller]
+pub(crate) fn at_caller<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    let caller = Location::caller();
+    f().map_err(|error| error.at(caller))
 }

@@ -6,14 +6,13 @@ pub use state::GradScalerState;
 
 use crate::Optimizer;
 use crate::formula::{Formula, with_sums};
-use crate::rows::{options, refused};
+use crate::rows::{at_caller, options, refused};
 use crate::schedule::table::check;
 use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::ops::Bound;
-use std::panic::Location;
 
 /// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
 /// `torch.amp.GradScaler`.
@@ -196,8 +195,7 @@ impl GradScaler {
             let message = "unscale_() has already been called on this optimizer since the last update().";
             return Err(wrong_order("unscale_", message, UPDATE));
         }
-        let caller = Location::caller();
-        self.unscale("unscale_", &parameters).map_err(|error| error.at(caller))
+        at_caller(|| self.unscale("unscale_", &parameters))
     }
 
     /// Unscales the gradients that are not yet.
@@ -263,8 +261,7 @@ impl GradScaler {
             let message = "Closure use is not currently supported if GradScaler is enabled.";
             return Err(wrong_order("step", message, "optimizer.step_with(&mut || ..)?, without a scaler"));
         }
-        let caller = Location::caller();
-        self.unscale("step", &parameters).map_err(|error| error.at(caller))?;
+        at_caller(|| self.unscale("step", &parameters))?;
         let (mut is_good, mut places) = (true, Vec::new());
         for parameter in &parameters {
             if let Ok(place) = self.place(parameter) {
@@ -277,7 +274,7 @@ impl GradScaler {
             return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));
         }
         if is_good {
-            optimizer.step().map_err(|error| error.at(caller))?;
+            at_caller(|| optimizer.step())?;
             self.state.steps_taken += 1;
         } else {
             self.state.steps_skipped += 1;

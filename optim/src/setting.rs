@@ -1,8 +1,11 @@
 //! [`Setting`], a type of options. Values are JSON, in which a number that JSON does not have is its text:
 //! `"inf"`, `"NaN"`.
 
+use crate::schedule::{Anneal, Mode, ScaleMode, ThresholdMode};
+use crate::{AdjustLr, LineSearch};
 use namegrad_core::for_types;
 use namegrad_io::fields::invalid;
+use serde::Deserialize;
 use serde_json::{Number, Value as Json};
 use std::result::Result;
 
@@ -67,26 +70,6 @@ impl OfJson for f64 {
     }
 }
 
-for_types!(u64, usize => Count {
-    impl OfJson for Count {
-        fn to_json(&self) -> Json {
-            (*self).into()
-        }
-        fn of_json(json: &Json) -> Result<Count, String> {
-            json.as_u64().map(|count| count as Count).ok_or_else(|| invalid(json, std::any::type_name::<Count>()))
-        }
-    }
-});
-
-impl OfJson for bool {
-    fn to_json(&self) -> Json {
-        (*self).into()
-    }
-    fn of_json(json: &Json) -> Result<bool, String> {
-        json.as_bool().ok_or_else(|| invalid(json, "a boolean"))
-    }
-}
-
 impl<T: OfJson> OfJson for Option<T> {
     fn to_json(&self) -> Json {
         self.as_ref().map_or(Json::Null, T::to_json)
@@ -138,27 +121,13 @@ impl<T: OfJson> OfJson for Vec<T> {
     }
 }
 
-/// A choice between values that have names in saved states.
-pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
-    /// All values with their names.
-    const NAMES: &'static [(Self, &'static str)];
-}
-
-impl<C: Choice> OfJson for C {
-    fn to_json(&self) -> Json {
-        let named = C::NAMES.iter().find(|(value, _)| value == self);
-        named.map_or(Json::Null, |(_, name)| (*name).into())
+for_types!(u64, usize, bool, AdjustLr, Anneal, LineSearch, Mode, ScaleMode, ThresholdMode => Plain {
+    impl OfJson for Plain {
+        fn to_json(&self) -> Json {
+            serde_json::to_value(self).unwrap_or_default()
+        }
+        fn of_json(json: &Json) -> Result<Plain, String> {
+            Plain::deserialize(json).map_err(|error| error.to_string())
+        }
     }
-    fn of_json(json: &Json) -> Result<C, String> {
-        let Json::String(text) = json else { return Err(invalid(json, "string")) };
-        let named = C::NAMES.iter().find(|(_, name)| name == text);
-        named
-            .map(|(value, _)| *value)
-            .ok_or_else(|| unknown(text, &mut C::NAMES.iter().map(|(_, name)| *name)))
-    }
-}
-
-#[cold]
-fn unknown(text: &str, names: &mut dyn Iterator<Item = &'static str>) -> String {
-    format!("unknown variant `{text}`, expected `{}`", names.collect::<Vec<_>>().join("` or `"))
-}
+});

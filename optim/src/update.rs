@@ -131,12 +131,3 @@ pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
 pub(crate) fn single(slot: &NamedTensor) -> Result<f32> {
     Ok(number(slot)? as f32)
 }
-
-/// Sets the number in a slot of sizes `[]`.
-pub(crate) fn set_single(slot: &mut NamedTensor, number: f32) -> Result<()> {
-    match slot.dtype() {
-        DType::F64 => slot.as_mut_slice::<f64>()?[0] = number.into(),
-        _ => slot.as_mut_slice::<f32>()?[0] = number,
-    }
-    Ok(())
-}

@@ -161,9 +161,9 @@ fn every_schedule_is_listed() {
     }
 }
 
-/// The numbers outside of a range that are closest to it, infinity and NaN.
-fn outside(range: &dyn Interval) -> Vec<f64> {
-    let is_integer = range.is_of_integers();
+/// The numbers outside of the range of a value that are closest to it, infinity and NaN.
+fn outside(range: &dyn Interval, value: &Json) -> Vec<f64> {
+    let is_integer = value.is_u64();
     let step = if is_integer { 1.0 } else { 1e-9 };
     let mut numbers = Vec::new();
     for (bound, step) in range.bounds().into_iter().zip([-step, step]) {
@@ -181,8 +181,8 @@ fn outside(range: &dyn Interval) -> Vec<f64> {
 }
 
 /// The value of an option with another number. JSON has no infinity and no NaN: they are texts.
-fn with_number(value: &Json, index: usize, range: &dyn Interval, number: f64) -> Json {
-    let number = match range.is_of_integers() {
+fn with_number(value: &Json, index: usize, number: f64) -> Json {
+    let number = match value.is_u64() {
         true => json!(number as u64),
         false if number.is_finite() => json!(number),
         false => json!(format!("{number}")),
@@ -206,8 +206,8 @@ fn hyperparameters_out_of_range_are_refused() -> Result<()> {
             let name = defaults.rows()[row].name;
             let value = defaults.value(row).to_json();
             for index in 0..value.as_array().map_or(1, Vec::len) {
-                for number in outside(range) {
-                    let options = json!({ name: with_number(&value, index, range, number) });
+                for number in outside(range, &value) {
+                    let options = json!({ name: with_number(&value, index, number) });
                     let built = entry.build(std::slice::from_ref(&matrix), &options);
                     let error = built.err().unwrap_or_else(|| panic!("{}.{name}: {number}", entry.name()));
                     let found = (error.kind(), error.location().file());
@@ -231,10 +231,11 @@ fn options_of_schedules_out_of_range_are_refused() -> Result<()> {
         let mut schedule = make();
         let Some(table) = schedule.table_mut() else { continue };
         for (row, range) in table.rows().iter().enumerate().filter_map(|(row, r)| Some((row, r.range?))) {
-            for number in outside(range) {
+            let value = table.value(row).to_json();
+            for number in outside(range, &value) {
                 let mut schedule = make();
                 let (name, option) = (schedule.name(), table.rows()[row].name);
-                let value = with_number(&table.value(row).to_json(), 0, range, number);
+                let value = with_number(&value, 0, number);
                 schedule.table_mut().unwrap().value_mut(row).set(&value).unwrap();
                 let error = match Scheduler::new(schedule, &mut optimizer) {
                     Err(error) => error,

@@ -3,9 +3,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::parse::Parse;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Path, PathArguments, Result,
-    Type,
+    Token, Type, parenthesized,
 };
 
 /// The words on a struct.
@@ -15,6 +16,8 @@ struct OnStruct {
     builder: bool,
     /// `of(A, B)`: the setters are those of these builders, which hold the struct.
     of: Vec<Path>,
+    /// `own`: the struct has a constructor and setters besides those of its builders.
+    own: bool,
     /// `at = settings`: the field of the builders that holds it.
     at: Option<Expr>,
     /// `fallible`: the field is a `Result`.
@@ -42,15 +45,19 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
-    let OnStruct { builder, of, at, fallible } = on_struct(&input.attrs)?;
+    let OnStruct { builder, of, own: has_own, at, fallible } = on_struct(&input.attrs)?;
     let name = &input.ident;
     let (generics, own, bounds) = input.generics.split_for_impl();
     let setters = |place: &TokenStream| -> Result<TokenStream> {
         fields.named.iter().map(|field| setter(field, place, fallible)).collect()
     };
+    let mut builders = TokenStream::new();
     if let Some(at) = at {
         let setters = setters(&quote!(self.#at))?;
-        return Ok(quote!(#(impl #generics #of #own #bounds { #setters })*));
+        builders = quote!(#(impl #generics #of #own #bounds { #setters })*);
+        if !has_own {
+            return Ok(builders);
+        }
     }
     let setters = setters(&quote!(self))?;
     let new = (!builder).then(|| {
@@ -62,6 +69,7 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         }
     });
     Ok(quote! {
+        #builders
         impl #generics #name #own #bounds {
             #new
             #setters
@@ -121,15 +129,18 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
                 words.builder = true;
             } else if meta.path.is_ident("fallible") {
                 words.fallible = true;
+            } else if meta.path.is_ident("own") {
+                words.own = true;
             } else if meta.path.is_ident("at") {
                 words.at = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("of") {
-                meta.parse_nested_meta(|builder| {
-                    words.of.push(builder.path);
-                    Ok(())
-                })?;
+                let builders;
+                parenthesized!(builders in meta.input);
+                words.of.extend(builders.parse_terminated(Path::parse, Token![,])?);
             } else {
-                return Err(meta.error("expected `builder`, or `of(Builder), at = field` and `fallible`"));
+                return Err(
+                    meta.error("expected `builder`, or `of(Builder), at = field` and `own` or `fallible`")
+                );
             }
             Ok(())
         })?;

@@ -523,6 +523,13 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         .to_string();
     assert!(made.contains("gain : impl :: std :: convert :: Into < Gain >"), "{made}");
     assert!(made.contains("# [doc = \"Kept.\"] pub fn fan (mut self , fan : Fan) -> Self"), "{made}");
+    let text = "#[setters(of(Builder<Options>), at = held, own)] struct Options { fan: Fan }";
+    let made = of(text).unwrap().to_string();
+    for code in
+        ["impl Builder < Options > {", "self . held . fan = fan", "pub fn new () -> Self", "self . fan = fan"]
+    {
+        assert!(made.contains(code), "{code}: {made}");
+    }
     for (text, message) in [
         ("enum Options { A }", "options are a struct"),
         ("struct Options(f64);", "options are fields with names"),

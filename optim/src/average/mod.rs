@@ -8,7 +8,7 @@ mod state;
 pub use batch_norm::update_batch_norm;
 pub use state::{AverageState, Averaged};
 
-use crate::rows::refused;
+use crate::rows::{at_caller, refused};
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_nn::{Buffer, Module, functional_call};
@@ -197,20 +197,18 @@ impl AveragedModel {
     /// is not finite, or the errors of your own formula. Nothing changes then.
     #[track_caller]
     pub fn update_parameters(&mut self, model: &dyn Module) -> Result<()> {
-        let caller = Location::caller();
-        self.include(model).map_err(|error| error.of("update_parameters").at(caller))
-    }
-
-    fn include(&mut self, model: &dyn Module) -> Result<()> {
-        let places = places(model)?;
-        self.check_dims(&self.pairs(&places)?)?;
-        // Only the user's formula or weight can fail in the middle.
-        let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.state.clone());
-        let result = self.add(&places);
-        if let (Err(_), Some(before)) = (&result, before) {
-            self.state = before;
-        }
-        result
+        at_caller(|| {
+            let places = places(model)?;
+            self.check_dims(&self.pairs(&places)?)?;
+            // Only the user's formula or weight can fail in the middle.
+            let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.state.clone());
+            let result = self.add(&places);
+            if let (Err(_), Some(before)) = (&result, before) {
+                self.state = before;
+            }
+            result
+        })
+        .map_err(|error| error.of("update_parameters"))
     }
 
     fn add(&mut self, places: &[AveragedPlace]) -> Result<()> {
@@ -272,8 +270,7 @@ impl AveragedModel {
     /// The errors of `f`, and of [`functional_call`] if the model has other parameters than those averaged.
     #[track_caller]
     pub fn scope<R>(&self, model: &dyn Module, f: impl FnOnce() -> Result<R>) -> Result<R> {
-        let caller = Location::caller();
-        let values = self.values(model).map_err(|error| error.of("scope").at(caller))?;
+        let values = at_caller(|| self.values(model)).map_err(|error| error.of("scope"))?;
         functional_call(model, values, f)
     }
 
@@ -294,22 +291,20 @@ impl AveragedModel {
     /// [`ErrorKind::NameMismatch`] if one has other dims. Nothing changes then.
     #[track_caller]
     pub fn copy_to(&self, model: &dyn Module) -> Result<()> {
-        let caller = Location::caller();
-        self.copy(model).map_err(|error| error.of("copy_to").at(caller))
-    }
-
-    fn copy(&self, model: &dyn Module) -> Result<()> {
-        let places = places(model)?;
-        let pairs = self.pairs(&places)?;
-        self.check_dims(&pairs)?;
-        for (average, place) in pairs {
-            let value = average.value.to(place.value.dtype())?;
-            match &place.target {
-                Target::Parameter(parameter) => parameter.set(Tensor::constant(value))?,
-                Target::Buffer(buffer) => buffer.set(value)?,
+        at_caller(|| {
+            let places = places(model)?;
+            let pairs = self.pairs(&places)?;
+            self.check_dims(&pairs)?;
+            for (average, place) in pairs {
+                let value = average.value.to(place.value.dtype())?;
+                match &place.target {
+                    Target::Parameter(parameter) => parameter.set(Tensor::constant(value))?,
+                    Target::Buffer(buffer) => buffer.set(value)?,
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .map_err(|error| error.of("copy_to"))
     }
 
     /// Computes the running statistics of the averaged model from data, as
@@ -368,8 +363,7 @@ impl AveragedModel {
     /// differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &AverageState) -> Result<()> {
-        let caller = Location::caller();
-        self.state = state.fitted(&self.state).map_err(|error| error.at(caller))?;
+        self.state = at_caller(|| state.fitted(&self.state))?;
         Ok(())
     }
 }

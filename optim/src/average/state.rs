@@ -6,7 +6,6 @@ use namegrad_core::Shape;
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, insert, object};
 use serde_json::Value as Json;
-use std::path::Path;
 
 /// The metadata key of a file under which everything except the tensors is stored.
 const KEY: &str = "average";
@@ -67,24 +66,6 @@ pub struct AverageState {
 }
 
 impl AverageState {
-    /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// Same as [`TensorFile::save`].
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.to_file()?.save(path)
-    }
-
-    /// Reads a state from a file.
-    ///
-    /// # Errors
-    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of an average.
-    #[track_caller]
-    pub fn load(path: impl AsRef<Path>) -> Result<AverageState> {
-        TensorFile::load_as(path, AverageState::from_file)
-    }
-
     /// The content of the file that [`save`](Self::save) writes.
     ///
     /// # Errors
@@ -118,25 +99,21 @@ impl AverageState {
     /// [`ErrorKind::Format`] if it is not the state of an average.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<AverageState> {
-        let (caller, json) = (Location::caller(), file.value(KEY, "the state of an average")?);
-        AverageState::read(file, Fields::new(KEY, &json)).map_err(|error| error.at(caller))
-    }
-
-    fn read(file: &TensorFile, fields: Fields<'_>) -> Result<AverageState> {
-        let averages = |what: &str| -> Result<AveragesByPath> {
-            let mut averages = AveragesByPath::new();
+        let json = file.value(KEY, "the state of an average")?;
+        let fields = Fields::new(KEY, &json);
+        let [mut parameters, mut buffers] = [AveragesByPath::new(), AveragesByPath::new()];
+        for (what, averages) in [("parameters", &mut parameters), ("buffers", &mut buffers)] {
             for (path, count) in fields.counts(what)? {
                 averages.insert(path.into(), Averaged { value: tensor(file, path)?, count });
             }
-            Ok(averages)
-        };
+        }
         let state = AverageState {
             rule: fields.text("rule")?.into(),
             decay: fields.get("decay").and_then(Json::as_f64),
             use_buffers: fields.flag("use_buffers")?,
             n_averaged: fields.count("n_averaged")?,
-            parameters: averages("parameters")?,
-            buffers: averages("buffers")?,
+            parameters,
+            buffers,
         };
         for path in file.tensors.keys() {
             if !state.parameters.contains_key(path) && !state.buffers.contains_key(path) {

@@ -21,15 +21,11 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn check(&self, group: usize) -> Result<()>;
     #[track_caller]
     fn check_parameter(&self, group: usize, shape: &Shape) -> Result<()>;
-    #[track_caller]
-    fn check_together(&self) -> Result<()>;
     fn check_shared(&self, shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()>;
     fn slots(&self, group: usize, sizes: &[usize]) -> &'static [&'static str];
     fn slot_sizes(&self, group: usize, slot: &str, sizes: &[usize]) -> Vec<usize>;
     fn slot_start(&self, group: usize, slot: &str) -> f64;
     fn needs_loss(&self) -> bool;
-    /// Updates one parameter.
-    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
     /// Makes a step, and says whether its closure has failed.
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
@@ -60,13 +56,11 @@ impl<M: Method> Groups for Vec<M> {
         if let Some(rows) = self[group].rows() {
             rows.check(M::NAME)?;
         }
-        self[group].check()
+        self[group].check()?;
+        M::check_groups(self)
     }
     fn check_parameter(&self, group: usize, shape: &Shape) -> Result<()> {
         self[group].check_parameter(shape)
-    }
-    fn check_together(&self) -> Result<()> {
-        M::check_groups(self)
     }
     fn check_shared(&self, shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
         M::check_shared(shared, numel)
@@ -83,9 +77,6 @@ impl<M: Method> Groups for Vec<M> {
     fn needs_loss(&self) -> bool {
         M::needs_loss()
     }
-    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
-        self[group].update(step)
-    }
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool) {
         let mut step = OptimizerStep { groups: self, step };
         (M::step(&mut step), step.step.failed)
@@ -97,7 +88,7 @@ impl<M: Method> Groups for Vec<M> {
         Box::new(Vec::<M>::new())
     }
     fn push_json(&mut self, json: &Json) -> std::result::Result<(), String> {
-        self.push(M::of_json(json)?);
+        self.push(M::deserialize(json).map_err(|error| error.to_string())?);
         Ok(())
     }
 }

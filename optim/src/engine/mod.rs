@@ -24,7 +24,7 @@ pub use step::OptimizerStep;
 
 // The names that most of the engine needs.
 use crate::optimizer::{Loss, Optimizer, evaluate};
-use crate::rows::{Rows, refused};
+use crate::rows::{Rows, at_caller, refused};
 use groups::Rate;
 use master::Master;
 use member::Member;
@@ -62,7 +62,6 @@ impl Engine {
             let members = parameters.iter().filter(|listed| listed.group == group);
             engine.push_group(group, members.cloned().collect())?;
         }
-        engine.groups.check_together()?;
         if engine.members.is_empty() {
             let (name, message) = (engine.groups.name(), "optimizer got an empty parameter list".into());
             return Err(refused(name, message, &format!("{name}::builder(model.parameters())")));
@@ -92,7 +91,7 @@ impl Engine {
     #[track_caller]
     pub(crate) fn fill_group(&mut self, parameters: Vec<Listed>) -> Result<()> {
         let (group, known) = (self.groups.count() - 1, self.members.len());
-        let pushed = self.push_group(group, parameters).and_then(|()| self.groups.check_together());
+        let pushed = self.push_group(group, parameters);
         if pushed.is_err() {
             self.groups.remove_last();
             self.members.truncate(known);
@@ -132,12 +131,13 @@ impl Engine {
     /// The hyperparameters of a group as JSON.
     #[track_caller]
     fn saved(&self, group: usize) -> Result<Json> {
-        let caller = Location::caller();
-        self.groups.to_json(group).map_err(|error| {
-            Error::new(ErrorKind::Value, self.groups.name(), format!("hyperparameters: {error}"))
-                .with_repair("a large number in place of f64::INFINITY")
-                .at(caller)
-        })
+        match self.groups.to_json(group) {
+            Ok(json) => Ok(json),
+            Err(error) => {
+                let (name, repair) = (self.groups.name(), "a large number in place of f64::INFINITY");
+                Err(refused(name, format!("hyperparameters: {error}"), repair))
+            }
+        }
     }
 
     /// Checks the hyperparameters, which may have been changed since the groups were made.
@@ -223,9 +223,8 @@ impl Engine {
         let (name, groups) = (self.groups.name(), self.groups.count());
         let counted = || format!("{} values of {what} for {groups} groups", rates.len());
         self.require(rates.len() == groups, counted)?;
-        if let Some(wrong) = rates.iter().find(|rate| !rate.is_finite()) {
-            let message = format!("Invalid {what}: {wrong:?}; it must be finite");
-            return Err(Error::new(ErrorKind::Value, name, message));
+        for number in rates {
+            self.require(number.is_finite(), || format!("Invalid {what}: {number:?}; it must be finite"))?;
         }
         let Some(before) = self.rates(rate) else {
             return Err(Error::new(ErrorKind::Value, name, format!("{name} has no momentum")));
@@ -321,8 +320,7 @@ impl Optimizer for Engine {
     }
 
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
-        let caller = Location::caller();
-        (self.groups, self.members) = self.fitted(state).map_err(|error| error.at(caller))?;
+        (self.groups, self.members) = at_caller(|| self.fitted(state))?;
         self.shared = state.shared.clone();
         Ok(())
     }

@@ -3,7 +3,6 @@
 use super::*;
 use namegrad_core::Name;
 use namegrad_io::fields::Fields;
-use std::path::Path;
 
 /// The metadata key of a file under which everything except the tensors is stored.
 const DESCRIPTION: &str = "optimizer";
@@ -78,25 +77,6 @@ pub struct ParameterState {
 }
 
 impl OptimizerState {
-    /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// Same as [`TensorFile::save`].
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.to_file()?.save(path)
-    }
-
-    /// Reads a state from a file.
-    ///
-    /// # Errors
-    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of an
-    /// optimizer.
-    #[track_caller]
-    pub fn load(path: impl AsRef<Path>) -> Result<OptimizerState> {
-        TensorFile::load_as(path, OptimizerState::from_file)
-    }
-
     /// The content of the file that [`save`](Self::save) writes.
     ///
     /// # Errors
@@ -132,11 +112,8 @@ impl OptimizerState {
     /// [`ErrorKind::Format`] if it is not the state of an optimizer.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
-        let caller = Location::caller();
         let json = file.value(DESCRIPTION, "the state of an optimizer")?;
-        Reader { file, read: Vec::new() }
-            .state(Fields::new(DESCRIPTION, &json))
-            .map_err(|error| error.at(caller))
+        at_caller(|| Reader { file, read: Vec::new() }.state(Fields::new(DESCRIPTION, &json)))
     }
 
     /// The same state without the names of dims and the paths of parameters, for a model in which they were
@@ -253,11 +230,16 @@ impl Reader<'_> {
 }
 
 /// A tensor of a file.
+#[track_caller]
 pub(crate) fn tensor(file: &TensorFile, name: &str) -> Result<NamedTensor> {
-    file.tensors.get(name).cloned().ok_or_else(|| malformed(format!("tensor '{name}' is missing")))
+    match file.tensors.get(name) {
+        Some(tensor) => Ok(tensor.clone()),
+        None => Err(malformed(format!("tensor '{name}' is missing"))),
+    }
 }
 
 #[cold]
+#[track_caller]
 pub(crate) fn malformed(message: String) -> Error {
     Error::new(ErrorKind::Format, "load", message)
 }

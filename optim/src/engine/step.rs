@@ -68,7 +68,7 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn update_each(&mut self) -> Result<()> {
-        self.step.update_each()
+        self.each_at_once(|method, own| method.update(own))
     }
 
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
@@ -168,11 +168,6 @@ impl AnyStep<'_> {
             task.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
         }
         Ok(())
-    }
-
-    fn update_each(&mut self) -> Result<()> {
-        let groups = self.groups;
-        self.each_at_once(&|group, own| groups.update(group, own))
     }
 }
 

@@ -1,7 +1,7 @@
 //! ASGD, gradient descent that averages the parameters.
 
 use super::*;
-use crate::update::{set_single, single};
+use crate::update::single;
 
 options! {
     /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
@@ -79,8 +79,9 @@ options! {
             let numbers = [sign_of(maximize), weight_decay, shrink, numbers[0], numbers[1]];
             apply(self, numbers, param, grad, [ax])?;
             let t = t as f64;
-            set_single(eta, (lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
-            set_single(mu, (1.0 / f64::max(1.0, t - t0)) as f32)
+            eta.fill_((lr / (1.0 + lambd * lr * t).powf(alpha)) as f32)?;
+            mu.fill_((1.0 / f64::max(1.0, t - t0)) as f32)?;
+            Ok(())
         }
     }
 }

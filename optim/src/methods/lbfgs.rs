@@ -121,23 +121,23 @@ pub enum LineSearch {
     StrongWolfe,
 }
 
-impl Choice for LineSearch {
-    const NAMES: &'static [(LineSearch, &'static str)] = &[(LineSearch::StrongWolfe, "strong_wolfe")];
-}
-
-/// The names of tensors that are kept for all parameters together: the direction and the gradient of the last
-/// iteration, the length of its step, the scale of the estimate, and the numbers `1 / s·y` of all pairs.
-const KEPT: [&str; 5] = ["d", "prev_flat_grad", "t", "H_diag", "ro"];
 /// The products that [`Pair`] has, a row for each pair. PyTorch does not save them.
 const PRODUCTS: &str = "products";
 
-/// The names of all tensors of a history but [`PRODUCTS`], in their order.
-fn names(pairs: usize) -> Vec<String> {
-    let mut names = KEPT.map(String::from).to_vec();
+/// The tensors of a history and their sizes: the direction and the gradient of the last iteration, the length
+/// of its step, the scale of the estimate, the numbers `1 / s·y` of all pairs, and the pairs.
+fn kept(pairs: usize, numel: usize) -> Vec<(String, Vec<usize>)> {
+    let mut kept = vec![
+        ("d".into(), vec![numel]),
+        ("prev_flat_grad".into(), vec![numel]),
+        ("t".into(), vec![]),
+        ("H_diag".into(), vec![]),
+        ("ro".into(), vec![pairs]),
+    ];
     for pair in 0..pairs {
-        names.extend([format!("old_dirs.{pair}"), format!("old_stps.{pair}")]);
+        kept.extend(["old_dirs", "old_stps"].map(|name| (format!("{name}.{pair}"), vec![numel])));
     }
-    names
+    kept
 }
 
 /// Checks that a saved history is one of parameters with `numel` elements.
@@ -147,19 +147,14 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
     }
     let pairs = shared.keys().filter(|name| name.starts_with("old_dirs")).count();
     let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
-    let names = names(pairs);
-    for name in &names {
-        if !shared.contains_key(name) {
-            return wrong(format!("{name} is missing in the state"));
-        }
+    let mut kept = kept(pairs, numel);
+    if let Some((name, _)) = kept.iter().find(|(name, _)| !shared.contains_key(name)) {
+        return wrong(format!("{name} is missing in the state"));
     }
+    kept.push((PRODUCTS.into(), vec![pairs, 2 * pairs]));
     for (name, value) in shared {
-        let sizes = match names.iter().position(|known| known == name) {
-            Some(2 | 3) => vec![],
-            Some(4) => vec![pairs],
-            Some(_) => vec![numel],
-            None if name == PRODUCTS => vec![pairs, 2 * pairs],
-            None => return wrong(format!("{name} in the state is not of Lbfgs")),
+        let Some((_, sizes)) = kept.iter().find(|(known, _)| known == name) else {
+            return wrong(format!("{name} in the state is not of Lbfgs"));
         };
         if value.sizes() != sizes || !value.dtype().is_floating_point() {
             return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
@@ -216,13 +211,14 @@ impl LbfgsHistory {
             return Ok(None);
         }
         let inverses = shared["ro"].to_vec::<f64>()?;
-        let (count, mut numbers, mut vectors) = (inverses.len(), Vec::new(), Vec::new());
-        for name in names(count) {
-            match &shared[&name] {
-                value if value.ndim() == 0 => numbers.push(number(value)?),
-                value => vectors.push(value.to(dtype)?.contiguous()?),
-            }
-        }
+        let vector = |name: &str| shared[name].to(dtype)?.contiguous();
+        let mut history = LbfgsHistory {
+            d: vector("d")?,
+            t: number(&shared["t"])?,
+            before: vector("prev_flat_grad")?,
+            pairs: Vec::with_capacity(inverses.len()),
+            scale: number(&shared["H_diag"])?,
+        };
         let mut known = match shared.get(PRODUCTS) {
             Some(products) => products.to_vec::<f64>()?,
             None => Vec::new(),
@@ -231,11 +227,9 @@ impl LbfgsHistory {
         if known.iter().any(|product| !product.is_finite()) {
             known.clear();
         }
-        let [d, before, _, rest @ ..] = &vectors[..] else { return Ok(None) };
-        let (d, before, pairs) = (d.clone(), before.clone(), Vec::with_capacity(count));
-        let mut history = LbfgsHistory { d, t: numbers[0], before, pairs, scale: numbers[1] };
+        let count = inverses.len();
         for (i, inverse) in inverses.into_iter().enumerate() {
-            let [y, s] = [rest[2 * i].clone(), rest[2 * i + 1].clone()];
+            let [y, s] = [vector(&format!("old_dirs.{i}"))?, vector(&format!("old_stps.{i}"))?];
             let products = match known.is_empty() {
                 false => known[2 * i * count..][..2 * (i + 1)].to_vec(),
                 true => products(&history.vectors_and(&y, &s), &[&y])?,
@@ -264,7 +258,7 @@ impl LbfgsHistory {
             values.extend([pair.y, pair.s]);
         }
         shared.clear();
-        for (name, value) in names(count).into_iter().zip(values) {
+        for ((name, _), value) in kept(count, 0).into_iter().zip(values) {
             insert(shared, name, value);
         }
         insert(shared, PRODUCTS.into(), NamedTensor::from_slice(&products, [count, 2 * count])?);

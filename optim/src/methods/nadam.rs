@@ -1,7 +1,7 @@
 //! NAdam, Adam with Nesterov's momentum.
 
 use super::*;
-use crate::update::{set_single, single};
+use crate::update::single;
 
 options! {
     /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
@@ -73,7 +73,7 @@ options! {
             let [exp_avg, exp_avg_sq, mu_product] = slots.take()?;
             let (mu, next) = (self.momentum_of(t), self.momentum_of(t + 1));
             let product = single(mu_product)? * mu as f32;
-            set_single(mu_product, product)?;
+            mu_product.fill_(product)?;
             let product = f64::from(product);
             let along_gradient = lr * (1.0 - mu) / (1.0 - product);
             let along_average = lr * next / (1.0 - product * next);

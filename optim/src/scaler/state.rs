@@ -7,7 +7,6 @@ use namegrad_core::{Error, Result};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, object};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "grad_scaler";
@@ -75,24 +74,6 @@ impl GradScaler {
 }
 
 impl GradScalerState {
-    /// Writes the state to a safetensors file without tensors. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// Same as [`TensorFile::save`].
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.to_file()?.save(path)
-    }
-
-    /// Reads a state from a file.
-    ///
-    /// # Errors
-    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scaler.
-    #[track_caller]
-    pub fn load(path: impl AsRef<Path>) -> Result<GradScalerState> {
-        TensorFile::load_as(path, GradScalerState::from_file)
-    }
-
     /// The content of the file that [`save`](Self::save) writes.
     ///
     /// # Errors

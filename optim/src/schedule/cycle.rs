@@ -23,10 +23,6 @@ impl Anneal {
     }
 }
 
-impl Choice for Anneal {
-    const NAMES: &'static [(Anneal, &'static str)] = &[(Anneal::Cos, "cos"), (Anneal::Linear, "linear")];
-}
-
 options! {
     /// Raises the rate to `max_lr` and lowers it far below its start, once; the momentum does the opposite:
     /// `torch.optim.lr_scheduler.OneCycleLR`.
@@ -178,11 +174,6 @@ pub enum ScaleMode {
     Cycle,
     /// The step, from 0.
     Iterations,
-}
-
-impl Choice for ScaleMode {
-    const NAMES: &'static [(ScaleMode, &'static str)] =
-        &[(ScaleMode::Cycle, "cycle"), (ScaleMode::Iterations, "iterations")];
 }
 
 impl OfJson for CycleMode {

@@ -71,8 +71,8 @@ pub use table::PerGroup;
 
 // The names that most schedules need.
 use crate::Optimizer;
-use crate::rows::{Rows, options, refused};
-use crate::setting::{Choice, OfJson};
+use crate::rows::{Rows, at_caller, options, refused};
+use crate::setting::OfJson;
 use combined::FactorFn;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
@@ -82,7 +82,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::f64::consts::PI;
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 use table::check;
 

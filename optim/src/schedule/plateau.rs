@@ -97,15 +97,6 @@ options! {
     }
 }
 
-impl Choice for Mode {
-    const NAMES: &'static [(Mode, &'static str)] = &[(Mode::Min, "min"), (Mode::Max, "max")];
-}
-
-impl Choice for ThresholdMode {
-    const NAMES: &'static [(ThresholdMode, &'static str)] =
-        &[(ThresholdMode::Rel, "rel"), (ThresholdMode::Abs, "abs")];
-}
-
 impl ReduceOnPlateauBuilder {
     /// Builds the scheduler for an optimizer.
     ///
@@ -155,7 +146,6 @@ impl ReduceOnPlateau {
     /// before. Nothing changes then.
     #[track_caller]
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
         let mut next = ReduceOnPlateau { lrs: optimizer.lrs(), ..self.clone() };
         check(&self.settings, NAME, next.lrs.len())?;
         next.steps += 1;
@@ -175,7 +165,7 @@ impl ReduceOnPlateau {
                     *lr = lower;
                 }
             }
-            optimizer.set_lrs(&next.lrs).map_err(|error| error.at(caller))?;
+            at_caller(|| optimizer.set_lrs(&next.lrs))?;
         }
         *self = next;
         Ok(())
@@ -221,9 +211,8 @@ impl ReduceOnPlateau {
     /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
-        let next = self.fitted(state, optimizer.lrs().len()).map_err(|error| error.at(caller))?;
-        optimizer.set_lrs(&next.lrs).map_err(|error| error.at(caller))?;
+        let next = at_caller(|| self.fitted(state, optimizer.lrs().len()))?;
+        at_caller(|| optimizer.set_lrs(&next.lrs))?;
         *self = next;
         Ok(())
     }
@@ -235,8 +224,7 @@ impl ReduceOnPlateau {
     /// Same as [`load_state_dict`](Self::load_state_dict).
     #[track_caller]
     pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
-        let caller = Location::caller();
-        *self = self.fitted(state, self.lrs.len()).map_err(|error| error.at(caller))?;
+        *self = at_caller(|| self.fitted(state, self.lrs.len()))?;
         Ok(())
     }
 

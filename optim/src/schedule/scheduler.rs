@@ -43,21 +43,23 @@ impl Scheduler {
     /// the schedule changes the momentum and the optimizer has none. The optimizer does not change then.
     #[track_caller]
     pub fn new(schedule: impl Schedule + 'static, optimizer: &mut dyn Optimizer) -> Result<Scheduler> {
-        let caller = Location::caller();
-        let state = SchedulerState::new(schedule.name(), schedule.settings(), optimizer.lrs());
-        let mut scheduler = Scheduler { schedule: Box::new(schedule), state };
-        scheduler.start(optimizer).map_err(|error| error.at(caller))?;
-        Ok(scheduler)
+        Scheduler::of(Box::new(schedule), optimizer)
     }
 
-    fn start(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        self.schedule.check(self.state.lrs.len())?;
-        if self.schedule.changes_momentum() && optimizer.momentums().is_none() {
-            let message =
-                "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
-            return Err(self.refused(message.into(), ".cycle_momentum(false)"));
-        }
-        self.set(self.computed(0.0, self.state.base_lrs.clone())?, optimizer)
+    #[track_caller]
+    fn of(schedule: Box<dyn Schedule>, optimizer: &mut dyn Optimizer) -> Result<Scheduler> {
+        let state = SchedulerState::new(schedule.name(), schedule.settings(), optimizer.lrs());
+        let mut own = Scheduler { schedule, state };
+        at_caller(|| {
+            own.schedule.check(own.state.lrs.len())?;
+            if own.schedule.changes_momentum() && optimizer.momentums().is_none() {
+                let message =
+                    "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
+                return Err(own.refused(message.into(), ".cycle_momentum(false)"));
+            }
+            own.set(own.computed(0.0, own.state.base_lrs.clone())?, optimizer)
+        })?;
+        Ok(own)
     }
 
     /// Sets the rates of the next step.
@@ -94,21 +96,19 @@ impl Scheduler {
     /// The errors of [`step`](Self::step); [`ErrorKind::Value`] if the step is negative or not finite.
     #[track_caller]
     pub fn step_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
-        self.go_to(step, optimizer).map_err(|error| error.at(caller))
-    }
-
-    fn go_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
-        if !(step >= 0.0 && step.is_finite()) {
-            let message = format!("expected a finite step that is not negative, but got {step:?}");
-            return Err(self.refused(message, "scheduler.step(&mut optimizer)?"));
-        }
-        let (groups, known) = (optimizer.lrs().len(), self.state.base_lrs.len());
-        if groups != known {
-            let message = format!("the optimizer has {groups} groups, the scheduler was made for {known}");
-            return Err(self.refused(message, "scheduler.add_groups(&mut optimizer)?"));
-        }
-        self.set(self.computed(step, self.state.base_lrs.clone())?, optimizer)
+        at_caller(|| {
+            if !(step >= 0.0 && step.is_finite()) {
+                let message = format!("expected a finite step that is not negative, but got {step:?}");
+                return Err(self.refused(message, "scheduler.step(&mut optimizer)?"));
+            }
+            let (groups, known) = (optimizer.lrs().len(), self.state.base_lrs.len());
+            if groups != known {
+                let message =
+                    format!("the optimizer has {groups} groups, the scheduler was made for {known}");
+                return Err(self.refused(message, "scheduler.add_groups(&mut optimizer)?"));
+            }
+            self.set(self.computed(step, self.state.base_lrs.clone())?, optimizer)
+        })
     }
 
     /// The state after `step` steps from these rates. It has momentums if the schedule has them in this step.
@@ -203,22 +203,19 @@ impl Scheduler {
     /// each of the groups before. Nothing changes then.
     #[track_caller]
     pub fn add_groups(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
-        self.extend(optimizer).map_err(|error| error.at(caller))
-    }
-
-    fn extend(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let (lrs, known) = (optimizer.lrs(), self.state.base_lrs.len());
-        if lrs.len() < known {
-            let message =
-                format!("the optimizer has {} groups, the scheduler was made for {known}", lrs.len());
-            return Err(self.refused(message, "Scheduler::new(schedule, &mut optimizer)?"));
-        }
-        self.schedule.check(lrs.len())?;
-        let base_lrs = [&self.state.base_lrs, &lrs[known..]].concat();
-        let mut next = self.computed(self.state.step, base_lrs)?;
-        next.lrs[..known].copy_from_slice(&self.state.lrs);
-        self.set(next, optimizer)
+        at_caller(|| {
+            let (lrs, known) = (optimizer.lrs(), self.state.base_lrs.len());
+            if lrs.len() < known {
+                let message =
+                    format!("the optimizer has {} groups, the scheduler was made for {known}", lrs.len());
+                return Err(self.refused(message, "Scheduler::new(schedule, &mut optimizer)?"));
+            }
+            self.schedule.check(lrs.len())?;
+            let base_lrs = [&self.state.base_lrs, &lrs[known..]].concat();
+            let mut next = self.computed(self.state.step, base_lrs)?;
+            next.lrs[..known].copy_from_slice(&self.state.lrs);
+            self.set(next, optimizer)
+        })
     }
 
     /// Everything that the next rates depend on.
@@ -235,8 +232,16 @@ impl Scheduler {
     /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
-        let caller = Location::caller();
-        self.restore(state, optimizer).map_err(|error| error.at(caller))
+        at_caller(|| {
+            self.check(state, optimizer.lrs().len())?;
+            if state.momentums.is_some() && optimizer.momentums().is_none() {
+                let message = "the state has momentums, and the optimizer has none".into();
+                return Err(self.refused(message, "load the state of the same optimizer"));
+            }
+            self.set(state.clone(), optimizer)?;
+            self.state = state.clone();
+            Ok(())
+        })
     }
 
     /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which
@@ -247,8 +252,7 @@ impl Scheduler {
     /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
-        let caller = Location::caller();
-        self.check(state, self.state.base_lrs.len()).map_err(|error| error.at(caller))?;
+        at_caller(|| self.check(state, self.state.base_lrs.len()))?;
         self.state = state.clone();
         Ok(())
     }
@@ -256,16 +260,5 @@ impl Scheduler {
     fn check(&self, state: &SchedulerState, groups: usize) -> Result<()> {
         state.check(self.schedule.name(), &self.state.settings, groups)?;
         self.schedule.check_step(state.step)
-    }
-
-    fn restore(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
-        self.check(state, optimizer.lrs().len())?;
-        if state.momentums.is_some() && optimizer.momentums().is_none() {
-            let message = "the state has momentums, and the optimizer has none".into();
-            return Err(self.refused(message, "load the state of the same optimizer"));
-        }
-        self.set(state.clone(), optimizer)?;
-        self.state = state.clone();
-        Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use super::*;
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, floats};
-use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "scheduler";
@@ -64,24 +63,6 @@ impl SchedulerState {
             momentums: None,
             memory: Json::Null,
         }
-    }
-
-    /// Writes the state to a safetensors file without tensors. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// Same as [`TensorFile::save`].
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.to_file()?.save(path)
-    }
-
-    /// Reads a state from a file.
-    ///
-    /// # Errors
-    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scheduler.
-    #[track_caller]
-    pub fn load(path: impl AsRef<Path>) -> Result<SchedulerState> {
-        TensorFile::load_as(path, SchedulerState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.

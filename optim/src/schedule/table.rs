@@ -6,25 +6,23 @@ use crate::rows::Row;
 /// Checks the options of a schedule for an optimizer with this many groups.
 #[track_caller]
 pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> Result<()> {
-    let caller = Location::caller();
-    let refused = |message: String, repair: &str| refused(name, message, repair).at(caller);
-    for (number, Row { name, .. }) in schedule.rows().iter().enumerate() {
+    for (number, Row { name: row, .. }) in schedule.rows().iter().enumerate() {
         let value = schedule.value(number);
         if let (true, Json::Array(numbers)) = (value.is_per_group(), value.to_json())
             && numbers.len() != groups
         {
             let count = numbers.len();
             let message = format!(
-                "{name} must have the same length as the groups of the optimizer: {name} has {count} values, the \
+                "{row} must have the same length as the groups of the optimizer: {row} has {count} values, the \
                  optimizer has {groups} groups"
             );
-            return Err(refused(message, "give one number for all groups, or one for each"));
+            return Err(refused(name, message, "give one number for all groups, or one for each"));
         }
     }
     let Some((row, index, number)) = schedule.wrong() else { return Ok(()) };
     let row = &schedule.rows()[row];
     let words = match (row.words, row.range) {
-        ("", Some(range)) if range.is_of_integers() => "expected positive integer {name}, but got {}",
+        ("", Some(_)) if number.is_u64() => "expected positive integer {name}, but got {}",
         ("", _) => "{name} must be finite, but is {}",
         (words, _) => words,
     };
@@ -33,7 +31,7 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
         true => format!("{example})"),
         false => format!("{example}).{}({})", row.name, row.default),
     };
-    Err(refused(row.message(words, index, number), &repair))
+    Err(refused(name, row.message(words, index, &number), &repair))
 }
 
 /// A number for all groups of parameters, or one for each.

@@ -1,0 +1,31 @@
+//! States as files.
+
+use crate::schedule::SchedulerState;
+use crate::{AverageState, GradScalerState, OptimizerState};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{Result, for_types};
+use namegrad_io::TensorFile;
+use std::path::Path;
+
+for_types!(OptimizerState, AverageState, GradScalerState, SchedulerState => State {
+    impl State {
+        /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
+        ///
+        /// # Errors
+        /// The errors of [`to_file`](Self::to_file) and of [`TensorFile::save`].
+        #[track_caller]
+        pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+            self.to_file()?.save(path)
+        }
+
+        /// Reads a state from a file.
+        ///
+        /// # Errors
+        /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not such a state.
+        #[track_caller]
+        pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+            TensorFile::load_as(path, Self::from_file)
+        }
+    }
+});
