@@ -58,12 +58,12 @@ pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 #[doc(hidden)]
 pub use line::{Called, called_here};
-#[doc(hidden)]
-pub use observe::starting;
 pub use observe::{
-    ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by, span,
-    span_at,
+    ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by,
+    running_layer, span, span_at,
 };
+#[doc(hidden)]
+pub use observe::{InLayer, in_layer, starting};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 pub use parameter::{Computed, Parameter};

@@ -2,11 +2,12 @@
 //! op starts, and the sections of a program, such as backward passes.
 
 use crate::line::{called, called_at, line_of};
-use crate::tape::{is_observed, observed};
+use crate::tape::{ById, is_observed, observed};
 use namegrad_core::NamedTensor;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// An op that ran: what the observer of [`observe`] gets.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +76,10 @@ thread_local! {
     /// Whether an op has started, and where the output of the last op is.
     static STARTED: Cell<bool> = const { Cell::new(false) };
     static LAST: Cell<(&'static str, usize)> = const { Cell::new(("", 0)) };
+    /// The path of the layer that runs, while somebody observes it.
+    static LAYER: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+    /// The layers in which values were recorded, by their place on the tape.
+    static RECORDED: RefCell<ById<Arc<str>>> = RefCell::default();
 }
 
 /// Runs `f` and shows the observer each op that runs on this thread, in order. An op that is composed of
@@ -139,6 +144,9 @@ pub fn observe_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
     impl Drop for Restore {
         fn drop(&mut self) {
             let before = self.0.take();
+            if before.is_none() {
+                RECORDED.take();
+            }
             OBSERVER.with_borrow_mut(|observer| *observer = before);
         }
     }
@@ -169,6 +177,64 @@ pub fn span_at<R>(name: &'static str, at: &'static Location<'static>, f: impl Fn
         return f();
     }
     section(Section { kind: SectionKind::Span, name, at }, f)
+}
+
+/// The path of the layer that runs on this thread, for an [`Observer`]: that of the innermost one whose path is
+/// known, from a walk over the model such as `model.parameters()`, or because a `Sequential` contains it.
+/// While the derivative of an op runs, it is the layer that called the op. Without an observer it is `None`.
+///
+/// ```
+/// use namegrad::autograd::{observe, running_layer};
+/// use namegrad::prelude::*;
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// let model = Sequential::new().then(Relu).then_named("squash", Tanh);
+/// let seen = Rc::new(RefCell::new(Vec::new()));
+/// let list = seen.clone();
+/// observe(move |op| list.borrow_mut().push((op.op, running_layer())), || model.forward(&Tensor::ones([2])?))?;
+/// assert_eq!(*seen.borrow(), [("relu", Some("0".into())), ("tanh", Some("squash".into()))]);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn running_layer() -> Option<Arc<str>> {
+    LAYER.with_borrow(Clone::clone)
+}
+
+/// A layer that runs, until this is dropped.
+#[derive(Debug)]
+#[doc(hidden)]
+#[must_use = "the layer runs until this is dropped"]
+pub struct InLayer(Option<Arc<str>>);
+
+impl Drop for InLayer {
+    fn drop(&mut self) {
+        LAYER.replace(self.0.take());
+    }
+}
+
+/// Says that a layer runs whose path `path` makes of that of the layer around it, if somebody observes that.
+#[doc(hidden)]
+#[inline]
+pub fn in_layer(path: impl FnOnce(Option<Arc<str>>) -> Option<Arc<str>>) -> Option<InLayer> {
+    if !is_observed() {
+        return None;
+    }
+    Some(InLayer(LAYER.replace(path(running_layer()))))
+}
+
+/// Remembers the layer in which the value at the place `id` of the tape is made.
+#[cold]
+pub(crate) fn remember_layer(id: u64) {
+    if let Some(layer) = running_layer() {
+        RECORDED.with_borrow_mut(|recorded| recorded.insert(id, layer));
+    }
+}
+
+/// Runs `f`, a section, in the layer that made the value at the place `id` of the tape.
+#[cold]
+pub(crate) fn section_of<R>(id: u64, of: Section, f: impl FnOnce() -> R) -> R {
+    let layer = RECORDED.with_borrow(|recorded| recorded.get(&id).cloned());
+    let _layer = in_layer(|_| layer);
+    section(of, f)
 }
 
 /// Makes a function with which another thread, which works for this one, is observed by the same observer: a

@@ -1,4 +1,6 @@
-//! Recording ops on the tape, both built-in ops and your own.
+//! Recording ops on the tape, both built-in ops and your own. Derivatives with names are in `named`.
+
+mod named;
 
 use crate::observe;
 use crate::tape::{
@@ -19,7 +21,8 @@ use std::sync::Arc;
 /// A derivative saves an input with [`Kept::input`] and an output with [`Kept::output`]. Later in-place
 /// changes of a handle do not affect the saved value. A derivative that consists of tensor ops can be
 /// differentiated again. The backward pass has no names: `g`, saved tensors and gradients are unnamed, so a
-/// derivative refers to dims by position, and names of a gradient that it returns are ignored.
+/// derivative refers to dims by position, and names of a gradient that it returns are ignored. In a derivative
+/// that is added with [`input_named`](Self::input_named) they have names, which are checked.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -361,7 +364,7 @@ fn look(origin: Origin, output: &NamedTensor) {
 /// derivative.
 type Meeting = (Arc<Meta>, JointInputs, Vec<JointOutput>);
 
-/// A tensor saved for the backward pass, without names.
+/// A tensor saved for the backward pass, without names unless a function with `named` saved it.
 ///
 /// Save an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store only its
 /// value, because an op that owned its own record on the tape would never be freed. [`get`](Self::get)
@@ -421,6 +424,21 @@ impl Kept {
     #[inline]
     pub fn output_at(number: usize, y: &NamedTensor) -> Kept {
         Kept(Which::Output { number, value: y.unnamed() })
+    }
+
+    /// Saves an input with its names, for [`Op::input_named`].
+    pub fn named_input(x: &Tensor) -> Kept {
+        Kept(Which::Input(x.clone()))
+    }
+
+    /// Saves the output of the op with its names, for [`Op::input_named`]; of several outputs, the first.
+    pub fn named_output(y: &NamedTensor) -> Kept {
+        Kept::named_output_at(0, y)
+    }
+
+    /// Saves output `number` with its names; see [`output_at`](Self::output_at).
+    pub fn named_output_at(number: usize, y: &NamedTensor) -> Kept {
+        Kept(Which::Output { number, value: y.clone() })
     }
 
     /// Saves an output that the op does not return.

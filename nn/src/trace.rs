@@ -1,12 +1,13 @@
 //! The layers that run, with their outputs and multiply-adds, for the summary of a run.
 
 use crate::training::ModulePath;
-use namegrad_autograd::{Called, Observed, Tensor, called_here, no_grad, observe};
+use namegrad_autograd::{Called, InLayer, Observed, Tensor, called_here, in_layer, no_grad, observe};
 use namegrad_core::{NamedTensor, Shape};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The work of the layers of a module, by the address of the [`ModulePath`] of each; that of the module
@@ -61,6 +62,8 @@ pub struct Running {
     traced: Option<Box<Traced>>,
     /// Counts the ops of the layer for the line of its call.
     _called: Called,
+    /// Says to observers which layer runs.
+    _layer: Option<InLayer>,
     here: PhantomData<*const ()>,
 }
 
@@ -79,7 +82,22 @@ pub(crate) fn enter(path: &ModulePath) -> Running {
         0 => None,
         _ => TRACE.with_borrow(Clone::clone),
     };
-    Running::begin(trace, path as *const ModulePath as usize)
+    let mut running = Running::begin(trace, path as *const ModulePath as usize);
+    running._layer = in_layer(|around| known(path).or(around));
+    running
+}
+
+/// The path of a layer in its model.
+fn known(path: &ModulePath) -> Option<Arc<str>> {
+    path.get().filter(|path| !path.is_empty())
+}
+
+/// Says that the layer `name` of the layer at `path` runs, for one that does not know its own path.
+pub(crate) fn enter_inner(path: &ModulePath, name: &str) -> Option<InLayer> {
+    in_layer(|around| match known(path).or(around) {
+        Some(outer) => Some(format!("{outer}.{name}").into()),
+        None => Some(name.into()),
+    })
 }
 
 impl Running {
@@ -89,7 +107,7 @@ impl Running {
             let before = trace.borrow_mut().enter(layer);
             Box::new(Traced { trace, layer, before })
         });
-        Running { traced, _called: called_here(), here: PhantomData }
+        Running { traced, _called: called_here(), _layer: None, here: PhantomData }
     }
 
     /// Says what the output of the layer is, if that is not the last tensor that it computes.

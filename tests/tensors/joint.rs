@@ -759,3 +759,93 @@ fn what_was_kept_as_an_output_that_it_is_not() -> Result<()> {
     }
     Ok(())
 }
+
+/// `c[N, k, ..] = Σ_in a[N, in, ..] b[in, k]`, with derivatives by name that work in every order of dims.
+fn named_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let y = a.value().contract(b.value(), "in")?;
+    let [a_kept, b_kept] = [a, b].map(Kept::named_input);
+    let op = Op::new("named_product", y)
+        .input_named(a, move |g, cx| g.contract(b_kept.get(cx), "k"))
+        .input_named(b, move |g, cx| a_kept.get(cx).contract(g, ["N", "time"]));
+    Ok(op.output())
+}
+
+#[test]
+fn derivatives_of_users_ops_with_names() -> Result<()> {
+    namegrad::core::random::Generator::from_seed(3).scope(|| {
+        let draw = |dims: &[(&str, usize)]| TensorOptions::new().dtype(DType::F64).randn(dims.to_vec());
+        let (a, b) = (draw(&[("N", 3), ("in", 4), ("time", 2)])?, draw(&[("in", 4), ("k", 5)])?);
+        for order in [["N", "in", "time"], ["time", "N", "in"], ["in", "time", "N"]] {
+            for b in [b.clone(), b.t()?] {
+                let inputs = [a.align_to(order)?, b];
+                gradcheck(|x| named_product(&x[0], &x[1]), &inputs)?;
+                gradgradcheck(|x| named_product(&x[0], &x[1])?.square(), &inputs)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn gradients_with_the_wrong_names_are_errors() -> Result<()> {
+    let x = Tensor::ones([("N", 3), ("C", 3)])?.requiring_grad()?;
+    let line = line!() + 2;
+    let run = |gradient: fn(&Tensor) -> Result<Tensor>| {
+        let op = Op::new("own", x.value().clone()).input_named(&x, move |g, _| {
+            assert_eq!(*g.names(), ["N", "C"]);
+            gradient(g)
+        });
+        x.zero_grad();
+        op.output().sum(..)?.backward()
+    };
+    run(|g| g.t()?.mul(Tensor::new([1.0, 2.0, 3.0])?))?; // [C, N], with a factor for each N
+    let grad = x.grad().unwrap();
+    assert_eq!(
+        (grad.has_names(), grad.to_vec::<f32>()?),
+        (false, vec![1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0])
+    );
+    for (gradient, words) in [
+        (
+            (|g| g.rename([("C", "K")])) as fn(&Tensor) -> Result<Tensor>,
+            "returned a gradient without the dim 'C'; the input has ['N', 'C']",
+        ),
+        (|g| g.rename(None::<namegrad::names::Names>), "returned a gradient without the dim 'N'"),
+        (|g| g.sum("N"), "returned a gradient without the dim 'N'"),
+        (|g| g.unsqueeze_with(0, UnsqueezeOptions::new().name("K")), "returned a gradient with the dim 'K'"),
+        (|g| g.unsqueeze(0), "returned a gradient with an unnamed dim"),
+    ] {
+        let error = run(gradient).unwrap_err();
+        assert_eq!((error.kind(), error.location().line()), (ErrorKind::Autograd, line), "{error}");
+        assert!(error.message().contains(words), "{error}");
+    }
+    // An input without names is meant by position, and names of one that has some must agree.
+    let plain = Tensor::ones([3])?.requiring_grad()?;
+    let op = Op::new("own", x.value().mul(plain.value())?).input_named(&plain, |g, _| Ok(g.clone()));
+    op.output().sum(..)?.backward()?;
+    assert_eq!(plain.grad().unwrap().to_vec::<f32>()?, [3.0; 3]);
+    Ok(())
+}
+
+#[test]
+fn joint_derivatives_with_names() -> Result<()> {
+    // The sum and the difference, of tensors in different orders.
+    let both = |a: &Tensor, b: &Tensor| -> Result<Vec<Tensor>> {
+        let aligned = b.value().align_as(a.value())?;
+        let values = vec![a.value().add(&aligned)?, a.value().sub(&aligned)?];
+        Ok(Op::with_outputs("both", values).inputs_named(&[Some(a), Some(b)], |g, _| {
+            Ok(vec![Some(g[0].add(&g[1])?), Some(g[0].sub(&g[1])?)])
+        }))
+    };
+    let a = Tensor::ones([("N", 2), ("C", 2)])?.requiring_grad()?;
+    let b = Tensor::ones([("C", 2), ("N", 2)])?.requiring_grad()?;
+    let weights = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?;
+    both(&a, &b)?[1].mul(&weights)?.sum(..)?.backward()?; // the sum is not used
+    assert_eq!(a.grad().unwrap().to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(b.grad().unwrap().to_vec::<f32>()?, [-1.0, -3.0, -2.0, -4.0]);
+    let op = Op::new("joined", a.value().mul(&b.value().t()?)?);
+    let joined = op.inputs_named(&[Some(&a), None, Some(&b)], |g, _| Ok(vec![None, None, Some(g.clone())]));
+    b.zero_grad();
+    joined.output().mul(&weights)?.sum(..)?.backward()?;
+    assert_eq!(b.grad().unwrap().to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    Ok(())
+}

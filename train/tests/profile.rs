@@ -331,3 +331,43 @@ fn a_trace_is_json_that_chrome_reads() -> Result<()> {
     }
     Ok(())
 }
+
+/// The layers of a sequence have rows of their own, forward and backward, with the paths of `named_parameters`.
+#[test]
+fn the_layers_of_a_sequence_by_path() -> Result<()> {
+    let linear = || Linear::new(("in", 8), ("in", 8));
+    let inner = Sequential::new().then(linear()?).then_named("squash", Tanh);
+    let model = Sequential::new().then(linear()?).then(Relu).then_named("block", inner);
+    let x = Tensor::ones([("N", 4), ("in", 8)])?;
+    let layers = |profile: &Profile, kind| {
+        let mut layers: Vec<(String, String)> = Vec::new();
+        for row in profile.rows().iter().filter(|row| row.kind == kind) {
+            layers.push((row.layer.as_deref().unwrap_or("-").into(), row.name.into()));
+        }
+        layers.sort();
+        layers
+    };
+    let run = || profile(|| model.forward(&x)?.square()?.sum(..)?.backward());
+    // Before any walk over the model, a sequence knows the names of its layers; then all layers know their
+    // paths.
+    let (first, unwalked) = run();
+    first?;
+    assert!(!model.named_parameters().is_empty());
+    let (second, walked) = run();
+    second?;
+    for profile in [&unwalked, &walked] {
+        for kind in [RowKind::Forward, RowKind::Backward] {
+            let found = layers(profile, kind);
+            for (layer, op) in
+                [("0", "addmm"), ("1", "relu"), ("block.0", "addmm"), ("block.squash", "tanh"), ("-", "sum")]
+            {
+                assert!(found.contains(&(layer.into(), op.into())), "{layer}: {op} is not in {found:?}");
+            }
+        }
+    }
+    let (text, table) = (walked.to_string(), walked.table().by_layer().to_string());
+    assert!(text.contains("profile.rs") && text.contains(" in block.squash"), "{text}");
+    assert!(table.contains(" ops ") && table.contains(" in 0"), "{table}");
+    assert_eq!(namegrad_autograd::running_layer(), None);
+    Ok(())
+}

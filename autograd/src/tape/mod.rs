@@ -30,10 +30,11 @@ pub use modes::{
 pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
 pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many, is_followed};
 pub use walk::{BackwardOptions, backward_passes};
-pub(crate) use walk::{Goal, Root, history, walk};
+pub(crate) use walk::{ById, Goal, Root, history, walk};
 
 use crate::hooks::Hooks;
 use crate::line::line_of;
+use crate::observe;
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
 use smallvec::SmallVec;
@@ -201,6 +202,15 @@ pub(crate) fn is_anomalous(value: &NamedTensor) -> bool {
 
 static BIRTHS: AtomicU64 = AtomicU64::new(0);
 
+/// Notes what somebody wants to know of a value that gets the place `id`. Returns whether it is an anomaly.
+#[cold]
+fn looked_at(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bool {
+    if is_observed() && origin.is_some() {
+        observe::remember_layer(id);
+    }
+    is_anomaly_enabled() && nan::enters(id, value, origin)
+}
+
 impl Meta {
     pub(crate) fn leaf(value: &NamedTensor) -> Arc<Meta> {
         Meta::new(value, None, None)
@@ -211,7 +221,7 @@ impl Meta {
         let column_major =
             matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
-        let is_nan = is_anomaly_enabled() && nan::enters(id, value, origin);
+        let is_nan = is_looking() && looked_at(id, value, origin);
         let state = Mutex::new(State { route, ..State::default() });
         Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, state })
     }
@@ -220,6 +230,9 @@ impl Meta {
     /// outputs are made, which are later on the tape.
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
+        if is_observed() {
+            observe::remember_layer(id);
+        }
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
         let (origin, state) = (Some(origin), Mutex::default());
         Arc::new(Meta { id, sizes, dtype, column_major, is_nan: false, origin, state })

@@ -15,7 +15,7 @@ use super::{
     Cx, Edge, Joint, Meta, Origin, OutputGradients, Route, State, is_anomalous, is_infinite_checked,
 };
 use crate::line::line_of;
-use crate::observe::{Section, SectionKind, section};
+use crate::observe::{Section, SectionKind, section, section_of};
 use crate::tensor::Tensor;
 use gradient::{accumulate, fit, run_hooks, run_hooks_after};
 use namegrad_core::{Error, ErrorKind, Result};
@@ -248,7 +248,7 @@ impl Walk<'_> {
             Route::Again(_) => SectionKind::Span,
             Route::Edges(_) | Route::Joint(_) => SectionKind::Derivative,
         };
-        section(Section { kind, name: origin.op, at: origin.at }, || {
+        section_of(meta.id, Section { kind, name: origin.op, at: origin.at }, || {
             self.pass_route(route, grad, meta, origin)
         })
     }
@@ -333,7 +333,7 @@ impl Walk<'_> {
             return self.pass_joint(&joint, outputs, meta, origin);
         }
         let derivative = Section { kind: SectionKind::Derivative, name: origin.op, at: origin.at };
-        section(derivative, || self.pass_joint(&joint, outputs, meta, origin))
+        section_of(meta.id, derivative, || self.pass_joint(&joint, outputs, meta, origin))
     }
 
     /// Goes on to inputs that share one derivative.

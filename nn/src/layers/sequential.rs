@@ -1,6 +1,7 @@
 //! A sequence of layers.
 
 use super::*;
+use crate::trace::enter_inner;
 use namegrad_autograd::places;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
@@ -105,6 +106,7 @@ impl Sequential {
         let _running = self.path.running();
         let mut y = x.clone();
         for (name, layer) in &self.layers.0 {
+            let _layer = enter_inner(&self.path, name);
             y = layer.forward(&y).map_err(|error| self.in_layer(name, error))?;
         }
         Ok(y)

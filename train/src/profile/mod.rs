@@ -8,6 +8,7 @@ mod trace;
 use namegrad_autograd::{called_here, observe_by};
 use recorder::{Event, Recorder};
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::table::Table;
@@ -15,15 +16,15 @@ pub use namegrad_autograd::span;
 
 /// Runs `f` and measures its ops. Returns the result of `f` and the [`Profile`].
 ///
-/// The profile has a row for each op and line of your program that called it: forward, and backward, where
-/// the derivative of an op counts for the line that called the op. Steps of optimizers have rows too, and so
-/// has each part of the program that you give a name with [`span`].
+/// The profile has a row for each op, layer and line of your program that called it: forward, and backward,
+/// where the derivative of an op counts for the line that called the op. Steps of optimizers have rows too,
+/// and so has each part of the program that you give a name with [`span`].
 ///
-/// An op in a layer counts for the line of your program that called the layer. A function that is called
-/// through a pointer, such as a `fn(&Tensor) -> Result<Tensor>`, does not know that line: its ops count for
-/// the line of the layer or of the span that it runs in, or else for that of `profile`. An op that is
-/// recorded with [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its value is
-/// computed first.
+/// An op in a layer counts for the line of your program that called the layer, and has the path of the layer,
+/// so that the layers of a `Sequential` have rows of their own. A function that is called through a pointer,
+/// such as a `fn(&Tensor) -> Result<Tensor>`, does not know that line: its ops count for the line of the layer
+/// or of the span that it runs in, or else for that of `profile`. An op that is recorded with
+/// [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its value is computed first.
 ///
 /// Measuring takes about half a microsecond for each op; this time has its own row. What runs on other
 /// threads is only seen if they were [handed over](namegrad_autograd::hand_over).
@@ -74,7 +75,7 @@ pub struct Profile {
     dropped: u64,
 }
 
-/// The sum over all calls of an op from one line, or of a span.
+/// The sum over all calls of an op in one layer from one line, or of a span.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Row {
@@ -84,6 +85,9 @@ pub struct Row {
     pub name: &'static str,
     /// The line that called it. For a derivative, it is the line that called the op in the forward pass.
     pub at: &'static Location<'static>,
+    /// The path of the layer that called it, as in `named_parameters`. It is known after a walk over the
+    /// model, such as `model.parameters()`, and in a `Sequential`.
+    pub layer: Option<Arc<str>>,
     /// The thread that it ran on: 0 is that of the profile.
     pub thread: usize,
     /// The number of calls.

@@ -1,7 +1,7 @@
 //! The observer that measures. Each thread has its own record.
 
 use super::{Profile, Row, RowKind};
-use namegrad_autograd::{ForThread, Observed, Observer, Section, SectionKind};
+use namegrad_autograd::{ForThread, Observed, Observer, Section, SectionKind, running_layer};
 use namegrad_core::memory::allocated_bytes;
 use namegrad_io::sorted;
 use std::collections::HashMap;
@@ -16,9 +16,7 @@ const MOST_EVENTS: usize = 1_000_000;
 /// Something that ran: a bar in the trace.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
-    pub(super) kind: RowKind,
-    pub(super) name: &'static str,
-    pub(super) at: &'static Location<'static>,
+    pub(super) key: Key,
     /// Since the start of the profile.
     pub(super) begin: Duration,
     pub(super) total: Duration,
@@ -60,11 +58,21 @@ struct ThreadRecord {
     last: Mark,
     /// The sections that have not ended.
     open: Vec<Open>,
-    sums: HashMap<(RowKind, &'static str, &'static Location<'static>), RowSums>,
+    sums: HashMap<Key, RowSums>,
     events: Vec<Event>,
     dropped: u64,
     /// The time of measuring itself.
     cost: Duration,
+}
+
+/// What a row is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) kind: RowKind,
+    pub(super) name: &'static str,
+    pub(super) at: &'static Location<'static>,
+    /// The path of the layer.
+    pub(super) layer: Option<Arc<str>>,
 }
 
 /// A section that has not ended.
@@ -166,12 +174,13 @@ impl ThreadRecord {
 
     fn op(&mut self, op: &Observed<'_>, begin: Mark, end: Mark) {
         let (total, bytes) = (end.time - begin.time, end.bytes.saturating_sub(begin.bytes));
-        self.keep(RowKind::Forward, op.op, op.at, begin, total, bytes);
+        let key = Key { kind: RowKind::Forward, name: op.op, at: op.at, layer: running_layer() };
+        self.keep(&key, begin, total, bytes);
         // The ops of a derivative are a part of it.
         if self.open.last().is_some_and(|open| open.section.kind == SectionKind::Derivative) {
             return;
         }
-        self.count((RowKind::Forward, op.op, op.at), total, total, bytes);
+        self.count(key, total, total, bytes);
         self.nest(total, bytes);
     }
 
@@ -182,20 +191,15 @@ impl ThreadRecord {
             _ => RowKind::Span,
         };
         let (total, bytes) = (end.time - open.begin.time, end.bytes.saturating_sub(open.begin.bytes));
-        self.keep(kind, name, at, open.begin, total, bytes);
+        let key = Key { kind, name, at, layer: running_layer() };
+        self.keep(&key, open.begin, total, bytes);
         let own = total.saturating_sub(open.inner);
-        self.count((kind, name, at), total, own, bytes.saturating_sub(open.inner_bytes));
+        self.count(key, total, own, bytes.saturating_sub(open.inner_bytes));
         self.nest(total, bytes);
     }
 
-    fn count(
-        &mut self,
-        row: (RowKind, &'static str, &'static Location<'static>),
-        total: Duration,
-        own: Duration,
-        bytes: u64,
-    ) {
-        let sum = self.sums.entry(row).or_default();
+    fn count(&mut self, key: Key, total: Duration, own: Duration, bytes: u64) {
+        let sum = self.sums.entry(key).or_default();
         sum.calls += 1;
         sum.total += total;
         sum.own += own;
@@ -210,19 +214,11 @@ impl ThreadRecord {
         }
     }
 
-    fn keep(
-        &mut self,
-        kind: RowKind,
-        name: &'static str,
-        at: &'static Location<'static>,
-        begin: Mark,
-        total: Duration,
-        bytes: u64,
-    ) {
+    fn keep(&mut self, key: &Key, begin: Mark, total: Duration, bytes: u64) {
         match self.events.len() < MOST_EVENTS {
             true => {
                 let begin = begin.time - self.start;
-                self.events.push(Event { kind, name, at, begin, total, bytes });
+                self.events.push(Event { key: key.clone(), begin, total, bytes });
             }
             false => self.dropped += 1,
         }
@@ -239,12 +235,13 @@ impl Collected {
         let share = |own: Duration| own.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
         for (thread, record) in locked(&self.threads).iter().enumerate() {
             let mut record = locked(record);
-            for ((kind, name, at), sum) in record.sums.drain() {
+            for (Key { kind, name, at, layer }, sum) in record.sums.drain() {
                 let RowSums { calls, total, own, bytes } = sum;
                 profile.rows.push(Row {
                     kind,
                     name,
                     at,
+                    layer,
                     thread,
                     calls,
                     total,
@@ -262,7 +259,8 @@ impl Collected {
             let known_bytes: u64 = profile.rows.iter().map(|row| row.bytes).sum();
             let mut rest = |kind, name, own: Duration, bytes| {
                 let (total, share) = (own, share(own));
-                profile.rows.push(Row { kind, name, at, thread, calls: 1, total, own, share, bytes });
+                let (layer, calls) = (None, 1);
+                profile.rows.push(Row { kind, name, at, layer, thread, calls, total, own, share, bytes });
             };
             rest(RowKind::Profile, "profiling", record.cost, 0);
             let outside = total.saturating_sub(known + record.cost);

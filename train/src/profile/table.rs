@@ -41,8 +41,10 @@ pub struct Table<'p> {
 /// The rows of a profile that become one row of the table.
 #[derive(Clone, Copy, Debug)]
 enum Grouping {
-    /// Each row of the profile is a row of the table: an op at a line.
+    /// Each row of the profile is a row of the table: an op in a layer at a line.
     OpAndLine,
+    /// A layer, for all of its ops.
+    Layer,
     Op,
     Line,
 }
@@ -66,9 +68,10 @@ struct TableRow<'p> {
     first: &'p Row,
     /// The place of the first row in the profile.
     place: usize,
-    /// The ops, and the lines, that it has rows of.
+    /// The ops, the lines and the layers that it has rows of.
     names: Vec<&'static str>,
     lines: Vec<SourceLine>,
+    layers: Vec<Option<&'p str>>,
     sums: Sums,
 }
 
@@ -99,17 +102,34 @@ impl Table<'_> {
         self
     }
 
+    /// Makes one row for each layer, for all ops that it calls: what a layer costs, forward and backward.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::profile::profile;
+    /// let model = Sequential::new().then(Linear::new(("in", 4), ("h", 4))?).then_named("squash", Tanh);
+    /// let (y, profile) = profile(|| model.forward(&Tensor::ones([("N", 2), ("in", 4)])?));
+    /// y?;
+    /// assert!(profile.table().by_layer().to_string().contains("squash"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn by_layer(mut self) -> Self {
+        self.grouping = Grouping::Layer;
+        self
+    }
+
     /// The rows of all parts, those with the most own time first.
     fn groups(&self) -> Vec<TableRow<'_>> {
         let rows = &self.profile.rows;
         let key = |at: usize| {
             let (row, line) = (&rows[at], line_of(&rows[at]));
-            let (name, line) = match self.grouping {
-                Grouping::OpAndLine => (row.name, line),
-                Grouping::Op => (row.name, ("", 0)),
-                Grouping::Line => ("", line),
+            let (name, line, layer) = match self.grouping {
+                Grouping::OpAndLine => (row.name, line, row.layer.as_deref()),
+                Grouping::Layer => ("", ("", 0), row.layer.as_deref()),
+                Grouping::Op => (row.name, ("", 0), None),
+                Grouping::Line => ("", line, None),
             };
-            (is_elsewhere(row), row.kind, name, line)
+            (is_elsewhere(row), row.kind, name, line, layer)
         };
         let mut groups: Vec<TableRow<'_>> = Vec::new();
         let mut last = None;
@@ -130,8 +150,8 @@ impl Table<'_> {
 
 impl<'p> TableRow<'p> {
     fn of(place: usize, row: &'p Row) -> TableRow<'p> {
-        let (names, lines) = (vec![row.name], vec![line_of(row)]);
-        TableRow { first: row, place, names, lines, sums: Sums::of(row) }
+        let (names, lines, layers) = (vec![row.name], vec![line_of(row)], vec![row.layer.as_deref()]);
+        TableRow { first: row, place, names, lines, layers, sums: Sums::of(row) }
     }
 
     fn add(&mut self, row: &'p Row) {
@@ -141,6 +161,9 @@ impl<'p> TableRow<'p> {
         let line = line_of(row);
         if !self.lines.contains(&line) {
             self.lines.push(line);
+        }
+        if !self.layers.contains(&row.layer.as_deref()) {
+            self.layers.push(row.layer.as_deref());
         }
         self.sums.add(Sums::of(row));
     }
@@ -152,10 +175,15 @@ impl<'p> TableRow<'p> {
         }
     }
 
+    /// The line, and the layer if it is one.
     fn line(&self) -> String {
-        match self.lines[..] {
+        let line = match self.lines[..] {
             [(file, line)] => format!("{file}:{line}"),
             _ => format!("{} lines", self.lines.len()),
+        };
+        match self.layers[..] {
+            [Some(layer)] => format!("{line} in {layer}"),
+            _ => line,
         }
     }
 }
@@ -175,7 +203,7 @@ impl fmt::Display for Table<'_> {
             width = width.max(group.name().chars().count());
         }
         let mut lines = Lines { width, text: String::new() };
-        lines.add(["", "calls", "total", "self", "share", "allocated", "line"]);
+        lines.add(["", "calls", "total", "self", "share", "allocated", "line and layer"]);
         for elsewhere in [false, true] {
             for (title, kind) in PARTS {
                 lines.add_part(&groups, shown, title, kind, elsewhere);

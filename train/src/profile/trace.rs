@@ -43,20 +43,25 @@ impl Profile {
                 json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": thread, "args": {"name": name}});
             write!(out, "\n{meta}")?;
             for event in events {
-                let category = match event.kind {
+                let category = match event.key.kind {
                     RowKind::Forward => "forward",
                     RowKind::Backward => "backward",
                     _ => "span",
                 };
+                let at = event.key.at;
                 let bar = json!({
-                    "name": event.name,
+                    "name": event.key.name,
                     "cat": category,
                     "ph": "X",
                     "ts": micros(event.begin),
                     "dur": micros(event.total),
                     "pid": 1,
                     "tid": thread,
-                    "args": {"line": format!("{}:{}", event.at.file(), event.at.line()), "allocated": event.bytes},
+                    "args": {
+                        "line": format!("{}:{}", at.file(), at.line()),
+                        "layer": event.key.layer.as_deref(),
+                        "allocated": event.bytes,
+                    },
                 });
                 write!(out, ",\n{bar}")?;
             }
