@@ -189,6 +189,8 @@ fn names_and_wrong_calls() -> Result<()> {
     let options = RecurrentOptions::new;
     let with = |options| kind(x.recurrent_with(&hx, &w_ih, &w_hh, Cell::Tanh, options));
     assert_eq!(with(options().cx(&hx)), ErrorKind::Value);
+    // Its gradient was zero.
+    assert_eq!(with(options().w_hr(&w_hh)), ErrorKind::Value);
     let (long, short) = (Tensor::new([4, 1])?, Tensor::new([1])?);
     assert_eq!(with(options().lengths(&long)), ErrorKind::Value);
     assert_eq!(with(options().lengths(&short)), ErrorKind::Shape);

@@ -382,3 +382,33 @@ fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
     assert!((one[0] - 3.0).abs() < 1e-5 && one[1..] == [0.0; 5], "{one:?}");
     Ok(())
 }
+
+/// A copy of all repetitions would take 8 GiB.
+#[test]
+fn expanded_tensors_are_reduced_without_a_copy() -> Result<()> {
+    let huge = Tensor::full([1], 0.5)?.expand([1usize << 31])?;
+    assert_eq!(huge.sum(..)?.item::<f64>()?, 2f64.powi(30));
+    assert_eq!([huge.mean(..)?.item::<f64>()?, huge.amax(..)?.item()?], [0.5, 0.5]);
+    assert!(Tensor::new([true])?.expand([1usize << 33])?.all(..)?.item::<bool>()?);
+    let x = Tensor::new([[1.0], [-3.0]])?.expand([2, 2, 3])?; // [repeated, 2, repeated]
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32] {
+        let (x, dense) =
+            (x.narrow(0, 0, 1)?.to(dtype)?.narrow(2, 0, 1)?.expand([2, 2, 3])?, x.to(dtype)?.clone());
+        let dense = dense.contiguous()?;
+        for dims in [vec![0], vec![2], vec![0, 2], vec![0, 1], vec![1, 2], vec![0, 1, 2]] {
+            for (op, y) in [
+                ("sum", [x.sum(&dims[..])?, dense.sum(&dims[..])?]),
+                ("prod", [x.prod(&dims[..])?, dense.prod(&dims[..])?]),
+                ("amin", [x.amin(&dims[..])?, dense.amin(&dims[..])?]),
+                ("norm", [x.to(DType::F32)?.norm(&dims[..])?, dense.to(DType::F32)?.norm(&dims[..])?]),
+                ("keep", [x.sum(keep(&dims[..]))?, dense.sum(keep(&dims[..]))?]),
+            ] {
+                assert!(
+                    y[0].allclose(&y[1])? && y[0].dtype() == y[1].dtype(),
+                    "{op} of {dtype} over {dims:?}"
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -19,7 +19,7 @@ ops! { recurrent;
     /// the sequences: beyond its end, a sequence has the result 0, and its last state is that at its end.
     ///
     /// # Shapes
-    /// With the gates of the cell stacked, `G` times `hidden`; `state` is `hidden` unless `w_hr` projects it:
+    /// With the gates of the cell stacked, `G` times `hidden`; `state` is `hidden` unless the `w_hr` of an LSTM projects it:
     /// - `x`: `[time, batch, input]`, `hx`: `[batch, state]`, `cx`: `[batch, hidden]`
     /// - `w_ih`: `[G hidden, input]`, `w_hh`: `[G hidden, state]`, `b_ih`, `b_hh`: `[G hidden]`, `w_hr`:
     ///   `[state, hidden]`
@@ -224,6 +224,10 @@ pub(crate) mod kernels {
             let hidden = width / cell.gates();
             if cx.is_some() != (cell == Cell::Lstm) {
                 let message = "an LSTM, and no other cell, has the first cells `cx`";
+                return fail(ErrorKind::Value, message.into());
+            }
+            if w_hr.is_some() && cell != Cell::Lstm {
+                let message = "an LSTM, and no other cell, has the projection `w_hr`, as in PyTorch";
                 return fail(ErrorKind::Value, message.into());
             }
             let expected: [(&str, Option<&NamedTensor>, &[usize]); 8] = [

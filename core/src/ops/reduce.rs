@@ -178,8 +178,24 @@ pub(crate) mod kernels {
         (!others.is_empty()).then(|| (kept(last), kept(others)))
     }
 
+    /// An expanded tensor with each element once, if dims that are reduced repeat elements, and how often it
+    /// has them. A copy with all repetitions may not fit in memory.
+    #[inline]
+    fn without_repeats(x: &NamedTensor, dims: &Over) -> Option<(NamedTensor, i64)> {
+        let repeats = |dim: &&usize| x.strides()[**dim] == 0 && x.sizes()[**dim] > 1;
+        if x.is_contiguous() || x.numel() == 0 {
+            return None;
+        }
+        let (mut once, mut count) = (None, 1);
+        for dim in dims.iter().filter(repeats) {
+            count *= x.sizes()[*dim] as i64;
+            once = Some(once.as_ref().unwrap_or(x).narrow(*dim as isize, 0, 1).ok()?);
+        }
+        Some((once?, count))
+    }
+
     /// A kind of reduction.
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, PartialEq, Eq)]
     enum Folding {
         Total,
         Product,
@@ -198,6 +214,13 @@ pub(crate) mod kernels {
         /// group.
         #[track_caller]
         fn over(self, op: &'static str, x: &NamedTensor, dims: &Over) -> Result<NamedTensor> {
+            if let Some((once, count)) = without_repeats(x, dims).filter(|_| self != Folding::Product) {
+                let part = self.over(op, &once, dims)?;
+                return match self {
+                    Folding::Total | Folding::Squares => part.mul(count),
+                    _ => Ok(part),
+                };
+            }
             let x = x.widened()?;
             if let Some((last, others)) = apart(&x, dims) {
                 let part = self.over(op, &x, &last)?;
@@ -260,12 +283,12 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn all(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
-        Folding::All.over("all", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
+        Folding::All.over("all", &*x.cast(DType::Bool)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
     #[track_caller]
     pub(crate) fn any(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
-        Folding::Any.over("any", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
+        Folding::Any.over("any", &*x.cast(DType::Bool)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
     /// The dtype of `all` and `any`.
