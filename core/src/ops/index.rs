@@ -17,33 +17,112 @@ ops! { index;
     //! # Indexing
     /// The slices of `x` along `dim` at the positions in `index`, a vector of integers. If the vector has a
     /// name, the dim gets it.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let words = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["vocab", "embed"])?;
+    /// let sentence = Tensor::new([1, 0, 1])?.refine_names(["time"])?;
+    /// let x = words.index_select(&sentence, "vocab")?;
+    /// assert_eq!(x.shape().to_string(), "[time=3, embed=2]");
+    /// assert_eq!(x.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     index_select (x, index; dim: Dim) names keeps, index: renames dim;
     /// For each element of `index`, the element of `x` at that position along `dim` and at the same position
     /// as the element along the other dims, whose names must match. Along `dim`, the result has the name of the
     /// index, if it has one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// // The probability of the label of each sample.
+    /// let p = Tensor::new([[0.1, 0.9], [0.7, 0.3]])?.refine_names(["N", "class"])?;
+    /// let label = Tensor::new([1, 0])?.refine_names(["N"])?;
+    /// let of_label = p.gather(&label.unsqueeze_with(1, UnsqueezeOptions::new().name("class"))?, "class")?.squeeze("class")?;
+    /// assert_eq!((of_label.shape().to_string(), of_label.to_vec::<f32>()?), ("[N=2]".into(), vec![0.9, 0.7]));
+    /// # Ok::<(), Error>(())
+    /// ```
     gather (x, index; dim: Dim) names of index, index: beside dim;
     /// `x` with the elements of `source` added at the positions along `dim` given by `index`: the transpose
     /// of [`gather`](Self::gather).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// // How much each sample spends on each of three goods.
+    /// let good = Tensor::new([[0, 2, 2], [1, 1, 1]])?.refine_names(["N", "good"])?;
+    /// let price = Tensor::new([[5.0, 1.0, 2.0], [3.0, 3.0, 4.0]])?.refine_names(["N", "good"])?;
+    /// let spent = Tensor::zeros([("N", 2), ("good", 3)])?.scatter_add(&good, &price, "good")?;
+    /// assert_eq!(spent.to_vec::<f32>()?, [5.0, 0.0, 3.0, 0.0, 10.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     scatter_add scatter_add_ (mut x, index, source; dim: Dim) names keeps, index: beside dim, source: beside dim;
     /// `x` with the elements of `source` written to the positions along `dim` given by `index`: the reverse
     /// of [`gather`](Self::gather). If several elements of `source` have the same position, the last one is
     /// kept, but the gradient goes to all of them. If `source` is a number, it is written to all positions.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// // One row for each class.
+    /// let class = Tensor::new([[2], [0]])?.refine_names(["N", "class"])?;
+    /// let one_hot = Tensor::zeros([("N", 2), ("class", 3)])?.scatter(&class, 1.0, "class")?;
+    /// assert_eq!(one_hot.to_vec::<f32>()?, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     scatter scatter_ (mut x, index, source: Operand; dim: Dim) names keeps, index: beside dim, source: beside dim;
     /// `x` with the elements of `source` reduced into the positions along `dim` given by `index`, together
     /// with the element of `x` at the position if `include_self`. Other positions are unchanged. Equal
     /// extremes share the gradient. The second derivative of a product is right if at most one of its factors
     /// is 0.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::core::Reduce;
+    /// let bin = Tensor::new([0, 1, 0, 0])?.refine_names(["bin"])?;
+    /// let x = Tensor::new([4.0, 5.0, 7.0, 1.0])?.refine_names(["bin"])?;
+    /// let options = ScatterReduceOptions::new().include_self(false);
+    /// let largest = Tensor::zeros([("bin", 2)])?.scatter_reduce_with(&bin, &x, "bin", Reduce::Amax, options)?;
+    /// assert_eq!(largest.to_vec::<f32>()?, [7.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     scatter_reduce scatter_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
         names keeps, index: beside dim, source: beside dim;
     /// `x` with its slices along `dim` at the positions in `index`, a vector of integers, replaced by the
     /// slices of `source`. If several slices have the same position, the last one is kept, but the gradient
     /// goes to all of them.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::zeros([("row", 3), ("C", 2)])?;
+    /// let rows = Tensor::ones([("row", 2), ("C", 2)])?;
+    /// let y = x.index_copy(&Tensor::new([2, 0])?, &rows, "row")?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     index_copy index_copy_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
     /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// // Messages along edges, added up at the nodes where they end.
+    /// let messages = Tensor::new([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])?.refine_names(["node", "C"])?;
+    /// let ends = Tensor::new([1, 0, 1])?;
+    /// let received = Tensor::zeros([("node", 2), ("C", 2)])?.index_add(&ends, &messages, "node")?;
+    /// assert_eq!(received.to_vec::<f32>()?, [2.0, 20.0, 5.0, 50.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     index_add index_add_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
     /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a vector
     /// of integers, together with the slice of `x` if `include_self`. Other slices are unchanged. Gradients are
     /// those of [`scatter_reduce`](Self::scatter_reduce).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::core::Reduce;
+    /// let x = Tensor::new([[1.0, 8.0], [5.0, 5.0]])?.refine_names(["row", "C"])?;
+    /// let rows = Tensor::new([[3.0, 3.0], [2.0, 9.0]])?.refine_names(["row", "C"])?;
+    /// let y = x.index_reduce(&Tensor::new([0, 0])?, &rows, "row", Reduce::Amax)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 9.0, 5.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     index_reduce index_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
         names keeps, index: along dim, source: beside dim;
     /// The lower triangle of the last two dims, with zeros elsewhere; a positive `diagonal` includes that
@@ -53,6 +132,15 @@ ops! { index;
     /// many diagonals from the main one up.
     triu triu_ (mut x; diagonal: isize = 0);
     /// The positions of the nonzero elements, as the rows of a matrix.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[0, 3], [2, 0]])?;
+    /// let places = x.nonzero_with(NonzeroOptions::new().names(["place", "dim"]))?;
+    /// assert_eq!(places.shape().to_string(), "[place=2, dim=2]");
+    /// assert_eq!(places.to_vec::<i64>()?, [0, 1, 1, 0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     nonzero (x; names: NewNames = None) names called names;
 }
 
