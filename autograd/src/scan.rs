@@ -5,6 +5,7 @@ use crate::tensor::Tensor;
 use namegrad_core::options::StackOptions;
 use namegrad_core::random::Generator;
 use namegrad_core::{Argument, Dim, Error, ErrorKind, Name, NamedTensor, Result, Shape, called};
+use namegrad_macros::Setters;
 
 /// One tensor or several: a [`Tensor`], or a tuple, an array or a `Vec` of such, as inputs, states and outputs
 /// of [`scan`] are. `()` is none.
@@ -72,23 +73,10 @@ impl<A: Tensors, B: Tensors, C: Tensors> Tensors for (A, B, C) {
 }
 
 /// The options of [`scan`] and [`fold`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct ScanOptions {
     /// Whether to go from the last step to the first. Outputs keep the places of their inputs.
     pub reverse: bool,
-}
-
-impl ScanOptions {
-    /// The defaults: from the first step to the last.
-    pub fn new() -> ScanOptions {
-        ScanOptions::default()
-    }
-
-    /// Whether to go from the last step to the first. Outputs keep the places of their inputs.
-    pub fn reverse(mut self, reverse: bool) -> ScanOptions {
-        self.reverse = reverse;
-        self
-    }
 }
 
 /// Calls `step` with a state and the slices of `xs` at each position along `dim`, one after another. Each call

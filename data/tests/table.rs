@@ -324,3 +324,59 @@ fn later_samples_are_tested_on() -> Result<()> {
     refused(split::ordered::<2>(5, [0.0, 1.0]), ErrorKind::Value, "empty");
     Ok(())
 }
+
+#[test]
+fn dates_and_times_are_numbers() -> Result<()> {
+    let text = b"day,at,x\n2024-02-29,2024-02-29T12:30:00Z,1\n1969-12-31,1970-01-01 00:00:00.25+00:00,2\n,2024-03-01,3\n";
+    let csv = Csv::from_bytes(text.as_slice()).dates(["day"]).times(["at"]);
+    let table = csv.clone().fill("day", f64::NAN).read()?;
+    assert_eq!(format!("{table:?}"), "Table of 3 rows: 'day' of dates, 'at' of times, 'x' of numbers");
+    assert_eq!(
+        table.to_string(),
+        "       day                       at  x\n2024-02-29      2024-02-29 12:30:00  1\n1969-12-31  1970-01-01 00:00:00.250  2\n       NaN      2024-03-01 00:00:00  3"
+    );
+    assert_eq!(table.column_in("at", DType::F64)?.to_vec::<f64>()?, [1_709_209_800.0, 0.25, 1_709_251_200.0]);
+    assert_eq!(table.head(2)?.column_in("day", DType::I64)?.to_vec::<i64>()?, [19_782, -1]);
+    assert_eq!(table.numeric_columns(), ["day", "at", "x"]);
+    let groups = table.group_by("day")?;
+    assert_eq!(
+        groups.iter().map(|(day, _)| day.as_str()).collect::<Vec<_>>(),
+        ["1969-12-31", "2024-02-29", "NaN"]
+    );
+    let kind = ErrorKind::Format;
+    refused(csv.read(), kind, "line 4, column 'day': the value is missing");
+    let wrong = Csv::from_bytes(b"day\n2023-02-29\n").dates(["day"]);
+    refused(wrong.read(), kind, "line 2, column 'day': '2023-02-29' is not a date such as 2024-02-29");
+    let times = Csv::from_bytes(b"day\n2023-02-28T10:00\n").dates(["day"]);
+    assert_eq!(times.read().unwrap_err().repair(), Some(".times([\"day\"])"));
+    assert_eq!(times.times(["day"]).read()?.len(), 1);
+    refused(Csv::from_bytes(b"at\n25:00\n").times(["at"]).read(), kind, "'25:00' is not a time");
+    // A derived column in place of one of dates has numbers.
+    let derived = table.with_column("day", table.column("x")?)?;
+    assert_eq!(format!("{derived:?}"), "Table of 3 rows: 'day' of numbers, 'at' of times, 'x' of numbers");
+    Ok(())
+}
+
+#[test]
+fn rows_are_grouped_and_counted() -> Result<()> {
+    let table = table()?;
+    assert_eq!(table.value_counts("city")?, [("Rome".into(), 2), ("Bonn".into(), 1), ("Oslo".into(), 1)]);
+    let groups = table.group_by("city")?;
+    let sizes: Vec<(&str, usize)> = groups.iter().map(|(name, rows)| (name.as_str(), rows.len())).collect();
+    assert_eq!(sizes, [("Bonn", 1), ("Oslo", 1), ("Rome", 2)]);
+    assert_eq!(groups[2].1.column("a")?.to_vec::<f32>()?[0], 1.0);
+    assert_eq!(table.value_counts("b")?, [("0.1".into(), 4)]);
+    let by_number: Vec<String> = table.group_by("a")?.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(by_number, ["1", "2", "4", "NaN"]);
+    // As sums over segments.
+    let mean = table.column("b")?.segment_mean(&table.category("city")?, "N", ("city", 3))?;
+    assert!(mean.allclose(&Tensor::full(("city", 3), 0.1)?)?);
+    // Categories without rows are no groups.
+    let one = table.rows([0])?;
+    assert_eq!(one.value_counts("city")?, [("Rome".into(), 1)]);
+    refused(table.value_counts("town"), ErrorKind::Value, "no column 'town'");
+    refused(table.group_by(7), ErrorKind::Value, "no column 7");
+    let skipped = Csv::from_bytes(b"a,b\n1,2\n").skip(["a"]).read()?;
+    refused(skipped.group_by("a"), ErrorKind::Value, "was skipped");
+    Ok(())
+}

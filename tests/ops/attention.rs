@@ -3,6 +3,7 @@
 use crate::check::{by_subsets, mask, values};
 use crate::plain::Plain;
 use namegrad::autograd::grad_with;
+use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 
 /// Element `[.., i, d]` of the attention of `query`, `key` and `value` with these batch indices.
@@ -106,6 +107,50 @@ fn blocks_give_what_all_scores_give() -> Result<()> {
     Ok(())
 }
 
+/// A window gives what its mask gives, over several blocks, for queries that see few keys or none, and with the
+/// same bits for any number of threads.
+#[test]
+fn windows_are_masks() -> Result<()> {
+    let close = IscloseOptions::new().rtol(1e-4).atol(1e-5);
+    let mut generator = Generator::from_seed(9);
+    for (queries, keys) in [(1, 1), (65, 129), (300, 300), (300, 70), (90, 400)] {
+        let draw = |len, width| Tensor::randn([2, 3, len, width])?.requiring_grad();
+        let inputs =
+            generator.scope(|| Ok::<_, Error>([draw(queries, 20)?, draw(keys, 20)?, draw(keys, 9)?]))?;
+        let g = generator.scope(|| Tensor::randn([2, 3, queries, 9]))?;
+        let [q, k, v] = &inputs;
+        for (window, causal) in
+            [(0, false), (3, true), (40, false), (130, true), (1000, false), (usize::MAX, true)]
+        {
+            let near = Tensor::arange(0, queries as i64, 1)?.unsqueeze(1)?.sub(Tensor::arange(
+                0,
+                keys as i64,
+                1,
+            )?)?;
+            let near = near.abs()?.le(i64::try_from(window).unwrap_or(i64::MAX))?;
+            let run = |options: ScaledDotProductAttentionOptions<'_, Tensor>| {
+                let y = q.scaled_dot_product_attention_with(k, v, options.is_causal(causal))?;
+                let gradients = grad_with(&[&y], &[q, k, v], &[Some(&g)], BackwardOptions::default())?;
+                Ok::<_, Error>([vec![y.detach()], gradients.into_iter().flatten().collect()].concat())
+            };
+            let options = ScaledDotProductAttentionOptions::new;
+            let found = run(options().window(window))?;
+            let wanted = run(options().attn_mask(&near))?;
+            for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                assert!(
+                    found.allclose_with(wanted, close.clone())?,
+                    "{at} of {queries} {keys} {window} {causal}"
+                );
+            }
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+            for (one, many) in pool.install(|| run(options().window(window)))?.iter().zip(&found) {
+                assert!(one.equal(many)?, "one thread: {queries} {keys} {window} {causal}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// For any subset of the inputs, the fused backward pass equals the formula; with dropout as well.
 #[test]
 fn gradients_of_any_subset() -> Result<()> {
@@ -115,6 +160,11 @@ fn gradients_of_any_subset() -> Result<()> {
         by_subsets(&inputs, |inputs| {
             let options = ScaledDotProductAttentionOptions::new().dropout_p(dropout).enable_gqa(true);
             inputs[0].scaled_dot_product_attention_with(&inputs[1], &inputs[2], options.attn_mask(&inputs[3]))
+        })?;
+        by_subsets(&inputs, |inputs| {
+            let options = ScaledDotProductAttentionOptions::new().dropout_p(dropout).enable_gqa(true);
+            let options = options.window(30).is_causal(true).attn_mask(&inputs[3]);
+            inputs[0].scaled_dot_product_attention_with(&inputs[1], &inputs[2], options)
         })?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Functions of `nn`. Most have no row here because there are answers recorded from PyTorch.
 
-use crate::check::{drawn, index, numbers, values};
+use crate::check::{index, numbers, values};
 use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 

@@ -4,16 +4,17 @@ use crate::Tensor;
 use crate::chain::*;
 use crate::rules::kernels;
 use namegrad_core::ops::attention::{AttentionArgs, attention_backward, attention_dropout};
+use namegrad_core::options::{TrilOptions, TriuOptions};
 use namegrad_core::{NamedTensor, Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { attention; |g, cx|
-    scaled_dot_product_attention(q, k, v, mask; dropout_p, is_causal, scale, enable_gqa) -> (y; lse, draw) {
-        (q k v mask): [q k v mask y lse draw; dropout_p is_causal scale enable_gqa]
-            gradients(g, [q, k, v], mask, [y, lse, draw], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa }, wants)?
+    scaled_dot_product_attention(q, k, v, mask; dropout_p, is_causal, scale, enable_gqa, window) -> (y; lse, draw) {
+        (q k v mask): [q k v mask y lse draw; dropout_p is_causal scale enable_gqa window]
+            gradients(g, [q, k, v], mask, [y, lse, draw], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa, window }, wants)?
             => kernels(attention_backward(
                 g.value(), [q.value(), k.value(), v.value()], mask.map(|mask| mask.value()),
-                [y.value(), lse.value(), draw.value()], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa }, wants
+                [y.value(), lse.value(), draw.value()], &AttentionArgs { dropout_p, is_causal, scale, enable_gqa, window }, wants
             )?)
     }
 }
@@ -40,9 +41,16 @@ fn gradients(
         let added = mask.to(dtype)?;
         scores = scores.add(if mask.dtype().is_floating_point() { added } else { added.log()? })?;
     }
-    if args.is_causal {
-        let seen = Tensor::constant(NamedTensor::ones([queries, keys])?.tril()?);
-        scores = scores.masked_fill(&seen.eq(0.0)?, f64::NEG_INFINITY)?;
+    if args.is_causal || args.window.is_some() {
+        let mut seen = NamedTensor::ones([queries, keys])?;
+        if let Some(window) = args.window.and_then(|window| isize::try_from(window).ok()) {
+            let of = |diagonal| TriuOptions::new().diagonal(diagonal);
+            seen = seen.triu_with(of(-window))?.tril_with(TrilOptions::new().diagonal(window))?;
+        }
+        if args.is_causal {
+            seen = seen.tril()?;
+        }
+        scores = scores.masked_fill(&Tensor::constant(seen).eq(0.0)?, f64::NEG_INFINITY)?;
     }
     // A query that sees no key has no weights.
     let blind = lse.eq(f64::NEG_INFINITY).unsqueeze(-1)?;

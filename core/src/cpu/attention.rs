@@ -60,6 +60,8 @@ pub(crate) struct Attention<T> {
     pub(crate) mask: Option<MatrixStack<T>>,
     /// Whether a query sees only the keys up to its own position.
     pub(crate) causal: bool,
+    /// The most positions between a query and a key that it sees.
+    pub(crate) window: Option<usize>,
     pub(crate) scale: T,
     /// The probability to drop a weight, and the random numbers that decide.
     pub(crate) dropout: Option<(f64, Generator)>,
@@ -144,10 +146,23 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
         }
     }
 
+    /// The keys that some of these queries see.
+    fn keys_of(&self, i: &Range<usize>) -> Range<usize> {
+        let visible = self.visible(i.start, 0);
+        visible.of_row(0).start..visible.of_row(i.len() - 1).end
+    }
+
     /// The blocks of keys that some of these queries see.
     fn seen_by(&self, i: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let keys = if self.causal { self.keys.min(i.end) } else { self.keys };
-        ranges(keys, COLS)
+        let keys = self.keys_of(i);
+        (keys.start / COLS * COLS..keys.end)
+            .step_by(COLS)
+            .map(move |start| start..(start + COLS).min(keys.end))
+    }
+
+    /// What queries from `query` on see of the keys from `key` on.
+    fn visible(&self, query: usize, key: usize) -> VisibleKeys {
+        VisibleKeys { n: self.keys - key, query, key, causal: self.causal, window: self.window }
     }
 
     /// The scores of a block, with the mask.
@@ -174,8 +189,7 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
 
     /// The keys of a block that its queries see.
     fn seen(&self, block: &KeyBlock) -> VisibleKeys {
-        let before = if self.causal { Some((block.i.start, block.j.start)) } else { None };
-        VisibleKeys { n: block.j.len(), before }
+        VisibleKeys { n: block.j.len(), ..self.visible(block.i.start, block.j.start) }
     }
 
     /// Sets some weights of a block to 0 and divides the others by the probability to be kept. `kept` becomes
@@ -224,10 +238,13 @@ impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
             let (key_head, start) = (task / key_blocks, task % key_blocks * COLS);
             let j = start..(start + COLS).min(self.keys);
             for head in key_head * self.group..(key_head + 1) * self.group {
-                for i in ranges(self.queries, ROWS).filter(|i| !self.causal || j.start < i.end) {
+                for i in ranges(self.queries, ROWS) {
                     // The same block as above, which ends where the last query sees no more.
-                    let end = if self.causal { j.end.min(i.end) } else { j.end };
-                    let block = KeyBlock { head, i, j: j.start..end };
+                    let keys = self.keys_of(&i);
+                    if j.start >= keys.end || j.end <= keys.start {
+                        continue;
+                    }
+                    let block = KeyBlock { head, i, j: j.start..j.end.min(keys.end) };
                     // SAFETY: as above; a block of keys is one task.
                     unsafe { pass.add(&block, &parts, [false, true]) };
                 }
@@ -364,22 +381,45 @@ impl<T: Real + MatmulElement<Acc = T>> BlockPass<'_, T> {
 #[derive(Clone, Copy)]
 struct VisibleKeys {
     n: usize,
-    /// The positions of the first query and the first key if a query sees only the keys up to its own;
-    /// otherwise it sees all.
-    before: Option<(usize, usize)>,
+    /// The positions of the first query and of the first key.
+    query: usize,
+    key: usize,
+    /// Whether a query sees only the keys up to its own position.
+    causal: bool,
+    /// The most positions between a query and a key that it sees.
+    window: Option<usize>,
 }
 
 impl VisibleKeys {
+    /// The keys that the query of a row sees, counted from the first key of the block.
+    #[inline(always)]
+    fn of_row(self, row: usize) -> Range<usize> {
+        let (query, mut start, mut end) = (self.query + row, 0, usize::MAX);
+        if let Some(window) = self.window {
+            (start, end) = (query.saturating_sub(window), query.saturating_add(window).saturating_add(1));
+        }
+        if self.causal {
+            end = end.min(query + 1);
+        }
+        let [start, end] = [start, end].map(|at| at.saturating_sub(self.key).min(self.n));
+        start..end
+    }
+
     /// The scores of a row that become weights. The others become 0, except for a few, which become `-∞`, so
     /// that those returned fill whole lanes.
     #[inline(always)]
     fn hide<T: Real>(self, row: usize, scores: &mut [T]) -> &mut [T] {
-        let Some((query, key)) = self.before else { return scores };
-        let seen = (query + row + 1).saturating_sub(key).min(self.n);
-        let (weights, others) = scores.split_at_mut(seen.next_multiple_of(LANES).min(self.n));
-        weights[seen..].fill(T::NEG_INFINITY);
-        others.fill(T::ZERO);
-        weights
+        if !self.causal && self.window.is_none() {
+            return scores;
+        }
+        let seen = self.of_row(row);
+        let first = if seen.is_empty() { seen.end } else { seen.start / LANES * LANES };
+        let last = if seen.is_empty() { seen.end } else { seen.end.next_multiple_of(LANES).min(self.n) };
+        scores[..first].fill(T::ZERO);
+        scores[last..].fill(T::ZERO);
+        scores[first..seen.start.max(first)].fill(T::NEG_INFINITY);
+        scores[seen.end..last].fill(T::NEG_INFINITY);
+        &mut scores[first..last]
     }
 }
 

@@ -20,8 +20,9 @@ ops! { attention;
     /// with its square.
     ///
     /// The default `scale` is `1/√E`. In `attn_mask`, `false` hides a key from a query, and numbers are added
-    /// to the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more. A
-    /// query that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others
+    /// to the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more; with
+    /// `window`, it sees those that are at most `window` positions away, and no others are computed. A query
+    /// that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others
     /// are divided by `1 - dropout_p`. With `enable_gqa`, the third dim from the right has the heads, and a
     /// head of `key` and `value` serves several heads of `query`.
     ///
@@ -32,7 +33,7 @@ ops! { attention;
     ///
     /// # Source
     /// Vaswani et al., *Attention Is All You Need* (2017), equation 1; Ainslie et al., *GQA* (2023) for
-    /// groups of heads.
+    /// groups of heads; Beltagy et al., *Longformer* (2020) for windows.
     ///
     /// # Examples
     /// ```
@@ -46,7 +47,7 @@ ops! { attention;
     /// # Ok::<(), Error>(())
     /// ```
     scaled_dot_product_attention (query, key, value, attn_mask?; dropout_p: f64 = 0.0, is_causal: bool = false,
-        scale: Option<f64> = None, enable_gqa: bool = false) -> (y; lse, draw)
+        scale: Option<f64> = None, enable_gqa: bool = false, window: Option<usize> = None) -> (y; lse, draw)
         on floats names contracts, attn_mask: unified;
 }
 
@@ -58,6 +59,7 @@ pub struct AttentionArgs {
     pub is_causal: bool,
     pub scale: Option<f64>,
     pub enable_gqa: bool,
+    pub window: Option<usize>,
 }
 
 pub(crate) mod kernels {
@@ -75,9 +77,10 @@ pub(crate) mod kernels {
         is_causal: bool,
         scale: Option<f64>,
         enable_gqa: bool,
+        window: Option<usize>,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
         let inputs = [query, key, value];
-        let args = AttentionArgs { dropout_p, is_causal, scale, enable_gqa };
+        let args = AttentionArgs { dropout_p, is_causal, scale, enable_gqa, window };
         let heads = Heads::new(inputs, &args)?;
         let names = names(inputs)?;
         attn_mask.map_or(Ok(()), |mask| check_mask(inputs, mask))?;
@@ -330,6 +333,7 @@ pub(crate) mod kernels {
                 v: stack(&self.value, heads.group),
                 mask: self.mask.as_ref().map(|mask| stack(mask, 1)),
                 causal: args.is_causal,
+                window: args.window,
                 scale: T::from_scalar(scale.into()),
                 dropout,
             })

@@ -1,6 +1,7 @@
 //! [`Csv`], which reads tables. `schema` finds the columns and parses fields, `table` has what was read,
 //! `print` shows it, `row` reads a file that is larger than memory.
 
+mod date;
 mod lines;
 mod print;
 mod row;
@@ -171,6 +172,41 @@ impl Csv {
     ) -> Csv {
         let categories = categories.into_iter().map(Into::into).collect();
         self.kinds.push((column.into(), ColumnKind::Categories(Some(categories))));
+        self
+    }
+
+    /// Columns of dates such as `2024-02-29`, which become numbers: the whole days since 1970-01-01. A table
+    /// prints them as dates.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// use namegrad::prelude::*;
+    /// let table = Csv::from_bytes(b"day,sold\n2024-02-28,3\n2024-03-01,5\n").dates(["day"]).read()?;
+    /// let day = table.column_in("day", DType::I64)?; // [N]
+    /// assert_eq!(day.to_vec::<i64>()?, [19781, 19783]);
+    /// // 1970-01-01 was a Thursday: 0 is Monday.
+    /// let table = table.with_column("weekday", day.add(3)?.remainder(7)?)?;
+    /// assert_eq!(table.column("weekday")?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn dates<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), ColumnKind::Dates)));
+        self
+    }
+
+    /// Columns of times such as `2024-02-29T12:30:00Z`, `2024-02-29 12:30` or `2024-02-29T12:30:00.5+02:00`,
+    /// which become numbers: the seconds since 1970-01-01 in UTC. A time without an offset is one of UTC.
+    /// Read them by [`column_in`](Table::column_in) in `f64` or `i64`, as `f32` would round them to minutes.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// use namegrad::prelude::*;
+    /// let table = Csv::from_bytes(b"time\n2024-02-29T12:30:00Z\n").times(["time"]).read()?;
+    /// assert_eq!(table.column_in("time", DType::I64)?.item::<i64>()?, 1709209800);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn times<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), ColumnKind::Times)));
         self
     }
 

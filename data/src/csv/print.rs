@@ -1,8 +1,8 @@
 //! Tables as text, and the statistics of their columns.
 
-use super::Csv;
-use super::schema::Schema;
+use super::schema::{ColumnKind, Schema};
 use super::table::{Table, Values};
+use super::{Csv, date};
 use csv::StringRecord;
 use namegrad_core::Result;
 use namegrad_io::sorted::{self, list_of};
@@ -109,6 +109,26 @@ fn number(x: f64) -> String {
     format!("{}e{exponent}", trimmed(digits))
 }
 
+impl Table {
+    /// A number of a column, as it is printed.
+    fn shown(&self, column: usize, x: f64) -> String {
+        match self.schema().kinds[column] {
+            ColumnKind::Numbers => number(x),
+            _ => self.text(column, x),
+        }
+    }
+
+    /// A number of a column with all its digits, or the date or the time that it is.
+    pub(super) fn text(&self, column: usize, x: f64) -> String {
+        match self.schema().kinds[column] {
+            _ if x.is_nan() => "NaN".into(),
+            ColumnKind::Dates if x.fract() == 0.0 => date::date(x as i64),
+            ColumnKind::Times => date::time(x),
+            _ => x.to_string(),
+        }
+    }
+}
+
 /// The rows with the names of the columns above: at most 50 rows and 10 columns.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +137,7 @@ impl fmt::Display for Table {
         let mut shown = 0;
         for (at, values) in self.values().iter().enumerate() {
             let cell = |row: usize| match values {
-                Values::Numbers(numbers) => number(numbers[row]),
+                Values::Numbers(numbers) => self.shown(at, numbers[row]),
                 Values::Categories { ids, names } => names[ids[row] as usize].clone(),
                 Values::Skipped => String::new(),
             };
@@ -158,7 +178,14 @@ impl fmt::Debug for Table {
             match values {
                 Values::Skipped => continue,
                 _ if shown == 2 * COLUMNS => return write!(f, "{space}..."),
-                Values::Numbers(_) => write!(f, "{space}'{name}' of numbers")?,
+                Values::Numbers(_) => {
+                    let what = match self.schema().kinds[at] {
+                        ColumnKind::Dates => "dates",
+                        ColumnKind::Times => "times",
+                        _ => "numbers",
+                    };
+                    write!(f, "{space}'{name}' of {what}")?;
+                }
                 Values::Categories { names, .. } => {
                     write!(f, "{space}'{name}' of {} categories", names.len())?
                 }

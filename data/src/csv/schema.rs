@@ -1,6 +1,6 @@
 //! The columns of a table: names, types, categories, and replacements for missing values.
 
-use super::{Csv, OP};
+use super::{Csv, OP, date};
 use csv::StringRecord;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::sorted::list_of;
@@ -83,9 +83,20 @@ impl From<&str> for Fill {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ColumnKind {
     Numbers,
+    /// Dates, as numbers of days.
+    Dates,
+    /// Times, as numbers of seconds.
+    Times,
     /// Categories, which are given or found.
     Categories(Option<Vec<String>>),
     Skipped,
+}
+
+impl ColumnKind {
+    /// Whether its fields become numbers.
+    pub(super) fn is_numeric(&self) -> bool {
+        matches!(self, ColumnKind::Numbers | ColumnKind::Dates | ColumnKind::Times)
+    }
 }
 
 /// The missing values of a column.
@@ -174,7 +185,7 @@ impl Schema {
         }
         if let Some(fill) = &csv.fill_numbers {
             for column in 0..schema.kinds.len() {
-                if schema.kinds[column] == ColumnKind::Numbers && schema.fills[column].is_none() {
+                if schema.kinds[column].is_numeric() && schema.fills[column].is_none() {
                     schema.fill(column, fill)?;
                 }
             }
@@ -186,8 +197,8 @@ impl Schema {
     fn fill(&mut self, column: usize, fill: &Fill) -> Result<()> {
         let kind = &self.kinds[column];
         let fits = match fill {
-            Fill::Number(number) => *kind == ColumnKind::Numbers && !(*number as f32).is_infinite(),
-            Fill::Mean => *kind == ColumnKind::Numbers,
+            Fill::Number(number) => kind.is_numeric() && !(*number as f32).is_infinite(),
+            Fill::Mean => kind.is_numeric(),
             Fill::Category(category) => match kind {
                 ColumnKind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
                 _ => false,
@@ -321,6 +332,16 @@ impl Schema {
                 _ => Err(self.missing_here(record, column)),
             };
         }
+        let read = match self.kinds[column] {
+            ColumnKind::Dates => Some(date::days(field).map(|days| days as f64)),
+            ColumnKind::Times => Some(date::seconds(field)),
+            _ => None,
+        };
+        match read {
+            Some(Some(number)) => return Ok(number),
+            Some(None) => return Err(self.no_date(record, column)),
+            None => {}
+        }
         match field.parse::<f64>() {
             // Columns are in `f32`.
             Ok(number) if (number as f32).is_finite() => Ok(number),
@@ -345,6 +366,22 @@ impl Schema {
                 Err(self.csv.malformed(&what).with_repair(repair))
             }
         }
+    }
+
+    /// The error of a field that is not a date or a time.
+    #[cold]
+    fn no_date(&self, record: &StringRecord, column: usize) -> Error {
+        let field = &record[column];
+        let (what, is_time) = match self.kinds[column] {
+            ColumnKind::Dates => ("date such as 2024-02-29", date::seconds(field).is_some()),
+            _ => ("time such as 2024-02-29T12:30:00Z", false),
+        };
+        let what = format!("{}, {}: '{field}' is not a {what}", line(record), self.called(column));
+        let column = self.in_rust(column);
+        self.csv.malformed(&what).with_repair(match is_time {
+            true => format!(".times([{column}])"),
+            false => format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])"),
+        })
     }
 
     /// The category in a field.
@@ -374,7 +411,7 @@ impl Schema {
     /// The error of a value that is missing in a row of a stream, where the mean is not known.
     #[cold]
     fn missing_here(&self, record: &StringRecord, column: usize) -> Error {
-        let example = if self.kinds[column] == ColumnKind::Numbers { "f64::NAN" } else { "\"unknown\"" };
+        let example = if self.kinds[column].is_numeric() { "f64::NAN" } else { "\"unknown\"" };
         let repair = format!(".fill({}, {example}) or .drop_missing(true)", self.in_rust(column));
         self.missing(&[(column, Missing { line: line_of(record), count: 1 })]).with_repair(repair)
     }
@@ -405,7 +442,7 @@ impl Schema {
         for (column, _) in columns {
             let in_rust = self.in_rust(*column);
             match self.kinds[*column] {
-                ColumnKind::Numbers => (number, numbers) = (in_rust, numbers + 1),
+                ref kind if kind.is_numeric() => (number, numbers) = (in_rust, numbers + 1),
                 _ => categories.push(format!(".fill({in_rust}, \"unknown\")")),
             }
         }

@@ -49,8 +49,7 @@ impl Table {
         for kind in &schema.kinds {
             let mut numbers = Numbering::new();
             columns.push(match kind {
-                ColumnKind::Numbers => Values::Numbers(Vec::new()),
-                ColumnKind::Skipped => Values::Skipped,
+                kind if kind.is_numeric() => Values::Numbers(Vec::new()),
                 ColumnKind::Categories(given) => {
                     let names = given.clone().unwrap_or_default();
                     for name in &names {
@@ -58,6 +57,7 @@ impl Table {
                     }
                     Values::Categories { ids: Vec::new(), names }
                 }
+                _ => Values::Skipped,
             });
             known.push(numbers);
         }
@@ -249,6 +249,89 @@ impl Table {
         Ok(list_of(k, &mut |at| [self.picked(&folds[at][0]), self.picked(&folds[at][1])]))
     }
 
+    /// The rows by the values of a column, as a table for each value, with the value as text: by the order of
+    /// the categories, or of the numbers. NaN comes last.
+    ///
+    /// A sum or a mean for each category is one of segments:
+    /// `price.segment_mean(&table.category("city")?, "N", ("city", 2))`.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let csv = Csv::from_bytes(b"city,price\nRome,250\nOslo,420\nRome,350\n");
+    /// let table = csv.categories(["city"]).read()?;
+    /// let mut means = Vec::new();
+    /// for (city, rows) in table.group_by("city")? {
+    ///     means.push((city, rows.column("price")?.mean(..)?.item::<f32>()?));
+    /// }
+    /// assert_eq!(means, [("Oslo".into(), 420.0), ("Rome".into(), 300.0)]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there is no such column, or it was skipped.
+    #[track_caller]
+    pub fn group_by(&self, column: impl Into<Column>) -> Result<Vec<(String, Table)>> {
+        let (column, caller) = (column.into(), Location::caller());
+        let mut groups = self.groups(&column).map_err(|error| error.at(caller))?;
+        Ok(list_of(groups.len(), &mut |at| {
+            let (name, rows) = &mut groups[at];
+            (std::mem::take(name), self.picked(rows))
+        }))
+    }
+
+    /// How many rows have each value of a column, as text: the most frequent values first, and equally
+    /// frequent ones by the order of the categories, or of the numbers.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"city\nRome\nOslo\nRome\n").categories(["city"]).read()?;
+    /// assert_eq!(table.value_counts("city")?, [("Rome".into(), 2), ("Oslo".into(), 1)]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`group_by`](Self::group_by).
+    #[track_caller]
+    pub fn value_counts(&self, column: impl Into<Column>) -> Result<Vec<(String, usize)>> {
+        let (column, caller) = (column.into(), Location::caller());
+        let mut groups = self.groups(&column).map_err(|error| error.at(caller))?;
+        let order = sorted::order(groups.len(), &|a, b| groups[a].1.len() > groups[b].1.len());
+        Ok(list_of(order.len(), &mut |at| {
+            let (name, rows) = &mut groups[order[at]];
+            (std::mem::take(name), rows.len())
+        }))
+    }
+
+    /// The rows with each value of a column.
+    fn groups(&self, column: &Column) -> Result<Vec<(String, Vec<usize>)>> {
+        let column = self.schema.find(column)?;
+        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        match &self.columns[column] {
+            Values::Skipped => return Err(self.skipped(column)),
+            Values::Categories { ids, names } => {
+                groups = list_of(names.len(), &mut |at| (names[at].clone(), Vec::new()));
+                for (row, id) in ids.iter().enumerate() {
+                    groups[*id as usize].1.push(row);
+                }
+                groups.retain(|(_, rows)| !rows.is_empty());
+            }
+            Values::Numbers(numbers) => {
+                let is_less = |a: f64, b: f64| a < b || b.is_nan() && !a.is_nan();
+                let order = sorted::order(numbers.len(), &|a, b| is_less(numbers[a], numbers[b]));
+                let mut last = None;
+                for row in order {
+                    let number = numbers[row];
+                    match groups.last_mut().filter(|_| last.is_some_and(|last| !is_less(last, number))) {
+                        Some((_, rows)) => rows.push(row),
+                        None => groups.push((self.text(column, number), vec![row])),
+                    }
+                    last = Some(number);
+                }
+            }
+        }
+        Ok(groups)
+    }
+
     /// The names of the columns, without those that were [skipped](Csv::skip); empty if the table has no
     /// header.
     ///
@@ -265,7 +348,7 @@ impl Table {
         self.names_of(&|values| !matches!(values, Values::Skipped))
     }
 
-    /// The names of the columns of numbers; empty if the table has no header.
+    /// The names of the columns of numbers, dates and times; empty if the table has no header.
     pub fn numeric_columns(&self) -> Vec<&str> {
         self.names_of(&|values| matches!(values, Values::Numbers(_)))
     }

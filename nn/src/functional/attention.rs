@@ -24,7 +24,7 @@ functional! { attention;
     ///   [`MultiheadAttention`](crate::MultiheadAttention). `false` in a mask hides a key from a query;
     ///   numbers are added to the scores, as those of ALiBi are. A query that sees no key has the result 0.
     /// - With `is_causal`, query `i` sees the keys up to `i`. With `window`, it sees the keys that are at most
-    ///   `window` positions away; a mask of queries by keys is made for it.
+    ///   `window` positions away, and the scores of other blocks of keys are not computed.
     /// - `heads` names a dim in which `q` has several times the size of `k` and `v`, so that each head of the
     ///   keys serves a group of heads of the queries. Without it, other sizes are an error.
     /// - `dropout_p` is the probability to drop a weight; the others are divided by `1 - dropout_p`. The
@@ -86,12 +86,13 @@ functional! { attention;
         heads: aligned, query_dim: aligned => {
         let call = AttentionCall { inputs: [q, k, v], is_ordered: is_causal || window.is_some() };
         let dims = call.dims([seq, embed], [heads, query_dim])?;
-        let mask = dims.mask([attn_mask, bias], window, q.dtype().compute())?;
+        let mask = dims.mask([attn_mask, bias], q.dtype().compute())?;
         let options = ScaledDotProductAttentionOptions::new()
             .dropout_p(dropout_p)
             .is_causal(is_causal)
             .scale(scale)
             .enable_gqa(dims.kv_heads.is_some());
+        let options = ScaledDotProductAttentionOptions { window, ..options };
         let options = match &mask {
             Some(mask) => options.attn_mask(mask),
             None => options,
@@ -390,12 +391,7 @@ impl AttentionDims {
     }
 
     /// All that is added to the scores or hides keys, as one mask `[batch.., queries, keys]`.
-    fn mask(
-        &self,
-        given: [Option<&Tensor>; 2],
-        window: Option<usize>,
-        dtype: DType,
-    ) -> Result<Option<Tensor>> {
+    fn mask(&self, given: [Option<&Tensor>; 2], dtype: DType) -> Result<Option<Tensor>> {
         let (mut seen, mut added): (Option<Tensor>, Option<Tensor>) = (None, None);
         for (what, mask) in ["attn_mask", "bias"].into_iter().zip(given) {
             let Some(mask) = mask else { continue };
@@ -418,13 +414,6 @@ impl AttentionDims {
             added = Some(match added {
                 Some(before) => before.add(numbers)?,
                 None => numbers,
-            });
-        }
-        if let Some(window) = window {
-            let near = near(self.lengths, window)?;
-            seen = Some(match seen {
-                Some(seen) => seen.logical_and(near)?,
-                None => near,
             });
         }
         match (seen, added) {
@@ -476,15 +465,6 @@ impl AttentionDims {
         }
         self.arranged(mask, self.query, &[key])
     }
-}
-
-/// Whether each key is at most `window` positions away from each query: `[queries, keys]`.
-pub(crate) fn near([queries, keys]: [usize; 2], window: usize) -> Result<Tensor> {
-    let mut near = Vec::with_capacity(queries * keys);
-    for query in 0..queries {
-        near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
-    }
-    Tensor::from_slice(&near, [queries, keys])
 }
 
 /// An error unless all dims of a tensor have names, or none.

@@ -72,8 +72,6 @@ fn check_meeting((name, own): (&str, Option<Name>), (other, wanted): (&str, Opti
     Err(error)
 }
 
-pub(crate) use self::attention::near;
-
 // Each table is a file, some in the folder `loss`. A new one is added to the four lists below.
 pub use self::loss::{ClassDim, Reduction};
 pub use self::{

@@ -8,7 +8,6 @@ pub use builder::MultiheadAttentionBuilder;
 use super::*;
 use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
-use crate::functional::near;
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
@@ -367,13 +366,13 @@ impl MultiheadAttention {
         let (k, v) = (self.longer(k, self.bias_k.as_ref())?, self.longer(v, self.bias_v.as_ref())?);
         let extra = k.sizes()[k.ndim() - 2] - keys;
         let causal = options.is_causal.unwrap_or(config.causal);
-        let by_kernel = causal && extra == 0 && !options.need_weights;
+        let by_kernel = extra == 0 && !options.need_weights;
         if causal && !by_kernel {
             let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
             let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;
             mask = both(mask, hidden)?;
         }
-        if let Some(window) = config.window {
+        if let Some(window) = config.window.filter(|_| !by_kernel) {
             let seen = near([queries, keys], window)?.to(q.dtype())?;
             mask = both(mask, seen.log()?)?; // `true` is 0, and `false` is -∞
         }
@@ -386,7 +385,8 @@ impl MultiheadAttention {
             let options = ScaledDotProductAttentionOptions {
                 attn_mask: mask.as_ref().map(Cow::Borrowed),
                 dropout_p,
-                is_causal: by_kernel,
+                is_causal: causal && by_kernel,
+                window: config.window.filter(|_| by_kernel),
                 enable_gqa: groups > 1,
                 ..ScaledDotProductAttentionOptions::new()
             };
@@ -443,6 +443,15 @@ impl MultiheadAttention {
         names[places.features] = self.config.embed.0.or(names[places.features]);
         with_names(y, &Names::new("MultiheadAttention", names)?)
     }
+}
+
+/// Whether each key is at most `window` positions away from each query: `[queries, keys]`.
+fn near([queries, keys]: [usize; 2], window: usize) -> Result<Tensor> {
+    let mut near = Vec::with_capacity(queries * keys);
+    for query in 0..queries {
+        near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
+    }
+    Tensor::from_slice(&near, [queries, keys])
 }
 
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
