@@ -1,7 +1,7 @@
 //! The attribute `dims`: reads the notation of dims, and puts checks around the body of a function.
 
-use proc_macro2::{Delimiter, Ident, Span, TokenStream as Tokens, TokenTree};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream as Tokens, TokenTree};
+use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
@@ -27,7 +27,7 @@ pub(crate) fn checked(notation: Tokens, function: Tokens) -> Result<Tokens> {
     let [signature, met, output, value, error] =
         ["signature", "met", "output", "value", "error"].map(|name| Ident::new(name, Span::mixed_site()));
     let returned = &function.returned;
-    let refused = quote_spanned!(returned.span()=> #support::Fallible::refused(#error));
+    let refused = at(quote!(#support::Fallible::refused(#error)), returned.span());
     for (number, part) in written.parts.iter().enumerate() {
         parts.push(part.notation(&mut names, &support)?);
         let Place { root, fields } = &part.place;
@@ -37,13 +37,9 @@ pub(crate) fn checked(notation: Tokens, function: Tokens) -> Result<Tokens> {
             function.has(root)?;
             quote!(#root #(.#fields)*)
         };
-        let check = quote_spanned! {root.span()=>
-            if let ::core::result::Result::Err(#error) =
-                #support::HasDims::check_dims(&#place, #signature, #number, &mut #met)
-            {
-                return #refused;
-            }
-        };
+        let checked =
+            at(quote!(#support::HasDims::check_dims(&#place, #signature, #number, &mut #met)), root.span());
+        let check = quote!(if let ::core::result::Result::Err(#error) = #checked { return #refused; });
         if part.place.is_result() { &mut results } else { &mut arguments }.push(check);
     }
     let (name, count) = (function.name.unraw().to_string(), names.len());
@@ -84,6 +80,18 @@ pub(crate) fn checked(notation: Tokens, function: Tokens) -> Result<Tokens> {
             #checked
         }
     })
+}
+
+/// Code of the macro whose errors the compiler reports at a place of the program.
+fn at(code: Tokens, place: Span) -> Tokens {
+    let moved = code.into_iter().map(|mut token| {
+        if let TokenTree::Group(group) = &token {
+            token = TokenTree::Group(Group::new(group.delimiter(), at(group.stream(), place)));
+        }
+        token.set_span(token.span().located_at(place));
+        token
+    });
+    moved.collect()
 }
 
 /// A function: what is needed of it, and the rest as it was written.
