@@ -591,3 +591,19 @@ fn numbers_by_name() -> Result<()> {
     assert!(error.message().contains("in the order of the dims here, not [H=2]"), "{error}");
     Ok(())
 }
+
+/// The error of images without names whose channels are last says that, and its repair works.
+#[test]
+fn images_without_names_with_channels_last() -> Result<()> {
+    let conv = Conv2d::new(("C", 3), ("F", 4), [("H", 3), ("W", 3)])?;
+    let x = Tensor::rand([2, 32, 16, 3])?;
+    let error = conv.forward(&x).unwrap_err();
+    let words = "needs 3 elements in dim 1, got 32; the input has no names, by which it would be found; is dim 3 'C'?";
+    assert!(error.message().contains(words), "{error}");
+    assert_eq!(error.repair(), Some("x.refine_names([\"...\", \"C\"])?"));
+    let y = conv.forward(&x.refine_names(["...", "C"])?)?;
+    assert_eq!(y.shape().to_string(), "[?=2, ?=30, ?=14, F=4]");
+    let named = conv.forward(&x.refine_names(["N", "H", "W", "C"])?)?;
+    assert!(named.rename(None)?.equal(&y.rename(None)?)?);
+    Ok(())
+}

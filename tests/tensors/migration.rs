@@ -304,6 +304,11 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.matmul(&w)?;
     Tensor::einsum("bi,io->bo", [&x, &w])?;
     x.contract(&w, "in")?;
+    #[dims(q = "N query embed", returns = "N query value")]
+    fn renamed(q: &Tensor) -> Result<Tensor> {
+        q.rename([("embed", "value")])
+    }
+    renamed(&Tensor::zeros([("N", 1), ("query", 2), ("embed", 3)])?)?;
     x.item::<f32>()?;
     x.to_vec::<f32>()?;
     x.item_at::<f32>([1, 2])?;
@@ -342,6 +347,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;
+    Conv2d::builder(("C", 3), ("features", 8), [("H", 3), ("W", 3)]).stride(("H", 2)).build()?;
     {
         let lstm =
             Lstm::builder(("embed", 8), ("hidden", 16), "time").layers(2).bidirectional(true).build()?;
@@ -349,6 +355,9 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         let LstmOutput { hn: h0, cn: c0, .. } = lstm.forward(&x)?;
         let LstmOutput { output, hn, cn } = lstm.forward_with(&x, LstmOptions::new().h0(&h0).c0(&c0))?;
         assert!(output.sizes() == [2, 3, 32] && hn.shape() == cn.shape());
+        let h0 = Tensor::zeros([("hidden", 16)])?;
+        let gru = Gru::new(("embed", 8), ("hidden", 16), "time")?;
+        gru.forward_with(&x, GruOptions::new().h0(&h0))?;
         let lengths = Tensor::new([3, 1])?.refine_names(["N"])?;
         lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
         pack_padded_sequence(&x, &lengths, "time")?;
@@ -435,6 +444,10 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
+    let loss = net.forward(&Tensor::rand([("N", 4), ("pixels", 3)])?)?.sum(..)?;
+    loss.check_finite()?;
+    let optimizer = Sgd::new(net.parameters())?;
+    optimizer.check_finite()?;
     mixed_precision(net, Tensor::rand([("N", 4), ("pixels", 3)])?)
 }
 
@@ -505,6 +518,7 @@ fn runs(net: Linear) -> Result<()> {
     std::fs::create_dir_all(&folder).expect("a folder for the test");
     let path = folder.join("trace.json");
     profile.table().by_op().rows(10);
+    profile.table().by_layer();
     profile.chrome_trace(path)?;
     span("augment", || ..);
     let mut optimizer = AdamW::new(net.parameters())?;
@@ -594,7 +608,7 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 38] = [
+const SKETCHES: [&str; 40] = [
     "images",
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
@@ -624,6 +638,8 @@ const SKETCHES: [&str; 38] = [
     "Scheduler::new",
     "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
+    ".input_named(&x, ..)",
+    ".stride([2, 1])",
     "Op::with_outputs",
     "namegrad::train",
     "tensorboard",

@@ -68,7 +68,7 @@ impl Finder<'_> {
     /// layer or `x` has no name for it, it is at `position`.
     pub(crate) fn place(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
         let place = self.find(x, dim, position)?;
-        self.check_size(x, place, dim.1)?;
+        self.check_size(x, place, dim)?;
         if is_strict() && x.name(place) != dim.0 {
             let (own, taken) = (unnamed_or(dim.0), unnamed_or(x.name(place)));
             let message = format!("strict names: {} would take {taken} as {own}", self.who());
@@ -91,13 +91,23 @@ impl Finder<'_> {
     }
 
     /// Checks the size of a dim of `x`.
-    pub(crate) fn check_size(self, x: &Tensor, place: usize, size: usize) -> Result<()> {
+    pub(crate) fn check_size(self, x: &Tensor, place: usize, (name, size): Named) -> Result<()> {
         let found = x.sizes()[place];
         if found == size {
             return Ok(());
         }
         let message = format!("{} needs {size} elements in {}, got {found}", self.who(), dim_of(x, place));
-        Err(self.error(x, ErrorKind::Shape, message))
+        // Images whose channels are last, for a layer that would find them by name.
+        let last = x.ndim() - 1;
+        match name.filter(|_| !x.has_names() && place != last && x.sizes()[last] == size) {
+            Some(name) => {
+                let hint =
+                    format!("the input has no names, by which it would be found; is dim {last} '{name}'?");
+                let error = self.error(x, ErrorKind::Shape, format!("{message}; {hint}"));
+                Err(error.with_repair(format!("x.refine_names([\"...\", \"{name}\"])?")))
+            }
+            None => Err(self.error(x, ErrorKind::Shape, message)),
+        }
     }
 
     /// Checks that the parameters, of this dtype, fit `x`, which is `what` of the layer.

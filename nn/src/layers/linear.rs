@@ -162,7 +162,7 @@ impl Linear {
     fn check(&self, x: &Tensor, dim: usize, dtype: DType) -> Result<()> {
         let finder = Finder { layer: "Linear", path: &self.path, dims: &|| self.dims() };
         let size = self.input.1;
-        finder.check_size(x, dim, size)?;
+        finder.check_size(x, dim, self.input)?;
         finder.check_dtype("the input", x, dtype)?;
         if is_strict() && x.name(dim) != self.input.0 {
             let message = format!(

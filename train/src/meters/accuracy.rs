@@ -78,7 +78,7 @@ impl Accuracy {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        update_all(&mut [self], logits, target, dim)
+        update_all(&mut [self], logits, target, dim).map_err(|error| error.of("Accuracy"))
     }
 
     /// The share of right predictions, from 0 to 1.

@@ -55,7 +55,7 @@ pub fn update_all(
     target: impl AsRef<NamedTensor>,
     dim: impl Into<Dim>,
 ) -> Result<()> {
-    update_as(meters, logits.as_ref(), target.as_ref(), dim.into())
+    update_as(meters, logits.as_ref(), target.as_ref(), dim.into()).map_err(|error| error.of("update_all"))
 }
 
 #[track_caller]

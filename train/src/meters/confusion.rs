@@ -114,7 +114,7 @@ impl ConfusionMatrix {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        update_all(&mut [self], logits, target, dim)
+        update_all(&mut [self], logits, target, dim).map_err(|error| error.of("ConfusionMatrix"))
     }
 
     /// Adds a batch of predicted classes, of the same dims as the targets.
@@ -129,9 +129,10 @@ impl ConfusionMatrix {
         target: impl AsRef<NamedTensor>,
     ) -> Result<()> {
         let (predicted, classes) = (predicted.as_ref(), self.classes());
-        let target = in_order_of(predicted, target.as_ref())?;
-        let targets = indices(&target, classes, self.ignored)?;
-        let predicted = indices(predicted, classes, None)?;
+        let of = |error: Error| error.of("ConfusionMatrix");
+        let target = in_order_of(predicted, target.as_ref()).map_err(of)?;
+        let targets = indices(&target, classes, self.ignored).map_err(of)?;
+        let predicted = indices(predicted, classes, None).map_err(of)?;
         self.count_pairs(&targets, predicted.into_iter().flatten());
         Ok(())
     }

@@ -39,8 +39,9 @@ impl Mean {
     /// is negative or not finite.
     #[track_caller]
     pub fn update(&mut self, value: impl Measurement, weight: impl Measurement) -> Result<()> {
-        let (value, weight) = (value.number()?, weight.number()?);
-        Error::ensure(weight >= 0.0 && weight.is_finite(), ErrorKind::Value, "update", || {
+        let of = |error: Error| error.of("Mean");
+        let (value, weight) = (value.number().map_err(of)?, weight.number().map_err(of)?);
+        Error::ensure(weight >= 0.0 && weight.is_finite(), ErrorKind::Value, "Mean", || {
             format!("a weight is finite and not negative, got {weight}")
         })?;
         if weight > 0.0 {

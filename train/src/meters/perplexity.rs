@@ -60,7 +60,7 @@ impl Perplexity {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        update_all(&mut [self], logits, target, dim)
+        update_all(&mut [self], logits, target, dim).map_err(|error| error.of("Perplexity"))
     }
 
     /// The perplexity of all targets so far.

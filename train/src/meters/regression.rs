@@ -74,7 +74,10 @@ impl Regression {
         target: impl AsRef<NamedTensor>,
     ) -> Result<()> {
         let predicted = predicted.as_ref();
-        let target = in_order_of(predicted, target.as_ref())?.to(DType::F64)?.to_vec::<f64>()?;
+        let target = in_order_of(predicted, target.as_ref())
+            .map_err(|error| error.of("Regression"))?
+            .to(DType::F64)?
+            .to_vec::<f64>()?;
         let predicted = predicted.to(DType::F64)?.to_vec::<f64>()?;
         if target.is_empty() {
             return Ok(());

@@ -65,10 +65,13 @@ impl RocAuc {
     #[track_caller]
     pub fn update(&mut self, scores: impl AsRef<NamedTensor>, target: impl AsRef<NamedTensor>) -> Result<()> {
         let scores = scores.as_ref();
-        let target = in_order_of(scores, target.as_ref())?.to(DType::F64)?.to_vec::<f64>()?;
+        let target = in_order_of(scores, target.as_ref())
+            .map_err(|error| error.of("RocAuc"))?
+            .to(DType::F64)?
+            .to_vec::<f64>()?;
         if let Some(other) = target.iter().find(|class| **class != 0.0 && **class != 1.0) {
             let message = format!("a target is 0 or 1, got {other}");
-            return Err(Error::new(ErrorKind::Value, "update", message).with_operands(shapes(&[scores])));
+            return Err(Error::new(ErrorKind::Value, "RocAuc", message).with_operands(shapes(&[scores])));
         }
         for (score, class) in scores.to(DType::F64)?.to_vec::<f64>()?.into_iter().zip(target) {
             match score.is_nan() {

@@ -170,7 +170,7 @@ impl ConvBody {
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };
         let layout = ImageDims::find(x, wanted)?;
         let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
-        finder.check_size(x, layout.channel(), input.1)?;
+        finder.check_size(x, layout.channel(), input)?;
         finder.check_dtype("the input", x, dtype)?;
         Ok(layout)
     }
