@@ -46,6 +46,7 @@ const MODULES: &[Row] = rows! {
     "nn.Unflatten(1, (3, 4))" => Unflatten::new("features", [("C", 3), ("W", 4)])?;
     "nn.Conv1d(3, 8, 3)" => Conv1d::new(("C", 3), ("features", 8), [("L", 3)])?;
     "nn.Conv2d(3, 8, 3, stride=2, padding=1)" => Conv2d::builder(("C", 3), ("features", 8), [("H", 3), ("W", 3)]).stride(2).padding(1).build()?;
+    "nn.Conv2d(3, 8, 3, stride=(2, 1))" => Conv2d::builder(("C", 3), ("features", 8), [("H", 3), ("W", 3)]).stride(("H", 2)).build()?;
     "nn.Conv2d(8, 8, 3, padding=\"same\", groups=8)" => Conv2d::builder(("C", 8), ("C", 8), [("H", 3), ("W", 3)]).padding(Padding::Same).groups(8).build()?;
     "nn.Conv3d(3, 8, 3)" => Conv3d::new(("C", 3), ("features", 8), [("D", 3), ("H", 3), ("W", 3)])?;
     "nn.ConvTranspose1d(3, 8, 3)" => ConvTranspose1d::new(("C", 3), ("features", 8), [("L", 3)])?;

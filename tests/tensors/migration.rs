@@ -608,7 +608,7 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 40] = [
+const SKETCHES: [&str; 39] = [
     "images",
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
@@ -639,7 +639,6 @@ const SKETCHES: [&str; 40] = [
     "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     ".input_named(&x, ..)",
-    ".stride([2, 1])",
     "Op::with_outputs",
     "namegrad::train",
     "tensorboard",
