@@ -33,6 +33,8 @@ pub trait Rows: Send + Sync {
     fn value(&self, row: usize) -> &dyn Setting;
     /// The value of a row, to be changed.
     fn value_mut(&mut self, row: usize) -> &mut dyn Setting;
+    /// An expression with the examples of all arguments: `StepDecay::new(30)`.
+    fn example(&self) -> &'static str;
 }
 
 impl dyn Rows + '_ {
@@ -182,11 +184,10 @@ impl Row {
 /// becomes the struct `StepDecay`, `new` with its arguments, a setter for each row, and `impl Schedule` with
 /// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
 /// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
-/// numbers of all groups or of each; `private { .. }` has fields that are no options. A row of a schedule can
-/// have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(some)]`.
+/// numbers of all groups or of each; those in `private { .. }` have no setter.
 macro_rules! options {
     // `impl Rows` of a table.
-    (@rows $Options:ident, $(
+    (@rows $Options:ident, $expression:expr, $(
         $row:ident = $default:tt, [$($range:expr)?], $words:expr, $is_argument:literal;
     )*) => {
         impl $crate::rows::Rows for $Options {
@@ -207,6 +208,9 @@ macro_rules! options {
             fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
                 let mut values: Vec<&mut dyn $crate::setting::Setting> = vec![$(&mut self.$row),*];
                 values.swap_remove(row)
+            }
+            fn example(&self) -> &'static str {
+                $expression
             }
         }
     };
@@ -238,7 +242,7 @@ macro_rules! options {
         }
 
         $crate::rows::options! {
-            @rows $Options,
+            @rows $Options, concat!(stringify!($Options), "::new()"),
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
         }
 
@@ -291,7 +295,6 @@ macro_rules! options {
             )
             $(
                 $(#[doc = $row_doc:literal])+
-                $(#[setters($setter:ident)])?
                 $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?,
             )*
             $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt,)* })?
@@ -308,7 +311,6 @@ macro_rules! options {
             $(
                 $(#[doc = $row_doc])+
                 #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
-                $(#[setters($setter)])?
                 $row: $ty,
             )*
             $($(
@@ -335,11 +337,14 @@ macro_rules! options {
         }
 
         $crate::rows::options! {
-            @rows $Schedule,
+            @rows $Schedule, concat!(
+                stringify!($Schedule), "::new(", stringify!($($($into_example,)*)? $($example),*), ")"
+            ),
             $($($into = $into_example, [$($into_range)?], "", true;)*)?
             $($arg = $example, [$($arg_range)?], "", true;)*
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
             $($($each = $each_default, [f64::MIN..=f64::MAX], "", false;)*)?
+            $($($private = None, [], "", false;)*)?
         }
 
         $(impl $crate::schedule::Schedule for $Schedule {

@@ -28,10 +28,14 @@ impl Master {
         if self.rounded.take().is_some_and(|rounded| is_same(&rounded, param)) {
             return Ok(());
         }
-        let (now, before) = (param.unnamed(), self.value.unnamed());
-        let is_kept = now.eq(&before.to(now.dtype())?)?;
-        let value = is_kept.choose(&before, &now.to(DType::F32)?)?;
-        self.value = value.with_names(self.value.names().clone());
+        let now = param.to(DType::F32)?.contiguous()?;
+        let before = self.value.to(param.dtype())?.to(DType::F32)?.contiguous()?;
+        let pairs = now.as_slice::<f32>()?.iter().zip(before.as_slice::<f32>()?);
+        for (own, (now, before)) in self.value.as_mut_slice::<f32>()?.iter_mut().zip(pairs) {
+            if now.to_bits() != before.to_bits() {
+                *own = *now;
+            }
+        }
         Ok(())
     }
 }

@@ -113,14 +113,6 @@ pub enum AdjustLr {
     SpectralUnclamped,
 }
 
-impl Choice for AdjustLr {
-    const NAMES: &'static [(AdjustLr, &'static str)] = &[
-        (AdjustLr::Original, "original"),
-        (AdjustLr::MatchRmsAdamw, "match_rms_adamw"),
-        (AdjustLr::SpectralUnclamped, "spectral_unclamped"),
-    ];
-}
-
 impl AdjustLr {
     fn scale(self, sizes: &[usize]) -> f64 {
         let [a, b] = [0, 1].map(|dim| sizes[dim] as f64);
@@ -151,5 +143,15 @@ impl MuonOptions {
             x = x.addmm_with(&polynomial, &x, AddmmOptions::new().beta(a))?;
         }
         if tall { x.t() } else { Ok(x) }
+    }
+}
+
+/// `x = keep · x + add · y`.
+struct MixFormula;
+
+impl Formula<2, 0> for MixFormula {
+    #[inline(always)]
+    fn apply<T: Real>([keep, add]: [T; 2], x: T, y: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x * keep + y * add, [])
     }
 }

@@ -14,10 +14,6 @@ pub enum Mode {
     Max,
 }
 
-impl Choice for Mode {
-    const NAMES: &'static [(Mode, &'static str)] = &[(Mode::Min, "min"), (Mode::Max, "max")];
-}
-
 /// The reference of the threshold of an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,11 +22,6 @@ pub enum ThresholdMode {
     Rel,
     /// A difference from the best metric so far.
     Abs,
-}
-
-impl Choice for ThresholdMode {
-    const NAMES: &'static [(ThresholdMode, &'static str)] =
-        &[(ThresholdMode::Rel, "rel"), (ThresholdMode::Abs, "abs")];
 }
 
 /// Multiplies the rate by a factor when a metric has not improved for some steps:
@@ -205,8 +196,11 @@ impl ReduceOnPlateau {
             ("num_bad_epochs", self.bad_steps.into()),
             ("cooldown_counter", self.cooldown.into()),
         ]);
-        let start = SchedulerState::new(NAME, settings, self.lrs.clone());
-        SchedulerState { step: self.steps as f64, memory, ..start }
+        SchedulerState {
+            step: self.steps as f64,
+            memory,
+            ..SchedulerState::new(NAME, settings, self.lrs.clone())
+        }
     }
 
     /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates of the
