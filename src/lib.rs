@@ -116,7 +116,17 @@ pub mod options {
     pub use namegrad_nn::functional::options::*;
 }
 
-/// The items that most programs need.
+/// The items that most programs need: `use namegrad::prelude::*`.
+///
+/// The rule is that it has
+/// * tensors, parameters and buffers, their options, and the types that ops take and return;
+/// * every layer, loss and container of [`nn`], with [`Module`](nn::Module), [`Layer`](nn::Layer) and
+///   [`StateDict`](nn::StateDict), and the functions of [`nn::functional`] as `F`;
+/// * every optimizer of [`optim`] and every schedule of [`optim::schedule`];
+/// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST.
+///
+/// Everything else is imported by its path, and so is what two modules have: `nn::Lambda`, a layer, and
+/// `optim::schedule::Lambda`.
 pub mod prelude {
     pub use crate::options::*;
     pub use namegrad_autograd::chain::*;
@@ -131,17 +141,45 @@ pub mod prelude {
     pub use namegrad_io::Files;
     pub use namegrad_nn::dims;
     pub use namegrad_nn::functional as F;
+    #[doc(hidden)]
+    pub use namegrad_nn::misused::{Built as _, Options as _};
+    // Layers.
     pub use namegrad_nn::{
-        AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, BatchNorm, Conv1d, Conv2d,
-        Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Embedding, Flatten, GroupNorm,
-        Layer, LayerNorm, Linear, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module,
-        ModuleFields, MultiheadAttention, Relu, Residual, RmsNorm, Sequential, Sigmoid, Tanh,
+        AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveLogSoftmaxWithLoss,
+        AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AlphaDropout, AvgPool1d, AvgPool2d,
+        AvgPool3d, BatchNorm, BceLoss, BceWithLogitsLoss, Bilinear, Celu, ChannelShuffle, CircularPad,
+        ConstantPad, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+        CosineEmbeddingLoss, CosineSimilarity, CrossEntropyLoss, CtcLoss, Dropout, Dropout1d, Dropout2d,
+        Dropout3d, Elu, Embedding, EmbeddingBag, FeatureAlphaDropout, Flatten, Fold, FractionalMaxPool2d,
+        FractionalMaxPool3d, GaussianNllLoss, Gelu, Glu, GroupNorm, Gru, GruCell, Hardshrink, Hardsigmoid,
+        Hardswish, Hardtanh, HingeEmbeddingLoss, HuberLoss, Identity, InstanceNorm, KlDivLoss, L1Loss,
+        LayerNorm, LeakyRelu, Linear, LinearCrossEntropyLoss, LocalResponseNorm, LogSigmoid, LogSoftmax,
+        LpPool1d, LpPool2d, LpPool3d, Lstm, LstmCell, MarginRankingLoss, MaxPool1d, MaxPool2d, MaxPool3d,
+        MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, Mish, ModuleDict, ModuleList, MseLoss, MultiMarginLoss,
+        MultiheadAttention, MultilabelMarginLoss, MultilabelSoftMarginLoss, NllLoss, PairwiseDistance,
+        PixelShuffle, PixelUnshuffle, PoissonNllLoss, Prelu, ReflectionPad, Relu, Relu6, ReplicationPad,
+        Residual, RmsNorm, Rnn, RnnCell, RotaryEmbedding, Rrelu, Selu, Sequential, Sigmoid, Silu,
+        SmoothL1Loss, SoftMarginLoss, Softmax, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink,
+        Threshold, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+        TransformerEncoderLayer, TripletMarginLoss, TripletMarginWithDistanceLoss, Unflatten, Unfold,
+        Upsample, ZeroPad,
     };
-    pub use namegrad_nn::{Gru, GruOptions, Lstm, LstmOptions, LstmOutput, RecurrentOutput, Rnn, RnnOptions};
+    pub use namegrad_nn::{
+        Buffer, GruOptions, Layer, LstmOptions, LstmOutput, Module, ModuleFields, RecurrentOutput,
+        RnnOptions, StateDict,
+    };
+    // Schedules.
     #[cfg(feature = "training")]
-    pub use namegrad_optim::schedule::{Cosine, OneCycle, Schedule, Scheduler};
+    pub use namegrad_optim::schedule::{
+        Chained, Constant, Cosine, CosineRestarts, Cyclic, Exponential, LinearRamp, MultiStep,
+        Multiplicative, OneCycle, Polynomial, ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay,
+        SwaLr,
+    };
     #[cfg(feature = "training")]
-    pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
+    pub use namegrad_optim::{
+        Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, Lion, Muon, NAdam, Optimizer,
+        RAdam, RmsProp, Rprop, Sgd,
+    };
 }
 
 /// The code of the README, run as a test.

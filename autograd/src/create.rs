@@ -53,7 +53,7 @@ impl TensorOptions {
             let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
             Names::given(OP, &names, &vec![None; value.ndim()])?; // as many as dims
             value = value.refine_names(&names[..]).map_err(|error| {
-                error.of(OP).with_repair("give the names either in the shape or in TensorOptions::names")
+                error.of(OP).context("the shape and TensorOptions::names both give names: ").with_repair("")
             })?;
         }
         let mut tensor = Tensor::constant(value);

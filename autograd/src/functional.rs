@@ -268,7 +268,7 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     if y.numel() != 1 {
         return Err(Error::new(ErrorKind::Autograd, op, "the function must give one element")
             .with_operands([y.shape()])
-            .with_repair("y.sum(..) or y.mean(..) as its result"));
+            .with_repair("y.sum(..)? or y.mean(..)? as its result"));
     }
     Ok(y)
 }

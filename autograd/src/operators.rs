@@ -41,6 +41,7 @@ pub trait AsTensor {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl AsTensor for Tensor {
     #[inline]
     fn handle(&self) -> Handle<'_> {
@@ -48,6 +49,7 @@ impl AsTensor for Tensor {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl AsTensor for Parameter {
     #[inline]
     fn handle(&self) -> Handle<'_> {
@@ -55,6 +57,7 @@ impl AsTensor for Parameter {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl AsTensor for Cow<'_, Tensor> {
     #[inline]
     fn handle(&self) -> Handle<'_> {
@@ -76,6 +79,7 @@ impl<'a> From<&'a Parameter> for Cow<'a, Tensor> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: AsTensor> AsTensor for &T {
     #[inline]
     fn handle(&self) -> Handle<'_> {
@@ -87,7 +91,7 @@ impl<T: AsTensor> AsTensor for &T {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the operand of a tensor",
     label = "expected a tensor, a parameter, a reference to one, or a number",
-    note = "a `Result` must be unwrapped first, with `?`; sizes of other integer types can be cast: `n as i64`"
+    note = "a `Result` must be unwrapped first, with `?`; integers of other types can be cast: `n as i64`"
 )]
 pub trait Operand {
     /// The operand as it was passed.
@@ -114,6 +118,7 @@ pub trait Operand {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Operand for Tensor {
     #[inline]
     fn either(&self) -> TensorOrNumber<'_> {
@@ -121,6 +126,7 @@ impl Operand for Tensor {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Operand for Parameter {
     #[inline]
     fn either(&self) -> TensorOrNumber<'_> {
@@ -128,6 +134,7 @@ impl Operand for Parameter {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Operand> Operand for &T {
     #[inline]
     fn either(&self) -> TensorOrNumber<'_> {
@@ -136,6 +143,7 @@ impl<T: Operand> Operand for &T {
 }
 
 namegrad_core::for_types!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar => Number {
+    #[diagnostic::do_not_recommend]
     impl Operand for Number {
         #[inline]
         fn either(&self) -> TensorOrNumber<'_> {

@@ -73,10 +73,9 @@ impl ParameterCell {
         let own = thread::current().id();
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         if *updating == Some(own) {
-            let message = "the parameter is being updated by the closure that updates it again";
+            let message = "the parameter is being updated by the closure that updates it again; change the value that the closure is given";
             return Err(Error::new(ErrorKind::Autograd, "Parameter::update", message)
-                .with_operands([self.read().shape()])
-                .with_repair("change the value that the closure is given"));
+                .with_operands([self.read().shape()]));
         }
         while updating.is_some() {
             updating = self.updated.wait(updating).unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +100,7 @@ impl ParameterCell {
         let message = "the parameter is computed from others; change those instead";
         Err(Error::new(ErrorKind::Autograd, op, message)
             .with_operands([self.read().shape()])
-            .with_repair("use model.named_parameters(), or remove the parametrization"))
+            .with_repair("model.named_parameters(), which has the others"))
     }
 }
 

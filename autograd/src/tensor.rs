@@ -324,9 +324,9 @@ impl Tensor {
     fn element(&self, op: &'static str, at: &[isize]) -> Result<NamedTensor> {
         if at.len() != self.ndim() {
             let message = format!("got {} positions for a tensor of {} dims", at.len(), self.ndim());
-            return Err(Error::new(ErrorKind::Index, op, message)
-                .with_operands([self.shape()])
-                .with_repair("one position for each dim, such as x.item_at::<f32>([0, 2])?"));
+            return Err(Error::new(ErrorKind::Index, op, message).with_operands([self.shape()]).with_repair(
+                format!("x.item_at::<f32>({:?})?, with a position for each dim", vec![0; self.ndim()]),
+            ));
         }
         let caller = Location::caller();
         let mut element = self.parts.value.clone();

@@ -126,6 +126,46 @@ impl<I: Whole> From<I> for Dim {
     }
 }
 
+/// What says which dim: a name or an index.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which dim",
+    label = "expected a name or an index of a dim",
+    note = "options go to the form of the method that ends in `_with`"
+)]
+pub trait IntoDim {
+    /// The dim.
+    #[doc(hidden)]
+    fn into_dim(self) -> Dim;
+}
+
+#[diagnostic::do_not_recommend]
+impl<D: Into<Dim>> IntoDim for D {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        self.into()
+    }
+}
+
+/// What says which dims: a name, an index, a list of either, `..` for all, or [`keep`] and [`except`] of them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which dims",
+    label = "expected a name, an index, a list of them, or `..` for all",
+    note = "several dims are a list: `[\"H\", \"W\"]`"
+)]
+pub trait IntoDims {
+    /// The dims.
+    #[doc(hidden)]
+    fn into_dims(self) -> Dims;
+}
+
+#[diagnostic::do_not_recommend]
+impl<D: Into<Dims>> IntoDims for D {
+    #[inline]
+    fn into_dims(self) -> Dims {
+        self.into()
+    }
+}
+
 impl<D: Into<Dim>> From<D> for Dims {
     fn from(dim: D) -> Dims {
         Dims::one(dim.into())

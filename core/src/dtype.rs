@@ -300,6 +300,10 @@ impl From<usize> for Scalar {
 
 /// A type that [`NamedTensor::item`](crate::NamedTensor::item) can return: an element type, `usize`, or
 /// [`Scalar`], which accepts all dtypes.
+#[diagnostic::on_unimplemented(
+    message = "the type of the number is not known, or `{Self}` is not one",
+    label = "say the type, as in `item::<f32>()`"
+)]
 pub trait Number: sealed::Sealed + Sized {
     /// The dtype that a tensor is cast to for this type.
     #[doc(hidden)]

@@ -215,7 +215,9 @@ impl Error {
         self
     }
 
-    /// The same error with a line of code that would repair the call.
+    /// The same error with the code that repairs the call: an expression in place of the call, or of the argument
+    /// that is wrong. Words may follow it, as in `x.rename([("A", "B")])?, if both names mean the same`; they say
+    /// when it is right, if it may mean something else. An empty text is no repair.
     pub fn with_repair(self, repair: impl Into<String>) -> Error {
         self.repaired_by(repair.into())
     }
@@ -223,7 +225,7 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn repaired_by(mut self, repair: String) -> Error {
-        self.0.repair = Some(repair);
+        self.0.repair = Some(repair).filter(|repair| !repair.is_empty());
         self
     }
 
@@ -241,10 +243,14 @@ impl Error {
         if inner == op {
             return self;
         }
-        // `add_` and `add` are alike.
+        // `add_` and `add` are alike. The second tensor of another op is not one that the caller of `op` knows.
         let same = inner.trim_end_matches('_') == op.trim_end_matches('_');
         let call = format!(".{inner}(");
-        self.0.repair = self.0.repair.take().filter(|repair| same || !repair.contains(&call));
+        let is_own = |repair: &String| {
+            let mut words = repair.split(|c: char| !c.is_alphanumeric() && c != '_');
+            !repair.contains(&call) && !words.any(|word| word == "y")
+        };
+        self.0.repair = self.0.repair.take().filter(|repair| same || inner.is_empty() || is_own(repair));
         self
     }
 

@@ -36,7 +36,7 @@ mod tensor;
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 pub use cell::Cell;
 pub use device::Device;
-pub use dim::{Dim, Dims, except, keep};
+pub use dim::{Dim, Dims, IntoDim, IntoDims, except, keep};
 #[doc(hidden)]
 pub use dim::{called, in_rust};
 pub use dtype::{Category, DType, Element, Number, Scalar, default_dtype};

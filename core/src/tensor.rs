@@ -431,7 +431,7 @@ impl NamedTensor {
         }
         let (sizes, strides) = (self.sizes(), self.strides());
         let message = format!("the tensor is not contiguous: sizes {sizes:?}, strides {strides:?}");
-        Err(Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()"))
+        Err(Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?"))
     }
 
     /// Copies the elements if the buffer is shared or the tensor is not contiguous.

@@ -79,7 +79,7 @@ fn sizes_differ(first: &Tensor, sample: &Tensor, dim: usize, position: usize, ho
     let message = format!("{} is {one}, but {} is {other}", how.sample(0), how.sample(position));
     let repair = match first.name(dim) {
         Some(name) => format!("Loader::builder(data).pad(\"{name}\", 0)"),
-        None => "give the dims of samples names, and pad by name".into(),
+        None => String::new(), // padding is by name
     };
     Error::new(ErrorKind::Shape, OP, message).with_repair(repair)
 }
@@ -100,8 +100,7 @@ fn check_value(x: &Tensor, dim: usize, value: Scalar) -> Result<()> {
     }
     let name = x.name(dim).map(|name| format!(" '{name}'")).unwrap_or_default();
     let message = format!("the dim{name} cannot be padded with {value}, because the samples are {dtype}");
-    Err(Error::new(ErrorKind::Value, OP, message)
-        .with_repair(format!("pad with a value of {dtype}, or convert the samples")))
+    Err(Error::new(ErrorKind::Value, OP, message))
 }
 
 /// `x` with `value` after its elements along a dim, up to `size`.
@@ -186,8 +185,7 @@ impl Collate for Ragged {
                 format!("{} pads '{dim}' with {value}", how.sample(position))
             };
             let message = format!("{}, but {}", padded(0), padded(other));
-            return Err(Error::new(ErrorKind::Value, OP, message)
-                .with_repair("give all samples of a batch the same ragged dim and value"));
+            return Err(Error::new(ErrorKind::Value, OP, message));
         }
         let (mut lengths, mut tensors) = (Vec::new(), Vec::new());
         for Ragged { tensor, dim, .. } in samples {

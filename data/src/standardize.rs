@@ -75,8 +75,10 @@ impl Standardize {
     pub fn fit(x: &Tensor) -> Result<Standardize> {
         let caller = Location::caller();
         let dim = samples_dim(x).map_err(|error| {
-            let repair = "rename the dim of the samples: x.rename([(\"row\", \"N\")])?";
-            error.of(OP).with_repair(repair).at(caller)
+            let first = (x.ndim() > 0).then(|| x.name(0)).flatten();
+            let repair =
+                first.map(|first| format!("x.rename([(\"{first}\", \"N\")])?, if it counts the samples"));
+            error.of(OP).with_repair(repair.unwrap_or_default()).at(caller)
         })?;
         Standardize::fitted(x, dim.into()).map_err(|error| error.at(caller))
     }
@@ -109,19 +111,18 @@ impl Standardize {
         let x = x.detach();
         let over = Reduced(keep(dims)).look_up(OP, &[x.value()])?;
         if x.numel() == 0 {
-            return Err(refused(&x, "there are no values").with_repair("check the samples to fit to"));
+            return Err(refused(&x, "there are no values"));
         }
         let count = total(&x, &over, &|x| x.isnan()?.logical_not()?.sum(&over)?.to(DType::F64))?;
         let is_empty = count.eq(0.0)?.squeeze(Dims::from(&*over))?;
         if is_empty.any(..)?.item::<bool>()? {
             return Err(refused(&x, &only_missing(&is_empty)?).with_repair(
-                "leave its column out with table.columns_except([..])?; \
-                 table.numeric_columns() has the names in the order of the features",
+                "table.columns_except([..])? without its column; table.numeric_columns() has the names in the order of the features",
             ));
         }
         if x.isinf()?.any(..)?.item::<bool>()? {
             return Err(refused(&x, "a value is infinite")
-                .with_repair("make it missing: x.masked_fill(&x.isinf()?, f64::NAN)?"));
+                .with_repair("x.masked_fill(&x.isinf()?, f64::NAN)?, which makes it missing"));
         }
         let mean = total(&x, &over, &|x| x.nansum(&over))?.div(&count)?;
         let variance = total(&x, &over, &|x| x.sub(&mean)?.square()?.nansum(&over))?.div(&count)?;
@@ -176,9 +177,7 @@ impl Standardize {
         };
         if !fits {
             let message = format!("fitted to samples of {own}, got {}", x.shape());
-            return Err(
-                Error::new(ErrorKind::Shape, OP, message).with_repair("choose the columns as for fit")
-            );
+            return Err(Error::new(ErrorKind::Shape, OP, message));
         }
         let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::F32 };
         let wide = dtype.promote(DType::F32); // half types are too coarse for the mean

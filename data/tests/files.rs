@@ -228,7 +228,7 @@ fn damaged_tables() {
     // The quote after a blank is part of the text, as in RFC 4180.
     let spaced = table("a,b\n1, \"x, y\"\n").categories(["b"]).read().unwrap_err();
     assert_eq!(spaced.message(), "the bytes: line 2: 3 fields, expected 2");
-    let repair = "quote a field that contains ',', without a blank before the quote: 1,\"a, b\"";
+    let repair = "1,\"a, b\" in the file: quotes around a field that has ',' in it, and no blank before them";
     assert_eq!(spaced.repair(), Some(repair));
     let literal = table("a,b\n1, \"x\"\n").categories(["b"]).read().unwrap();
     assert_eq!(literal.category_names("b").unwrap(), ["\"x\""]);

@@ -1,7 +1,7 @@
 //! A loader that goes on from a saved state gives exactly the batches that an uninterrupted one gives, and
 //! does not read the samples before them.
 
-use namegrad::data::sampler::{Bucketed, Distributed, Epoch, Random, Sequential, SubsetRandom, Weighted};
+use namegrad::data::sampler::{Bucketed, Distributed, Epoch, InOrder, Random, SubsetRandom, Weighted};
 use namegrad::data::{Dataset, Loader, LoaderState, Sampler, Stream};
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ fn sampler(number: usize) -> Option<Arc<dyn Sampler>> {
     let own = |epoch: &Epoch| Ok((0..9).map(|n| (n * 5 + epoch.number as usize) % epoch.samples).collect());
     let weights: Vec<f64> = (0..SAMPLES).map(|n| (n % 5) as f64).collect();
     Some(match number {
-        0 => Arc::new(Sequential),
+        0 => Arc::new(InOrder),
         1 => Arc::new(Random::new()),
         2 => Arc::new(Random::new().replacement(true).num_samples(50)),
         3 => Arc::new(Random::new().num_samples(50)),
@@ -40,7 +40,7 @@ fn sampler(number: usize) -> Option<Arc<dyn Sampler>> {
         5 => Arc::new(Weighted::new(weights).replacement(false).num_samples(10)),
         6 => Arc::new(SubsetRandom::new([1, 2, 3, 5, 8, 13, 21])),
         7 => Arc::new(Distributed::new(Random::new(), 1, 3).unwrap()),
-        8 => Arc::new(Distributed::new(Sequential, 2, 3).unwrap().drop_last(true)),
+        8 => Arc::new(Distributed::new(InOrder, 2, 3).unwrap().drop_last(true)),
         9 => Arc::new(Bucketed::new((0..SAMPLES).map(|n| n % 7).collect::<Vec<_>>()).batches(2)),
         10 => Arc::new(own),
         _ => return None,
@@ -206,7 +206,7 @@ fn a_state_of_another_loader_is_refused() -> Result<()> {
     let bad = LoaderState { drop_last: true, ..good.clone() };
     assert!(refused(&loader, &bad).contains("drop_last is false here, true in the state"));
     assert!(
-        refused(&of(BATCH, Arc::new(Sequential))?, &good)
+        refused(&of(BATCH, Arc::new(InOrder))?, &good)
             .contains("the order of the samples in epoch 0 differs")
     );
     let bad = LoaderState { batches: 7, ..good.clone() };

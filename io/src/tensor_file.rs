@@ -2,8 +2,10 @@
 
 use crate::fields::{insert, insert_text};
 use crate::input::{Reader, SourceFile, read_up_to, write_elements};
+use crate::text::{closest_name, quoted_list};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
 use flate2::Crc;
+use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -78,6 +80,34 @@ impl TensorFile {
             insert_text(&mut file.metadata, key, text);
         }
         file
+    }
+
+    /// The tensor with this name.
+    ///
+    /// ```
+    /// use namegrad::io::TensorFile;
+    /// use namegrad::prelude::*;
+    /// let mut file = TensorFile::default();
+    /// file.tensors.insert("weight".into(), Tensor::ones([("in", 3)])?.into_value());
+    /// assert_eq!(file.get("weight")?.sizes(), [3]);
+    /// assert_eq!(file.get("wieght").unwrap_err().repair(), Some("\"weight\""));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there is none.
+    #[track_caller]
+    pub fn get(&self, name: &str) -> Result<Tensor> {
+        if let Some(tensor) = self.tensors.get(name) {
+            return Ok(Tensor::constant(tensor.clone()));
+        }
+        let names = || self.tensors.keys().map(String::as_str);
+        let message = format!("there is no tensor '{name}', only {}", quoted_list(20, &mut names()));
+        let error = Error::new(ErrorKind::Value, "get", message);
+        Err(match closest_name(name, &mut names()) {
+            Some(close) => error.with_repair(format!("{close:?}")),
+            None => error,
+        })
     }
 
     /// A copy of the tensors by name and the metadata by key, both sorted.

@@ -35,7 +35,7 @@ fn check(own: FieldList<'_>, copy: FieldList<'_>, failed: Vec<String>) -> Result
         (failed, _) => format!("these boxed layers cannot be cloned: {}", failed.join(", ")),
     };
     Err(Error::new(ErrorKind::Unsupported, "deep_copy", message)
-        .with_repair("add #[derive(Clone)] to the layer, and hold it without an Arc"))
+        .with_repair("#[derive(Clone)] for the layer, which the model holds without an Arc"))
 }
 
 /// Calls `f` with the path and the id of every parameter and buffer, computed parameters included.
@@ -80,7 +80,7 @@ impl Layer for NotCloned {
     fn forward(&self, _: &Tensor) -> Result<Tensor> {
         let message = format!("{} does not implement Clone", self.0);
         Err(Error::new(ErrorKind::Unsupported, "forward", message)
-            .with_repair("add #[derive(Clone)] to the layer"))
+            .with_repair("#[derive(Clone)] for the layer"))
     }
 }
 

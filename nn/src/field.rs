@@ -58,13 +58,15 @@ use std::fmt;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a module",
     label = "neither a module nor plain data",
-    note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters"
+    note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters",
+    note = "a tensor is held as a `Parameter`, which is trained, or a `Buffer`, which is not; a map is a `BTreeMap`"
 )]
 pub trait Field {
     /// Shows the content of the field to the visitor.
     fn visit(&self, visitor: &mut Visitor<'_>);
 }
 
+#[diagnostic::do_not_recommend]
 impl<M: ModuleFields + ?Sized> Field for M {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Module(&ModuleDescription(self)));

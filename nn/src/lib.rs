@@ -76,6 +76,8 @@ mod field;
 pub mod functional;
 pub mod init;
 mod layers;
+#[doc(hidden)]
+pub mod misused;
 mod module;
 pub mod parametrize;
 #[doc(hidden)]

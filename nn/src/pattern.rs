@@ -113,7 +113,7 @@ impl Pattern {
         let error = Error::new(ErrorKind::Value, op, message);
         let corrected = near.first().and_then(|(_, path)| corrected(text, path));
         match corrected.or_else(|| closest(text, paths.into_iter()).map(String::from)) {
-            Some(path) => error.with_repair(format!("did you mean '{path}'?")),
+            Some(path) => error.with_repair(format!("{path:?}")),
             None => error,
         }
     }

@@ -1,6 +1,7 @@
 //! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by
 //! value.
 
+use crate::engine::ParameterList;
 use crate::formula::{Formula, with};
 use crate::norm::{norm_of, norm_of_norms};
 use crate::rows::{at_caller, refused};
@@ -9,7 +10,6 @@ use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Loops;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use std::borrow::Borrow;
 use std::collections::HashMap;
 
 /// The options of [`clip_grad_norm_with_`], [`clip_each_grad_norm_with_`] and [`total_norm_with`].
@@ -56,7 +56,7 @@ impl Default for ClipGradNormOptions {
 /// # Errors
 /// [`ErrorKind::Value`] if `max_norm` is negative or NaN; [`ErrorKind::OutOfMemory`].
 #[track_caller]
-pub fn clip_grad_norm_(parameters: impl IntoIterator<Item: Borrow<Parameter>>, max_norm: f64) -> Result<f64> {
+pub fn clip_grad_norm_(parameters: impl ParameterList, max_norm: f64) -> Result<f64> {
     clip_grad_norm_with_(parameters, max_norm, ClipGradNormOptions::default())
 }
 
@@ -77,12 +77,12 @@ pub fn clip_grad_norm_(parameters: impl IntoIterator<Item: Borrow<Parameter>>, m
 /// `error_if_nonfinite` is set; [`ErrorKind::OutOfMemory`]. After an error, no gradient has changed.
 #[track_caller]
 pub fn clip_grad_norm_with_(
-    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
+    parameters: impl ParameterList,
     max_norm: f64,
     options: ClipGradNormOptions,
 ) -> Result<f64> {
     const OP: &str = "clip_grad_norm_";
-    let (parameters, _) = distinct(parameters);
+    let (parameters, _) = distinct(parameters.list());
     let norms = norms_of(OP, &parameters, max_norm, &options)?;
     let norm = norm_of_norms(OP, &norms, options.norm_type)?;
     scale(OP, &parameters, &[factor(max_norm, norm)])?;
@@ -109,10 +109,7 @@ pub fn clip_grad_norm_with_(
 /// # Errors
 /// Same as [`clip_grad_norm_`].
 #[track_caller]
-pub fn clip_each_grad_norm_(
-    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
-    max_norm: f64,
-) -> Result<Vec<f64>> {
+pub fn clip_each_grad_norm_(parameters: impl ParameterList, max_norm: f64) -> Result<Vec<f64>> {
     clip_each_grad_norm_with_(parameters, max_norm, ClipGradNormOptions::default())
 }
 
@@ -122,12 +119,12 @@ pub fn clip_each_grad_norm_(
 /// Same as [`clip_grad_norm_with_`].
 #[track_caller]
 pub fn clip_each_grad_norm_with_(
-    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
+    parameters: impl ParameterList,
     max_norm: f64,
     options: ClipGradNormOptions,
 ) -> Result<Vec<f64>> {
     const OP: &str = "clip_each_grad_norm_";
-    let (parameters, places) = distinct(parameters);
+    let (parameters, places) = distinct(parameters.list());
     let norms = norms_of(OP, &parameters, max_norm, &options)?;
     let factors: Vec<f64> = norms.iter().map(|norm| factor(max_norm, *norm)).collect();
     scale(OP, &parameters, &factors)?;
@@ -149,13 +146,10 @@ pub fn clip_each_grad_norm_with_(
 /// # Errors
 /// [`ErrorKind::Value`] if `clip_value` is negative or NaN; [`ErrorKind::OutOfMemory`].
 #[track_caller]
-pub fn clip_grad_value_(
-    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
-    clip_value: f64,
-) -> Result<()> {
+pub fn clip_grad_value_(parameters: impl ParameterList, clip_value: f64) -> Result<()> {
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
-    for parameter in distinct(parameters).0 {
+    for parameter in distinct(parameters.list()).0 {
         change_grad(OP, &parameter, &with(&ClampFormula, &[clip_value]))?;
     }
     Ok(())
@@ -216,27 +210,22 @@ pub fn total_norm_with(
 /// [`ErrorKind::Value`] if `max_norm` or `total_norm` is negative or `max_norm` is NaN;
 /// [`ErrorKind::OutOfMemory`].
 #[track_caller]
-pub fn clip_grads_with_norm_(
-    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
-    max_norm: f64,
-    total_norm: f64,
-) -> Result<()> {
+pub fn clip_grads_with_norm_(parameters: impl ParameterList, max_norm: f64, total_norm: f64) -> Result<()> {
     const OP: &str = "clip_grads_with_norm_";
     not_negative(OP, "max_norm", max_norm)?;
     if total_norm < 0.0 {
         not_negative(OP, "total_norm", total_norm)?;
     }
-    scale(OP, &distinct(parameters).0, &[factor(max_norm, total_norm)])
+    scale(OP, &distinct(parameters.list()).0, &[factor(max_norm, total_norm)])
 }
 
 /// The parameters, each once, and the place of each of those given.
-fn distinct(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> (Vec<Parameter>, Vec<usize>) {
+fn distinct(parameters: Vec<Parameter>) -> (Vec<Parameter>, Vec<usize>) {
     let (mut seen, mut found, mut places) = (HashMap::new(), Vec::new(), Vec::new());
     for parameter in parameters {
-        let parameter: &Parameter = parameter.borrow();
         let place = *seen.entry(parameter.id()).or_insert(found.len());
         if place == found.len() {
-            found.push(parameter.clone());
+            found.push(parameter);
         }
         places.push(place);
     }
@@ -287,7 +276,7 @@ fn finite_norm(
         options.norm_type,
         gradient.shape()
     );
-    let repair = "leave out error_if_nonfinite(true) to scale the gradients with it, or find its origin with detect_anomaly";
+    let repair = "detect_anomaly(|| ..), which finds where it was made";
     Err(refused(op, message, repair))
 }
 

@@ -68,8 +68,8 @@ pub use clip::{
     clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,
 };
 pub use engine::{
-    Builder, Descent, GroupState, Listed, Method, OptimizerState, OptimizerStep, ParameterState,
-    ParameterStep, Slots,
+    Builder, Descent, GroupState, Listed, Method, OptimizerState, OptimizerStep, ParameterList,
+    ParameterState, ParameterStep, Slots,
 };
 pub use methods::*;
 pub use namegrad_core::cpu::math::Real;

@@ -166,8 +166,7 @@ impl GradScaler {
         }
         if !loss.dtype().is_floating_point() {
             let message = format!("a loss of {} has no gradient to scale", loss.dtype());
-            let repair =
-                "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?";
+            let repair = "F::cross_entropy(&logits, &target, \"class\")?, or another loss of floats";
             let error = Error::new(ErrorKind::DType, "scale", message).with_operands([loss.shape()]);
             return Err(error.with_repair(repair));
         }
@@ -399,8 +398,8 @@ impl GradScaler {
         let (message, repair) = match all {
             true => (message, UPDATE),
             false => (
-                "another optimizer with a parameter of this one has stepped since the last update().",
-                "give each parameter to one optimizer",
+                "another optimizer with a parameter of this one has stepped since the last update(); a parameter belongs to one optimizer",
+                "",
             ),
         };
         Err(wrong_order(op, message, repair))

@@ -63,9 +63,12 @@ fn check_sizes(param: &NamedTensor, other: &NamedTensor) -> Result<()> {
     if other.sizes() == param.sizes() {
         return Ok(());
     }
-    let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
-    Err(Error::new(ErrorKind::Shape, "update_tensors", message)
-        .with_repair("update slots of other sizes as tensors: step.slots.take()"))
+    let message = format!(
+        "{:?} numbers for a parameter of {:?}; Slots::take gives slots of other sizes as tensors",
+        other.sizes(),
+        param.sizes()
+    );
+    Err(Error::new(ErrorKind::Shape, "update_tensors", message))
 }
 
 #[track_caller]

@@ -277,7 +277,7 @@ fn bad_arguments_are_refused_with_pytorchs_sentences() -> Result<()> {
         (adam().betas((1.0, 0.9)).build().unwrap_err(), "Invalid beta parameter at index 0: 1.0"),
         (adamw().betas((0.9, -0.1)).build().unwrap_err(), "Invalid beta parameter at index 1: -0.1"),
         (adamw().weight_decay(-0.1).build().unwrap_err(), "Invalid weight_decay value: -0.1"),
-        (Sgd::builder([]).build().unwrap_err(), "optimizer got an empty parameter list"),
+        (Sgd::builder([] as [Parameter; 0]).build().unwrap_err(), "optimizer got an empty parameter list"),
         (
             Sgd::builder([a.clone(), a.clone()]).build().unwrap_err(),
             "some parameters appear more than once in the parameter groups",

@@ -300,7 +300,5 @@ fn a_parameter_of_two_optimizers_is_stepped_by_one() -> Result<()> {
     scaler.step(&mut first)?;
     refused(scaler.step(&mut first), ErrorKind::Autograd, "step() has already been called");
     refused(scaler.step(&mut second), ErrorKind::Autograd, "another optimizer with a parameter of this one");
-    let error = scaler.step(&mut second).unwrap_err();
-    assert_eq!(error.repair(), Some("give each parameter to one optimizer"));
     Ok(())
 }

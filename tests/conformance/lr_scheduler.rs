@@ -34,7 +34,7 @@ pub(crate) fn run(case: &Case) -> Answer<Option<String>> {
 
 /// An optimizer with a group for each of the rates.
 fn optimizer<M: Method>(case: &Case, method: M) -> Answer<Box<dyn Optimizer>> {
-    let mut builder = Builder::new([], method);
+    let mut builder = Builder::new([] as [Parameter; 0], method);
     for lr in numbers(&case.args["base_lr"]) {
         let parameter = Parameter::new(Tensor::new([1.0])?)?;
         builder = builder.group([parameter], move |group| group.set_lr(lr));

@@ -3,6 +3,7 @@
 
 use namegrad::autograd::observe;
 use namegrad::nn::{self, *};
+use namegrad::optim::list::{OPTIMIZERS, SCHEDULES};
 use namegrad::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -377,6 +378,34 @@ fn gradients(what: &str, made: &Made, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     found.map(|(x, grad)| grad.rename(Some(x.names().clone()))).collect()
 }
 
+/// The rule of the prelude: every layer, optimizer and schedule, and no name that two modules have.
+#[test]
+fn the_prelude_has_every_layer_optimizer_and_schedule() -> Result<()> {
+    let file = include_str!("../../src/lib.rs");
+    let prelude =
+        file.split_once("pub mod prelude {").expect("the prelude").1.split_once("\n}\n").expect("its end").0;
+    let code: String = prelude.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let names: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let layers = every_row()?.into_iter().map(|row| row.name);
+    let optimizers = OPTIMIZERS.iter().map(|optimizer| optimizer.name());
+    let schedules = SCHEDULES.iter().map(|(_, schedule)| schedule().name());
+    // `Warmup` is what `warmup` of a schedule returns.
+    let all: BTreeSet<&str> =
+        layers.chain(optimizers).chain(schedules).filter(|name| *name != "Warmup").collect();
+    // `Conv` of any number of dims is in the prelude for two dims, and others.
+    let has = |name: &str| names.contains(&name) || names.contains(&&*format!("{name}2d"));
+    let missing: Vec<&&str> = all.iter().filter(|name| !has(name) && **name != "Lambda").collect();
+    assert!(missing.is_empty(), "not in the prelude: {missing:?}");
+    assert!(!names.contains(&"Lambda"), "a layer and a schedule");
+    let mut types: Vec<&str> =
+        names.into_iter().filter(|name| name.starts_with(char::is_uppercase)).collect();
+    types.sort();
+    for pair in types.windows(2) {
+        assert!(pair[0] != pair[1], "{} is in the prelude twice", pair[0]);
+    }
+    Ok(())
+}
+
 /// The dims of the inputs can be in any order: the result and its gradients are the same by name.
 #[test]
 fn dims_in_any_order() -> Result<()> {
@@ -670,5 +699,49 @@ fn a_summary_of_a_run() -> Result<()> {
     assert!(summary.to_string().contains("multiply-adds"), "{summary}");
     assert!(model.summary_of(|| model.forward(&Tensor::ones([2])?)).is_err());
     assert!(!model.summary().to_string().contains("multiply-adds"));
+    Ok(())
+}
+
+/// A layer is given inputs of other dtypes and names. What its errors advise is about these inputs, and not about
+/// tensors inside of it, and makes the call work.
+#[test]
+fn repairs_of_layers_are_about_their_inputs() -> Result<()> {
+    let mut wrong = BTreeSet::new();
+    for Row { name, inputs, named, .. } in rows()? {
+        for (at, x) in inputs.iter().enumerate() {
+            let mut others =
+                vec![x.to(DType::F64)?, x.to(DType::I64)?, x.ne(0)?, x.select(0, 0)?, x.rename(None)?];
+            for own in (0..x.ndim()).filter_map(|dim| x.name(dim)) {
+                others.push(x.rename([(own.as_str(), "other")])?);
+            }
+            for other in others {
+                let mut given = inputs.clone();
+                given[at] = other.clone();
+                let Err(error) = (named.call)(&given) else { continue };
+                let Some(repair) = error.repair() else { continue };
+                let receiver = repair.split(['.', ' ']).next().unwrap_or_default();
+                let mut words = repair.split(|c: char| !c.is_alphanumeric() && c != '_');
+                let is_inside = ["weight", "bias", "a", "b", "mat1", "mat2"].contains(&receiver);
+                if is_inside || words.any(|word| word == "y") || repair.contains(&format!(".{name}(")) {
+                    wrong.insert(format!("{name}: {repair}"));
+                }
+                // The cast or the rename of the only input.
+                let cast = DType::ALL.into_iter().find(|dtype| repair == format!("x.to(DType::{dtype:?})?"));
+                if let (Some(dtype), 1) = (cast, inputs.len())
+                    && let Err(second) = (named.call)(&[other.to(dtype)?])
+                {
+                    wrong.insert(format!("{name}: {repair} leads to {second}"));
+                }
+                let renamed =
+                    repair.strip_prefix("x.rename([(\"other\", \"").and_then(|rest| rest.split('"').next());
+                if let (Some(own), 1) = (renamed, inputs.len())
+                    && let Err(second) = (named.call)(&[other.rename([("other", own)])?])
+                {
+                    wrong.insert(format!("{name}: {repair} leads to {second}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     Ok(())
 }

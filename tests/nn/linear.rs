@@ -130,9 +130,9 @@ fn linear_refuses_what_is_not_its_input() -> Result<()> {
     let layer = Linear::new(("channel", 3), ("features", 5))?;
     let error = layer.forward(&Tensor::rand([("N", 2), ("chanel", 3)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NameNotFound);
-    assert_eq!(error.repair(), Some("x.rename([(\"chanel\", \"channel\")])?"));
+    assert_eq!(error.repair(), Some("x.rename([(\"chanel\", \"channel\")])?, if both names mean the same"));
     let error = layer.forward(&Tensor::rand([("N", 2), ("chanel", 4)])?).unwrap_err();
-    assert_eq!(error.repair(), Some("did you mean 'chanel'?"));
+    assert_eq!(error.repair(), None, "its size differs");
     assert!(error.location().file().ends_with("linear.rs"), "{error}");
     let error = layer.forward(&Tensor::rand([("N", 2), ("channel", 4)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
@@ -174,7 +174,7 @@ fn errors_of_a_layer_have_its_name_and_its_path() -> Result<()> {
     assert_eq!(
         text(model.blocks[0].forward(&x)),
         "Linear: the layer (in=4 -> hidden=4) needs the dim 'in', which the input does not have\n  \
-         inputs: [N=5, features=4]\n  try: x.rename([(\"features\", \"in\")])?"
+         inputs: [N=5, features=4]\n  try: x.rename([(\"features\", \"in\")])?, if both names mean the same"
     );
     assert_eq!(model.parameters().len(), 4); // and every layer knows its path
     let at = "Linear: the layer 'blocks.0' (in=4 -> hidden=4)";

@@ -56,7 +56,7 @@ fn paths_near_a_wrong_pattern() {
         let error = Pattern::new(wanted).unmatched("freeze", "parameter", &mut paths.into_iter());
         error.repair().map(String::from)
     };
-    let meant = |path: &str| Some(format!("did you mean '{path}'?"));
+    let meant = |path: &str| Some(format!("{path:?}"));
     assert_eq!(repair("encoder.layer.*.*.weight"), meant("encoder.layers.*.*.weight"));
     assert_eq!(repair("encoder.layer.**"), meant("encoder.layers.**"));
     assert_eq!(repair("embbed.weight"), meant("embed.weight"));

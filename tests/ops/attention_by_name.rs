@@ -256,11 +256,11 @@ fn wrong_calls() -> Result<()> {
     let with = |options| F::attention_with(&x, &x, &x, "time", "embed", options);
     let named = |dims: &[(&str, usize)]| Tensor::ones(dims);
     use ErrorKind::{DuplicateName, NameMismatch, NameNotFound, Shape, Value};
-    refused(F::attention(&x, &x, &x, "tme", "embed"), NameNotFound, "did you mean 'time'?");
-    refused(F::attention(&x, &x, &x, "time", "embd"), NameNotFound, "did you mean 'embed'?");
+    refused(F::attention(&x, &x, &x, "tme", "embed"), NameNotFound, "\"time\"");
+    refused(F::attention(&x, &x, &x, "time", "embd"), NameNotFound, "\"embed\"");
     refused(F::attention(&x, &x, &x, "time", "time"), Value, "cannot be both");
-    refused(of(&x, &x.rename([("embed", "embeds")])?, &x), NameNotFound, "did you mean 'embeds'?");
-    refused(of(&x, &x, &x.rename([("time", "times")])?), NameNotFound, "did you mean 'times'?");
+    refused(of(&x, &x.rename([("embed", "embeds")])?, &x), NameNotFound, "\"embeds\"");
+    refused(of(&x, &x, &x.rename([("time", "times")])?), NameNotFound, "\"times\"");
     refused(of(&x, &x.narrow("embed", 0, 3)?, &x), Shape, "'embed' has 4 elements in q and 3 in k");
     refused(of(&x, &x, &x.narrow("time", 0, 2)?), Shape, "'time' has 3 elements in k and 2 in v");
     let other = named(&[("N", 5), ("time", 3), ("embed", 4)])?;

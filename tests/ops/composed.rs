@@ -128,6 +128,12 @@ cases! {
         (x: values("N=4"), y: values("4"); 1.0) => "" floats, |i| sum(4, |k| apart(x, y, k).abs()), scale 20.0;
         (x: values("N=4"), y: values("4"); f64::INFINITY) => "" floats, |i| (0..4).map(|k| apart(x, y, k).abs()).fold(0.0, f64::max), scale 6.0;
     }
+    prelu {
+        (x: values("N=2 C=3"), weight: values("C=3")) => "N=2 C=3" floats,
+            |i| if x.at(i) > 0.0 { x.at(i) } else { x.at(i) * weight.at(&i[1..]) }, scale 9.0;
+        (x: values("N=2 C=3 L=2"), weight: values("3")) => "N=2 C=3 L=2" floats,
+            |i| if x.at(i) > 0.0 { x.at(i) } else { x.at(i) * weight.at(&i[1..2]) }, scale 9.0;
+    }
     nan_to_num { (x: values("N=2 C=3"); 0.0, 1.0, 2.0) => "N=2 C=3" any, |i| x.at(i); }
     float_power { (x: near_one("N=3"), y: values("N=3")) => "N=3" doubles, |i| x.at(i).powf(y.at(i)), scale 1.0; }
     isclose {
@@ -719,8 +725,7 @@ fn multinomial_draws_by_weight() -> Result<()> {
                 assert!((share(&drawn, class as i64)? - weight / 8.0).abs() < 0.015, "class {class}");
             }
         }
-        // Without replacement, the first position is drawn by weight, and the second by the weights that
-        // remain.
+        // Without replacement, the first position is drawn by weight, and the second by the weights that remain.
         let rows = weights.rename([("class", "C")])?.unsqueeze(0)?.expand([n as i64, -1])?;
         let drawn = rows.multinomial(2, "C")?;
         let (first, second) = (drawn.select(1, 0)?, drawn.select(1, 1)?);

@@ -79,6 +79,7 @@ pointwise! {
     softplus (x: -3.0..3.0; beta 2.0, threshold 3.0) [float only] if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, kinks x * beta - threshold;
     hardtanh (x: -3.0..3.0; min_val -1, max_val 2) [float int] plain::smaller(plain::larger(x, min_val), max_val), kinks (x - min_val) * (x - max_val);
     threshold (x: -3.0..3.0; threshold 1, value 3) [float int] if x <= threshold { value } else { x }, kinks x - threshold;
+    hardshrink (x: -3.0..3.0; lambd 0.75) [float only] if x.abs() <= lambd { 0.0 } else { x }, kinks x.abs() - lambd;
     celu (x: -3.0..3.0; alpha 0.5) [float only]  if x > 0.0 { x } else { alpha * (x / alpha).exp_m1() }, kinks x;
 }
 

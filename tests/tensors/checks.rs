@@ -129,7 +129,7 @@ fn anomaly_mode_says_where_a_nan_was_born() -> Result<()> {
     let retain = BackwardOptions::new().retain_graph(true);
     let text = detect_anomaly(|| loss.backward_with(None, retain)).unwrap_err().to_string();
     assert!(text.contains("the output is nan before the backward pass"), "{text}");
-    assert!(text.contains("run the forward pass inside of the check too"), "{text}");
+    assert!(text.contains("with the forward pass inside of it too"), "{text}");
     // Even if the gradients are finite.
     let loss = x.add(f64::NAN)?.sum(..)?;
     let text = detect_anomaly(|| loss.backward_with(None, retain)).unwrap_err().to_string();

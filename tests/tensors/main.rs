@@ -1,10 +1,12 @@
 //! Tensors as users see them: arithmetic, the tape, errors. Layers are in `nn`.
 
+mod advice;
 mod autocast;
 mod autograd;
 mod chain;
 mod checks;
 mod close;
+mod compile;
 mod errors;
 mod functional;
 mod joint;

@@ -371,7 +371,7 @@ fn optimizers() -> Result<()> {
     m.wrong(AdamW::builder(layer.parameters()).eps(-1.0).build());
     m.wrong(Adam::builder(layer.parameters()).weight_decay(f64::NAN).build());
     m.wrong(Sgd::builder(layer.parameters()).momentum(-0.5).build());
-    m.wrong(Sgd::builder(Vec::new()).lr(0.1).build());
+    m.wrong(Sgd::builder(Vec::<Parameter>::new()).lr(0.1).build());
     m.wrong(AdamW::builder_named(layer.named_parameters()).group_matching("**.biases", |_| {}).build());
     m.wrong(Lbfgs::builder_named(layer.named_parameters()).group_matching("**.bias", |_| {}).build());
     m.check("optimizers");

@@ -47,7 +47,7 @@ use namegrad_nn::{Module, StateDict};
 pub struct EarlyStopping {
     settings: EarlyStoppingBuilder,
     best: Option<f64>,
-    since_best: u64,
+    since_best: usize,
     /// The model at the best metric, if steps were given a model.
     weights: Option<StateDict>,
 }
@@ -63,7 +63,7 @@ impl PartialEq for EarlyStopping {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlyStoppingBuilder {
     mode: Best,
-    patience: u64,
+    patience: usize,
     min_delta: f64,
 }
 
@@ -75,7 +75,7 @@ impl EarlyStoppingBuilder {
     }
 
     /// The number of steps in a row without an improvement after which to stop. Default: 3, as in Lightning.
-    pub fn patience(mut self, patience: u64) -> Self {
+    pub fn patience(mut self, patience: usize) -> Self {
         self.patience = patience;
         self
     }
@@ -117,7 +117,7 @@ impl EarlyStopping {
     /// # Errors
     /// Same as [`EarlyStoppingBuilder::build`].
     #[track_caller]
-    pub fn new(patience: u64) -> Result<EarlyStopping> {
+    pub fn new(patience: usize) -> Result<EarlyStopping> {
         EarlyStopping::builder().patience(patience).build()
     }
 
@@ -204,7 +204,7 @@ impl EarlyStopping {
     }
 
     /// The number of steps since the best; 0 right after an improvement.
-    pub fn since_best(&self) -> u64 {
+    pub fn since_best(&self) -> usize {
         self.since_best
     }
 

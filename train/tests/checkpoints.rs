@@ -204,7 +204,10 @@ fn a_run_goes_on_with_another_schedule() -> Result<()> {
     let checkpoints = Checkpoints::new(&folder)?;
     let error =
         checkpoints.resume(parts![&model, &mut optimizer, scheduler = &mut longer, &mut epoch]).unwrap_err();
-    assert!(error.repair().unwrap().contains("resume_some(parts)? goes on without 'scheduler'"), "{error}");
+    assert!(
+        error.repair().unwrap().contains("checkpoints.resume_some(parts)? without 'scheduler'"),
+        "{error}"
+    );
     let error =
         checkpoints.resume(parts![&model, &mut optimizer, &mut average, extra = &mut epoch]).unwrap_err();
     assert!(error.repair().unwrap().contains("checkpoints.resume_some(parts)?"), "{error}");
@@ -216,7 +219,7 @@ fn a_run_goes_on_with_another_schedule() -> Result<()> {
     refused(
         checkpoints.resume_some(parts![&model, scheduler = &mut longer]),
         ErrorKind::Value,
-        &["part 'scheduler'", "goes on without 'scheduler'"],
+        &["part 'scheduler'", "resume_some(parts)? without 'scheduler'"],
     );
     assert_eq!((values(&model)[0], epoch, average), (2.0, 0, 7.0));
 

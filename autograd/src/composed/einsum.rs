@@ -183,7 +183,7 @@ fn labeled(number: usize, part: &str, x: &Tensor) -> Result<Labeled> {
         let error = Error::new(ErrorKind::Shape, "einsum", message);
         return Err(match letters < x.ndim() && !list.contains(&None) {
             true => error.with_repair(format!(
-                "'...{part}' in the equation, for dims before these that have no letter"
+                "\"...{part}\" in the equation, for dims before these that have no letter"
             )),
             false => error,
         });
@@ -301,10 +301,7 @@ fn check_names(factors: &[Labeled], operands: &[&Tensor]) -> Result<()> {
                         show(&name)
                     );
                     return Err(Error::new(ErrorKind::NameMismatch, "einsum", message)
-                        .with_operands(operands.iter().map(|x| x.shape()))
-                        .with_repair(
-                            "another letter for one of them, or the same name, if both mean the same",
-                        ));
+                        .with_operands(operands.iter().map(|x| x.shape())));
                 }
                 None => seen.push((*label, name, number)),
             }

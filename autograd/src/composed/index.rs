@@ -176,9 +176,9 @@ mod kernels {
         let count = if num_classes == -1 { largest.saturating_add(1) } else { num_classes as i64 };
         if x.numel() == 0 && count < 1 {
             let message = "no classes are given from which their number could be seen";
-            return Err(Error::new(ErrorKind::Value, OP, message)
-                .with_operands([x.shape()])
-                .with_repair("give it, as in OneHotOptions::new().num_classes(10)"));
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]).with_repair(
+                "x.one_hot_with(OneHotOptions::new().num_classes(10))?, with the number of classes",
+            ));
         }
         if least < 0 || largest >= count {
             let message = match least {

@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use crate::line::called_here;
+use namegrad_core::names::is_strict;
 use namegrad_core::{Error, ErrorKind, Result, default_dtype};
 use namegrad_macros::composed;
 
@@ -29,6 +30,13 @@ composed! { pointwise;
     /// # Ok::<(), Error>(())
     /// ```
     nan_to_num nan_to_num_ (x; nan: f64 = 0.0, posinf: Option<f64> = None, neginf: Option<f64> = None);
+    /// `x` for `x > 0`, else `weight x`, with a slope for each channel or one for all. The dim of the weight is
+    /// the dim of `x` with the same name; without a name it is dim 1.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] unless the weight has one number, or one for each channel; [`ErrorKind::DType`] unless
+    /// both are floating-point and of one dtype; in strict mode [`ErrorKind::NameMismatch`].
+    prelu (x, weight) on floats names keeps, weight: along channels;
     /// `x^y`, computed in `f64` for all dtypes.
     float_power (x, exponent: Operand of f64) names unifies;
     /// `x 2^y`.
@@ -105,6 +113,48 @@ mod kernels {
         x.masked_fill(&x.isnan()?, nan)?
             .masked_fill(&x.isposinf()?, posinf.unwrap_or(most))?
             .masked_fill(&x.isneginf()?, neginf.unwrap_or(-most))
+    }
+
+    #[track_caller]
+    pub(super) fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        const OP: &str = "prelu";
+        let inputs = [x.value(), weight.value()];
+        x.value().check_float(OP)?;
+        Error::ensure(x.dtype() == weight.dtype(), ErrorKind::DType, OP, || {
+            format!("x is {}, and the weight is {}", x.dtype(), weight.dtype())
+        })
+        .map_err(|error| {
+            error.with_inputs(&inputs).with_repair(format!("weight.to(DType::{:?})?", x.dtype()))
+        })?;
+        let dim = match weight.names().get(0) {
+            Some(name) => x.names().position(name),
+            None => (x.ndim() > 1).then_some(1),
+        };
+        let channels = dim.map_or(1, |dim| x.sizes()[dim]);
+        let is_one = weight.numel() == 1;
+        Error::ensure(weight.ndim() <= 1 && (is_one || weight.numel() == channels), ErrorKind::Shape, OP, || {
+            format!(
+                "the weight must have one number, or one for each of the {channels} channels, got sizes {:?}",
+                weight.sizes()
+            )
+        })
+        .map_err(|error| error.with_inputs(&inputs))?;
+        let mut sizes = vec![1; x.ndim()];
+        if let Some(dim) = dim.filter(|_| !is_one) {
+            sizes[dim] = channels;
+            Error::ensure(
+                !is_strict() || weight.name(0) == x.name(dim),
+                ErrorKind::NameMismatch,
+                OP,
+                || "strict names: the dim of the weight and the dim of x that it meets have different names",
+            )
+            .map_err(|error| error.with_inputs(&inputs))?;
+        }
+        let (slope, plain) = (weight.unnamed().reshape(sizes)?, x.unnamed());
+        let positive = plain.gt(0)?;
+        // Filled before the product: infinity times a gradient of 0 is NaN.
+        let y = positive.choose(&plain, plain.masked_fill(&positive, 0).mul(slope)?)?;
+        if x.has_names() { y.rename(Some(x.names().clone())) } else { Ok(y) }
     }
 
     #[track_caller]

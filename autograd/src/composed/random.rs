@@ -198,7 +198,9 @@ mod kernels {
                         "{num_samples} draws without replacement need as many weights above 0, got {above}"
                     ),
                 )
-                .with_repair("MultinomialOptions::new().replacement(true) to draw a position more than once"),
+                .with_repair(
+                    "MultinomialOptions::new().replacement(true), to draw a position more than once",
+                ),
             });
         }
         let weights = weights.div(&largest)?; // so that their sum is finite

@@ -73,6 +73,7 @@ derivatives! { unary; |g, cx|
             => kernel(gradients::hardtanh(x.value(), g.value(), min_val.to_f64(), max_val.to_f64())?)
     }
     threshold(x; threshold) -> y { x: [x; threshold] g.masked_fill(&x.le(threshold)?, 0.0)? }
+    hardshrink(x; lambd) -> y { x: [x; lambd] g.masked_fill(&x.abs()?.le(lambd)?, 0.0)? }
     celu(x; alpha) -> y {
         x: [x; alpha] elu_gradient(g, x, 1.0, alpha)? => kernel(gradients::celu(x.value(), g.value(), alpha)?)
     }

@@ -177,10 +177,8 @@ impl Edge {
 /// The error of a walk over an op whose derivative was dropped.
 #[cold]
 fn forgotten(cx: &Cx<'_>) -> Error {
-    let message = "the op was called in a checkpoint, which keeps nothing for a backward pass inside of it";
-    Error::new(ErrorKind::Autograd, cx.origin.op, message)
-        .at(cx.origin.at)
-        .with_repair("call `backward` or `grad` outside of the checkpoint")
+    let message = "the op was called in a checkpoint, which keeps nothing for a backward pass inside of it; call `backward` or `grad` outside of the checkpoint";
+    Error::new(ErrorKind::Autograd, cx.origin.op, message).at(cx.origin.at)
 }
 
 /// The gradient of an input, given the gradient of the output.

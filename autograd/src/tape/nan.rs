@@ -117,28 +117,23 @@ pub(crate) fn enters(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bo
 pub(crate) fn in_forward(op: &'static str, id: u64, origin: Option<Origin>) -> Error {
     let known = BIRTHS.with_borrow(|births| births.of_metas.get(&id).map(|(_, birth)| birth.clone()));
     let nan = what();
-    let (message, repair) = match known.or(origin.map(|origin| Birth::Made(origin, Vec::new()))) {
+    let message = match known.or(origin.map(|origin| Birth::Made(origin, Vec::new()))) {
         Some(Birth::Made(Origin { op, at }, inputs)) => {
             keep(Anomaly { op, at, leaves: Vec::new(), inputs });
-            (
-                format!("Function '{op}' returned {nan} values in the forward pass, called at {at}"),
-                format!("look at the inputs of that call, which were not {nan}"),
+            format!(
+                "Function '{op}' returned {nan} values in the forward pass, called at {at}; its inputs were not {nan}"
             )
         }
-        Some(Birth::Given(Origin { op, at }, shape)) => (
-            format!("Function '{op}', called at {at}, was given an input {shape} that was {nan} already"),
-            "look at where that tensor was made: in the data, or in code that ran before the check".into(),
+        Some(Birth::Given(Origin { op, at }, shape)) => format!(
+            "Function '{op}', called at {at}, was given an input {shape} that was {nan} already, from the data or from code that \
+             ran before the check"
         ),
-        Some(Birth::Leaf(shape)) => (
-            format!("a leaf {shape}, which requires a gradient, was {nan} when it was made"),
-            "look at where that tensor was made".into(),
-        ),
-        None => {
-            let message = format!("a value was {nan} in the forward pass");
-            (message, "look at the tensors that require gradients".into())
+        Some(Birth::Leaf(shape)) => {
+            format!("a leaf {shape}, which requires a gradient, was {nan} when it was made")
         }
+        None => format!("a value was {nan} in the forward pass"),
     };
-    Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
+    Error::new(ErrorKind::Autograd, op, message)
 }
 
 /// The name of an anomaly, for messages.

@@ -452,18 +452,13 @@ impl Walk<'_> {
 /// A hint for ops whose value is finite at the edge of their range, but whose derivative there is infinite.
 fn kink_of(op: &str) -> Option<&'static str> {
     match op {
-        "sqrt" => {
-            Some("the derivative of sqrt at 0 is infinite, so add an eps before it: x.add(1e-12)?.sqrt()?")
-        }
-        "pow" => Some(
-            "with an exponent below 1, the derivative at 0 is infinite, so add an eps before: x.add(1e-12)?.pow(p)?",
-        ),
+        "sqrt" => Some("x.add(1e-12)?.sqrt()?, as the derivative of sqrt at 0 is infinite"),
+        "pow" => Some("x.add(1e-12)?.pow(p)?, as the derivative at 0 is infinite for exponents below 1"),
         "hypot" => Some(
-            "at (0, 0) there is no derivative; with an eps there is: \
-             x.square()?.add(y.square()?)?.add(1e-12)?.sqrt()?",
+            "x.square()?.add(y.square()?)?.add(1e-12)?.sqrt()?, as hypot has no derivative where both are 0",
         ),
         "acos" | "asin" => {
-            Some("the derivative at -1 and 1 is infinite, so stay inside: x.clamp(-1.0 + 1e-6, 1.0 - 1e-6)?")
+            Some("x.clamp(-1.0 + 1e-6, 1.0 - 1e-6)? before it, as the derivative at -1 and 1 is infinite")
         }
         _ => None,
     }
@@ -471,7 +466,7 @@ fn kink_of(op: &str) -> Option<&'static str> {
 
 /// A hint for errors: how anomaly mode also checks forward values.
 const FORWARD_TOO: &str =
-    "run the forward pass inside of the check too, which then says where the nan was made";
+    "detect_anomaly(|| ..), with the forward pass inside of it too, which then says where the nan was made";
 
 fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))

@@ -259,7 +259,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
             gradient.sizes()
         );
         return Err(Error::about(&[gradient.value()], ErrorKind::Autograd, op, message)
-            .with_repair("a gradient of the sizes of the tensor, such as y.ones_like()?"));
+            .with_repair("y.ones_like()?, or another gradient of the sizes of the tensor"));
     }
     if !gradient.dtype().is_floating_point() {
         let message = format!("a gradient of {} for a tensor of {dtype}", gradient.dtype());
@@ -290,7 +290,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
                 .with_operands([output.shape()])
                 .with_repair(match op {
                     "grad" => "grad(&[&y.sum(..)?], &[&x])?, or grad_with(&[&y], &[&x], &[Some(&g)], BackwardOptions::new())? with its gradient",
-                    _ => "y.sum(..)?.backward()? or y.mean(..)?.backward()?; or its gradient in y.backward_with(Some(&g), BackwardOptions::new())?",
+                    _ => "y.sum(..)?.backward()? or y.mean(..)?.backward()?; or y.backward_with(Some(&g), BackwardOptions::new())? with its gradient",
                 }));
         }
     };
@@ -308,7 +308,7 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
     let (why, repair) = match output.dtype() {
         dtype if !dtype.is_floating_point() => (
             format!("{dtype}, the result of ops such as argmax and comparisons, has no gradient"),
-            "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
+            "F::cross_entropy(&logits, &target, \"class\")?, or another loss of floats",
         ),
         _ => (
             "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"

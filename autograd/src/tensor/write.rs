@@ -94,7 +94,7 @@ impl Tensor {
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([self.shape()])
                 .with_repair(format!(
-                    "p.update(|v| v.{op}(..).map(drop))? for a Parameter p, as a change of p.tensor() does not reach p; no_grad(|| x.{op}(..).map(drop))? for a tensor of your own"
+                    "p.update(|v| v.{op}(..).map(drop))? for a Parameter p, or no_grad(|| x.{op}(..).map(drop))? for a tensor of your own"
                 )));
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::given::{Parameter, Side};
 use crate::layer;
 use crate::options::options_struct;
 use crate::row::{OpRow, OpTable, here, parse_layers};
-use crate::values::{Forms, MethodBody, forms, info};
+use crate::values::{Forms, MethodBody, at_row, forms, info};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::ParseStream;
@@ -128,5 +128,5 @@ fn of_method(row: &OpRow, op: &Ident, side: &Side) -> TokenStream {
             }
         });
     }
-    function
+    at_row(function, op, side)
 }

@@ -109,6 +109,8 @@ pub(crate) struct Side {
     pub(crate) methods: bool,
     /// Whether types that the grammar does not know are in the scope of the row, rather than in `core::args`.
     pub(crate) local_types: bool,
+    /// Where the derivatives are written, if the rows come from another crate.
+    pub(crate) written: Option<Span>,
 }
 
 impl Side {
@@ -125,6 +127,7 @@ impl Side {
             prefix: "",
             methods: true,
             local_types: false,
+            written: None,
         }
     }
 
@@ -141,6 +144,7 @@ impl Side {
             prefix: "",
             methods: true,
             local_types: false,
+            written: None,
         }
     }
 
@@ -279,7 +283,20 @@ impl Side {
                 quote!(#core::IntoShape::into_open_shape(#given)),
                 quote!(#core::Result::Ok(#name.0)),
             ),
-            "Reduced" => into(quote!(#core::Dims), quote!(#name.0)),
+            "Dim" if !ty.optional => Parameter::converted(
+                name,
+                quote!(impl #core::IntoDim),
+                quote!(#core::Dim),
+                quote!(#core::IntoDim::into_dim(#name)),
+                given,
+            ),
+            "Reduced" | "Dims" if !ty.optional => Parameter::converted(
+                name,
+                quote!(impl #core::IntoDims),
+                quote!(#core::Dims),
+                quote!(#core::IntoDims::into_dims(#name)),
+                if ty.is("Reduced") { quote!(#name.0) } else { given },
+            ),
             // A slice, so that `(..).into()` in it has a type.
             "Indices" => Parameter { named: quote!(&#name.0), ..Parameter::plain(name, quote!(&[Index])) },
             _ => into(self.ty(ty), given),

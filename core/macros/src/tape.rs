@@ -17,7 +17,7 @@ use syn::Index;
 /// The code for a table and its derivatives, and the errors in them. An op whose derivative has an error
 /// still gets its methods, so that nothing else fails.
 pub(crate) fn table(table: &OpTable, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
-    let side = Side::tape();
+    let side = Side { written: Some(derivatives.g.span()), ..Side::tape() };
     let (errors, found) = derivatives.check(&table.name, &table.rows);
     let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);

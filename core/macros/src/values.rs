@@ -4,7 +4,7 @@ use crate::elements::{element, kernel_name, kernel_order, module_of_elements};
 use crate::given::{Parameter, Side, written};
 use crate::options::options_struct;
 use crate::row::{Form, OpRow, OpTable, TensorKind};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 
 /// The code for a table in core, without the macro that passes it to other crates.
@@ -321,7 +321,26 @@ pub(crate) fn forms(
             #plain { #call(#own #(#passed,)* #path::new()) }
         });
     }
+    made.methods = at_row(made.methods, name, side);
     made
+}
+
+/// Tokens as if they were written at the name in the row, so that an error in a call shows that line, and not
+/// the table and its macros.
+pub(crate) fn at_row(tokens: TokenStream, name: &Ident, side: &Side) -> TokenStream {
+    let span = side.written.map_or(name.span(), |written| name.span().resolved_at(written));
+    if side.is_core() { tokens } else { at(tokens, span) }
+}
+
+fn at(tokens: TokenStream, span: Span) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        if let TokenTree::Group(group) = &token {
+            token = Group::new(group.delimiter(), at(group.stream(), span)).into();
+        }
+        token.set_span(span);
+        token
+    });
+    moved.collect()
 }
 
 /// The data about an op.

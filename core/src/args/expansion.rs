@@ -107,7 +107,7 @@ fn by_name(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Opti
             let all: Vec<String> =
                 x.names().iter(x.ndim()).flatten().map(|name| format!("(\"{name}\", {kept})")).collect();
             Err(Error::about(&[x], ErrorKind::NameMismatch, op, message).with_repair(format!(
-                "x.{op}([{}])? with the sizes to change, and with new dims, if there are any",
+                "x.{op}([{}])?, with the sizes to change and with new dims, if there are any",
                 all.join(", ")
             )))
         }

@@ -93,7 +93,7 @@ impl Resize {
         }
         if self.antialias && !matches!(self.mode, Interpolation::Linear | Interpolation::Cubic) {
             let message = "the nearest elements cannot be antialiased".into();
-            return Err(fail(ErrorKind::Value, message).with_repair(".antialias(false)"));
+            return Err(fail(ErrorKind::Value, message));
         }
         let dim = |(at, (from, to)): (usize, (&usize, usize))| ResizedDim {
             from: *from,

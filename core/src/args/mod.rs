@@ -120,7 +120,7 @@ impl Argument for Cast {
 /// Any integer type, for sizes, counts and positions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an integer that is taken here",
-    label = "expected `i32`, `i64`, `isize`, `u32` or `usize`",
+    label = "expected `usize`, `isize`, `i64`, `u64`, `i32` or `u32`",
     note = "an existing dim can also be given by its name, several as a list, and all as `..`; a new dim is named by an option"
 )]
 pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {
@@ -129,7 +129,7 @@ pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {
     fn number(self) -> i128;
 }
 
-crate::for_types!(i32, i64, isize, u32, usize => Number {
+crate::for_types!(i32, i64, isize, u32, u64, usize => Number {
     impl Whole for Number {
         #[inline]
         fn number(self) -> i128 {

@@ -20,7 +20,7 @@ impl Shape {
     }
 }
 
-/// A new dim. Its size can be left open, written as -1.
+/// A new dim. Its size can be left open, written as -1, or `usize::MAX` beside sizes of type `usize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenDim {
     /// The name, if it has one.
@@ -33,6 +33,11 @@ pub struct OpenDim {
 pub type OpenShape = SmallVec<[OpenDim; 6]>;
 
 /// A type that can be used as a new dim: `3`, `("C", 3)`, `(None, 3)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a new dim",
+    label = "expected a size, or a name and a size",
+    note = "a dim with a name is a pair: `(\"C\", 3)`; without a name it is its size, an integer such as a `usize`"
+)]
 pub trait NewDim: Sized {
     /// The dim, whose size can be left open.
     ///
@@ -63,6 +68,18 @@ pub trait NewDim: Sized {
 /// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
 /// one dim, or a [`Shape`].
 ///
+/// An array has one type of integers, so `-1` cannot stand beside a `usize` there; it can in a tuple, and
+/// `usize::MAX` means the same:
+///
+/// ```
+/// use namegrad_core::NamedTensor;
+/// let (heads, x) = (2_usize, NamedTensor::zeros([("N", 3), ("embed", 8)])?);
+/// let split = x.unflatten("embed", (("heads", heads), ("width", -1)))?;
+/// assert_eq!(split.sizes(), [3, 2, 4]);
+/// assert_eq!(x.reshape((-1, heads))?.sizes(), x.reshape([usize::MAX, heads])?.sizes());
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+///
 /// ```
 /// use namegrad_core::NamedTensor;
 /// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.shape()), "[2, 3]");
@@ -71,6 +88,11 @@ pub trait NewDim: Sized {
 /// assert_eq!(format!("{:?}", NamedTensor::zeros(("N", 2))?.shape()), "[N=2]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of sizes",
+    label = "expected a list, such as `[2, 3]` or `[(\"N\", 2), (\"C\", 3)]`",
+    note = "one dim without a name is `[3]`, and `()` makes a tensor of one element"
+)]
 pub trait IntoShape: Sized {
     /// The dims, whose sizes can be left open.
     ///
@@ -110,6 +132,7 @@ fn closed(dims: OpenShape) -> Result<Shape> {
 #[track_caller]
 fn size_of(size: i128) -> Result<Option<usize>> {
     match usize::try_from(size) {
+        Ok(usize::MAX) => Ok(None), // -1 as `usize`, which the compiler proposes for it
         Ok(size) => Ok(Some(size)),
         Err(_) if size == -1 => Ok(None),
         Err(_) => Err(negative(size)),
@@ -129,6 +152,7 @@ impl OpenDim {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for Shape {
     fn into_open_shape(self) -> Result<OpenShape> {
         (&self).into_open_shape()
@@ -138,6 +162,7 @@ impl IntoShape for Shape {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for &Shape {
     fn into_open_shape(self) -> Result<OpenShape> {
         let names = self.names.iter(self.sizes.len());
@@ -148,6 +173,7 @@ impl IntoShape for &Shape {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for () {
     /// No dims: one element.
     fn into_open_shape(self) -> Result<OpenShape> {
@@ -155,30 +181,35 @@ impl IntoShape for () {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<D: NewDim, const K: usize> IntoShape for [D; K] {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
         open_shape(self)
     }
 }
+#[diagnostic::do_not_recommend]
 impl<D: NewDim> IntoShape for Vec<D> {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
         open_shape(self)
     }
 }
+#[diagnostic::do_not_recommend]
 impl<D: NewDim + Clone> IntoShape for &Vec<D> {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
         open_shape(self.iter().cloned())
     }
 }
+#[diagnostic::do_not_recommend]
 impl<D: NewDim + Clone, const K: usize> IntoShape for &[D; K] {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
         open_shape(self.iter().cloned())
     }
 }
+#[diagnostic::do_not_recommend]
 impl<D: NewDim + Clone> IntoShape for &[D] {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
@@ -207,6 +238,7 @@ fn push(dims: &mut Result<OpenShape>, dim: Result<OpenDim>) {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<I: Whole> NewDim for I {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
@@ -214,6 +246,7 @@ impl<I: Whole> NewDim for I {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
     #[track_caller]
     fn into_open_dim(self) -> Result<OpenDim> {
@@ -230,6 +263,7 @@ impl<I: Whole> IntoShape for I {
 }
 
 /// One dim with a name.
+#[diagnostic::do_not_recommend]
 impl<I: Whole> IntoShape for (&str, I) {
     #[track_caller]
     fn into_open_shape(self) -> Result<OpenShape> {
@@ -237,12 +271,14 @@ impl<I: Whole> IntoShape for (&str, I) {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for &Sizes {
     fn into_open_shape(self) -> Result<OpenShape> {
         Ok(self.iter().map(|size| OpenDim { name: None, size: Some(*size) }).collect())
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl IntoShape for Sizes {
     fn into_open_shape(self) -> Result<OpenShape> {
         (&self).into_open_shape()
@@ -264,6 +300,7 @@ impl IntoShape for Sizes {
 /// ```
 macro_rules! tuples {
     ($($($dim:ident)+;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<$($dim: NewDim),+> IntoShape for ($($dim,)+) {
             #[track_caller]
             fn into_open_shape(self) -> Result<OpenShape> {

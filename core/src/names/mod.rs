@@ -109,8 +109,7 @@ impl Names {
         for (dim, name) in self.0.iter().enumerate() {
             if name.is_some() && self.0[..dim].contains(name) {
                 let message = format!("Cannot construct a tensor with duplicate names. Got names: {self}.");
-                return Err(Error::new(ErrorKind::DuplicateName, op, message)
-                    .with_repair("give each dim a different name"));
+                return Err(Error::new(ErrorKind::DuplicateName, op, message));
             }
         }
         Ok(self)

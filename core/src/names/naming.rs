@@ -34,12 +34,25 @@ fn too_many_ellipses(op: &'static str, x: NamedInput<'_>, names: &[NameArg]) -> 
         "More than one Ellipsis ('...') found in names {}. This function supports up to one Ellipsis.",
         NameArg::list(names)
     );
-    Error::new(ErrorKind::Ellipsis, op, message)
-        .with_operands([x.shape()])
-        .with_repair("keep one \"...\" in the list")
+    let error = Error::new(ErrorKind::Ellipsis, op, message).with_operands([x.shape()]);
+    let first = names.iter().position(|arg| *arg == NameArg::Ellipsis);
+    let kept = names.iter().enumerate().filter(|(at, arg)| Some(*at) == first || **arg != NameArg::Ellipsis);
+    match kept.map(|(_, arg)| in_rust(arg)).collect::<Option<Vec<_>>>() {
+        Some(kept) if kept.len() < x.sizes.len() + 2 => error.with_repair(format!("[{}]", kept.join(", "))),
+        _ => error,
+    }
 }
 
 /// The error if the number of names is not the number of dims.
+/// An element of a list of names as it is written, if it is a text.
+fn in_rust(arg: &NameArg) -> Option<String> {
+    match arg {
+        NameArg::Name(name) => Some(format!("\"{name}\"")),
+        NameArg::Ellipsis => Some("\"...\"".into()),
+        NameArg::Unnamed => None,
+    }
+}
+
 #[track_caller]
 pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) -> Error {
     let list = Names::unchecked(names.iter().copied()).list(names.len());
@@ -47,7 +60,11 @@ pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) 
         "Number of names ({}) and number of dimensions in tensor ({ndim}) do not match. Attempted to create a tensor with names {list}",
         names.len()
     );
-    Error::new(ErrorKind::NameCount, op, message).with_repair("give one name, or None, for each dim")
+    let error = Error::new(ErrorKind::NameCount, op, message);
+    match names.len() < ndim {
+        true => error.with_repair(argument(&Names::unchecked(names.iter().copied()), ndim)),
+        false => error,
+    }
 }
 
 /// Names after `rename`.
@@ -106,15 +123,14 @@ pub(crate) fn not_found(op: &'static str, x: NamedInput<'_>, name: &str) -> Erro
     let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
     let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.shape()]);
     match closest(name, x.names.iter(x.sizes.len()).flatten().map(Name::as_str)) {
-        Some(close) => error.with_repair(format!("did you mean '{close}'?")),
-        None if !x.names.is_named() => {
-            error.with_repair(format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?"))
+        Some(close) => error.with_repair(format!("\"{close}\"")),
+        None if !x.names.is_named() && x.sizes.len() == 1 => {
+            error.with_repair(format!("x.refine_names([\"{name}\"])? first"))
         }
-        None => {
-            let names: Vec<String> =
-                x.names.iter(x.sizes.len()).flatten().map(|name| format!("\"{name}\"")).collect();
-            error.with_repair(format!("one of {}", names.join(", ")))
+        None if !x.names.is_named() && !x.sizes.is_empty() => {
+            error.with_repair(format!("x.refine_names([\"...\", \"{name}\"])? first, if it is the last dim"))
         }
+        None => error,
     }
 }
 
@@ -131,19 +147,15 @@ pub(crate) fn refine(x: NamedInput<'_>, list: &[NameArg]) -> Result<Names> {
     let caller = Location::caller();
     let cannot = |why: String| {
         let message = format!("cannot coerce Tensor{} to Tensor{list} {why}", x.list());
-        Error::new(ErrorKind::RefineConflict, OP, message)
-            .with_operands([x.shape()])
-            .with_repair(match (names.len() == x.sizes.len(), &names[..]) {
-                (true, _) => format!(
-                    "x.rename({})?, as refine_names only names dims that have none",
-                    argument(&to, names.len())
-                ),
-                (false, [Some(name), ..]) => {
-                    format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" means the other dims")
-                }
-                (false, _) => "\"...\" in the list means the other dims".into(),
-            })
-            .at(caller)
+        let error = Error::new(ErrorKind::RefineConflict, OP, message).with_operands([x.shape()]);
+        match names.len() == x.sizes.len() {
+            true => error.with_repair(format!(
+                "x.rename({})?, as refine_names only names dims that have none",
+                argument(&to, names.len())
+            )),
+            false => error,
+        }
+        .at(caller)
     };
     if names.len() != x.sizes.len() {
         return Err(cannot("because they have different numbers of dims".into()));
@@ -166,6 +178,16 @@ pub(crate) fn refine(x: NamedInput<'_>, list: &[NameArg]) -> Result<Names> {
 /// its name.
 pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
+/// The error with the same list and the other dims after it as its repair.
+#[cold]
+fn rest_of(error: Error, wanted: &[NameArg]) -> Error {
+    match wanted.iter().map(in_rust).collect::<Option<Vec<_>>>() {
+        Some(list) if !list.is_empty() => error
+            .with_repair(format!("x.align_to([{}, \"...\"])?, with the other dims last", list.join(", "))),
+        _ => error,
+    }
+}
+
 /// The dims after `align_to`: the dims of `x` in the wanted order, with a dim of size one for each new name
 /// or `None`. `"..."` means the dims that are not mentioned, unnamed ones among them.
 ///
@@ -182,9 +204,7 @@ pub(crate) fn align_to(x: NamedInput<'_>, wanted: &[NameArg]) -> Result<Aligned>
     if let Some(dim) = unnamed.filter(|_| !wanted.contains(&NameArg::Ellipsis)) {
         let message =
             format!("All input dims must be named. Found unnamed dim at index {dim} of Tensor{}", x.list());
-        return Err(fail(ErrorKind::UnnamedNotAllowed, message).with_repair(
-            "name every dim with refine_names first, or put \"...\" where the unnamed dims belong",
-        ));
+        return Err(rest_of(fail(ErrorKind::UnnamedNotAllowed, message), wanted));
     }
     if wanted.iter().filter(|arg| **arg == NameArg::Ellipsis).count() > 1 {
         return Err(too_many_ellipses(OP, x, wanted));
@@ -227,15 +247,7 @@ pub(crate) fn align_to(x: NamedInput<'_>, wanted: &[NameArg]) -> Result<Aligned>
             x.list(),
             NameArg::list(wanted)
         );
-        let text = |arg: &NameArg| match arg {
-            NameArg::Name(name) => Some(format!("\"{name}\"")),
-            _ => None,
-        };
-        let list: Option<Vec<String>> = wanted.iter().map(text).collect();
-        return Err(fail(ErrorKind::NameNotFound, message).with_repair(match list {
-            Some(list) if !list.is_empty() => format!("x.align_to([{}, \"...\"])?", list.join(", ")),
-            _ => "put \"...\" where the other dims belong".into(),
-        }));
+        return Err(rest_of(fail(ErrorKind::NameNotFound, message), wanted));
     }
     Ok(dims)
 }
@@ -259,9 +271,7 @@ pub(crate) fn flatten(x: NamedInput<'_>, start: usize, end: usize, name: Option<
 pub(crate) fn unflatten(x: NamedInput<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
     if x.names.is_named() && names.iter().all(Option::is_none) {
         let message = "input is a named tensor but no names were given for unflattened sizes";
-        return Err(Error::new(ErrorKind::UnnamedNotAllowed, "unflatten", message)
-            .with_operands([x.shape()])
-            .with_repair("give each size with a name, as in [(\"A\", 2), (\"B\", -1)]"));
+        return Err(Error::new(ErrorKind::UnnamedNotAllowed, "unflatten", message).with_operands([x.shape()]));
     }
     let mut all = x.names.to_vec(x.sizes.len());
     let after = all.split_off((dim + 1).min(all.len()));

@@ -127,12 +127,7 @@ fn unify_named(op: &'static str, doing: &str, left: NamedInput<'_>, right: Named
                         right.list()
                     );
                     let unnamed = if a.is_some() { "y" } else { "x" };
-                    let after = if k == 0 { "" } else { ", \"...\"" };
-                    let before = if k + 1 == other.sizes.len() { "" } else { "\"...\", " };
-                    let repair = match (before, after) {
-                        ("\"...\", ", ", \"...\"") => "name every dim with refine_names".into(),
-                        _ => format!("{unnamed}.refine_names([{before}\"{name}\"{after}])?"),
-                    };
+                    let repair = refined(unnamed, *other, other.sizes.len() - 1 - k, name);
                     return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
                 }
             }
@@ -237,8 +232,17 @@ pub(crate) fn contracted(
         .with_operands([left.shape(), right.shape()])
         .with_repair(match (a, b) {
             (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
-            _ => "name the dim with refine_names, so that both carry the name that is summed over".into(),
+            (Some(name), None) => refined("y", right, j, name),
+            (None, name) => refined("x", left, i, name.expect("one of them has a name")),
         }))
+}
+
+/// The call that names one unnamed dim of the input `what`.
+#[cold]
+fn refined(what: &str, x: NamedInput<'_>, dim: usize, name: Name) -> String {
+    let names = (0..x.sizes.len()).map(|d| if d == dim { Some(name) } else { x.names.get(d) });
+    let list = argument(&Names::unchecked(names), x.sizes.len());
+    format!("{what}.refine_names({list})?, if both mean the same")
 }
 
 /// The name of two dims that mean the same: equal names are kept, and a named dim wins over an unnamed one.
@@ -278,18 +282,17 @@ pub(crate) fn matched(
                     named.list(),
                     unnamed.list()
                 );
-                (
-                    ErrorKind::Misaligned,
-                    message,
-                    "name every dim with refine_names, so that the dims are known".into(),
-                )
+                return Err(Error::new(ErrorKind::Misaligned, op, message)
+                    .with_operands([left.shape(), right.shape()]));
             } else if is_strict() {
                 let message = format!(
                     "strict names: dim '{name}' (index {n} of {}) meets an unnamed dim (index {u} of {})",
                     named.list(),
                     unnamed.list()
                 );
-                (ErrorKind::NameMismatch, message, "name every dim with refine_names".into())
+                let unnamed = if a.is_some() { what } else { "x" };
+                let (dim, of) = if a.is_some() { (j, right) } else { (i, left) };
+                (ErrorKind::NameMismatch, message, refined(unnamed, of, dim, name))
             } else {
                 return Ok(Some(name));
             }
@@ -353,9 +356,7 @@ pub(crate) fn beside(
                 y.list()
             );
             let error = Error::new(ErrorKind::Misaligned, op, message).with_operands([x.shape(), y.shape()]);
-            return Err(in_order(
-                error.with_repair(format!("{what}.rename(..)? with the names in the order of x")),
-            ));
+            return Err(in_order(error));
         } else {
             names.push(own.or(x.names.get(dim)));
         }
@@ -387,9 +388,7 @@ pub(crate) fn in_place(
                     None => "no dim".into(),
                 }
             );
-            return Err(Error::new(ErrorKind::Misaligned, op, message)
-                .with_operands([x.shape(), y.shape()])
-                .with_repair(format!("bring the dims of the {what} into order with align_to")));
+            return Err(Error::new(ErrorKind::Misaligned, op, message).with_operands([x.shape(), y.shape()]));
         }
     }
     Ok(())
@@ -455,7 +454,7 @@ pub(crate) fn out(op: &'static str, computed: &Names, existing: NamedInput<'_>) 
 }
 
 /// Names as they are written in a call: a list of strings, of options if a dim is unnamed, or `None`.
-pub(super) fn argument(names: &Names, ndim: usize) -> String {
+pub(crate) fn argument(names: &Names, ndim: usize) -> String {
     let each = || names.iter(ndim);
     if each().all(|name| name.is_none()) {
         return "None".into();

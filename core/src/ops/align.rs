@@ -38,17 +38,28 @@ impl NamedTensor {
             .collect();
         let dims = naming::align_to(self.input(), &names).map_err(|error| {
             let error = error.of("align_as").with_inputs(&[self, other]);
-            if !self.has_names() || !other.has_names() {
-                let unnamed = if self.has_names() { "y" } else { "x" };
-                return error.with_repair(format!("name every dim of {unnamed} with refine_names first"));
-            }
-            match self.renamed_for(other) {
+            match self.refined_for(other).or_else(|| self.renamed_for(other)) {
                 Some(repair) => error.with_repair(repair),
-                None => error
-                    .with_repair("rename the dim, or reduce it first: the other tensor must have every dim"),
+                None => error,
             }
         })?;
         Ok(self.aligned(&dims))
+    }
+
+    /// The call that gives a tensor without names those of the other one, which has as many dims.
+    #[cold]
+    fn refined_for(&self, other: &NamedTensor) -> Option<String> {
+        let (from, to, call) = match (self.has_names(), other.has_names()) {
+            (false, true) => (other, self, ("x", "?.align_as(&y)?", "")),
+            (true, false) => (self, other, ("x.align_as(&y", "?)?", "")),
+            _ => return None,
+        };
+        let is_whole =
+            from.sizes() == to.sizes() && from.names().iter(from.ndim()).all(|name| name.is_some());
+        is_whole.then(|| {
+            let names = crate::names::rules::argument(from.names(), from.ndim());
+            format!("{}.refine_names({names}){}, if its dims are these", call.0, call.1)
+        })
     }
 
     /// The call that renames the one dim that `other` lacks to the one of its size that only `other` has.

@@ -187,7 +187,7 @@ impl Kernel {
             Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
             Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => {
                 return Err(self.refused(DType::Bool, inputs).with_repair(
-                    "x.logical_not()? to invert a mask, x.logical_xor(&y)? for where two differ, x.to(DType::I64)? for numbers",
+                    "x.logical_not()? to invert a mask, x.logical_xor(&y)? for where two differ, x.to(DType::I64)? and y.to(DType::I64)? for numbers",
                 ));
             }
             Some(Dtypes::OneFloat) => {
@@ -261,7 +261,7 @@ impl Kernel {
         let message = format!("expected inputs of one floating-point dtype, got {found}");
         let common = inputs.iter().map(|x| x.dtype()).fold(default_dtype(), DType::promote);
         Err(Error::about(inputs, ErrorKind::DType, self.name, message)
-            .with_repair(format!("cast all of them to one dtype, as in x.to(DType::{common:?})?")))
+            .with_repair(format!("x.to(DType::{common:?})?, and the other inputs alike")))
     }
 
     #[inline]

@@ -75,8 +75,14 @@ impl Argument for Contraction {
         for dim in positions(&self.0, op, x)? {
             let Some(name) = x.name(dim) else {
                 let message = format!("dim {dim} has no name, and contract sums over dims by name");
-                return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message)
-                    .with_repair(format!("x.tensordot(&y, {dim}, 0)? sums over dims by position")));
+                let error = Error::about(of, ErrorKind::UnnamedNotAllowed, op, message);
+                let size = x.sizes().get(dim);
+                return Err(match other.sizes().iter().position(|other| Some(other) == size) {
+                    Some(there) => error.with_repair(format!(
+                        "x.tensordot(&y, {dim}, {there})?, which sums over dims by position, if both mean the same"
+                    )),
+                    None => error,
+                });
             };
             let there = position(&Dim::Name(name), op, other).map_err(|error| {
                 let error = error.with_inputs(of);
@@ -101,8 +107,8 @@ impl Argument for Contraction {
             batch.extend(there.map(|there| (dim, there)).filter(|pair| !summed.contains(pair)));
         }
         if is_strict() && summed.is_empty() {
-            return Err(Error::about(of, ErrorKind::Value, op, "strict names: nothing is contracted")
-                .with_repair("use mul for a product by element"));
+            let message = "strict names: nothing is contracted, and mul is the product by element";
+            return Err(Error::about(of, ErrorKind::Value, op, message));
         }
         for (left, right) in summed.iter().chain(&batch) {
             let (here, there) = (x.sizes()[*left], other.sizes()[*right]);

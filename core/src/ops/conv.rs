@@ -176,7 +176,8 @@ impl ConvArguments {
                     if kernel[dim] == 0 { 0 } else { span(dim) }
                 );
                 let lacking = span(dim).saturating_sub(length).div_ceil(2).saturating_add(before);
-                return Err(fail(ErrorKind::Shape, message).with_repair(format!(".padding({lacking})")));
+                return Err(fail(ErrorKind::Shape, message)
+                    .with_repair(format!(".padding({lacking}), which adds zeros at the borders")));
             }
             output.push((length - span(dim)) / stride[dim] + 1);
         }
@@ -227,7 +228,7 @@ fn common_dtype(op: &'static str, inputs: &[&NamedTensor]) -> Result<DType> {
     if dtype == DType::Bool {
         let message = "not implemented for bool; it takes the integers and floats";
         let error = Error::about(inputs, ErrorKind::DType, op, message);
-        return Err(error.with_repair("cast all of them, as in x.to(DType::F32)?"));
+        return Err(error.with_repair("x.to(DType::F32)?, and the other inputs alike"));
     }
     for (which, x) in ["x", "", "bias"].into_iter().zip(inputs) {
         if x.dtype() != dtype {

@@ -110,12 +110,17 @@ impl NamedTensor {
             let error = Error::about(&[self], ErrorKind::Shape, "unflatten", message);
             let open = wanted.iter().filter(|open| open.size.is_none()).count();
             let rest = wanted[1..].iter().filter_map(|open| open.size).try_fold(1usize, usize::checked_mul);
-            return Err(match open {
-                0 if rest.is_some_and(|rest| rest > 0 && size.is_multiple_of(rest)) => {
-                    error.with_repair("-1 for the first size, which is then inferred")
+            return Err(match open == 0 && rest.is_some_and(|rest| rest > 0 && size.is_multiple_of(rest)) {
+                true => {
+                    let sizes = wanted.iter().enumerate().map(|(at, open)| {
+                        let size = open.size.filter(|_| at > 0).map_or("-1".into(), |size| size.to_string());
+                        open.name.map_or(size.clone(), |name| format!("(\"{name}\", {size})"))
+                    });
+                    let sizes = sizes.collect::<Vec<_>>().join(", ");
+                    let dim = in_rust(self, dim);
+                    error.with_repair(format!("x.unflatten({dim}, [{sizes}])?, where -1 is inferred"))
                 }
-                0 | 1 => error,
-                _ => error.with_repair("leave one size open as -1, not more"),
+                false => error,
             });
         };
         let names: Vec<Option<Name>> = wanted.iter().map(|open| open.name).collect();

@@ -198,7 +198,10 @@ impl GridSizes {
         if *batch != own[0] {
             let message = format!("there are {} images and {batch} grids", own[0]);
             let error = fail(ErrorKind::Shape, message);
-            return Err(error.with_repair(format!("grid.expand([{}, -1, ..])?", own[0])));
+            return Err(match *batch {
+                1 => error.with_repair(format!("grid.expand([{}{}])?", own[0], ", -1".repeat(dims + 1))),
+                _ => error,
+            });
         }
         let spatial = match sizes {
             Some(sizes) => {

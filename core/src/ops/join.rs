@@ -90,7 +90,7 @@ pub(crate) mod kernels {
                     (0..x.ndim()).all(|other| other == d || x.sizes()[other] == first.sizes()[other]);
                 return Err(match others {
                     true => error.with_repair(format!(
-                        "Tensor::cat(&tensors, {})?, along the dim that differs",
+                        "Tensor::cat(&tensors, {})?, which joins along the dim that differs",
                         in_rust(first, d)
                     )),
                     false => error,
@@ -138,8 +138,18 @@ pub(crate) mod kernels {
                 first.sizes(),
                 other.sizes()
             );
-            return Err(Error::about(tensors, ErrorKind::Shape, OP, message)
-                .with_repair("Tensor::cat(&tensors, dim)? joins along a dim in which they differ"));
+            let error = Error::about(tensors, ErrorKind::Shape, OP, message);
+            let is_cat = tensors.iter().all(|x| x.ndim() == first.ndim());
+            let differs =
+                |dim: &usize| is_cat && tensors.iter().any(|x| x.sizes()[*dim] != first.sizes()[*dim]);
+            let mut differing = (0..first.ndim()).filter(differs);
+            return Err(match (differing.next(), differing.next()) {
+                (Some(dim), None) => error.with_repair(format!(
+                    "Tensor::cat(&tensors, {})?, which joins along the dim that differs",
+                    in_rust(first, dim)
+                )),
+                _ => error,
+            });
         }
         let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)
             .map_err(|error| error.with_inputs(tensors))?;

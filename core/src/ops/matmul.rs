@@ -85,14 +85,14 @@ pub(crate) mod kernels {
             let message =
                 format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
             let repair = match inputs.len() {
-                2 => format!("y.to(DType::{dtype:?})? for the second"),
-                _ => format!("cast all of them to one dtype, as in x.to(DType::{dtype:?})?"),
+                2 => format!("y.to(DType::{dtype:?})?"),
+                _ => format!("x.to(DType::{dtype:?})?, and the other inputs alike"),
             };
             return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
         }
         if dtype == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats";
-            let repair = "cast all of them, as in x.to(DType::I64)?";
+            let repair = "x.to(DType::I64)?, and the other inputs alike";
             return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
         }
         Ok(dtype)
@@ -110,16 +110,34 @@ pub(crate) mod kernels {
         product("mm", x, other, names)
     }
 
+    /// The error with `matmul` as its repair, if the sizes are those of a product.
+    #[cold]
+    fn or_matmul(error: Error, x: &NamedTensor, other: &NamedTensor) -> Error {
+        match multiplies(x, other) {
+            true => error.with_repair("x.matmul(&y)?, which takes any number of dims"),
+            false => error,
+        }
+    }
+
+    /// Can `matmul` multiply tensors of these sizes?
+    fn multiplies(x: &NamedTensor, other: &NamedTensor) -> bool {
+        let (Some((inner, rows)), Some((last, rest))) = (x.sizes().split_last(), other.sizes().split_last())
+        else {
+            return false;
+        };
+        let (batch, own) = (rest.split_last(), rows.split_last().map_or(&[][..], |(_, batch)| batch));
+        let pairs = own.iter().rev().zip(batch.map_or(&[][..], |(_, batch)| batch).iter().rev());
+        inner == batch.map_or(last, |(rows, _)| rows)
+            && pairs.into_iter().all(|(a, b)| a == b || *a == 1 || *b == 1)
+    }
+
     #[track_caller]
     fn check_matrices(op: &'static str, x: &NamedTensor, other: &NamedTensor) -> Result<()> {
         for (which, matrix) in [("mat1", x), ("mat2", other)] {
             if matrix.ndim() != 2 {
                 let message = format!("{which} must be a matrix, got {} dims", matrix.ndim());
                 let error = Error::about(&[x, other], ErrorKind::Shape, op, message);
-                return Err(match (op, x.ndim() > 0 && other.ndim() > 0) {
-                    ("mm", true) => error.with_repair("x.matmul(&y)? takes any number of dims"),
-                    _ => error,
-                });
+                return Err(if op == "mm" { or_matmul(error, x, other) } else { error });
             }
         }
         if x.sizes()[1] != other.sizes()[0] {
@@ -158,7 +176,8 @@ pub(crate) mod kernels {
         // By name, if one has it elsewhere.
         let shared = |dim: &usize| {
             let there = x.name(*dim).and_then(|name| other.names().position(name));
-            there.is_some_and(|there| other.sizes()[there] == x.sizes()[*dim])
+            let named = |x: &NamedTensor| x.names().iter(x.ndim()).all(|name| name.is_some());
+            there.is_some_and(|there| other.sizes()[there] == x.sizes()[*dim]) && named(x) && named(other)
         };
         match x.name(last).filter(|_| is_product && shared(&last)) {
             Some(name) => {
@@ -177,10 +196,7 @@ pub(crate) mod kernels {
                 other.ndim()
             );
             let error = Error::about(&[x, other], ErrorKind::Shape, "mv", message);
-            return Err(match x.ndim() > 0 && other.ndim() > 0 {
-                true => error.with_repair("x.matmul(&y)? takes any number of dims"),
-                false => error,
-            });
+            return Err(or_matmul(error, x, other));
         }
         if x.sizes()[1] != other.sizes()[0] {
             let (rows, cols, size) = (x.sizes()[0], x.sizes()[1], other.sizes()[0]);
@@ -199,12 +215,16 @@ pub(crate) mod kernels {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message = format!("1D tensors expected, but got {}D and {}D tensors", x.ndim(), other.ndim());
             let error = Error::about(&[x, other], ErrorKind::Shape, "dot", message);
-            return Err(match x.ndim() > 0 && other.ndim() > 0 {
-                true => error.with_repair(
-                    "x.matmul(&y)? for a product of matrices, x.mul(&y)?.sum(..)? for the sum of all products",
-                ),
-                false => error,
-            });
+            let summed = "x.mul(&y)?.sum(..)? for the sum of all products";
+            return Err(
+                match (x.sizes() == other.sizes() && x.names() == other.names(), multiplies(x, other)) {
+                    (true, true) => {
+                        error.with_repair(format!("x.matmul(&y)? for a product of matrices, {summed}"))
+                    }
+                    (true, false) => error.with_repair(summed),
+                    (false, _) => or_matmul(error, x, other),
+                },
+            );
         }
         if x.sizes() != other.sizes() {
             let (a, b) = (x.sizes()[0], other.sizes()[0]);
@@ -221,10 +241,7 @@ pub(crate) mod kernels {
             if batch.ndim() != 3 {
                 let message = format!("{which} must be a 3D tensor, got {} dims", batch.ndim());
                 let error = Error::about(&[x, other], ErrorKind::Shape, "bmm", message);
-                return Err(match x.ndim() > 0 && other.ndim() > 0 {
-                    true => error.with_repair("x.matmul(&y)? takes any number of dims"),
-                    false => error,
-                });
+                return Err(or_matmul(error, x, other));
             }
         }
         if x.sizes()[0] != other.sizes()[0] || x.sizes()[2] != other.sizes()[1] {

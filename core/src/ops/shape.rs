@@ -171,13 +171,11 @@ pub(crate) mod kernels {
                 && own != given
             {
                 let message = format!(
-                    "the size of '{given}' (index {at} of the sizes) is at the place of dim '{own}' (index {} of {})",
+                    "the size of '{given}' (index {at} of the sizes) is at the place of dim '{own}' (index {} of {}); sizes are matched by name if every dim has one",
                     at - new,
                     x.names().list(x.ndim())
                 );
-                return Err(Error::about(&[x], ErrorKind::NameMismatch, op, message).with_repair(
-                    "name every dim, with refine_names, and every size: then they are matched by name",
-                ));
+                return Err(Error::about(&[x], ErrorKind::NameMismatch, op, message));
             }
             names.push(dim.name.or(own));
         }
@@ -224,7 +222,19 @@ pub(crate) mod kernels {
                     let mut kept = written(shape);
                     kept[dim] = -1;
                     return Err(Error::about(&[x], ErrorKind::Shape, "expand", message).with_repair(
-                        format!("x.expand({kept:?})? keeps the size; x.repeat(..)? repeats the elements"),
+                        match wanted.checked_rem(size) {
+                            Some(0) => {
+                                let times = |(at, open): (usize, &OpenDim)| match at.checked_sub(new) {
+                                    Some(own) => open.size.map_or(1, |size| size / x.sizes()[own].max(1)),
+                                    None => open.size.unwrap_or(1),
+                                };
+                                let times: Vec<usize> = shape.iter().enumerate().map(times).collect();
+                                format!(
+                                    "x.expand({kept:?})?, which keeps the size, or x.repeat({times:?})?, which repeats the elements"
+                                )
+                            }
+                            _ => format!("x.expand({kept:?})?, which keeps the size"),
+                        },
                     ));
                 }
             };

@@ -187,6 +187,10 @@ ops! { unary;
     threshold threshold_ (x; threshold: Scalar, value: Scalar) plain {
         float: if x <= threshold { value } else { x }, int: if x <= threshold { value } else { x }
     }
+    /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too; NaN stays NaN.
+    hardshrink (x; lambd: f64 = 0.5) {
+        float: if x.abs() <= lambd { T::ZERO } else { x }, dtypes: Dtypes::Floats
+    }
     /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: an [`elu`](Self::elu) whose slope at 0 is 1 for
     /// every `alpha`.
     celu celu_ (x; alpha: f64 = 1.0) scalar {

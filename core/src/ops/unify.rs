@@ -68,10 +68,13 @@ impl NamedTensor {
 fn repaired(error: Error, op: &str, doing: &str) -> Error {
     let (None, [left, right]) = (error.repair(), error.operands()) else { return error };
     let repair = match doing {
-        "cat" if error.kind() == ErrorKind::NameMismatch => brought_together(op, left, right),
+        "cat" if error.kind() == ErrorKind::NameMismatch => Some(brought_together(op, left, right)),
         _ => alignment(op, doing, left, right),
     };
-    error.with_repair(repair)
+    match repair {
+        Some(repair) => error.with_repair(repair),
+        None => error,
+    }
 }
 
 /// The line that brings two tensors of a list together whose names differ at one place.
@@ -94,18 +97,18 @@ fn brought_together(op: &str, left: &Shape, right: &Shape) -> String {
 /// A repair for two inputs whose names do not unify: it renames dims whose names look misspelled, or aligns
 /// one input to the other, if that is possible.
 #[cold]
-fn alignment(op: &str, doing: &str, left: &Shape, right: &Shape) -> String {
+fn alignment(op: &str, doing: &str, left: &Shape, right: &Shape) -> Option<String> {
     let list = |x: &Shape| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
     let (l, r) = (list(left), list(right));
-    if doing != "broadcast" {
-        return "align_to or rename one of them so that the same dims have the names".into();
+    // The tensors of a layer are not `x` and `y`.
+    if doing != "broadcast" || op.starts_with(char::is_uppercase) {
+        return None;
     }
     if let Some(repair) = respelled(op, left, right) {
-        return repair;
+        return Some(repair);
     }
     if l.iter().chain(&r).any(Option::is_none) {
-        return "name every dim with refine_names, then bring one into the order of the other with align_as"
-            .into();
+        return None;
     }
     let (of_left, of_right) = (r.iter().all(|name| l.contains(name)), l.iter().all(|name| r.contains(name)));
     if !is_binary(op) && (of_left || of_right) {
@@ -114,27 +117,27 @@ fn alignment(op: &str, doing: &str, left: &Shape, right: &Shape) -> String {
         } else {
             (right.names.list(right.sizes.len()), left.names.list(left.sizes.len()))
         };
-        return format!(
+        return Some(format!(
             "let y = y.align_as(&x)?; before this call, with x the tensor of dims {like} and y that of {aligned}"
-        );
+        ));
     }
     if of_left {
-        return format!("x.{op}(&y.align_as(&x)?)?");
+        return Some(format!("x.{op}(&y.align_as(&x)?)?"));
     }
     if of_right {
-        return format!("x.align_as(&y)?.{op}(&y)?");
+        return Some(format!("x.align_as(&y)?.{}(&y)?", op.trim_end_matches('_')));
     }
     let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
     let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
     let (both, op) = (both.join(", "), op.trim_end_matches('_'));
     if !is_binary(op) {
-        return format!(
+        return Some(format!(
             "let (x, y) = (x.align_to([{both}])?, y.align_to([{both}])?); before this call, to broadcast by name"
-        );
+        ));
     }
-    format!(
+    Some(format!(
         "x.align_to([{both}])?.{op}(&y.align_to([{both}])?)? to broadcast by name; or rename a dim if two names mean the same"
-    )
+    ))
 }
 
 /// The repair for dims of equal sizes at equal positions whose names are almost the same: the inputs unify

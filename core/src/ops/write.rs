@@ -51,7 +51,7 @@ impl NamedTensor {
             let (from, to) = (result.dtype(), self.dtype());
             let message = format!("result type {from} can't be cast to the desired output type {to}");
             return Err(Error::about(&[self], ErrorKind::DType, op, message)
-                .with_repair(format!("x.to(DType::{from:?})?")));
+                .with_repair(format!("x = x.to(DType::{from:?})?; before it")));
         }
         *self = result.to(self.dtype())?;
         Ok(self)

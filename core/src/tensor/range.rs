@@ -40,8 +40,7 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
         Some(x) => {
             Error::about(&[x], ErrorKind::Value, op, message).with_repair(format!("x.to(DType::{wider:?})?"))
         }
-        None => Error::new(ErrorKind::Value, op, message)
-            .with_repair(format!("a dtype that has the number, such as DType::{wider:?}")),
+        None => Error::new(ErrorKind::Value, op, message).with_repair(format!("DType::{wider:?}")),
     }
 }
 

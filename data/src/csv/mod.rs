@@ -333,7 +333,7 @@ impl Csv {
     fn quoting(&self) -> String {
         let delimiter = char::from(self.separator());
         format!(
-            "quote a field that contains '{delimiter}', without a blank before the quote: 1{delimiter}\"a{delimiter} b\""
+            "1{delimiter}\"a{delimiter} b\" in the file: quotes around a field that has '{delimiter}' in it, and no blank before them"
         )
     }
 

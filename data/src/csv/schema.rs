@@ -256,7 +256,7 @@ impl Schema {
         let input = self.csv.input.name();
         let Some(names) = &self.names else {
             let message = format!("{input}: there is no column '{name}', as there is no header");
-            return Csv::refused(message).with_repair("columns by number: 0, or -1 for the last one");
+            return Csv::refused(message).with_repair("0 for the first column, -1 for the last one");
         };
         let some = quoted_list(20, &mut names.iter().map(String::as_str));
         let error = Csv::refused(format!("{input}: there is no column '{name}', only {some}"));

@@ -153,13 +153,11 @@ impl Table {
     fn chosen(&self, indices: Vec<usize>) -> Result<Table> {
         if let Some(index) = indices.iter().find(|index| **index >= self.rows) {
             let message = format!("there is no row {index} in a table of {} rows", self.rows);
-            let repair = format!("indices from 0 to {}", self.rows - 1);
-            return Err(Error::new(ErrorKind::Index, "rows", message).with_repair(repair));
+            return Err(Error::new(ErrorKind::Index, "rows", message));
         }
         if indices.is_empty() {
             let message = "no row is chosen, but a table has at least one";
-            return Err(Error::new(ErrorKind::Value, "rows", message)
-                .with_repair("check the indices, or the mask of rows_where"));
+            return Err(Error::new(ErrorKind::Value, "rows", message));
         }
         Ok(self.picked(&indices))
     }

@@ -5,7 +5,7 @@ use super::jobs::{EpochRun, Jobs, Mapped};
 use super::state::Position;
 use crate::Sampler;
 use crate::random::drawn_seed;
-use crate::sampler::{Random, Sequential};
+use crate::sampler::{InOrder, Random};
 use namegrad_core::{Error, ErrorKind, Name, Result, Scalar};
 use std::fmt;
 use std::panic::Location;
@@ -201,7 +201,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         }
         if self.prefetch == Some(0) {
             return Err(refused("prefetch is at least 1, got 0".into())
-                .with_repair(".workers(0) to make no batch in advance"));
+                .with_repair(".workers(0), to make no batch in advance"));
         }
         if self.shuffle && self.sampler.is_some() {
             return Err(refused("a sampler chooses the order, so there is nothing for shuffle to do".into())
@@ -214,7 +214,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         let sampler: Arc<dyn Sampler> = match self.sampler {
             Some(sampler) => sampler,
             None if self.shuffle => Arc::new(Random::new()),
-            None => Arc::new(Sequential),
+            None => Arc::new(InOrder),
         };
         let pads = self.pads.iter().map(|(dim, value)| Ok((Name::new(dim)?, *value)));
         let settings = LoaderSettings {

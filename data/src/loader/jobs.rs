@@ -156,6 +156,11 @@ pub trait Jobs<B>: Send + Sync {
 }
 
 /// A [`Dataset`] or a [`Stream`]: a source of samples for a [`Loader`](super::Loader).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a source of samples",
+    label = "expected a data set or a stream",
+    note = "`TensorDataset::new((x, y))?` makes a data set of tensors"
+)]
 pub trait Source: Sized {
     /// The type of a sample.
     type Sample;
@@ -175,6 +180,7 @@ pub trait Source: Sized {
     ) -> Arc<dyn Jobs<B>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<D: Dataset + 'static> Source for D {
     type Sample = D::Sample;
 
@@ -331,6 +337,7 @@ impl<D: Dataset, B> Indexed<D, B> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Send + 'static> Source for Stream<T> {
     type Sample = T;
 

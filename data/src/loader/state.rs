@@ -116,8 +116,7 @@ impl LoaderState {
             return Ok(());
         }
         let message = format!("the state is of another loader: {}", differences.join("; "));
-        Err(Error::new(ErrorKind::Value, "load_state_dict", message)
-            .with_repair("build the loader with the settings of the run that saved the state"))
+        Err(Error::new(ErrorKind::Value, "load_state_dict", message))
     }
 
     /// The error of a state that is further in its epoch than the epoch is long.
@@ -125,7 +124,6 @@ impl LoaderState {
     pub(super) fn beyond(&self, batches: usize) -> Error {
         let message = format!("the state is damaged: batch {} of an epoch of {batches}", self.batches);
         Error::new(ErrorKind::Value, "load_state_dict", message)
-            .with_repair("load a state that loader.state_dict() has returned")
     }
 }
 

@@ -88,9 +88,9 @@ impl<F: Fn(&Epoch) -> Result<Vec<usize>> + Send + Sync> Sampler for F {
 
 /// All samples in the order of the data set. It is the sampler of a loader that does not shuffle.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sequential;
+pub struct InOrder;
 
-impl Sampler for Sequential {
+impl Sampler for InOrder {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
         Ok((0..epoch.samples).collect())
     }

@@ -6,13 +6,16 @@ mod dims;
 
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     Data, DeriveInput, Expr, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote,
 };
 
 /// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
 /// segment in the paths of the parameters inside it.
+///
+/// For an enum, the fields are those of the variant that it is. A variant with one field without a name, such as
+/// `Dense(Linear)`, adds no segment.
 ///
 /// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
 /// the struct, `#[module(describe = path)]` names a function that returns its text in the summary, and
@@ -197,37 +200,34 @@ impl StructOptions {
 
 fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     let name = &input.ident;
-    let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new_spanned(
-            name,
-            "Module can be derived for structs; for an enum, implement `namegrad::nn::Field` by hand and make it a field",
-        ));
-    };
     let StructOptions { krate, describe, dims, no_display, layer } = StructOptions::of(&input.attrs)?;
-    let mut visits = Vec::new();
     let mut types = Vec::new();
-    for (index, field) in data.fields.iter().enumerate() {
-        let options = FieldOptions::of(&field.attrs)?;
-        if options.skip {
-            continue;
+    let visits = match &input.data {
+        Data::Struct(data) => {
+            let visits = visits(&data.fields, None, &mut types)?;
+            quote!(visitor.fields(&[#(#visits),*]))
         }
-        let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
-        let label = label.trim_start_matches("r#");
-        // For a field of an unsupported type, the compiler points at the type.
-        let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
-        let member = match &field.ident {
-            Some(ident) => {
-                let mut ident = ident.clone();
-                ident.set_span(span);
-                Member::Named(ident)
+        Data::Enum(data) => {
+            let mut arms = Vec::new();
+            for variant in &data.variants {
+                let (own, members) = (&variant.ident, variant.fields.members());
+                let held: Vec<Ident> =
+                    (0..variant.fields.len()).map(|at| format_ident!("field_{at}")).collect();
+                let visits = visits(&variant.fields, Some(&held), &mut types)?;
+                arms.push(quote! {
+                    #[allow(unused_variables)] // of fields that are skipped
+                    #name::#own { #(#members: #held),* } => visitor.fields(&[#(#visits),*])
+                });
             }
-            None => Member::Unnamed(Index { index: index as u32, span }),
-        };
-        let access = quote_spanned!(span=> self.#member);
-        let label = if options.flatten { "" } else { label };
-        visits.push(quote_spanned!(span=> (#label, &#access)));
-        types.push(&field.ty);
-    }
+            match arms.is_empty() {
+                true => {
+                    return Err(syn::Error::new_spanned(name, "an enum without variants cannot be a module"));
+                }
+                false => quote!(match self { #(#arms),* }),
+            }
+        }
+        Data::Union(_) => return Err(syn::Error::new_spanned(name, "a union cannot be a module")),
+    };
     let label = name.to_string();
     let describe = match (describe, dims) {
         (Some(describe), _) => quote!(#describe(self)),
@@ -276,7 +276,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     Ok(quote! {
         impl #impl_generics #krate::ModuleFields for #name #ty_generics #where_clause {
             fn fields(&self, visitor: &mut #krate::Visitor<'_>) {
-                visitor.fields(&[#(#visits),*]);
+                #visits
             }
             fn describe(&self) -> ::std::string::String {
                 #describe
@@ -286,6 +286,76 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         #display
         #layer
     })
+}
+
+/// What a visitor gets of each field: its name and a reference to it. A variant of an enum holds its fields in
+/// variables, and has the path of a field that is its only one.
+fn visits<'f>(
+    fields: &'f syn::Fields,
+    held: Option<&[Ident]>,
+    types: &mut Vec<&'f Type>,
+) -> syn::Result<Vec<Tokens>> {
+    let mut visits = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let options = FieldOptions::of(&field.attrs)?;
+        if options.skip {
+            continue;
+        }
+        if let Some(message) = instead(&field.ty) {
+            return Err(syn::Error::new_spanned(&field.ty, message));
+        }
+        let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
+        let label = label.trim_start_matches("r#");
+        let is_only = held.is_some() && fields.len() == 1 && field.ident.is_none();
+        let label = if options.flatten || is_only { "" } else { label };
+        // For a field of an unsupported type, the compiler points at the type.
+        let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
+        let access = match (&field.ident, held) {
+            (_, Some(held)) => {
+                let mut variable = held[index].clone();
+                variable.set_span(span);
+                quote_spanned!(span=> #variable)
+            }
+            (Some(ident), None) => {
+                let mut ident = ident.clone();
+                ident.set_span(span);
+                quote_spanned!(span=> &self.#ident)
+            }
+            (None, None) => {
+                let member = Member::Unnamed(Index { index: index as u32, span });
+                quote_spanned!(span=> &self.#member)
+            }
+        };
+        visits.push(quote_spanned!(span=> (#label, #access)));
+        types.push(&field.ty);
+    }
+    Ok(visits)
+}
+
+/// What to write for a field of a type that is common in other programs and cannot be a field of a module.
+fn instead(ty: &Type) -> Option<&'static str> {
+    let named = |name: &str| is_or_holds(ty, name);
+    if named("Tensor") {
+        return Some(
+            "a tensor of a module is a `Parameter`, which is trained, or a `Buffer`, which is not; \
+             or put `#[module(skip)]` on the field, which is then neither saved nor cast",
+        );
+    }
+    (named("HashMap") || named("HashSet")).then_some(
+        "the layers of a `HashMap` have no fixed order; use a `BTreeMap`, or put `#[module(skip)]` on the field",
+    )
+}
+
+/// Whether a type has this name, or is an option or a list of it.
+fn is_or_holds(ty: &Type, name: &str) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last() else { return false };
+    match &last.arguments {
+        syn::PathArguments::AngleBracketed(of) if last.ident == "Option" || last.ident == "Vec" => {
+            of.args.iter().any(|of| matches!(of, syn::GenericArgument::Type(of) if is_or_holds(of, name)))
+        }
+        _ => last.ident == name,
+    }
 }
 
 /// Adds the bound `Field` to the type parameters that occur in visited fields.

@@ -45,17 +45,17 @@ impl ImageDims {
         let by_name = names.iter().flatten().any(|name| x.names().position(*name).is_some());
         if x.ndim() < dims + 1 || !by_name && x.ndim() > dims + 2 {
             let spatial = ["length", "height, width", "depth, height, width"][dims.clamp(1, 3) - 1];
+            let more = match x.ndim() > dims + 2 {
+                true => {
+                    "; more batch dims need names for the dims of the input, and the same for the channels of the weight"
+                }
+                false => "",
+            };
             let message = format!(
-                "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims",
+                "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims{more}",
                 x.ndim()
             );
-            let error = fault(ErrorKind::Shape, message);
-            return Err(match x.ndim() > dims + 2 {
-                true => error.with_repair(
-                    "name the dims of the input and of the weight alike, to have more batch dims",
-                ),
-                false => error,
-            });
+            return Err(fault(ErrorKind::Shape, message));
         }
         let taken = positions(x, &names, wanted.of_weight)?;
         let batch = others(x, &taken);
@@ -151,9 +151,10 @@ fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>) -> R
         _ => return Ok(()),
     };
     let (kind, repair) = match (wanted, there) {
-        (Some(wanted), Some(there)) => {
-            (ErrorKind::NameNotFound, format!("x.rename([(\"{there}\", \"{wanted}\")])?"))
-        }
+        (Some(wanted), Some(there)) => (
+            ErrorKind::NameNotFound,
+            format!("x.rename([(\"{there}\", \"{wanted}\")])?, if both names mean the same"),
+        ),
         (Some(wanted), None) => {
             (ErrorKind::NameMismatch, format!("x.refine_names([\"...\", \"{wanted}\"])?"))
         }

@@ -116,7 +116,8 @@ impl Finder<'_> {
             return Ok(());
         }
         let message = format!("{} has parameters of {dtype}, and {what} is {}", self.who(), x.dtype());
-        Err(self.error(x, ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")))
+        let name = if what.contains(' ') { "x" } else { what };
+        Err(self.error(x, ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?")))
     }
 
     /// The error for a new dim whose name `x` already has.
@@ -142,12 +143,13 @@ impl Finder<'_> {
         };
         let message = format!("{who} needs the dim '{name}', which the input does not have");
         let error = self.error(x, ErrorKind::NameNotFound, message);
-        // A dim with that size, otherwise a similar name.
-        let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
-        match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
-            (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
-            (None, Some(repair)) => error.with_repair(repair),
-            (None, None) => error,
+        // The only dim with that size.
+        let mut alike = (0..x.ndim()).filter(|dim| x.sizes()[*dim] == size).map(|dim| x.name(dim));
+        let likely = alike.next().filter(|_| alike.next().is_none()).flatten();
+        match likely {
+            Some(other) => error
+                .with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?, if both names mean the same")),
+            None => error,
         }
     }
 }

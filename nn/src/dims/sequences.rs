@@ -136,12 +136,10 @@ impl Sequences<'_> {
         if x.ndim() < 2 || x.ndim() > limit {
             let who = self.of.who();
             let order = if self.batch_first { "[N, seq, features]" } else { "[seq, N, features]" };
-            let message = format!("{who} needs an input {order} or [seq, features], got {} dims", x.ndim());
-            let error = self.of.error(x, ErrorKind::Shape, message);
-            return Err(match x.ndim() > limit {
-                true => error.with_repair("name the dims of the input, to have more batch dims"),
-                false => error,
-            });
+            let more = if x.ndim() > limit { "; more batch dims need names" } else { "" };
+            let message =
+                format!("{who} needs an input {order} or [seq, features], got {} dims{more}", x.ndim());
+            return Err(self.of.error(x, ErrorKind::Shape, message));
         }
         self.of.place(x, features, x.ndim().checked_sub(1))
     }
@@ -153,9 +151,11 @@ impl Sequences<'_> {
             Seq::Name(name) => {
                 let message = format!("{who} needs the dim '{name}', which the input does not have");
                 let error = self.of.error(x, ErrorKind::NameNotFound, message);
-                let likely = (0..x.ndim()).rfind(|dim| *dim != features).and_then(|dim| x.name(dim));
-                match likely {
-                    Some(other) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
+                let mut others = (0..x.ndim()).filter(|dim| *dim != features).map(|dim| x.name(dim));
+                match others.next().filter(|_| others.next().is_none()).flatten() {
+                    Some(other) => error.with_repair(format!(
+                        "x.rename([(\"{other}\", \"{name}\")])?, if both names mean the same"
+                    )),
                     None => error,
                 }
             }

@@ -6,7 +6,7 @@ use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
 functions! {
     unary: relu layer Relu, sigmoid layer Sigmoid, tanh layer Tanh, silu layer Silu, elu layer Elu,
         leaky_relu layer LeakyRelu, softplus layer Softplus, hardtanh layer Hardtanh, threshold layer Threshold,
-        celu layer Celu, selu layer Selu, mish layer Mish, hardswish layer Hardswish,
+        celu layer Celu, selu layer Selu, hardshrink layer Hardshrink, mish layer Mish, hardswish layer Hardswish,
         hardsigmoid layer Hardsigmoid, logsigmoid layer LogSigmoid;
     along: softmax layer Softmax, log_softmax layer LogSoftmax;
 }
@@ -90,28 +90,8 @@ functional! { activation;
     /// # Errors
     /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless
     /// both are floating-point and of one dtype.
-    prelu (x, weight) on floats names keeps, weight: along channels => {
-        x.value().check_float(op)?;
-        if x.dtype() != weight.dtype() {
-            let message = format_args!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
-            return Err(wrong_dtype(message, ("weight", x.dtype())));
-        }
-        let dim = match weight.names().get(0) {
-            Some(name) => x.names().position(name),
-            None => (x.ndim() > 1).then_some(1),
-        };
-        let channels = dim.map_or(1, |dim| x.sizes()[dim]);
-        ensure_shape(weight.ndim() <= 1 && [1, channels].contains(&weight.numel()), || {
-            format!("the weight must have one number, or one for each of the {channels} channels, got sizes {:?}", weight.sizes())
-        })?;
-        let mut sizes = vec![1; x.ndim()];
-        if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
-            sizes[dim] = channels;
-            check_meeting(("weight", weight.name(0)), ("x", x.name(dim)))?;
-        }
-        let weight = weight.rename(None).reshape(&sizes[..])?;
-        with_slope(x, &weight)
-    }
+    prelu (x, weight) on floats names keeps, weight: along channels =>
+        x.prelu(weight);
     /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and
     /// `upper`; otherwise `a` is the mean of both.
     ///
@@ -181,21 +161,6 @@ functional! { activation;
         x.value().check_float(op)?;
         ensure_value(lambd >= 0.0, || format!("lambd cannot be negative, got {lambd}"))?;
         x.sub(x.clamp(-lambd, lambd)?)
-    }
-    /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::prelude::*;
-    /// assert_eq!(F::hardshrink(&Tensor::new([-1.0, 0.25, 2.0])?)?.to_vec::<f32>()?, [-1.0, 0.0, 2.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] unless `x` is floating-point.
-    hardshrink (x; lambd: f64 = 0.5) on floats layer Hardshrink => {
-        x.value().check_float(op)?;
-        x.masked_fill(&x.detach().abs().le(lambd)?, 0)
     }
     /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
     ///

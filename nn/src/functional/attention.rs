@@ -240,8 +240,9 @@ impl AttentionCall<'_> {
             };
             let error = fault(ErrorKind::Value, message);
             return Err(match example {
-                Some(name) => error
-                    .with_repair(format!("choose one, as in AttentionOptions::new().query_dim(\"{name}\")")),
+                Some(name) => error.with_repair(format!(
+                    "AttentionOptions::new().query_dim(\"{name}\"), or another of them"
+                )),
                 None => error,
             });
         }
@@ -472,9 +473,11 @@ fn check_named(what: &str, x: &Tensor, is_named: bool) -> Result<()> {
     if !is_named || (0..x.ndim()).all(|dim| x.name(dim).is_some()) {
         return Ok(());
     }
-    let message = format!("{what} {} has dims without names beside tensors with names", x.shape());
-    Err(fault(ErrorKind::NameMismatch, message)
-        .with_repair(format!("name the dims of {what} with refine_names")))
+    let message = format!(
+        "{what} {} has dims without names beside tensors with names, and refine_names gives names",
+        x.shape()
+    );
+    Err(fault(ErrorKind::NameMismatch, message))
 }
 
 /// An error unless both tensors have the dim, in one size.

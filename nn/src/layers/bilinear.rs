@@ -128,6 +128,10 @@ impl Bilinear {
             let other = if aligned { permuted(other, &places)? } else { other };
             let weight = self.weight.try_tensor()?;
             let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
+            let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
+            for (name, x) in [("x", &x), ("other", &other)] {
+                of.check_dtype(name, x, weight.dtype())?;
+            }
             F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
         })
     }

@@ -89,7 +89,12 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Prelu", &[x], |_| F::prelu(x, &self.weight))
+        self.path.run("Prelu", &[x], |_| {
+            let weight = self.weight.try_tensor()?;
+            let of = Finder { layer: "Prelu", path: &self.path, dims: &|| weight.shape().to_string() };
+            of.check_dtype("the input", x, weight.dtype())?;
+            F::prelu(x, &weight)
+        })
     }
 
     fn text(&self) -> String {

@@ -59,7 +59,7 @@ pub(crate) fn update<B, R>(
     }
     if count == 0 {
         let message = "there are no batches to compute running statistics from".into();
-        let error = refused("update_batch_norm", message, "pass batches of the training data");
+        let error = refused("update_batch_norm", message, "");
         return Err(error.at(caller));
     }
     before.values.clear();

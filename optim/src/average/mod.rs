@@ -149,8 +149,7 @@ impl AveragedModelBuilder<'_> {
         check_decay(decay)?;
         let (places, rule_name) = (places(model)?, rule.name().into());
         if places.iter().all(AveragedPlace::is_buffer) {
-            let repair = "give it a module with parameters, such as Linear::new((\"in\", 3), (\"out\", 2))?";
-            return Err(refused(OP, "the model has no parameters to average".into(), repair));
+            return Err(refused(OP, "the model has no parameters to average".into(), ""));
         }
         let [parameters, buffers] = [BTreeMap::new(), BTreeMap::new()];
         let mut state =

@@ -169,8 +169,7 @@ impl AverageState {
             return Ok(fitted);
         }
         let message = format!("the state is of another average: {}", differences.join("; "));
-        let repair = "make the average of the same model in the same way, then load the state";
-        Err(refused("load_state_dict", message, repair))
+        Err(refused("load_state_dict", message, ""))
     }
 }
 

@@ -27,12 +27,12 @@ impl<M: Method + Default> Descent<M> {
     /// # Errors
     /// [`ErrorKind::Value`] if a parameter is given twice, or there are no parameters.
     #[track_caller]
-    pub fn new(parameters: impl IntoIterator<Item = Parameter>) -> Result<Descent<M>> {
+    pub fn new(parameters: impl ParameterList) -> Result<Descent<M>> {
         Descent::builder(parameters).build()
     }
 
     /// A builder for an optimizer with these parameters.
-    pub fn builder(parameters: impl IntoIterator<Item = Parameter>) -> Builder<M> {
+    pub fn builder(parameters: impl ParameterList) -> Builder<M> {
         Builder::new(parameters, M::default())
     }
 
@@ -142,8 +142,8 @@ type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.
-    pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
-        let parameters = parameters.into_iter().map(Listed::from).collect();
+    pub fn new(parameters: impl ParameterList, method: M) -> Builder<M> {
+        let parameters = parameters.list().into_iter().map(Listed::from).collect();
         Builder { method, parameters, groups: Vec::new() }
     }
 

@@ -103,7 +103,8 @@ impl Member {
             && !self.paths.is_empty()
             && !self.paths.contains(path)
         {
-            let repair = "load_state_dict(&state.ignore_names()) takes parameters by position alone";
+            let repair =
+                "optimizer.load_state_dict(&state.ignore_names())?, which takes parameters by position alone";
             return Err(misfit(format!("it is '{path}' in the state")).with_repair(repair));
         }
         if state.sizes != own.sizes() {
@@ -116,7 +117,7 @@ impl Member {
             let message = format!("names {} in the state, {} in the optimizer", lists[0], lists[1]);
             return Err(misfit(message)
                 .with_operands([theirs, own.shape()])
-                .with_repair("load_state_dict(&state.ignore_names()) takes sizes alone"));
+                .with_repair("optimizer.load_state_dict(&state.ignore_names())?, if the sizes are enough"));
         }
         let mut slots = Vec::new();
         for (name, value) in &state.slots {

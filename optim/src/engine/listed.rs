@@ -2,6 +2,7 @@
 
 use super::*;
 use namegrad_nn::pattern::Pattern;
+use std::borrow::Borrow;
 
 /// A parameter, with its path in a model if that is known. A [`Parameter`] is one without a path, an item of
 /// `model.named_parameters()` or `model.matching(..)` one with a path.
@@ -23,6 +24,24 @@ impl From<Parameter> for Listed {
 impl From<(String, Parameter)> for Listed {
     fn from((path, parameter): (String, Parameter)) -> Listed {
         Listed { parameter, paths: vec![path], group: 0 }
+    }
+}
+
+/// A list of parameters, or of references to them: `model.parameters()`, `[&weight]`, an iterator.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of parameters",
+    label = "expected `model.parameters()`, a list or an iterator of parameters"
+)]
+pub trait ParameterList {
+    /// The parameters.
+    #[doc(hidden)]
+    fn list(self) -> Vec<Parameter>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I: IntoIterator<Item: Borrow<Parameter>>> ParameterList for I {
+    fn list(self) -> Vec<Parameter> {
+        self.into_iter().map(|parameter| parameter.borrow().clone()).collect()
     }
 }
 

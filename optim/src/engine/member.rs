@@ -172,9 +172,10 @@ fn make_slots(
         match slots.iter_mut().find(|(name, _)| name == slot) {
             Some((_, kept)) if kept.sizes() != sizes => {
                 let (kept, now) = (kept.sizes(), value.sizes());
-                let message = format!("{slot} has sizes {kept:?}, for a parameter that now has {now:?}");
-                return Err(Error::new(ErrorKind::Shape, groups.name(), message)
-                    .with_repair("build a new optimizer after changing the sizes of a parameter"));
+                let message = format!(
+                    "{slot} has sizes {kept:?}, for a parameter that now has {now:?}; other sizes need a new optimizer"
+                );
+                return Err(Error::new(ErrorKind::Shape, groups.name(), message));
             }
             Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
             Some(_) => {}

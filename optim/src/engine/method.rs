@@ -148,8 +148,11 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// The errors of the formula. By default, this is an error of kind [`ErrorKind::Unsupported`], for
     /// methods that implement [`step`](Self::step) instead.
     fn update(&self, _step: ParameterStep<'_>) -> Result<()> {
-        Err(Error::new(ErrorKind::Unsupported, Self::NAME, "this method has no update of one parameter")
-            .with_repair("implement Method::update or Method::step"))
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            Self::NAME,
+            "this method has neither Method::update nor Method::step",
+        ))
     }
 
     /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
@@ -294,8 +297,9 @@ impl<'a> Slots<'a> {
         if named == count {
             return Ok(());
         }
-        let message = format!("Method::slots names {named} tensors, the update takes {count}");
-        Err(Error::new(ErrorKind::Value, self.method, message)
-            .with_repair("Method::slots must name every tensor that the update takes, in its order"))
+        let message = format!(
+            "Method::slots names {named} tensors, the update takes {count}; each needs a name, in the same order"
+        );
+        Err(Error::new(ErrorKind::Value, self.method, message))
     }
 }

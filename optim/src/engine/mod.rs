@@ -14,8 +14,8 @@ mod step;
 
 pub use descent::{Builder, Descent};
 pub(crate) use groups::Groups;
-pub use listed::Listed;
 pub(crate) use listed::merged;
+pub use listed::{Listed, ParameterList};
 pub(crate) use member::agree;
 pub use method::{Method, ParameterStep, Slots};
 pub use state::{GroupState, OptimizerState, ParameterState};
@@ -119,7 +119,7 @@ impl Engine {
                 if let Some(path) = self.members[before].paths.first().or(listed.paths.first()) {
                     message += &format!(": '{path}'");
                 }
-                let repair = "model.parameters() has each parameter once, also where layers share it";
+                let repair = "model.parameters(), which has each parameter once, also where layers share it";
                 return Err(refused(name, message, repair));
             }
             self.groups.check_parameter(group, &listed.parameter.shape())?;
@@ -133,10 +133,7 @@ impl Engine {
     fn saved(&self, group: usize) -> Result<Json> {
         match self.groups.to_json(group) {
             Ok(json) => Ok(json),
-            Err(error) => {
-                let (name, repair) = (self.groups.name(), "a large number in place of f64::INFINITY");
-                Err(refused(name, format!("hyperparameters: {error}"), repair))
-            }
+            Err(error) => Err(refused(self.groups.name(), format!("hyperparameters: {error}"), "")),
         }
     }
 

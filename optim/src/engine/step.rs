@@ -176,7 +176,7 @@ impl AnyStep<'_> {
 pub(super) fn needs_loss(name: &'static str) -> Error {
     let message = format!("{name} computes the loss itself, and step() does not give it");
     Error::new(ErrorKind::Autograd, name, message)
-        .with_repair("optimizer.step_with(&mut || ..), with a closure that returns the loss")
+        .with_repair("optimizer.step_with(&mut || ..)?, with a closure that returns the loss")
 }
 
 impl<M> fmt::Debug for OptimizerStep<'_, M> {

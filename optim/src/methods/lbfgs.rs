@@ -88,7 +88,7 @@ options! {
                 return Ok(());
             }
             let message = "LBFGS doesn't support per-parameter options (parameter groups)".into();
-            let repair = "Lbfgs::builder(model.parameters()), without group, group_matching and add_group";
+            let repair = "Lbfgs::builder(model.parameters()).build()?, without groups";
             Err(refused("Lbfgs", message, repair))
         }
 
@@ -399,9 +399,9 @@ impl StepRun<'_, '_> {
         }
         let mut history = LbfgsHistory::load(self.step.shared(), grad.dtype())?;
         if history.as_ref().is_some_and(|history| history.d.sizes() != grad.sizes()) {
-            let message = "the sizes of parameters have changed since the last step";
-            return Err(Error::new(ErrorKind::Shape, "Lbfgs", message)
-                .with_repair("build a new optimizer after changing the sizes of a parameter"));
+            let message =
+                "the sizes of parameters have changed since the last step; other sizes need a new optimizer";
+            return Err(Error::new(ErrorKind::Shape, "Lbfgs", message));
         }
         let mut evaluations = 1;
         for iteration in 1..=max_iter {

@@ -98,7 +98,7 @@ impl Schedule for Sequence {
             (message, "Sequence::new(first).then(10, second)")
         } else if !milestones.is_sorted() {
             let message = format!("the milestones must not decrease, but are {milestones:?}");
-            (message, "sort the milestones: they are steps of the whole sequence")
+            (message + "; they are steps of the whole sequence", "")
         } else {
             return self.schedules.iter().try_for_each(|schedule| schedule.check(groups));
         };
@@ -382,7 +382,7 @@ impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
             return Ok(());
         }
         let message = format!("expected {groups} functions, but got {}", self.factors.len());
-        Err(refused(self.name(), message, "give one function for all groups, or one for each"))
+        Err(refused(self.name(), message, ""))
     }
 
     fn is_function_of_step(&self) -> bool {

@@ -132,7 +132,7 @@ options! {
                 "tried to step {step} times, but the specified number of total steps is {}",
                 self.total_steps
             );
-            let repair = format!("OneCycle::new(0.1, {step}): the number of epochs times that of batches");
+            let repair = format!("OneCycle::new(0.1, {step}), with the number of epochs times that of batches");
             Err(refused(self.name(), message, &repair))
         }
     }

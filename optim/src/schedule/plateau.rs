@@ -232,14 +232,14 @@ impl ReduceOnPlateau {
     fn fitted(&self, state: &SchedulerState, groups: usize) -> Result<ReduceOnPlateau> {
         state
             .check(NAME, &(&self.settings as &dyn Rows).to_json(), groups)
-            .map_err(|error| error.with_repair("make the schedule with the settings of the state"))?;
+            .map_err(|error| error.with_repair(""))?;
         let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
         let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
         let (Some(best), Some(bad_steps), Some(cooldown)) =
             (best.filter(|best| !best.is_nan()), count("num_bad_epochs"), count("cooldown_counter"))
         else {
             let message = format!("the state is damaged: its memory is {}", state.memory);
-            return Err(refused(NAME, message, "load a state that scheduler.state_dict() has returned"));
+            return Err(refused(NAME, message, ""));
         };
         let (settings, lrs, steps) = (self.settings.clone(), state.lrs.clone(), state.step as u64);
         Ok(ReduceOnPlateau { settings, lrs, steps, best, bad_steps, cooldown })

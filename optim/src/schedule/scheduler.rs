@@ -33,7 +33,7 @@ pub struct Scheduler {
 }
 
 /// The repair for a rate that no optimizer takes.
-const CHECK: &str = "check the settings with schedule.lr(step, 0.1, 0)";
+const CHECK: &str = "schedule.lr(step, 0.1, 0), which shows what the settings give";
 
 impl Scheduler {
     /// Makes a scheduler for an optimizer, and sets the rates of step 0.
@@ -236,7 +236,7 @@ impl Scheduler {
             self.check(state, optimizer.lrs().len())?;
             if state.momentums.is_some() && optimizer.momentums().is_none() {
                 let message = "the state has momentums, and the optimizer has none".into();
-                return Err(self.refused(message, "load the state of the same optimizer"));
+                return Err(self.refused(message, ""));
             }
             self.set(state.clone(), optimizer)?;
             self.state = state.clone();

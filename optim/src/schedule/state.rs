@@ -121,8 +121,7 @@ impl SchedulerState {
         }
         if !differences.is_empty() {
             let message = format!("the state is of another schedule: {}", differences.join("; "));
-            let repair = "make the scheduler with the settings of the state; another schedule goes on at the same \
-                          step with scheduler.step_to(state.step, &mut optimizer)?";
+            let repair = "scheduler.step_to(state.step, &mut optimizer)?, if another schedule is to go on at the same step";
             return Err(refused(name, message, repair));
         }
         let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
@@ -132,7 +131,7 @@ impl SchedulerState {
         if !counts || !is_step || !numbers.all(|number| number.is_finite()) {
             let message =
                 format!("the state is damaged: it has one finite rate for each group, not {self:?}");
-            return Err(refused(name, message, "load a state that scheduler.state_dict() has returned"));
+            return Err(refused(name, message, ""));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
                 "{row} must have the same length as the groups of the optimizer: {row} has {count} values, the \
                  optimizer has {groups} groups"
             );
-            return Err(refused(name, message, "give one number for all groups, or one for each"));
+            return Err(refused(name, message, ""));
         }
     }
     let Some((row, index, number)) = schedule.wrong() else { return Ok(()) };

@@ -228,15 +228,12 @@ fn put_back(
             error = error.with_message(message);
         }
     }
-    error.with_repair(match take {
-        Take::Given => {
-            format!("make part '{failed}' as it was when the checkpoint was saved, or leave it out")
-        }
-        _ => format!(
-            "make part '{failed}' as it was when the checkpoint was saved; \
-             checkpoints.resume_some(parts)? goes on without '{failed}', which you can then begin again"
-        ),
-    })
+    match take {
+        Take::Given => error,
+        _ => error.with_repair(format!(
+            "checkpoints.resume_some(parts)? without '{failed}', if that is to begin again"
+        )),
+    }
 }
 
 /// Compares the parts of the checkpoint with those of the call. An error if they differ in a way that `take`
@@ -292,14 +289,13 @@ fn misfit(
     };
     let repair = match (renamed, take) {
         (Some(renamed), Take::All) => {
-            format!("{renamed} if only the variable has a new name, or else checkpoints.resume_some(parts)?")
+            format!("{renamed} if only the variable has a new name, or checkpoints.resume_some(parts)?")
         }
         (None, Take::All) => {
-            "give the parts that were saved; checkpoints.resume_some(parts)? goes on with those that both have"
-                .into()
+            "checkpoints.resume_some(parts)?, which goes on with the parts that both have".into()
         }
         (Some(renamed), _) => format!("{renamed} if only the variable has a new name"),
-        (None, _) => "give parts that it has; parts![model = &network] calls the part of `network` 'model'".into(),
+        (None, _) => String::new(),
     };
     Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(repair)
 }

@@ -110,9 +110,11 @@ pub(super) fn lock(op: &'static str, folder: &Path) -> Result<Option<File>> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::Error(_)) => Ok(None),
         Err(TryLockError::WouldBlock) => {
-            let message = format!("another run saves its checkpoints in {}", folder.display());
-            Err(Error::new(ErrorKind::Io, op, message)
-                .with_repair("give each run its own folder, or wait for the other to end"))
+            let message = format!(
+                "another run saves its checkpoints in {}; each run needs its own folder",
+                folder.display()
+            );
+            Err(Error::new(ErrorKind::Io, op, message))
         }
     }
 }

@@ -12,7 +12,8 @@ pub use part::{IntoPart, Parts, Resumable, Snapshot, kind, last_word};
 pub use resume::Resumed;
 
 use content::compose;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::args::length;
+use namegrad_core::{Error, ErrorKind, Result, Whole};
 use namegrad_io::sorted;
 use namegrad_io::text::{append, closest_name};
 use std::collections::BTreeMap;
@@ -261,7 +262,7 @@ impl Checkpoints {
     /// checkpoint than this run has saved or resumed from. All checkpoints are as they were then. If an old
     /// checkpoint cannot be removed, that is an [`ErrorKind::Io`] too, and the new one is saved.
     #[track_caller]
-    pub fn save(&self, step: u64, parts: Parts<'_>) -> Result<Checkpoint> {
+    pub fn save(&self, step: impl Whole, parts: Parts<'_>) -> Result<Checkpoint> {
         self.save_with(step, parts, [])
     }
 
@@ -273,7 +274,7 @@ impl Checkpoints {
     #[track_caller]
     pub fn save_with<'m>(
         &self,
-        step: u64,
+        step: impl Whole,
         parts: Parts<'_>,
         metrics: impl IntoIterator<Item = (&'m str, f64)>,
     ) -> Result<Checkpoint> {
@@ -282,6 +283,7 @@ impl Checkpoints {
         for (name, value) in metrics {
             named.push((name.to_string(), value));
         }
+        let step = length("Checkpoints::save", "step", step.number())? as u64;
         self.write(step, &parts, folder::by_name(named), caller).map_err(|error| error.at(caller))
     }
 
@@ -330,7 +332,7 @@ impl Checkpoints {
                 let message = format!(
                     "{folder} has checkpoints up to step {newest}, and this run goes on from step {known}"
                 );
-                let repair = format!("checkpoints.remove_after({known})? before, if they are not needed");
+                let repair = format!("checkpoints.remove_after({known})? before it, if they are not needed");
                 return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
             }
             None => {
@@ -338,7 +340,7 @@ impl Checkpoints {
             }
         };
         Err(Error::new(ErrorKind::Value, OP, message).with_repair(
-            "checkpoints.resume(parts)? before the first step, resume_some(parts)? if the parts differ, \
+            "checkpoints.resume(parts)? before the first step, checkpoints.resume_some(parts)? if the parts differ, \
                  or another folder",
         ))
     }
@@ -412,8 +414,9 @@ impl Checkpoints {
     /// # Errors
     /// [`ErrorKind::Io`] if one cannot be removed.
     #[track_caller]
-    pub fn remove_after(&self, step: u64) -> Result<()> {
+    pub fn remove_after(&self, step: impl Whole) -> Result<()> {
         const OP: &str = "Checkpoints::remove_after";
+        let step = length(OP, "step", step.number())? as u64;
         let caller = Location::caller();
         let steps = folder::steps(OP, &self.folder).map_err(|error| error.at(caller))?;
         for later in steps.iter().rev().filter(|other| **other > step) {

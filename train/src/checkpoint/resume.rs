@@ -2,7 +2,8 @@
 
 use super::content::{Take, apply, verify};
 use super::{Checkpoints, Parts, folder};
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::args::length;
+use namegrad_core::{Error, ErrorKind, Result, Whole};
 use namegrad_io::TensorFile;
 use namegrad_io::sorted::list_of;
 use std::panic::Location;
@@ -130,10 +131,10 @@ impl Checkpoints {
         let Some((newest, before)) = steps.split_last() else { return Ok(None) };
         let unreadable = |error: Error| match before.last() {
             Some(before) => error.with_repair(format!(
-                "checkpoints.resume_from({before}, parts)? goes on from the checkpoint before, \
-                 and checkpoints.remove_after({before})? removes this one"
+                "checkpoints.resume_from({before}, parts)? for the checkpoint before, \
+                 and checkpoints.remove_after({before})? to remove this one"
             )),
-            None => error.with_repair("remove the file to begin again"),
+            None => error.with_repair(""),
         };
         let resumed = self.continue_from(op, *newest, parts, take, &unreadable);
         resumed.map(Some).map_err(|error| error.at(caller))
@@ -146,8 +147,9 @@ impl Checkpoints {
     /// # Errors
     /// The errors of [`resume`](Self::resume); [`ErrorKind::Value`] if there is no checkpoint of this step.
     #[track_caller]
-    pub fn resume_from(&self, step: u64, parts: Parts<'_>) -> Result<u64> {
+    pub fn resume_from(&self, step: impl Whole, parts: Parts<'_>) -> Result<u64> {
         const OP: &str = "Checkpoints::resume_from";
+        let step = length(OP, "step", step.number())? as u64;
         self.check_exists(OP, step)?;
         let caller = Location::caller();
         let resumed = self.continue_from(OP, step, parts, Take::All, &|error| error);
@@ -174,9 +176,10 @@ impl Checkpoints {
     /// # Errors
     /// The errors of [`resume_from`](Self::resume_from), except that the checkpoint can have more parts.
     #[track_caller]
-    pub fn load(&self, step: u64, parts: Parts<'_>) -> Result<()> {
+    pub fn load(&self, step: impl Whole, parts: Parts<'_>) -> Result<()> {
         const OP: &str = "Checkpoints::load";
         let caller = Location::caller();
+        let step = length(OP, "step", step.number())? as u64;
         self.check_exists(OP, step)?;
         let restored = self.restore(OP, step, parts, Take::Given, &|error| error);
         restored.map(drop).map_err(|error| error.at(caller))
@@ -192,7 +195,8 @@ impl Checkpoints {
         let have = list_of(steps.len(), &mut |at| steps[at].to_string());
         let have = if have.is_empty() { "none".into() } else { have.join(", ") };
         let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
-        Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
+        Err(Error::new(ErrorKind::Value, op, message)
+            .with_repair("checkpoints.list()?, which says what there is"))
     }
 
     fn restore(

@@ -52,10 +52,11 @@ fn type_words<T>() -> String {
 /// The JSON of a value, if the value can be read from it.
 fn json<T: Serialize + DeserializeOwned>(value: &T) -> Result<String> {
     let refused = |reason: &str| {
-        let message = format!("a value of type {} cannot be saved: {reason}", type_words::<T>());
-        Error::new(ErrorKind::Value, "save", message).with_repair(
-            "save numbers that can be NaN or infinite as separate parts, of type f64, Option<f64> or Vec<f64>",
-        )
+        let message = format!(
+            "a value of type {} cannot be saved: {reason}; numbers that can be NaN or infinite need a part of their own, f64 or Vec<f64>",
+            type_words::<T>()
+        );
+        Error::new(ErrorKind::Value, "save", message)
     };
     let mut file = TensorFile::default();
     file.insert_json(KEY, value).map_err(|error| refused(error.message()))?;

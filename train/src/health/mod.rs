@@ -100,13 +100,12 @@ impl HealthWatch {
     #[track_caller]
     pub fn step<R>(&mut self, f: impl FnOnce() -> Result<R>) -> Result<R> {
         let caller = Location::caller();
-        self.check("before the step", "look at where the values come from")
-            .map_err(|error| error.at(caller))?;
+        self.check("before the step", "").map_err(|error| error.at(caller))?;
         self.remember();
         take_anomaly();
         let result = detect_nonfinite(f).map_err(|error| self.name_parameters(error))?;
         let repair =
-            "a smaller learning rate, or optim::clip_grad_norm_(model.parameters(), 1.0)? before the step";
+            "optim::clip_grad_norm_(model.parameters(), 1.0)? before the step, or a smaller learning rate";
         self.check("after the step, and the gradients were finite", repair)
             .map_err(|error| error.at(caller))?;
         Ok(result)

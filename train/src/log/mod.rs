@@ -303,9 +303,10 @@ impl Log {
                 for (sink, length) in self.sinks.iter_mut().zip(before) {
                     sink.truncate(length);
                 }
-                return Err(error.of(op).at(caller).with_repair(
-                    "if let Err(error) = log.scalar(..) { eprintln!(\"{error}\") } to train on without it",
-                ));
+                return Err(error
+                    .of(op)
+                    .at(caller)
+                    .with_repair("if let Err(error) = log.scalar(..) { .. } to train on without it"));
             }
         }
         Ok(())

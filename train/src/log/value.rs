@@ -98,11 +98,8 @@ impl<T: Copy + fmt::Display + TryInto<u64>> Step for T {}
 #[track_caller]
 pub(super) fn whole(op: &'static str, step: impl Step) -> Result<u64> {
     let caller = Location::caller();
-    step.try_into().map_err(|_| {
-        Error::new(ErrorKind::Value, op, format!("a step is not negative, got {step}"))
-            .with_repair("count steps from 0")
-            .at(caller)
-    })
+    step.try_into()
+        .map_err(|_| Error::new(ErrorKind::Value, op, format!("steps count from 0, got {step}")).at(caller))
 }
 
 /// A number to log or to average: a number of any type, or a tensor of any dtype with one element, such as

@@ -2,7 +2,7 @@
 
 use super::classes::{TakesBatch, rows, update_all};
 use super::percent;
-use namegrad_core::{DType, Dim, NamedTensor, Result};
+use namegrad_core::{DType, Dim, NamedTensor, Result, Whole};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -49,8 +49,8 @@ impl Accuracy {
 
     /// Ignores samples with this target, such as padding. By default no target is ignored, whereas cross
     /// entropy ignores -100.
-    pub fn ignore_index(mut self, index: i64) -> Accuracy {
-        self.ignored = Some(index);
+    pub fn ignore_index(mut self, index: impl Whole) -> Accuracy {
+        self.ignored = index.number().try_into().ok(); // no class is beyond `i64`
         self
     }
 

@@ -4,7 +4,7 @@ use super::classes::{TakesBatch, indices, update_all};
 use super::pairs::in_order_of;
 use super::percent;
 use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result, Whole};
 use namegrad_io::sorted::list_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -93,8 +93,8 @@ impl ConfusionMatrix {
     }
 
     /// Ignores samples with this target, such as padding.
-    pub fn ignore_index(mut self, index: i64) -> ConfusionMatrix {
-        self.ignored = Some(index);
+    pub fn ignore_index(mut self, index: impl Whole) -> ConfusionMatrix {
+        self.ignored = index.number().try_into().ok(); // no class is beyond `i64`
         self
     }
 

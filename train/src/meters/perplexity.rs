@@ -1,7 +1,7 @@
 //! [`Perplexity`] of a language model.
 
 use super::classes::{TakesBatch, rows, update_all};
-use namegrad_core::{DType, Dim, NamedTensor, Result};
+use namegrad_core::{DType, Dim, NamedTensor, Result, Whole};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -41,8 +41,8 @@ impl Perplexity {
 
     /// Ignores targets equal to this, such as padding. By default no target is ignored, whereas cross entropy
     /// ignores -100.
-    pub fn ignore_index(mut self, index: i64) -> Perplexity {
-        self.ignored = Some(index);
+    pub fn ignore_index(mut self, index: impl Whole) -> Perplexity {
+        self.ignored = index.number().try_into().ok(); // no class is beyond `i64`
         self
     }
 

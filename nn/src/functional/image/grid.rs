@@ -106,7 +106,17 @@ impl GridDims {
             if images != grids {
                 let message = format_args!("there are {images} images and {grids} grids");
                 let error = fault(ErrorKind::Shape, message);
-                return Err(error.with_repair("a grid without a batch dim is for all images"));
+                let mut sizes = vec![-1; grid.ndim()];
+                sizes[*at] = images as isize;
+                return Err(match (grids, grid.name(*at)) {
+                    (1, Some(name)) => error.with_repair(format!(
+                        "grid.squeeze(\"{name}\")?, as a grid without a batch dim is for all images"
+                    )),
+                    (1, None) => {
+                        error.with_repair(format!("grid.expand({sizes:?})?, if it is for all images"))
+                    }
+                    _ => error,
+                });
             }
             names[*dim] = names[*dim].or(grid.name(*at));
         }

@@ -52,8 +52,7 @@ pub(super) fn resized(
             let message = format_args!(
                 "without names, an input of the mode {mode_name} has {wanted} dims, [N, C, ..], got {ndim}"
             );
-            let error = fault(ErrorKind::Shape, message);
-            return Err(error.with_repair("say the dims, as in [(\"H\", 8), (\"W\", 8)]"));
+            return Err(fault(ErrorKind::Shape, message));
         }
     };
     ensure_shape(

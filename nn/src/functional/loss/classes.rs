@@ -249,7 +249,7 @@ impl Classes {
             ),
             (Some(own), None) if is_strict() && dim.is_some() => (
                 format!("strict names: the dim of the weight is '{own}', and the class dim is unnamed"),
-                format!("name the class dim '{own}' with refine_names"),
+                format!("weight.rename(None)?, if the class dim is '{own}'"),
             ),
             _ => return Ok(Classes { dim, count, weight: Some(weight.rename(None)?) }),
         };

@@ -59,7 +59,7 @@ impl Reduction {
             return Ok(());
         }
         Err(fault(ErrorKind::Value, "there is no mean loss of an empty batch")
-            .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
+            .with_repair("if x.numel() > 0 { .. }, or F::Reduction::Sum in the options, which gives 0"))
     }
 }
 
@@ -185,7 +185,6 @@ fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
             (true, Some((own, other))) => error.with_repair(format!(
                 "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
             )),
-            _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
             _ => error,
         }
     })

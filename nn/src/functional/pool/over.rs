@@ -123,6 +123,10 @@ pub(crate) fn unpool_over(
     dims: &Positions,
 ) -> Result<Tensor> {
     ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")?;
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) {
+        let message = format_args!("expected indices of int32 or int64, got {}", indices.dtype());
+        return Err(wrong_dtype(message, ("indices", DType::I64)));
+    }
     x.value().unified_names("", "match", indices.value())?;
     let names = names_at(x, dims);
     let numbers = |name, extents: Extents, or: Option<Extents>| {

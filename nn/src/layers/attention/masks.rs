@@ -24,8 +24,7 @@ impl MaskedScores<'_> {
         }
         // Without names, the dims of `[N, queries, keys]` could be taken for heads.
         if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != self.sizes.len() {
-            let error = self.unfit("attn_mask", mask);
-            return Err(error.with_repair("name the dims of the mask as those of the queries and \"heads\""));
+            return Err(self.unfit("attn_mask", mask));
         }
         self.added(&self.arranged("attn_mask", mask, &self.names)?)
     }

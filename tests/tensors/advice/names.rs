@@ -1,0 +1,118 @@
+//! Names that do not fit: misspelt, missing, at another place, or of other dims.
+
+use super::{Advice, follow};
+use namegrad::autograd::scan;
+use namegrad::names;
+use namegrad::prelude::*;
+
+pub(super) fn follow(advice: &mut Advice) -> Result<()> {
+    naming(advice)?;
+    meeting(advice)?;
+    positions(advice)?;
+    names::strict(|| strictly(advice))
+}
+
+fn naming(advice: &mut Advice) -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    let plain = Tensor::ones([2, 3])?;
+    follow!(advice, x.sum("c") => { assert_eq!(*x.sum("C")?.names(), ["N"]) });
+    follow!(advice, plain.sum("C") => {
+        let x = plain.refine_names(["...", "C"])?;
+        assert_eq!(x.sum("C")?.sizes(), [2])
+    } { let x = &plain; assert_eq!(x.refine_names(["...", "C"])?.name(0), None) });
+    let vector = Tensor::ones([3])?;
+    follow!(advice, vector.sum("C") => { let x = &vector; assert_eq!(x.refine_names(["C"])?.sum("C")?.item::<f32>()?, 3.) });
+    follow!(advice, Tensor::ones([("a b", 2)]) => { assert_eq!(*Tensor::ones([("a_b", 2)])?.names(), ["a_b"]) });
+    follow!(advice, Tensor::ones([("1st", 2)]) => { assert_eq!(*Tensor::ones([("_1st", 2)])?.names(), ["_1st"]) });
+    follow!(advice, Tensor::ones([("", 2)]) => { assert!(!Tensor::ones([(None, 2)])?.has_names()) });
+    follow!(advice, x.rename(["a"]) => { assert_eq!(*x.rename(["a", "..."])?.names(), ["a", "C"]) });
+    follow!(advice, TensorOptions::new().names(["N"]).ones([2, 3]) => {
+        let options = TensorOptions::new().names([Some("N"), None]);
+        assert_eq!(options.ones([2, 3])?.name(0).map(|name| name.as_str()), Some("N"))
+    });
+    follow!(advice, x.align_to(["...", "C", "..."]) => { assert_eq!(*x.align_to(["...", "C"])?.names(), ["N", "C"]) });
+    follow!(advice, x.refine_names(["N", "D"]) => { assert_eq!(*x.rename(["N", "D"])?.names(), ["N", "D"]) });
+    follow!(advice, x.align_to(["C"]) => { assert_eq!(*x.align_to(["C", "..."])?.names(), ["C", "N"]) });
+    let half = x.rename([None, Some("C")])?;
+    follow!(advice, half.align_to(["C"]) => { let x = &half; assert_eq!(x.align_to(["C", "..."])?.sizes(), [3, 2]) });
+    let y = Tensor::ones([("N", 2), ("D", 3)])?;
+    follow!(advice, x.align_as(&y) => { assert_eq!(*x.rename([("C", "D")])?.align_as(&y)?.names(), ["N", "D"]) });
+    {
+        let (x, y) = (&plain, &x);
+        follow!(advice, x.align_as(y) => { assert_eq!(*x.refine_names(["N", "C"])?.align_as(&y)?.names(), ["N", "C"]) });
+    }
+    {
+        let y = &plain;
+        follow!(advice, x.align_as(y) => { assert_eq!(*x.align_as(&y.refine_names(["N", "C"])?)?.names(), ["N", "C"]) });
+    }
+    follow!(advice, x.expand([("H", 4), ("N", 2)]) => { assert_eq!(x.expand([("N", -1), ("C", -1)])?.sizes(), [2, 3]) });
+    let mut out = Tensor::ones([("C", 2), ("D", 3)])?;
+    follow!(advice, x.square()?.write_to(&mut out) => {
+        let mut out = out.rename(["N", "C"])?;
+        assert_eq!(*x.square()?.write_to(&mut out)?.names(), ["N", "C"])
+    } { assert!(out.rename(["N", "C"])?.has_names()) });
+    Ok(())
+}
+
+fn meeting(advice: &mut Advice) -> Result<()> {
+    let x = Tensor::arange(0.0, 6.0, 1.0)?.reshape([("N", 2), ("in", 3)])?;
+    let y = x.t()?;
+    follow!(advice, x.add(&y) => { assert!(x.add(&y.align_as(&x)?)?.allclose(&x.mul(2)?)?) });
+    let (narrow, wide) =
+        (Tensor::ones([("in", 3), ("N", 2)])?, Tensor::ones([("K", 2), ("N", 2), ("in", 3)])?);
+    {
+        let (x, y) = (&narrow, &wide);
+        follow!(advice, x.add(y) => { assert_eq!(x.align_as(&y)?.add(&y)?.sizes(), [2, 2, 3]) });
+    }
+    follow!(advice, x.lerp(&y, 0.5) => { let y = y.align_as(&x)?; assert!(x.lerp(&y, 0.5)?.allclose(&x)?) });
+    let y = Tensor::ones([("N", 2), ("inn", 3)])?;
+    follow!(advice, x.add(&y) => { assert_eq!(*x.add(&y.rename([("inn", "in")])?)?.names(), ["N", "in"]) });
+    follow!(advice, x.lerp(&y, 0.5) => { let y = y.rename([("inn", "in")])?; assert_eq!(x.lerp(&y, 0.5)?.numel(), 6) });
+    let y = Tensor::ones([("in", 3), ("W", 4)])?;
+    follow!(advice, x.mul(&y) => { assert_eq!(x.align_to(["N", "in", "W"])?.mul(&y.align_to(["N", "in", "W"])?)?.sizes(), [2, 3, 4]) });
+    follow!(advice, x.lerp(&y, 0.5) => {
+        let (x, y) = (x.align_to(["N", "in", "W"])?, y.align_to(["N", "in", "W"])?);
+        assert_eq!(x.lerp(&y, 0.5)?.sizes(), [2, 3, 4])
+    });
+    let (dim, y) = ("N", x.t()?);
+    follow!(advice, Tensor::cat([&x, &y], "N") => { assert_eq!(Tensor::cat([&x, &y.align_as(&x)?], dim)?.sizes(), [4, 3]) });
+    let y = Tensor::ones([("N", 2), ("out", 3)])?;
+    follow!(advice, Tensor::cat([&x, &y], 0) => { assert_eq!(Tensor::cat([&x, &y.rename([("out", "in")])?], 0)?.sizes(), [4, 3]) });
+    let y = Tensor::ones([("in", 3), ("N", 2)])?;
+    follow!(advice, x.matmul(&y) => { assert_eq!(*x.matmul(&y.rename([("N", "N_")])?)?.names(), ["N", "N_"]) });
+    Ok(())
+}
+
+fn positions(advice: &mut Advice) -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    let index = Tensor::zeros([("C", 3), ("N", 1)])?.long()?;
+    follow!(advice, x.gather(&index, "N") => { let index = index.align_to(["N", "C"])?; assert_eq!(x.gather(&index, "N")?.sizes(), [1, 3]) });
+    let index = Tensor::zeros([("N", 1), ("D", 3)])?.long()?;
+    follow!(advice, x.gather(&index, "N") => { assert_eq!(x.gather(&index.rename([("D", "C")])?, "N")?.sizes(), [1, 3]) });
+    let x = Tensor::ones([("time", 3), ("N", 2)])?;
+    let init = Tensor::ones([("N", 2)])?;
+    follow!(advice, scan(&x, "time", init.clone(), |carry, x| Ok((carry, x.rename(["time"])?))) => {
+        let (_, scanned) = scan(&x, "time", init.clone(), |carry, x| {
+            let y = x.rename(["time"])?;
+            Ok((carry, y.rename([("time", "time_")])?))
+        })?;
+        assert_eq!(scanned.sizes(), [3, 2])
+    });
+    Ok(())
+}
+
+fn strictly(advice: &mut Advice) -> Result<()> {
+    let (x, plain) = (Tensor::ones([("N", 2), ("in", 3)])?, Tensor::ones([2, 3])?);
+    let y = Tensor::ones([("word", 3), ("out", 4)])?;
+    follow!(advice, x.matmul(&y) => { assert_eq!(x.matmul(&y.rename([("word", "in")])?)?.sizes(), [2, 4]) });
+    let y = y.rename([None, Some("out")])?;
+    follow!(advice, x.matmul(&y) => { assert_eq!(x.matmul(&y.refine_names(["in", "out"])?)?.sizes(), [2, 4]) });
+    let y = Tensor::ones([("in", 3), ("out", 4)])?;
+    {
+        let x = &plain;
+        follow!(advice, x.matmul(&y) => { assert_eq!(x.refine_names([None, Some("in")])?.matmul(&y)?.sizes(), [2, 4]) });
+    }
+    let index = Tensor::zeros([1, 3])?.long()?;
+    follow!(advice, x.gather(&index, "N") => { assert_eq!(x.gather(&index.refine_names([None, Some("in")])?, "N")?.sizes(), [1, 3]) });
+    Ok(())
+}
