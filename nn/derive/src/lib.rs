@@ -1,4 +1,4 @@
-//! `#[derive(Module)]`: see `namegrad_nn::Module`. The attribute `dims` is in [`dims`](mod@dims).
+//! `#[derive(Module)]`: see `namegrad_nn::Module`. The attribute `dims` is in `dims.rs`.
 
 #![forbid(unsafe_code)]
 
