@@ -215,9 +215,9 @@ impl Error {
         self
     }
 
-    /// The same error with the code that repairs the call: an expression in place of the call, or of the argument
-    /// that is wrong. Words may follow it, as in `x.rename([("A", "B")])?, if both names mean the same`; they say
-    /// when it is right, if it may mean something else. An empty text is no repair.
+    /// The same error with the code that repairs the call: an expression in place of the call, or of the
+    /// argument that is wrong. Words may follow it, as in `x.rename([("A", "B")])?, if both names mean the
+    /// same`; they say when it is right, if it may mean something else. An empty text is no repair.
     pub fn with_repair(self, repair: impl Into<String>) -> Error {
         self.repaired_by(repair.into())
     }

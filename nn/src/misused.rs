@@ -1,8 +1,8 @@
-//! Methods that no type has, so that the compiler says what to write in place of a common mistake: a setter that is
-//! called on what is built already, or a method of what has still to be built.
+//! Methods that no type has, so that the compiler says what to write in place of a common mistake: a setter
+//! that is called on what is built already, or a method of what has still to be built.
 //!
-//! A trait is implemented for all types that implement a second one, which none does. For a call of its method, the
-//! compiler prints the message of the second trait.
+//! A trait is implemented for all types that implement a second one, which none does. For a call of its
+//! method, the compiler prints the message of the second trait.
 
 /// Implemented by nothing.
 #[diagnostic::on_unimplemented(

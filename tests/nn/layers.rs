@@ -702,8 +702,8 @@ fn a_summary_of_a_run() -> Result<()> {
     Ok(())
 }
 
-/// A layer is given inputs of other dtypes and names. What its errors advise is about these inputs, and not about
-/// tensors inside of it, and makes the call work.
+/// A layer is given inputs of other dtypes and names. What its errors advise is about these inputs, and not
+/// about tensors inside of it, and makes the call work.
 #[test]
 fn repairs_of_layers_are_about_their_inputs() -> Result<()> {
     let mut wrong = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The compiler's words for common mistakes: short, with the repair where the library can say it. The programs are
-//! compiled against the library that this test is linked with.
+//! The compiler's words for common mistakes: short, with the repair where the library can say it. The
+//! programs are compiled against the library that this test is linked with.
 
 use std::fs;
 use std::path::{Path, PathBuf};

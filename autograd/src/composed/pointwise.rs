@@ -34,8 +34,8 @@ composed! { pointwise;
     /// the dim of `x` with the same name; without a name it is dim 1.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless the weight has one number, or one for each channel; [`ErrorKind::DType`] unless
-    /// both are floating-point and of one dtype; in strict mode [`ErrorKind::NameMismatch`].
+    /// [`ErrorKind::Shape`] unless the weight has one number, or one for each channel; [`ErrorKind::DType`]
+    /// unless both are floating-point and of one dtype; in strict mode [`ErrorKind::NameMismatch`].
     prelu (x, weight) on floats names keeps, weight: along channels;
     /// `x^y`, computed in `f64` for all dtypes.
     float_power (x, exponent: Operand of f64) names unifies;

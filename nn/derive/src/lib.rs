@@ -14,8 +14,8 @@ use syn::{
 /// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
 /// segment in the paths of the parameters inside it.
 ///
-/// For an enum, the fields are those of the variant that it is. A variant with one field without a name, such as
-/// `Dense(Linear)`, adds no segment.
+/// For an enum, the fields are those of the variant that it is. A variant with one field without a name, such
+/// as `Dense(Linear)`, adds no segment.
 ///
 /// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
 /// the struct, `#[module(describe = path)]` names a function that returns its text in the summary, and

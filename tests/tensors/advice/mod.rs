@@ -1,6 +1,6 @@
-//! Repairs in messages are programs. Each case makes a call that fails, and programs that follow its repair: the
-//! code that the message prints must be in one of them, they run, and they assert what the message promises. A
-//! repair in the sources that no case follows fails the test.
+//! Repairs in messages are programs. Each case makes a call that fails, and programs that follow its repair:
+//! the code that the message prints must be in one of them, they run, and they assert what the message
+//! promises. A repair in the sources that no case follows fails the test.
 
 mod layers;
 mod names;
