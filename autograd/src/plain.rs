@@ -5,6 +5,7 @@
 
 use crate::parameter::Parameter;
 use crate::tensor::Tensor;
+use namegrad_core::names::{Meets, OfCall};
 use namegrad_core::{DType, Error, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -160,16 +161,44 @@ pub(crate) fn values<'a>(inputs: &[Input<'a>]) -> Vec<&'a NamedTensor> {
 /// called, and its inputs, rather than an op that the function is made of.
 #[inline]
 #[track_caller]
-pub fn named<T>(result: Result<T>, op: &'static str, inputs: &[Input<'_>]) -> Result<T> {
+pub fn named<T>(
+    result: Result<T>,
+    op: &'static str,
+    inputs: &[Input<'_>],
+    names: &'static [(&'static str, Meets)],
+) -> Result<T> {
     match result {
         Ok(made) => Ok(made),
-        Err(error) => Err(renamed(error, op, inputs).at(Location::caller())),
+        Err(error) => Err(renamed(error, op, inputs, names).at(Location::caller())),
     }
 }
 
+/// The error of a call of an op of core, with the repair of inputs whose dims are in different orders.
 #[cold]
-fn renamed(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
+pub(crate) fn in_order(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
+    let Some(info) = namegrad_core::ops::all().find(|info| info.name == op) else { return error };
+    let names: Vec<(&str, Meets)> = info.tensors.iter().map(|tensor| (tensor.name, tensor.meets)).collect();
+    namegrad_core::names::in_order(error, &of_call(inputs, &names), true)
+}
+
+/// The tensors of a call with their names in the row.
+fn of_call<'a>(inputs: &[Input<'a>], names: &[(&'a str, Meets)]) -> Vec<OfCall<'a>> {
+    let mut all = Vec::new();
+    for (input, (name, meets)) in inputs.iter().zip(names) {
+        all.extend(input.tensors().iter().map(|x| (*name, *meets, x.value())));
+    }
+    all
+}
+
+#[cold]
+fn renamed(
+    error: Error,
+    op: &'static str,
+    inputs: &[Input<'_>],
+    names: &'static [(&'static str, Meets)],
+) -> Error {
     let error = error.of_call(op, &values(inputs));
+    let error = namegrad_core::names::in_order(error, &of_call(inputs, names), false);
     // A repair that sets an option, such as `.stride(1)`, is one of the options of the function.
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     let Some(setter) = setter else { return error };

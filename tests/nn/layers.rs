@@ -436,6 +436,77 @@ fn dims_in_any_order() -> Result<()> {
     Ok(())
 }
 
+/// Applies a repair such as `target.align_as(&x)?` or `target.align_to(["N"])?` to the input that it is about.
+fn aligned(x: &Tensor, first: &Tensor, repair: &str) -> Result<Tensor> {
+    match repair.split_once(".align_to([") {
+        Some((_, list)) => {
+            let list = list.split_once(']').map_or("", |(list, _)| list);
+            x.align_to(list.split(", ").map(|name| name.trim_matches('"')).collect::<Vec<_>>())
+        }
+        None => {
+            assert!(repair.contains(".align_as(&"), "{repair}");
+            x.align_as(first)
+        }
+    }
+}
+
+/// A further input in another order gives the same result by name, or an error whose repair does. With other
+/// names, or two names swapped, no layer gives the same result.
+#[test]
+fn further_inputs_are_found_by_name_or_refused() -> Result<()> {
+    let mut wrong = Vec::new();
+    for Row { name, inputs, named, further, .. } in rows()?.into_iter().filter(|row| row.further != Random) {
+        let want = run(name, &named, &inputs);
+        for at in 1..inputs.len() {
+            let with = |x: Tensor| {
+                let mut changed = inputs.clone();
+                changed[at] = x;
+                changed
+            };
+            let (x, own) = (&inputs[at], names(&inputs[at]));
+            let turned = with(x.align_to(own.iter().rev().map(String::as_str).collect::<Vec<_>>())?);
+            match (named.call)(&turned) {
+                Ok(got) => {
+                    assert_same(&format!("{name} with input {at} in another order"), &got, &want, further)
+                }
+                Err(error) => {
+                    let repair = error.repair().unwrap_or_else(|| panic!("{name}: no repair: {error}"));
+                    let repaired = with(aligned(&turned[at], &inputs[0], repair)?);
+                    assert_same(
+                        &format!("{name} after {repair}"),
+                        &run(name, &named, &repaired),
+                        &want,
+                        further,
+                    );
+                }
+            }
+            // A name that no other input has is the layer's own business, such as that of labels.
+            let others =
+                |own: &str| inputs.iter().filter(|x| names(x).iter().any(|name| name == own)).count() > 1;
+            let fresh = (0..own.len()).filter(|dim| others(&own[*dim])).map(|dim| {
+                let mut other = own.clone();
+                other[dim] = "fresh".into();
+                other
+            });
+            let swapped = (1..own.len()).map(|dim| {
+                let mut other = own.clone();
+                other.swap(dim - 1, dim);
+                other
+            });
+            for other in fresh.chain(swapped) {
+                let same = |got: Vec<Tensor>| {
+                    got.iter().zip(&want).all(|(a, b)| a.shape() == b.shape() && a.equal(b).unwrap_or(false))
+                };
+                if (named.call)(&with(x.rename(other.clone())?)).is_ok_and(same) {
+                    wrong.push(format!("{name} takes input {at} as {other:?} in place of {own:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}
+
 /// No layer fails in strict mode on dims with the right names.
 #[test]
 fn strict_names_are_taken() -> Result<()> {

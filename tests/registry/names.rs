@@ -205,7 +205,6 @@ fn named(op: &Op, call: &Drawn, strict: bool) -> Option<(Drawn, Vec<Tensor>)> {
             }
         }
     }
-    bare.tensors.clear();
     None
 }
 
@@ -488,4 +487,165 @@ fn results_have_the_names_that_their_rows_say() {
     });
     let found: Vec<String> = found.into_values().collect();
     assert!(found.is_empty(), "NAMEGRAD_SEED={} finds rules that are not true:\n{}", *SEED, found.join("\n"));
+}
+/// Applies the repair of an error about the order of dims to a call: `y.align_as(&x)?`, `y.align_to(["N", "C"])?`.
+/// A name is that of an input, or `x` and `y` are the first and the one in another order.
+fn repaired(op: &Op, call: &Drawn, at: usize, repair: &str) -> Option<Drawn> {
+    let (before, after) = repair.split_once(".align_")?;
+    let word =
+        |text: &str| text.chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let name: String = word(before).chars().rev().collect();
+    let place = |name: &str| match call.tensors.iter().position(|(input, _)| *input == name) {
+        Some(place) => Some(place),
+        None => {
+            ["x", "y"].iter().position(|other| *other == name).map(|second| if second == 1 { at } else { 0 })
+        }
+    };
+    let mut repaired = call.clone();
+    let aligned = place(&name)?;
+    let own = repaired.tensors[aligned].1.last()?;
+    let new = match after.strip_prefix("as(&") {
+        Some(rest) => {
+            let like: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            own.align_as(&call.tensors[place(&like)?].1[0]).ok()?
+        }
+        None => {
+            let list = after.strip_prefix("to([")?.split_once(']')?.0;
+            own.align_to(list.split(", ").map(|name| name.trim_matches('"')).collect::<Vec<_>>()).ok()?
+        }
+    };
+    let _ = op;
+    *repaired.tensors[aligned].1.last_mut()? = new;
+    Some(repaired)
+}
+
+/// What meets element by element has its dims in one order: another order is an error, and following its repair
+/// gives the result.
+#[test]
+fn another_order_is_refused_and_repaired() {
+    let mut found = BTreeMap::new();
+    let mut check = |op: &Op, call: &Drawn, result: &[Tensor], strict: bool| {
+        for (at, (input, all)) in call.tensors.iter().enumerate() {
+            let meets = op.info.tensors.iter().find(|tensor| tensor.name == *input).unwrap().meets;
+            let is_list = op.info.tensors[0].kind == ops::TensorKind::List;
+            let meet =
+                matches!(meets, Meets::Unified | Meets::Matched | Meets::Beside(_) | Meets::Without(_));
+            let x = all.last().unwrap();
+            if !meet
+                || at == 0 && !(is_list && all.len() == 2)
+                || x.ndim() < 2
+                || x.numel() < 2
+                || !x.has_names()
+                || op.info.name == "resize_as_"
+            // which writes names
+            {
+                continue;
+            }
+            let order: Vec<String> =
+                (0..x.ndim()).rev().map(|dim| x.name(dim).unwrap().to_string()).collect();
+            let mut changed = call.clone();
+            *changed.tensors[at].1.last_mut().unwrap() = x.align_to(order).unwrap();
+            let how = match in_mode(strict, || changed.call(op)) {
+                Ok(new) if same_by_name(&new, result) => "is taken in another order".to_string(),
+                Ok(_) => "gives another result in another order".to_string(),
+                Err(error) => match error.repair().map(|repair| (repair, repaired(op, &changed, at, repair)))
+                {
+                    None => format!("has no repair: {error}"),
+                    Some((_, None)) => format!("has a repair that cannot be followed: {error}"),
+                    Some((_, Some(call))) => match in_mode(strict, || call.call(op)) {
+                        Ok(new) if same_by_name(&new, result) => continue,
+                        Ok(_) => format!("has a repair that gives another result: {error}"),
+                        Err(next) => format!("has a repair that fails: {error}\nthen {next}"),
+                    },
+                },
+            };
+            found
+                .entry((op.info.name, *input))
+                .or_insert(format!("{}: `{input}` {how}, in {changed:?}", op.info.name));
+        }
+    };
+    calls(200, 2, &mut check);
+    for (name, tensors, args) in BY_HAND {
+        let (op, call) = (ops::find(name).unwrap(), by_hand(tensors, args));
+        let result = call.call(op).unwrap();
+        check(op, &call, &result, false);
+    }
+    let found: Vec<String> = found.into_values().collect();
+    assert!(found.is_empty(), "NAMEGRAD_SEED={} finds:\n{}", *SEED, found.join("\n"));
+}
+
+/// Ops whose meaning is the order of dims, of the first, of the last, or of all elements, and ops of random
+/// numbers, which are in the order of the elements.
+const BY_ORDER: [&str; 10] = [
+    "fliplr",
+    "flipud",
+    "msort",
+    "rot90",
+    "tril",
+    "triu",
+    "put",
+    "repeat_interleave",
+    "nn.group_norm", // `..` are the dims behind the channels
+    "nn.instance_norm",
+];
+const RANDOM: [&str; 12] = [
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "nn.alpha_dropout",
+    "nn.dropout",
+    "nn.feature_alpha_dropout",
+    "nn.gumbel_softmax",
+    "nn.rrelu",
+    "nn.sample",
+];
+
+/// The first input in another order gives the permuted result or an error, if all dims are said by name.
+#[test]
+fn the_first_input_can_have_any_order() {
+    let by_name = ["Dim", "Dims", "Reduced", "ClassDim"];
+    let numbers =
+        ["f64", "usize", "isize", "bool", "Cast", "DType", "Scalar", "Reduction", "Reduce", "KlReduction"];
+    let says = |op: &Op| {
+        let known = |ty: &str| by_name.contains(&ty) || numbers.contains(&ty) || ty.starts_with("Option");
+        let open =
+            |outcome: &Outcome| matches!(outcome, Outcome::Reshapes | Outcome::Called(_) | Outcome::Unnamed);
+        op.info.args.iter().all(|arg| known(arg.ty))
+            && !op.info.names.iter().any(open)
+            && !op
+                .info
+                .tensors
+                .iter()
+                .any(|tensor| matches!(tensor.meets, Meets::Contracted | Meets::Own | Meets::Free))
+            && ![&BY_ORDER[..], &RANDOM].concat().contains(&op.info.name)
+            && !(op.info.in_place.is_some() && op.info.name.ends_with('_')) // they draw random numbers
+    };
+    let is_named = |x: &Tensor| (0..x.ndim()).all(|dim| x.name(dim).is_some());
+    let (mut found, mut count) = (BTreeMap::new(), 0);
+    calls(60, 1, |op, call, result, strict| {
+        let x = &call.tensors[0].1[0];
+        let all = call.tensors.iter().flat_map(|(_, all)| all).chain(result);
+        // Positions and groups over several dims are in the order of these.
+        let several =
+            call.args.iter().any(|(_, value)| matches!(value, Value::List(_)) || *value == "..".into());
+        if !says(op) || x.ndim() < 2 || x.numel() < 2 || several || !all.into_iter().all(is_named) {
+            return;
+        }
+        count += 1;
+        let order: Vec<String> = (0..x.ndim()).rev().map(|dim| x.name(dim).unwrap().to_string()).collect();
+        let mut changed = call.clone();
+        changed.tensors[0].1[0] = x.align_to(order).unwrap();
+        if let Ok(new) = in_mode(strict, || changed.call(op))
+            && !same_by_name(&new, result)
+        {
+            let how = format!("{}: {changed:?} is {new:?}, not {result:?}", op.info.name);
+            found.entry(op.info.name).or_insert(how);
+        }
+    });
+    let found: Vec<String> = found.into_values().collect();
+    assert!(found.is_empty(), "NAMEGRAD_SEED={} finds:\n{}", *SEED, found.join("\n"));
+    assert!(count > 1000 || namegrad_tests::chosen().is_some(), "only {count} calls");
 }

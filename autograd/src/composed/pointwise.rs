@@ -170,7 +170,7 @@ mod kernels {
         let dtype = if dtype.is_floating_point() { dtype } else { default_dtype() };
         // In `f64`, powers of two are exact. A third of the exponent at a time, none of them is out of range.
         let (x, zeros) = (x.to(DType::F64)?, x.zeros_like()?.to(DType::F64)?.detach());
-        let exponent = other.to(DType::F64).clamp(-2100.0, 2100.0).add(&zeros)?;
+        let exponent = zeros.add(&other.to(DType::F64).clamp(-2100.0, 2100.0)?)?;
         let third = exponent.div(3.0).trunc()?.detach();
         let (part, rest) = (third.exp2()?, exponent.sub(&third.mul(2.0)?).exp2()?);
         x.mul(&part).mul(&part).mul(&rest).to(dtype)

@@ -169,7 +169,7 @@ pub(crate) fn compute(
     match kernel.run(inputs, &mut hidden) {
         Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
         Ok(value) => Ok(recipe.finish(inputs, value, &hidden, args)),
-        Err(error) => Err(error.at(caller)), // a closure does not get it
+        Err(error) => Err(plain::in_order(error, recipe.op, inputs).at(caller)), // a closure does not get it
     }
 }
 
@@ -190,7 +190,8 @@ pub(crate) fn compute_all(
     }
     recipe.start(inputs)?;
     let caller = Location::caller();
-    let mut values = kernel.run(inputs).map_err(|error| error.at(caller))?;
+    let mut values =
+        kernel.run(inputs).map_err(|error| plain::in_order(error, recipe.op, inputs).at(caller))?;
     let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
     let Formulas::Joint(formulas) = recipe.formulas else {
         if is_looking() {
@@ -260,7 +261,7 @@ impl ByElement {
         }
         recipe.start(inputs)?;
         match (self.kernel.call(values, scalars), &recipe.formulas) {
-            (Err(error), _) => Err(error),
+            (Err(error), _) => Err(plain::in_order(error, recipe.op, inputs)),
             (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && !is_looking() => {
                 Ok(record_edges(recipe.op, inputs, value, &[], saved(inputs, args), formulas))
             }
@@ -332,7 +333,10 @@ pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) 
     let mut place = None;
     let b = b.tensor_in(a.dtype(), &mut place)?;
     if a.tracked().is_none() && b.tracked().is_none() && op.is_plain() {
-        return constant(op.kernel.call(&[a.value(), b.value()], &[]));
+        let value = op.kernel.call(&[a.value(), b.value()], &[]);
+        return constant(
+            value.map_err(|error| plain::in_order(error, op.recipe.op, &[Input::One(a), Input::One(b)])),
+        );
     }
     op.run(&[Input::One(a), Input::One(b)], &[a.value(), b.value()], &[], None)
 }

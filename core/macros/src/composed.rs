@@ -88,7 +88,13 @@ pub(crate) fn call(
     let tensors = tensors.map(|(at, (kind, own))| (kind, first.filter(|_| at == 0).unwrap_or(own)));
     let inputs = inputs(tensors, plain);
     let module = if row.code.is_some() { quote!(rows) } else { quote!(kernels) };
-    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs))
+    let core = &side.core;
+    let names = row.tensors.iter().map(|tensor| {
+        let (name, meets) = (tensor.name.to_string(), row.meets(tensor, core));
+        quote!((#name, #meets))
+    });
+    let names = (row.tensors.len() > 1 || row.takes_list()).then(|| quote!(#(#names),*));
+    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs, &[#names]))
 }
 
 /// The functions of the rows that have their code, in a module beside `kernels`.

@@ -204,8 +204,11 @@ impl OpRow {
         if self.by_element() || rules.result.is("unifies") || rules.result.is("contracts") {
             return Ok(());
         }
-        let listed = self.tensors.first().is_some_and(|first| first.kind == TensorKind::List);
-        let open = self.tensors.iter().skip(usize::from(!listed)).find(|tensor| rules.of(tensor).is_none());
+        let open = self
+            .tensors
+            .iter()
+            .skip(usize::from(!self.takes_list()))
+            .find(|tensor| rules.of(tensor).is_none());
         match open {
             None => Ok(()),
             Some(tensor) => {

@@ -304,6 +304,11 @@ impl OpRow {
         self.in_place.is_none() && self.name.to_string().ends_with('_')
     }
 
+    /// Whether its first tensor is a list of them.
+    pub(crate) fn takes_list(&self) -> bool {
+        self.tensors.first().is_some_and(|first| first.kind == TensorKind::List)
+    }
+
     /// Whether it writes to its first tensor.
     pub(crate) fn writes(&self) -> bool {
         self.tensors.first().is_some_and(|first| first.kind == TensorKind::Written)

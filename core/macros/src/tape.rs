@@ -109,7 +109,8 @@ fn function(row: &OpRow, how: &How, recipe: &TokenStream, side: &Side, run: &Tok
             quote! {
                 #casts
                 crate::observe::starting();
-                let (#(#values),*) = #run::#name(#(#computed),*)?;
+                let (#(#values),*) = #run::#name(#(#computed),*)
+                    .map_err(|error| crate::plain::in_order(error, #text, #inputs))?;
                 #look
                 #by(#text, #(#tensors,)* (#(#values),*) #(, #args)*)
             }

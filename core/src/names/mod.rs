@@ -11,7 +11,7 @@
 //!
 //! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one for each rule),
 //! `naming` (the same for `rename`, `align_to` and so on), `list` (arguments that are names) and `meets` (the
-//! rules of an op as data).
+//! rules of an op as data), whose errors about the order of dims are in `order`.
 //!
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.
@@ -20,6 +20,7 @@ mod list;
 mod meets;
 mod name;
 pub(crate) mod naming;
+mod order;
 #[doc(hidden)]
 pub(crate) mod rules;
 #[doc(hidden)]
@@ -30,6 +31,8 @@ pub use meets::{Meets, Outcome};
 #[doc(hidden)]
 pub use name::apart;
 pub use name::{Name, Names};
+#[doc(hidden)]
+pub use order::{OfCall, in_order};
 
 use crate::error::{Error, ErrorKind, Result};
 use name::MOST;

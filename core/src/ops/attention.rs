@@ -48,7 +48,7 @@ ops! { attention;
     /// ```
     scaled_dot_product_attention (query, key, value, attn_mask?; dropout_p: f64 = 0.0, is_causal: bool = false,
         scale: Option<f64> = None, enable_gqa: bool = false, window: Option<usize> = None) -> (y; lse, draw)
-        on floats names contracts, attn_mask: unified;
+        on floats names contracts, attn_mask: by key;
 }
 
 /// The arguments of [`scaled_dot_product_attention`](NamedTensor::scaled_dot_product_attention).

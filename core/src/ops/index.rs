@@ -386,8 +386,12 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn gather(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "gather";
+        // The names first: the sizes may be in another order too.
+        let names = match index.ndim() == x.ndim() {
+            true => rules::beside(OP, "index", x.input(), index.input(), dim)?,
+            false => index.names().clone(),
+        };
         let positions = lane_positions(OP, x, index, dim)?;
-        let names = rules::beside(OP, "index", x.input(), index.input(), dim)?;
         let shape = Shape { names, ..index.shape() };
         if index.numel() == 0 {
             return NamedTensor::filled(OP, shape, x.dtype(), 0.into());
@@ -482,6 +486,9 @@ pub(crate) mod kernels {
             dim: usize,
         ) -> Result<Scatter> {
             same_dtype(op, x, source)?;
+            if index.ndim() == x.ndim() {
+                rules::beside(op, "index", x.input(), index.input(), dim)?;
+            }
             let positions = lane_positions(op, x, index, dim)?;
             let ndim = index.ndim();
             if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {

@@ -16,8 +16,17 @@ use std::panic::Location;
 ops! { join;
     //! # Concatenation
     /// The tensors concatenated along `dim`; the sizes of all other dims must be the same. Unnamed empty
-    /// vectors are skipped, whatever the sizes of the other tensors.
-    cat ([tensors]; dim: Dim = 0) names unifies;
+    /// vectors are skipped, whatever the sizes of the other tensors. If a `name` is given, the dim has it in the
+    /// result, whatever it is called in the tensors.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (pixels, depth) = (Tensor::ones([("N", 2), ("color", 3)])?, Tensor::ones([("N", 2), ("depth", 1)])?);
+    /// let both = Tensor::cat_with(&[&pixels, &depth], 1, CatOptions::new().name("C"))?;
+    /// assert_eq!(both.shape().to_string(), "[N=2, C=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    cat ([tensors]; dim: Dim = 0, name: NewName = None) names unifies, tensors: beside dim;
     /// The tensors, which must have the same sizes, stacked along a new dim at position `dim`. A negative
     /// `dim` counts from the end of the result. The new dim is called `name`, or is unnamed.
     ///
@@ -51,7 +60,7 @@ pub(crate) mod kernels {
     use crate::ops::unify::unify;
 
     #[track_caller]
-    pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize) -> Result<NamedTensor> {
+    pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize, name: Option<Name>) -> Result<NamedTensor> {
         const OP: &str = "cat";
         let skipped = NamedTensor::skipped_by_cat(tensors);
         let Some(first) = tensors.iter().find(|x| !skipped(x)).or(tensors.first()) else {
@@ -68,14 +77,23 @@ pub(crate) mod kernels {
             let message = format!("Tensors must have same number of dimensions: got {first} and {other}");
             return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
         }
-        let mut names = first.names().clone();
+        // The names that have to unify: the dim can have any, if the result gets another one.
+        let unified = |x: &NamedTensor| match name {
+            Some(_) => Names::unchecked((0..x.ndim()).map(|d| x.name(d).filter(|_| d != dim))),
+            None => x.names().clone(),
+        };
+        let mut names = unified(first);
         let mut sizes = Sizes::from_slice(first.sizes());
         sizes[dim] = 0;
         for (number, x) in tensors.iter().enumerate() {
             if skipped(x) {
                 continue;
             }
-            names = unify(OP, "cat", rules::NamedInput { names: &names, sizes: first.sizes() }, x.input())?;
+            let [left, right] = [
+                rules::NamedInput { names: &names, sizes: first.sizes() },
+                rules::NamedInput { names: &unified(x), sizes: x.sizes() },
+            ];
+            names = unify(OP, "cat", left, right)?;
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
                     "Sizes of tensors must match except in {}. Expected size {} in {} but got size {} for tensor number {number} in the list, \
@@ -97,6 +115,10 @@ pub(crate) mod kernels {
                 });
             }
             sizes[dim] = sizes[dim].saturating_add(x.sizes()[dim]);
+        }
+        if name.is_some() {
+            let all = (0..first.ndim()).map(|d| if d == dim { name } else { names.get(d) });
+            names = Names::new(OP, all).map_err(|error| error.with_inputs(tensors))?;
         }
         let dtype = promoted(tensors);
         let row: usize = sizes[dim..].iter().product();
@@ -157,7 +179,7 @@ pub(crate) mod kernels {
         for x in tensors {
             grown.push(unsqueeze(x, place as isize, None)?);
         }
-        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place)
+        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place, None)
             .map_err(|error| error.of(OP).with_inputs(tensors))?;
         let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
         names[place] = name;
@@ -173,6 +195,6 @@ pub(crate) mod kernels {
         }
         let cut = (size as isize - shift.rem_euclid(size as isize)) % size as isize;
         let (head, tail) = (x.narrow(dim, cut, size - cut as usize)?, x.narrow(dim, 0, cut as usize)?);
-        cat(&[&head, &tail], dim)
+        cat(&[&head, &tail], dim, None)
     }
 }

@@ -182,6 +182,20 @@ pub(crate) mod kernels {
         Names::new(op, names).map_err(|error| error.with_inputs(&[x]))
     }
 
+    /// Sizes as a call has them: with names, if all dims have one. `wanted` are the last of them.
+    #[cold]
+    fn by_name(x: &NamedTensor, wanted: &[OpenDim], sizes: &[isize]) -> String {
+        let name = |at: usize| {
+            let given = (at + wanted.len()).checked_sub(sizes.len()).and_then(|at| wanted[at].name);
+            given.or((at + x.ndim()).checked_sub(sizes.len()).and_then(|own| x.name(own)))
+        };
+        let named = |(at, size): (usize, &isize)| name(at).map(|name| format!("(\"{name}\", {size})"));
+        match sizes.iter().enumerate().map(named).collect::<Option<Vec<String>>>() {
+            Some(named) => format!("[{}]", named.join(", ")),
+            None => format!("{sizes:?}"),
+        }
+    }
+
     #[track_caller]
     pub(crate) fn expand(x: &NamedTensor, size: Expanded) -> Result<NamedTensor> {
         let (x, shape) = (&size.in_order(x), &size.sizes);
@@ -194,7 +208,7 @@ pub(crate) mod kernels {
             let kept = std::iter::repeat_n(-1, ndim - shape.len());
             let all: Vec<isize> = kept.chain(written(shape)).collect();
             return Err(Error::about(&[x], ErrorKind::Shape, "expand", message)
-                .with_repair(format!("x.expand({all:?})?, where -1 keeps a size")));
+                .with_repair(format!("x.expand({})?, where -1 keeps a size", by_name(x, shape, &all))));
         }
         let new = shape.len() - ndim;
         let mut to = Sizes::new();
@@ -228,12 +242,14 @@ pub(crate) mod kernels {
                                     Some(own) => open.size.map_or(1, |size| size / x.sizes()[own].max(1)),
                                     None => open.size.unwrap_or(1),
                                 };
-                                let times: Vec<usize> = shape.iter().enumerate().map(times).collect();
+                                let times = shape.iter().enumerate().map(times).map(|times| times as isize);
                                 format!(
-                                    "x.expand({kept:?})?, which keeps the size, or x.repeat({times:?})?, which repeats the elements"
+                                    "x.expand({})?, which keeps the size, or x.repeat({})?, which repeats the elements",
+                                    by_name(x, shape, &kept),
+                                    by_name(x, shape, &times.collect::<Vec<isize>>())
                                 )
                             }
-                            _ => format!("x.expand({kept:?})?, which keeps the size"),
+                            _ => format!("x.expand({})?, which keeps the size", by_name(x, shape, &kept)),
                         },
                     ));
                 }

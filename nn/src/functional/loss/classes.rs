@@ -380,9 +380,7 @@ impl Targets {
             None => logits.value().clone(),
         };
         let class = classes.dim.and_then(|dim| logits.name(dim));
-        if let Some(class) = class {
-            check_order((&format!("logits.select(\"{class}\", 0)?"), &rest), ("target", target))?;
-        }
+        check_order(("logits", &rest), ("target", target))?;
         if rest.sizes() != target.sizes() {
             return Err(other_sizes(logits, target, &rest, class));
         }

@@ -131,7 +131,7 @@ pub fn triplet_margin_with_distance_loss(
     let TripletMarginWithDistanceLossOptions { margin, swap, reduction } = options;
     let inputs = [anchor, positive, negative];
     let loss = triplet(inputs, &distance, margin, swap, reduction);
-    named(loss, "triplet_margin_with_distance_loss", &inputs.map(Input::One))
+    named(loss, "triplet_margin_with_distance_loss", &inputs.map(Input::One), &[])
 }
 
 fn triplet(

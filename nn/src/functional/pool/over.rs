@@ -3,6 +3,7 @@
 use super::*;
 use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
+use namegrad_core::names::{Meets, in_order};
 
 /// The names of `dims`.
 pub(super) fn names_at(x: &Tensor, dims: &Positions) -> Vec<Option<Name>> {
@@ -122,12 +123,15 @@ pub(crate) fn unpool_over(
     output_size: Extents,
     dims: &Positions,
 ) -> Result<Tensor> {
-    ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")?;
+    let checked =
+        ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")
+            .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
+    let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
+    checked.map_err(|error| in_order(error, &both, false))?;
     if !matches!(indices.dtype(), DType::I32 | DType::I64) {
         let message = format_args!("expected indices of int32 or int64, got {}", indices.dtype());
         return Err(wrong_dtype(message, ("indices", DType::I64)));
     }
-    x.value().unified_names("", "match", indices.value())?;
     let names = names_at(x, dims);
     let numbers = |name, extents: Extents, or: Option<Extents>| {
         extents.in_order("", name, &names, or)?.over("", name, dims.len())
