@@ -370,3 +370,50 @@ fn scatter_reduce_of_nan() -> Result<()> {
     }
     Ok(())
 }
+
+/// A concatenated dim can get another name, whatever it is called in the tensors; the other dims still match.
+#[test]
+fn cat_names_its_dim() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("color", 3)])?;
+    let depth = Tensor::ones([("N", 2), ("depth", 1)])?;
+    let named =
+        |x: &Tensor, y: &Tensor, name: &str| Tensor::cat_with(&[x, y], 1, CatOptions::new().name(name));
+    assert_eq!(named(&x, &depth, "C")?.shape().to_string(), "[N=2, C=4]");
+    assert_eq!(named(&x.rename(None)?, &depth, "C")?.shape().to_string(), "[N=2, C=4]");
+    assert_eq!(Tensor::cat(&[&x, &depth], 1).unwrap_err().kind(), ErrorKind::NameMismatch);
+    assert_eq!(named(&x, &depth.rename(["M", "depth"])?, "C").unwrap_err().kind(), ErrorKind::NameMismatch);
+    assert_eq!(named(&x, &depth, "N").unwrap_err().kind(), ErrorKind::DuplicateName);
+    let (x, depth) = (x.requiring_grad()?, depth.requiring_grad()?);
+    named(&x, &depth, "C")?.mul(3.0)?.sum(..)?.backward()?;
+    assert_eq!(depth.grad().unwrap().to_vec::<f32>()?, [3.0, 3.0]);
+    Ok(())
+}
+
+/// A letter is one dim: differently named dims with it are an error, and in strict mode unnamed ones too.
+#[test]
+fn letters_of_einsum_have_one_name() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("in", 3)])?;
+    let weight = Tensor::ones([("out", 3), ("in", 3)])?;
+    assert_eq!(Tensor::einsum("ni,oi->no", &[&x, &weight])?.sizes(), [2, 3]);
+    let error = Tensor::einsum("ni,io->no", &[&x, &weight]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch);
+    assert!(
+        error.message().contains("'i' is a dim that is 'in' in operand 0 and 'out' in operand 1"),
+        "{error}"
+    );
+    let unnamed = weight.rename(None)?;
+    assert!(Tensor::einsum("ni,io->no", &[&x, &unnamed]).is_ok());
+    assert!(namegrad::names::strict(|| Tensor::einsum("ni,io->no", &[&x, &unnamed])).is_err());
+    Ok(())
+}
+
+/// The repair of an index that lacks one dim reads one element for each of its positions.
+#[test]
+fn an_index_with_a_dim_less_is_unsqueezed() -> Result<()> {
+    let x = Tensor::new([[1, 2, 3], [4, 5, 6]])?.refine_names(["N", "class"])?;
+    let index = Tensor::new([2, 0])?.refine_names(["N"])?;
+    let error = x.gather(&index, "class").unwrap_err();
+    assert!(error.repair().unwrap().starts_with("x.gather(&index.unsqueeze(1)?, \"class\")?"), "{error}");
+    assert_eq!(x.gather(&index.unsqueeze(1)?, "class")?.to_vec::<i64>()?, [3, 4]);
+    Ok(())
+}
