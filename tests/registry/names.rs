@@ -488,7 +488,7 @@ fn results_have_the_names_that_their_rows_say() {
     let found: Vec<String> = found.into_values().collect();
     assert!(found.is_empty(), "NAMEGRAD_SEED={} finds rules that are not true:\n{}", *SEED, found.join("\n"));
 }
-/// Applies the repair of an error about the order of dims to a call: `y.align_as(&x)?`, `y.align_to(["N", "C"])?`.
+/// Applies the repair of an error about the order of dims to a call, such as `y.align_as(&x)?`.
 /// A name is that of an input, or `x` and `y` are the first and the one in another order.
 fn repaired(op: &Op, call: &Drawn, at: usize, repair: &str) -> Option<Drawn> {
     let (before, after) = repair.split_once(".align_")?;

@@ -16,12 +16,13 @@ use std::panic::Location;
 ops! { join;
     //! # Concatenation
     /// The tensors concatenated along `dim`; the sizes of all other dims must be the same. Unnamed empty
-    /// vectors are skipped, whatever the sizes of the other tensors. If a `name` is given, the dim has it in the
-    /// result, whatever it is called in the tensors.
+    /// vectors are skipped, whatever the sizes of the other tensors. If a `name` is given, the dim has it in
+    /// the result, whatever it is called in the tensors.
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let (pixels, depth) = (Tensor::ones([("N", 2), ("color", 3)])?, Tensor::ones([("N", 2), ("depth", 1)])?);
+    /// let pixels = Tensor::ones([("N", 2), ("color", 3)])?;
+    /// let depth = Tensor::ones([("N", 2), ("depth", 1)])?;
     /// let both = Tensor::cat_with(&[&pixels, &depth], 1, CatOptions::new().name("C"))?;
     /// assert_eq!(both.shape().to_string(), "[N=2, C=4]");
     /// # Ok::<(), Error>(())
