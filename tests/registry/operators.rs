@@ -180,6 +180,11 @@ of the inputs; `σ` is the sigmoid, and `n` the number of elements that were red
 dtype first. To write a result to an existing tensor, as with PyTorch's `out=`, call
 `x.exp()?.write_to(&mut out)?`.
 
+The third column says what names the result has, and how those of each further tensor meet those of the first.
+Inputs that unify or match want their dims in the same order: another order is an error, and `y.align_as(&x)?`
+repairs it. Dims that are contracted can have different names, except in strict mode.
+`tests/registry/names.rs` permutes, swaps and renames the dims of every input to prove these rules.
+
 | call | arguments | names | dtypes | derivative | PyTorch |
 | --- | --- | --- | --- | --- | --- |
 ";
