@@ -46,16 +46,6 @@ pub(crate) fn apply<F: Formula<K, N>, const K: usize, const N: usize>(
     update::run(&with(formula, &numbers), param, grad, &mut slots.into_iter(), &mut [])
 }
 
-/// Numbers in the type of the computation.
-#[inline(always)]
-pub(crate) fn rounded<T: Real, const K: usize>(numbers: &[f64; K]) -> [T; K] {
-    let mut rounded = [T::ZERO; K];
-    for k in 0..K {
-        rounded[k] = T::from_f64(numbers[k]);
-    }
-    rounded
-}
-
 /// The factor of a gradient: -1 to ascend.
 pub(crate) fn sign_of(maximize: bool) -> f64 {
     if maximize { -1.0 } else { 1.0 }
@@ -66,6 +56,16 @@ pub(crate) fn sign_of(maximize: bool) -> f64 {
 pub(crate) fn sign<T: Real>(x: T) -> T {
     let negative = if x < T::ZERO { -T::ONE } else { x };
     if x > T::ZERO { T::ONE } else { negative }
+}
+
+/// `x = keep · x + add · y`.
+pub(crate) struct MixFormula;
+
+impl Formula<2, 0> for MixFormula {
+    #[inline(always)]
+    fn apply<T: Real>([keep, add]: [T; 2], x: T, y: T, []: [T; 0]) -> (T, [T; 0]) {
+        (x * keep + y * add, [])
+    }
 }
 
 /// The tensors in which the averages are kept.

@@ -54,11 +54,11 @@ impl Sweep<0, 1> for Squares {
 }
 
 /// The number of lanes.
-pub(crate) const WIDTH: usize = 16;
+const WIDTH: usize = 16;
 
 /// The sum of the lanes.
 #[inline(always)]
-pub(crate) fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
+fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
     let mut total = 0.0;
     for lane in lanes {
         total += lane.to_f64();
@@ -68,6 +68,6 @@ pub(crate) fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
 
 /// The index in a loop, hidden from the compiler where few CPUs run the loop, so that it stays short.
 #[inline(always)]
-pub(crate) fn rare<T: Real>(i: usize) -> usize {
+fn rare<T: Real>(i: usize) -> usize {
     if T::IS_RARE { std::hint::black_box(i) } else { i }
 }

@@ -33,8 +33,6 @@ pub trait Rows: Send + Sync {
     fn value(&self, row: usize) -> &dyn Setting;
     /// The value of a row, to be changed.
     fn value_mut(&mut self, row: usize) -> &mut dyn Setting;
-    /// An expression with the examples of all arguments: `StepDecay::new(30)`.
-    fn example(&self) -> &'static str;
 }
 
 impl dyn Rows + '_ {
@@ -187,7 +185,7 @@ impl Row {
 /// numbers of all groups or of each; those in `private { .. }` have no setter.
 macro_rules! options {
     // `impl Rows` of a table.
-    (@rows $Options:ident, $expression:expr, $(
+    (@rows $Options:ident, $(
         $row:ident = $default:tt, [$($range:expr)?], $words:expr, $is_argument:literal;
     )*) => {
         impl $crate::rows::Rows for $Options {
@@ -208,9 +206,6 @@ macro_rules! options {
             fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
                 let mut values: Vec<&mut dyn $crate::setting::Setting> = vec![$(&mut self.$row),*];
                 values.swap_remove(row)
-            }
-            fn example(&self) -> &'static str {
-                $expression
             }
         }
     };
@@ -242,7 +237,7 @@ macro_rules! options {
         }
 
         $crate::rows::options! {
-            @rows $Options, concat!(stringify!($Options), "::new()"),
+            @rows $Options,
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
         }
 
@@ -337,9 +332,7 @@ macro_rules! options {
         }
 
         $crate::rows::options! {
-            @rows $Schedule, concat!(
-                stringify!($Schedule), "::new(", stringify!($($($into_example,)*)? $($example),*), ")"
-            ),
+            @rows $Schedule,
             $($($into = $into_example, [$($into_range)?], "", true;)*)?
             $($arg = $example, [$($arg_range)?], "", true;)*
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*

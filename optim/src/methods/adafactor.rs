@@ -1,9 +1,7 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
 use super::*;
-use crate::norm::{WIDTH, rare, total};
-use crate::update::sweep_tensors;
-use namegrad_core::cpu::update::Sweep;
+use crate::update::run;
 use namegrad_core::{DType, keep};
 
 options! {
@@ -81,128 +79,51 @@ options! {
             if param.numel() == 0 {
                 return Ok(());
             }
-            let dims = param.ndim();
-            let (rows, cols) = match param.sizes() {
-                [.., rows, cols] => (*rows, *cols),
-                _ => (1, param.numel()),
-            };
             // `w` is the share of the new squares in an average over a dim, or of all elements.
             let w = (t as f64).powf(self.beta2_decay);
-            let average = |var: &mut NamedTensor, dim: Option<isize>| {
+            let average = |var: &mut NamedTensor, dim: Option<usize>| -> Result<NamedTensor> {
                 let mean = match dim {
-                    Some(dim) => grad.vector_norm(keep(dim))?.square()?.div(if dim == -1 { cols } else { rows } as f64)?,
+                    Some(dim) => grad.vector_norm(keep(dim as isize))?.square()?.div(grad.sizes()[dim] as f64)?,
                     None => grad.square()?,
                 };
-                let names = var.names().clone();
-                *var = var.unnamed().lerp(&mean, w)?.with_names(names);
-                var.to_vec::<f64>()
+                let mean = var.unnamed().lerp(&mean, w)?;
+                *var = mean.clone().with_names(var.names().clone());
+                Ok(mean)
             };
             let precision = if param.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
             let floor = self.eps.0.unwrap_or(precision);
-            let (mut row_means, col_means) = if dims > 1 {
-                let [row_var, col_var] = slots.take()?;
-                (average(row_var, Some(-1))?, average(col_var, Some(-2))?)
-            } else {
-                let [variance] = slots.take()?;
-                (vec![1.0], average(variance, None)?)
-            };
-            if dims > 1 {
-                for rows in row_means.chunks_mut(rows) {
-                    let mean = rows.iter().sum::<f64>() / rows.len() as f64;
-                    rows.iter_mut().for_each(|row| *row /= f64::max(mean, floor));
+            let mut v = match param.ndim() {
+                0 | 1 => {
+                    let [variance] = slots.take()?;
+                    average(variance, None)?
                 }
-            }
-            let v = OuterAverage { row_means: &row_means, col_means: &col_means, rows, cols, floor_sq: floor * floor };
-            let [steps, params] = sweep_tensors(&Measured(&v), param, grad, [])?.map(|squares| {
-                squares.sqrt() / (param.numel() as f64).sqrt() // the root of the mean square
-            });
+                dims => {
+                    let [row_var, col_var] = slots.take()?;
+                    let (rows, cols) = (average(row_var, Some(dims - 1))?, average(col_var, Some(dims - 2))?);
+                    rows.div(&rows.mean(keep(-2))?.clamp_min(floor)?)?.mul(&cols)?
+                }
+            };
+            // `v` becomes `u`.
+            let (numbers, mut squares) = ([floor * floor], [0.0; 2]);
+            let divided = with_sums::<_, 1, 3, 2>(&DividedFormula, &numbers);
+            run(&divided, param, grad, &mut [&mut v].into_iter(), &mut squares)?;
+            let [steps, params] = squares.map(|sum| (sum / param.numel() as f64).sqrt());
             let alpha = f64::max(self.eps.1, params) * f64::min(self.lr, 1.0 / (t as f64).sqrt());
             let size = alpha / f64::max(1.0, steps / self.d);
-            let numbers = [1.0 - self.lr * self.weight_decay, size * sign_of(self.maximize)];
-            sweep_tensors(&AlongDirection { v: &v, numbers }, param, grad, []).map(drop)
+            let numbers = [1.0 - self.lr * self.weight_decay, -size * sign_of(self.maximize)];
+            apply(&MixFormula, numbers, param, &v, [])
         }
     }
 }
 
-/// The average of the square of a matrix: the product of a number of its row and one of its column. A vector
-/// is one row.
-struct OuterAverage<'a> {
-    row_means: &'a [f64],
-    col_means: &'a [f64],
-    rows: usize,
-    cols: usize,
-    /// The smallest square.
-    floor_sq: f64,
-}
+/// The gradient divided by the root of its average square, and the sums of the squares of that and of the
+/// parameter.
+struct DividedFormula;
 
-impl OuterAverage<'_> {
-    /// The next elements from position `at` that are in one row, at most `length`: their number, the number
-    /// of their row and those of their columns.
+impl Formula<1, 3> for DividedFormula {
     #[inline(always)]
-    fn segment(&self, at: usize, length: usize) -> (f64, &[f64]) {
-        let (row, col) = (at / self.cols, at % self.cols);
-        let cols = &self.col_means[row / self.rows * self.cols..][col..self.cols];
-        (self.row_means[row], &cols[..cols.len().min(length)])
-    }
-}
-
-/// The sums of the squares of `u` and of the parameter.
-struct Measured<'a>(&'a OuterAverage<'a>);
-
-impl Measured<'_> {
-    /// A part of a row. Element `i` is added to the lanes `i`.
-    #[inline(always)]
-    fn part<T: Real>(&self, row: f64, cols: &[f64], param: &[T], grad: &[T], lanes: &mut [[T; WIDTH]; 2]) {
-        let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.0.floor_sq));
-        for i in 0..WIDTH.min(cols.len()).min(param.len()).min(grad.len()) {
-            let i = rare::<T>(i);
-            let u = grad[i] / (row * T::from_f64(cols[i])).maximum(floor_sq).sqrt();
-            lanes[0][i] += u * u;
-            lanes[1][i] += param[i] * param[i];
-        }
-    }
-}
-
-impl Sweep<0, 2> for Measured<'_> {
-    #[inline(always)]
-    fn run<T: Real>(&self, start: usize, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) -> [f64; 2] {
-        let (mut lanes, mut done) = ([[T::ZERO; WIDTH]; 2], 0);
-        while done < param.len() {
-            let (row, cols) = self.0.segment(start + done, param.len() - done);
-            let (params, grads) = (&param[done..][..cols.len()], &grad[done..][..cols.len()]);
-            let (whole, rest) = cols.as_chunks::<WIDTH>();
-            let ((params, p), (grads, g)) = (params.as_chunks::<WIDTH>(), grads.as_chunks::<WIDTH>());
-            for i in 0..whole.len() {
-                self.part(row, &whole[i], &params[i], &grads[i], &mut lanes);
-            }
-            self.part(row, rest, p, g, &mut lanes);
-            done += cols.len();
-        }
-        [total(&lanes[0]), total(&lanes[1])]
-    }
-}
-
-/// A step along `u`: `param = shrink · param - size · u`.
-struct AlongDirection<'a> {
-    v: &'a OuterAverage<'a>,
-    numbers: [f64; 2],
-}
-
-impl Sweep<0, 0> for AlongDirection<'_> {
-    #[inline(always)]
-    fn run<T: Real>(&self, start: usize, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) -> [f64; 0] {
-        let ([shrink, size], mut done) = (rounded(&self.numbers), 0);
-        while done < param.len() {
-            let (row, cols) = self.v.segment(start + done, param.len() - done);
-            let (row, floor_sq) = (T::from_f64(row), T::from_f64(self.v.floor_sq));
-            let (params, grads) = (&mut param[done..][..cols.len()], &grad[done..][..cols.len()]);
-            for i in 0..cols.len() {
-                let i = rare::<T>(i);
-                let v = (row * T::from_f64(cols[i])).maximum(floor_sq);
-                params[i] = params[i] * shrink - size * grads[i] / v.sqrt();
-            }
-            done += cols.len();
-        }
-        []
+    fn apply<T: Real>([floor_sq]: [T; 1], p: T, g: T, [v, steps, params]: [T; 3]) -> (T, [T; 3]) {
+        let u = g / v.maximum(floor_sq).sqrt();
+        (p, [u, steps + u * u, params + p * p])
     }
 }

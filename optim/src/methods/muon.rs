@@ -145,13 +145,3 @@ impl MuonOptions {
         if tall { x.t() } else { Ok(x) }
     }
 }
-
-/// `x = keep · x + add · y`.
-struct MixFormula;
-
-impl Formula<2, 0> for MixFormula {
-    #[inline(always)]
-    fn apply<T: Real>([keep, add]: [T; 2], x: T, y: T, []: [T; 0]) -> (T, [T; 0]) {
-        (x * keep + y * add, [])
-    }
-}

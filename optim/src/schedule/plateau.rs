@@ -196,11 +196,8 @@ impl ReduceOnPlateau {
             ("num_bad_epochs", self.bad_steps.into()),
             ("cooldown_counter", self.cooldown.into()),
         ]);
-        SchedulerState {
-            step: self.steps as f64,
-            memory,
-            ..SchedulerState::new(NAME, settings, self.lrs.clone())
-        }
+        let start = SchedulerState::new(NAME, settings, self.lrs.clone());
+        SchedulerState { step: self.steps as f64, memory, ..start }
     }
 
     /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates of the

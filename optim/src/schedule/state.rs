@@ -53,16 +53,8 @@ pub struct SchedulerState {
 impl SchedulerState {
     /// The state before the first step.
     pub(super) fn new(schedule: &str, settings: Json, lrs: Vec<f64>) -> SchedulerState {
-        let (step, base_lrs) = (0.0, lrs.clone());
-        SchedulerState {
-            schedule: schedule.into(),
-            settings,
-            step,
-            base_lrs,
-            lrs,
-            momentums: None,
-            memory: Json::Null,
-        }
+        let (schedule, base_lrs, memory) = (schedule.into(), lrs.clone(), Json::Null);
+        SchedulerState { schedule, settings, step: 0.0, base_lrs, lrs, momentums: None, memory }
     }
 
     /// The content of the file that [`save`](Self::save) writes.

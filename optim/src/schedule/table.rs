@@ -20,16 +20,20 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
         }
     }
     let Some((row, index, number)) = schedule.wrong() else { return Ok(()) };
-    let row = &schedule.rows()[row];
+    let (rows, row) = (schedule.rows(), &schedule.rows()[row]);
     let words = match (row.words, row.range) {
         ("", Some(_)) if number.is_u64() => "expected positive integer {name}, but got {}",
         ("", _) => "{name} must be finite, but is {}",
         (words, _) => words,
     };
-    let example = schedule.example().trim_end_matches([',', ')']);
+    let arguments: Vec<&str> = rows.iter().filter(|row| row.is_argument).map(|row| row.default).collect();
+    let example = match arguments.is_empty() {
+        true => format!("{name}::builder()"),
+        false => format!("{name}::new({})", arguments.join(", ")),
+    };
     let repair = match row.is_argument {
-        true => format!("{example})"),
-        false => format!("{example}).{}({})", row.name, row.default),
+        true => example,
+        false => format!("{example}.{}({})", row.name, row.default),
     };
     Err(refused(name, row.message(words, index, &number), &repair))
 }
