@@ -182,7 +182,8 @@ impl Row {
 /// becomes the struct `StepDecay`, `new` with its arguments, a setter for each row, and `impl Schedule` with
 /// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
 /// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
-/// numbers of all groups or of each; those in `private { .. }` have no setter.
+/// numbers of all groups or of each; `private { .. }` has fields that are no options. A row of a schedule can
+/// have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(some)]`.
 macro_rules! options {
     // `impl Rows` of a table.
     (@rows $Options:ident, $(
@@ -290,6 +291,7 @@ macro_rules! options {
             )
             $(
                 $(#[doc = $row_doc:literal])+
+                $(#[setters($setter:ident)])?
                 $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?,
             )*
             $(each { $($(#[doc = $each_doc:literal])+ $each:ident = $each_default:tt,)* })?
@@ -306,6 +308,7 @@ macro_rules! options {
             $(
                 $(#[doc = $row_doc])+
                 #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+                $(#[setters($setter)])?
                 $row: $ty,
             )*
             $($(
@@ -337,7 +340,6 @@ macro_rules! options {
             $($arg = $example, [$($arg_range)?], "", true;)*
             $($row = $default, [$($range)?], concat!($($($words)?)?), false;)*
             $($($each = $each_default, [f64::MIN..=f64::MAX], "", false;)*)?
-            $($($private = None, [], "", false;)*)?
         }
 
         $(impl $crate::schedule::Schedule for $Schedule {

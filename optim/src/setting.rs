@@ -1,8 +1,6 @@
 //! [`Setting`], a type of options. Values are JSON, in which a number that JSON does not have is its text:
 //! `"inf"`, `"NaN"`.
 
-use crate::schedule::{Anneal, Mode, ScaleMode, ThresholdMode};
-use crate::{AdjustLr, LineSearch};
 use namegrad_core::for_types;
 use namegrad_io::fields::invalid;
 use serde::Deserialize;
@@ -121,13 +119,37 @@ impl<T: OfJson> OfJson for Vec<T> {
     }
 }
 
-for_types!(u64, usize, bool, AdjustLr, Anneal, LineSearch, Mode, ScaleMode, ThresholdMode => Plain {
+for_types!(u64, usize, bool => Plain {
     impl OfJson for Plain {
         fn to_json(&self) -> Json {
-            serde_json::to_value(self).unwrap_or_default()
+            (*self).into()
         }
         fn of_json(json: &Json) -> Result<Plain, String> {
             Plain::deserialize(json).map_err(|error| error.to_string())
         }
     }
 });
+
+/// A choice between values that have names in saved states.
+pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
+    /// All values with their names.
+    const NAMES: &'static [(Self, &'static str)];
+}
+
+impl<C: Choice> OfJson for C {
+    fn to_json(&self) -> Json {
+        C::NAMES.iter().find(|(value, _)| value == self).map(|(_, name)| *name).into()
+    }
+    fn of_json(json: &Json) -> Result<C, String> {
+        let Json::String(text) = json else { return Err(invalid(json, "string")) };
+        match C::NAMES.iter().find(|(_, name)| name == text) {
+            Some((value, _)) => Ok(*value),
+            None => Err(unknown(text, C::NAMES.iter().map(|(_, name)| *name).collect())),
+        }
+    }
+}
+
+#[cold]
+fn unknown(text: &str, names: Vec<&str>) -> String {
+    format!("unknown variant `{text}`, expected `{}`", names.join("` or `"))
+}

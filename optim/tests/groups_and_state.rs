@@ -3,9 +3,10 @@
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
+use namegrad_optim::schedule::{Schedule, StepDecay};
 use namegrad_optim::{
     Adam, AdamW, Builder, ClipGradNormOptions, Method, Optimizer, OptimizerState, OptimizerStep,
-    ParameterStep, Sgd, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,
+    ParameterStep, Sgd, SgdOptions, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -660,5 +661,13 @@ fn a_state_knows_the_paths_of_its_parameters() -> Result<()> {
     let mut reversed = named()?;
     reversed.swap(0, 3);
     build(reversed)?.load_state_dict(&state)?;
+    Ok(())
+}
+
+#[test]
+fn numbers_of_options_can_be_integers() -> Result<()> {
+    let optimizer = Sgd::builder([parameter(&[1.0])?]).lr(1).momentum(0).build()?;
+    assert_eq!(optimizer.groups()[0], SgdOptions::new().lr(1.0));
+    assert_eq!(StepDecay::new(2).gamma(1).lr(4.0, 0.5, 0), 0.5);
     Ok(())
 }

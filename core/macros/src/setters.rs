@@ -84,6 +84,10 @@ fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStr
         return Ok(TokenStream::new());
     }
     let (name, mut ty) = (&field.ident, &field.ty);
+    // A type that a `macro_rules!` was given.
+    while let Type::Group(group) = ty {
+        ty = &group.elem;
+    }
     if some {
         ty = inside(ty).ok_or_else(|| Error::new_spanned(ty, "expected an `Option`"))?;
     }

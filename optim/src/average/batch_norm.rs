@@ -45,11 +45,9 @@ pub(crate) fn update<B, R>(
     if statistics.is_empty() {
         return Ok(());
     }
-    let mut before = RestoreMomentum::new(model, &statistics);
+    let mut before = RestoreStatistics::new(model, &statistics);
     for (start, buffer) in &statistics {
-        let value = buffer.value();
-        let fresh = NamedTensor::zeros(value.sizes())?.to(value.dtype())?;
-        buffer.set(if *start == 1.0 { fresh.add(1.0)? } else { fresh })?;
+        buffer.set(buffer.value().fill_(*start)?)?;
     }
     model.train();
     let mut count = 0;
@@ -88,15 +86,15 @@ fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
 
 /// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
 /// also after an error or a panic.
-struct RestoreMomentum<'m> {
+struct RestoreStatistics<'m> {
     model: &'m dyn Module,
     /// In the order of [`Module::entries`].
     modes: Vec<bool>,
     values: Vec<(Buffer, NamedTensor)>,
 }
 
-impl<'m> RestoreMomentum<'m> {
-    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> RestoreMomentum<'m> {
+impl<'m> RestoreStatistics<'m> {
+    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> RestoreStatistics<'m> {
         let (mut modes, mut values) = (Vec::new(), Vec::new());
         model.entries(&mut |_, entry| {
             if let Entry::Training(training) = entry {
@@ -106,11 +104,11 @@ impl<'m> RestoreMomentum<'m> {
         for (_, buffer) in statistics {
             values.push((buffer.clone(), buffer.value()));
         }
-        RestoreMomentum { model, modes, values }
+        RestoreStatistics { model, modes, values }
     }
 }
 
-impl Drop for RestoreMomentum<'_> {
+impl Drop for RestoreStatistics<'_> {
     fn drop(&mut self) {
         let mut modes = self.modes.iter();
         self.model.entries(&mut |_, entry| {

@@ -28,14 +28,8 @@ impl Master {
         if self.rounded.take().is_some_and(|rounded| is_same(&rounded, param)) {
             return Ok(());
         }
-        let now = param.to(DType::F32)?.contiguous()?;
-        let before = self.value.to(param.dtype())?.to(DType::F32)?.contiguous()?;
-        let pairs = now.as_slice::<f32>()?.iter().zip(before.as_slice::<f32>()?);
-        for (own, (now, before)) in self.value.as_mut_slice::<f32>()?.iter_mut().zip(pairs) {
-            if now.to_bits() != before.to_bits() {
-                *own = *now;
-            }
-        }
+        let is_kept = param.eq(&self.value.to(param.dtype())?)?;
+        self.value = is_kept.choose(&self.value, &param.to(DType::F32)?)?;
         Ok(())
     }
 }

@@ -121,6 +121,10 @@ pub enum LineSearch {
     StrongWolfe,
 }
 
+impl Choice for LineSearch {
+    const NAMES: &'static [(LineSearch, &'static str)] = &[(LineSearch::StrongWolfe, "strong_wolfe")];
+}
+
 /// The products that [`Pair`] has, a row for each pair. PyTorch does not save them.
 const PRODUCTS: &str = "products";
 

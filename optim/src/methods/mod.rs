@@ -39,6 +39,7 @@ pub use sgd::{Sgd, SgdOptions};
 use crate::engine::ParameterStep;
 use crate::formula::*;
 use crate::rows::{options, refused};
+use crate::setting::Choice;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use serde::{Deserialize, Serialize};

@@ -113,6 +113,14 @@ pub enum AdjustLr {
     SpectralUnclamped,
 }
 
+impl Choice for AdjustLr {
+    const NAMES: &'static [(AdjustLr, &'static str)] = &[
+        (AdjustLr::Original, "original"),
+        (AdjustLr::MatchRmsAdamw, "match_rms_adamw"),
+        (AdjustLr::SpectralUnclamped, "spectral_unclamped"),
+    ];
+}
+
 impl AdjustLr {
     fn scale(self, sizes: &[usize]) -> f64 {
         let [a, b] = [0, 1].map(|dim| sizes[dim] as f64);

@@ -13,6 +13,10 @@ pub enum Anneal {
     Linear,
 }
 
+impl Choice for Anneal {
+    const NAMES: &'static [(Anneal, &'static str)] = &[(Anneal::Cos, "cos"), (Anneal::Linear, "linear")];
+}
+
 impl Anneal {
     /// The value after a part of the way from `start` to `end`.
     fn at(self, start: f64, end: f64, part: f64) -> f64 {
@@ -176,6 +180,11 @@ pub enum ScaleMode {
     Iterations,
 }
 
+impl Choice for ScaleMode {
+    const NAMES: &'static [(ScaleMode, &'static str)] =
+        &[(ScaleMode::Cycle, "cycle"), (ScaleMode::Iterations, "iterations")];
+}
+
 impl OfJson for CycleMode {
     fn to_json(&self) -> Json {
         match self {
@@ -191,19 +200,6 @@ impl OfJson for CycleMode {
             Some("triangular2") => Ok(CycleMode::Triangular2),
             _ => f64::of_json(json.get("exp_range").unwrap_or(json)).map(CycleMode::ExpRange),
         }
-    }
-}
-
-/// The function of [`Cyclic::scale_fn`], which cannot be saved.
-#[derive(Clone, Default)]
-struct ScaleFn(Option<FactorFn>);
-
-impl OfJson for ScaleFn {
-    fn to_json(&self) -> Json {
-        Json::Null
-    }
-    fn of_json(_: &Json) -> std::result::Result<ScaleFn, String> {
-        Ok(ScaleFn::default())
     }
 }
 
@@ -243,17 +239,23 @@ options! {
         new([base_lr: PerGroup = 0.01 in f64::MIN..=f64::MAX, max_lr: PerGroup = 0.1 in f64::MIN..=f64::MAX])
         /// The number of steps from `base_lr` to `max_lr`.
         step_size_up: usize = 2000 in 1..,
+        /// The number of steps from `max_lr` to `base_lr`, `step_size_up` if it is not given.
+        #[setters(some)]
+        step_size_down: Option<usize> = None,
         /// How the height of the cycles changes.
         mode: CycleMode = (CycleMode::Triangular) in f64::MIN..=f64::MAX => "gamma must be finite, but is {}",
         /// Whether to change the momentum, for Adam the first of the `betas`.
         cycle_momentum: bool = true,
+        /// The argument of the function of [`scale_fn`](Self::scale_fn), if there is one.
+        #[setters(skip)]
+        scale_mode: Option<ScaleMode> = None,
         each {
             /// The momentum where the rate is highest, of all groups or of each.
             base_momentum = 0.8,
             /// The momentum where the rate is lowest, of all groups or of each.
             max_momentum = 0.9,
         }
-        private { step_size_down: Option<usize>, scale_fn: ScaleFn, scale_mode: Option<ScaleMode> }
+        private { scale_fn: Option<FactorFn> }
     }
 
     impl Schedule {
@@ -281,12 +283,6 @@ impl fmt::Debug for Cyclic {
 }
 
 impl Cyclic {
-    /// The number of steps from `max_lr` to `base_lr`. Default: `step_size_up`.
-    pub fn step_size_down(mut self, step_size_down: usize) -> Self {
-        self.step_size_down = Some(step_size_down);
-        self
-    }
-
     /// Multiplies the height of the cycles by your own function, in place of the mode.
     ///
     /// A function cannot be saved. A [state](super::SchedulerState) has the other settings and the step, and
@@ -303,7 +299,7 @@ impl Cyclic {
         scale_mode: ScaleMode,
         scale_fn: impl Fn(f64) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        self.scale_fn = ScaleFn(Some(Arc::new(scale_fn)));
+        self.scale_fn = Some(Arc::new(scale_fn));
         self.scale_mode = Some(scale_mode);
         self
     }
@@ -316,7 +312,7 @@ impl Cyclic {
         let cycle = (1.0 + step / total).floor();
         let x = 1.0 + step / total - cycle;
         let height = if x <= ratio { x / ratio } else { (x - 1.0) / (ratio - 1.0) };
-        let scale = match (&self.scale_fn.0, self.mode) {
+        let scale = match (&self.scale_fn, self.mode) {
             (Some(scale_fn), _) if self.scale_mode == Some(ScaleMode::Iterations) => scale_fn(step),
             (Some(scale_fn), _) => scale_fn(cycle),
             (None, CycleMode::Triangular) => 1.0,

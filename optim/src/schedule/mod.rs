@@ -72,7 +72,7 @@ pub use table::PerGroup;
 // The names that most schedules need.
 use crate::Optimizer;
 use crate::rows::{Rows, at_caller, options, refused};
-use crate::setting::OfJson;
+use crate::setting::{Choice, OfJson};
 use combined::FactorFn;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;

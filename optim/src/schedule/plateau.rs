@@ -14,6 +14,10 @@ pub enum Mode {
     Max,
 }
 
+impl Choice for Mode {
+    const NAMES: &'static [(Mode, &'static str)] = &[(Mode::Min, "min"), (Mode::Max, "max")];
+}
+
 /// The reference of the threshold of an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -22,6 +26,11 @@ pub enum ThresholdMode {
     Rel,
     /// A difference from the best metric so far.
     Abs,
+}
+
+impl Choice for ThresholdMode {
+    const NAMES: &'static [(ThresholdMode, &'static str)] =
+        &[(ThresholdMode::Rel, "rel"), (ThresholdMode::Abs, "abs")];
 }
 
 /// Multiplies the rate by a factor when a metric has not improved for some steps:
