@@ -28,8 +28,10 @@ impl Master {
         if self.rounded.take().is_some_and(|rounded| is_same(&rounded, param)) {
             return Ok(());
         }
-        let is_kept = param.eq(&self.value.to(param.dtype())?)?;
-        self.value = is_kept.choose(&self.value, &param.to(DType::F32)?)?;
+        let (now, before) = (param.unnamed(), self.value.unnamed());
+        let is_kept = now.eq(&before.to(now.dtype())?)?;
+        let value = is_kept.choose(&before, &now.to(DType::F32)?)?;
+        self.value = value.with_names(self.value.names().clone());
         Ok(())
     }
 }
