@@ -250,9 +250,8 @@ macro_rules! options {
 
         impl<'de> serde::Deserialize<'de> for $Options {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<$Options, D::Error> {
-                let (json, mut options) = (serde_json::Value::deserialize(deserializer)?, $Options::default());
-                (&mut options as &mut dyn $crate::rows::Rows).read(&json).map_err(serde::de::Error::custom)?;
-                Ok(options)
+                let json = serde_json::Value::deserialize(deserializer)?;
+                $crate::Method::of_json(&json).map_err(serde::de::Error::custom)
             }
         }
 
@@ -277,6 +276,11 @@ macro_rules! options {
             }
             fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
                 (self as &dyn $crate::rows::Rows).storable()
+            }
+            fn of_json(json: &serde_json::Value) -> std::result::Result<$Options, String> {
+                let mut options = $Options::default();
+                (&mut options as &mut dyn $crate::rows::Rows).read(json)?;
+                Ok(options)
             }
             $($formula)*
         }

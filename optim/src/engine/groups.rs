@@ -26,6 +26,8 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn slot_sizes(&self, group: usize, slot: &str, sizes: &[usize]) -> Vec<usize>;
     fn slot_start(&self, group: usize, slot: &str) -> f64;
     fn needs_loss(&self) -> bool;
+    /// Updates one parameter.
+    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
     /// Makes a step, and says whether its closure has failed.
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
@@ -77,6 +79,9 @@ impl<M: Method> Groups for Vec<M> {
     fn needs_loss(&self) -> bool {
         M::needs_loss()
     }
+    fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
+        self[group].update(step)
+    }
     fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool) {
         let mut step = OptimizerStep { groups: self, step };
         (M::step(&mut step), step.step.failed)
@@ -88,7 +93,7 @@ impl<M: Method> Groups for Vec<M> {
         Box::new(Vec::<M>::new())
     }
     fn push_json(&mut self, json: &Json) -> std::result::Result<(), String> {
-        self.push(M::deserialize(json).map_err(|error| error.to_string())?);
+        self.push(M::of_json(json)?);
         Ok(())
     }
 }

@@ -226,6 +226,12 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         let file = TensorFile::of_json(Self::NAME, self);
         file.and_then(|file| file.value(Self::NAME, "")).map_err(|error| error.message().into())
     }
+
+    /// The hyperparameters in JSON, or what is wrong with it. Options of the library do not need serde.
+    #[doc(hidden)]
+    fn of_json(json: &Json) -> std::result::Result<Self, String> {
+        Self::deserialize(json).map_err(|error| error.to_string())
+    }
 }
 
 /// `to_vec`, which is compiled once.

@@ -68,8 +68,8 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn update_each(&mut self) -> Result<()> {
-        let methods = self.groups;
-        self.step.each_at_once(&|group, own| methods[group].update(own))
+        let groups = self.step.groups;
+        self.step.each_at_once(&|group, own| groups.update(group, own))
     }
 
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
