@@ -379,7 +379,7 @@ impl Draw {
                 [1, 1 + self.below(2), 1 + self.below(3), 2].into()
             }
             "Shape" if arg.name == "segments" => match self.below(3) {
-                0 => (self.below(5) as i64).into(),
+                0 => [self.below(5)].into(),
                 _ => Value::List(vec![Value::List(vec!["new".into(), (2 + self.below(4) as i64).into()])]),
             },
             "Shape" | "Expansion" => self.shape(x),

@@ -83,8 +83,8 @@ pub struct ScanOptions {
 /// gives the next state and outputs. The result is the last state and all outputs, stacked along `dim`.
 ///
 /// `xs`, the state and the outputs are [`Tensors`]: a tensor, or a tuple, an array or a `Vec` of tensors. For a
-/// single input, [`Tensor::scan`] is the same as a method. Gradients flow through all steps, to `xs`, `init` and
-/// everything that `step` uses, such as the parameters of a layer.
+/// single input, [`Tensor::scan`] is the same as a method. Gradients flow through all steps, to `xs`, `init`
+/// and everything that `step` uses, such as the parameters of a layer.
 ///
 /// - A slice has the dims of its input without `dim`.
 /// - The state has the same names, sizes and dtypes after each step, those of `init`, and so have the outputs.
@@ -154,8 +154,8 @@ pub fn scan_with<X: Tensors, C: Tensors, Y: Tensors>(
     Ok((init.with_next(&mut state.into_iter()), form.with_next(&mut outputs.into_iter())))
 }
 
-/// The last state of a [`scan`] without outputs: `step(.. step(step(init, x₀), x₁) .., xₙ)`. Without any step, it
-/// is `init`.
+/// The last state of a [`scan`] without outputs: `step(.. step(step(init, x₀), x₁) .., xₙ)`. Without any
+/// step, it is `init`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -204,8 +204,9 @@ pub fn fold_with<X: Tensors, C: Tensors>(
 
 /// # Functions along a dim
 impl Tensor {
-    /// Calls `step` with a state and the slice at each position along `dim`, one after another: [`scan`] of this
-    /// tensor. Returns the last state and the outputs, stacked along `dim` at its position in this tensor.
+    /// Calls `step` with a state and the slice at each position along `dim`, one after another: [`scan`] of
+    /// this tensor. Returns the last state and the outputs, stacked along `dim` at its position in this
+    /// tensor.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -451,30 +452,29 @@ impl Call {
             show(a)
         );
         let error = Error::about(&[a.value(), b.value()], kind, self.op, message);
-        let names: Vec<String> =
-            a.names().iter(a.ndim()).flatten().map(|name| format!("\"{name}\"")).collect();
-        let reordered = a.ndim() == b.ndim()
-            && a.names()
-                .iter(a.ndim())
-                .all(|name| name.is_some_and(|name| b.names().position(name).is_some()));
-        match kind {
-            ErrorKind::DType => error.with_repair(format!("{what}.to(DType::{:?})? in the step", a.dtype())),
-            ErrorKind::NameMismatch if reordered => {
-                error.with_repair(format!("{what}.align_to([{}])? in the step", names.join(", ")))
+        // The names as they are written, if all dims have one.
+        let all = |x: &Tensor| {
+            let names: Option<Vec<_>> = x.names().iter(x.ndim()).collect();
+            names.map(|names| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>())
+        };
+        let sorted = |names: &Option<Vec<String>>| {
+            let mut names = names.clone().unwrap_or_default();
+            names.sort();
+            names
+        };
+        let [before, after] = [all(a), all(b)];
+        match (kind, before, after) {
+            (ErrorKind::DType, ..) => {
+                error.with_repair(format!("{what}.to(DType::{:?})? in the step", a.dtype()))
             }
-            ErrorKind::NameMismatch if what == "state" && !a.has_names() && a.sizes() == b.sizes() => {
-                let names: Vec<String> = b
-                    .names()
-                    .iter(b.ndim())
-                    .map(|name| name.map_or("None".into(), |name| format!("\"{name}\"")))
-                    .collect();
-                match names.iter().any(|name| name == "None") {
-                    true => error,
-                    false => error.with_repair(format!(
-                        "name the first state: init.refine_names([{}])?",
-                        names.join(", ")
-                    )),
-                }
+            (ErrorKind::NameMismatch, before @ Some(_), after) if sorted(&before) == sorted(&after) => {
+                let names = before.unwrap_or_default().join(", ");
+                error.with_repair(format!("{what}.align_to([{names}])? in the step"))
+            }
+            (ErrorKind::NameMismatch, None, Some(names))
+                if what == "state" && !a.has_names() && a.sizes() == b.sizes() =>
+            {
+                error.with_repair(format!("init.refine_names([{}])? before it", names.join(", ")))
             }
             _ => error,
         }

@@ -366,7 +366,7 @@ fn the_page_has_the_calls_of_this_file() -> Result<()> {
 }
 
 /// Layers, functions and optimizers that PyTorch does not have.
-const OWN: &[&str] = &["Hooked", "Lambda", "Residual", "RotaryEmbedding", "Lion", "Lamb"];
+const OWN: &[&str] = &["Hooked", "Lambda", "Residual", "RotaryEmbedding", "Lion", "Lamb", "F::sample"];
 
 #[test]
 fn the_tables_are_complete() {

@@ -725,7 +725,8 @@ fn multinomial_draws_by_weight() -> Result<()> {
                 assert!((share(&drawn, class as i64)? - weight / 8.0).abs() < 0.015, "class {class}");
             }
         }
-        // Without replacement, the first position is drawn by weight, and the second by the weights that remain.
+        // Without replacement, the first position is drawn by weight, and the second by the weights that
+        // remain.
         let rows = weights.rename([("class", "C")])?.unsqueeze(0)?.expand([n as i64, -1])?;
         let drawn = rows.multinomial(2, "C")?;
         let (first, second) = (drawn.select(1, 0)?, drawn.select(1, 1)?);

@@ -55,6 +55,35 @@ fn parts_and_places() -> Result<()> {
 }
 
 #[test]
+fn segments_scans_and_draws() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])?.refine_names(["edge", "C"])?;
+    let (index, n) = (Tensor::new([1, 0, 1])?, 2);
+    assert_eq!(x.segment_sum(&index, "edge", ("node", n))?.to_vec::<f32>()?, [3.0, 4.0, 6.0, 8.0]);
+    let shares = x.segment_softmax(&index, "edge", ("node", n))?;
+    assert!(shares.segment_sum(&index, "edge", n)?.allclose(&Tensor::ones([2, 2])?)?);
+    let largest = Tensor::zeros([("node", n), ("C", 2)])?.index_reduce(
+        &index,
+        x.rename([("edge", "node")])?,
+        "node",
+        Reduce::Amax,
+    )?;
+    assert_eq!(largest.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
+    let (h, all) = x.scan("edge", Tensor::zeros(("C", 2))?, |h, x| {
+        let h = h.add(&x)?;
+        Ok((h.clone(), h))
+    })?;
+    assert!(h.equal(&x.sum("edge")?)? && all.equal(&x.cumsum("edge")?)?);
+    assert!(x.fold("edge", h.zeros_like()?, |h, x| h.add(&x))?.equal(&h)?);
+    let draws = x.multinomial_with(3, "C", MultinomialOptions::new().replacement(true))?;
+    let next = F::sample_with(&x, "C", SampleOptions::new().temperature(0.8).top_k(50).top_p(0.95))?;
+    assert_eq!(
+        (draws.shape().to_string(), next.shape().to_string()),
+        ("[edge=3, ?=3]".into(), "[edge=3]".into())
+    );
+    Ok(())
+}
+
+#[test]
 fn the_naming_api() -> Result<()> {
     let mut x = images()?;
     assert!(x.has_names() && x.sizes() == [4, 3, 5, 7] && x.size("C")? == 3);
@@ -200,6 +229,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.to_ndarray::<f32>()?;
     Tensor::randint(0, 10, [3])?;
     Tensor::randperm(5)?;
+    p.multinomial_with(3, "class", MultinomialOptions::new().replacement(true))?;
+    F::sample_with(&logits, "token", SampleOptions::new().temperature(0.8).top_k(50).top_p(0.95))?;
     let gamma = rand_distr::Gamma::new(2.0, 1.0).expect("a shape and a scale above 0");
     Tensor::sample([3], &gamma)?;
     x.empty_like()?;
@@ -271,6 +302,13 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.index_select(&index, "N")?;
     x.gather(&index, "N")?;
     w.index(&[(&index).into()])?;
+    x.index_reduce(&index, &y, "N", Reduce::Amax)?;
+    let n = 2;
+    x.segment_sum(&index, "edge", ("node", n))?;
+    x.segment_mean(&index, "edge", ("node", n))?;
+    x.segment_max(&index, "edge", ("node", n))?;
+    x.segment_min(&index, "edge", ("node", n))?;
+    x.segment_softmax(&index, "edge", ("node", n))?;
     x.index_fill(&index, 0, "N")?;
     x.masked_select(&mask)?;
     let parts = vec![x.clone(), y.clone()];
@@ -604,11 +642,17 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     Csv::new(path).read()?;
     let table = Csv::new(path).fill_numbers(Fill::Mean).read()?;
     table.numeric_columns();
+    table.value_counts("city")?;
+    table.group_by("city")?;
+    Csv::new(path).dates(["day"]).read()?;
+    Csv::new(path).times(["time"]).read()?;
     Ok(())
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 39] = [
+const SKETCHES: [&str; 41] = [
+    r#"x.scan("time", h, |h, x| ..)?"#,
+    "x.fold(..)",
     "images",
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
@@ -701,7 +745,10 @@ fn the_calls_of_the_page_are_compiled() {
     let dense = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");
     let compiled = dense(include_str!("migration.rs").split_once("fn page(").expect("the calls").1);
     let mut found = 0;
-    for line in include_str!("../../docs/migration.md").lines().filter(|line| line.starts_with("| `")) {
+    let (page, _) = include_str!("../../docs/migration.md")
+        .split_once("## Everything by its name in PyTorch") // which tests/nn/equivalents.rs compiles
+        .expect("the tables after the page");
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
         let line = line.replace("\\|", "\u{1}");
         let right = line.trim_end_matches([' ', '|']).rsplit(" | ").next().expect("a right side");
         for call in right.split('`').skip(1).step_by(2).map(|call| call.replace('\u{1}', "|")) {

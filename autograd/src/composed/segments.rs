@@ -28,10 +28,10 @@ composed! { segments;
     /// ```
     ///
     /// # Errors
-    /// `DType` for an index without integers; `Shape` unless the index is a vector with a number for each slice,
-    /// or if there is not exactly one size; `Index` for a number that is negative or not less than the number of
-    /// segments; `NameMismatch` if the index has another name than `dim`; `DuplicateName`, `NameNotFound`,
-    /// `DimRange`.
+    /// `DType` for an index without integers; `Shape` unless the index is a vector with a number for each
+    /// slice, or if there is not exactly one size; `Index` for a number that is negative or not less than the
+    /// number of segments; `NameMismatch` if the index has another name than `dim`; `DuplicateName`,
+    /// `NameNotFound`, `DimRange`.
     segment_sum (x, index; dim: Dim, segments: Shape) names removes, index: along dim, segments: renames dim;
     /// The mean of the slices along `dim` in each segment; 0 for a segment without slices.
     ///

@@ -171,8 +171,8 @@ pub(crate) fn combine<T: Element>(
     scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y);
 }
 
-/// [`combine`] with the larger or the smaller one of two `f32`; NaN if there is one. Its own loop takes a tenth of
-/// the time.
+/// [`combine`] with the larger or the smaller one of two `f32`; NaN if there is one. Its own loop takes a
+/// tenth of the time.
 pub(crate) fn extremes(
     is_max: bool,
     x: &[f32],

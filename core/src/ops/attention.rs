@@ -20,9 +20,9 @@ ops! { attention;
     /// with its square.
     ///
     /// The default `scale` is `1/√E`. In `attn_mask`, `false` hides a key from a query, and numbers are added
-    /// to the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more; with
-    /// `window`, it sees those that are at most `window` positions away, and no others are computed. A query
-    /// that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others
+    /// to the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more;
+    /// with `window`, it sees those that are at most `window` positions away, and no others are computed. A
+    /// query that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others
     /// are divided by `1 - dropout_p`. With `enable_gqa`, the third dim from the right has the heads, and a
     /// head of `key` and `value` serves several heads of `query`.
     ///

@@ -37,7 +37,8 @@ ops! { index;
     /// // The probability of the label of each sample.
     /// let p = Tensor::new([[0.1, 0.9], [0.7, 0.3]])?.refine_names(["N", "class"])?;
     /// let label = Tensor::new([1, 0])?.refine_names(["N"])?;
-    /// let of_label = p.gather(&label.unsqueeze_with(1, UnsqueezeOptions::new().name("class"))?, "class")?.squeeze("class")?;
+    /// let column = label.unsqueeze_with(1, UnsqueezeOptions::new().name("class"))?; // [N, class=1]
+    /// let of_label = p.gather(&column, "class")?.squeeze("class")?;
     /// assert_eq!((of_label.shape().to_string(), of_label.to_vec::<f32>()?), ("[N=2]".into(), vec![0.9, 0.7]));
     /// # Ok::<(), Error>(())
     /// ```
@@ -110,9 +111,9 @@ ops! { index;
     /// # Ok::<(), Error>(())
     /// ```
     index_add index_add_ (mut x, index, source; dim: Dim) names keeps, index: along dim, source: beside dim;
-    /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a vector
-    /// of integers, together with the slice of `x` if `include_self`. Other slices are unchanged. Gradients are
-    /// those of [`scatter_reduce`](Self::scatter_reduce).
+    /// `x` with the slices of `source` reduced into its slices along `dim` at the positions in `index`, a
+    /// vector of integers, together with the slice of `x` if `include_self`. Other slices are unchanged.
+    /// Gradients are those of [`scatter_reduce`](Self::scatter_reduce).
     ///
     /// ```
     /// use namegrad::prelude::*;

@@ -4,8 +4,8 @@ use super::*;
 use namegrad_autograd::options::{MultinomialOptions, SortOptions};
 
 functional! { sample;
-    /// A random class along `dim` for each position of the other dims, drawn from `softmax(logits / temperature)`,
-    /// in `i64`: the next token of a language model.
+    /// A random class along `dim` for each position of the other dims, drawn from `softmax(logits /
+    /// temperature)`, in `i64`: the next token of a language model.
     ///
     /// - A `temperature` below 1 prefers likely classes, and one above 1 makes all more alike. At 0, the result
     ///   is the most likely class, without chance.
