@@ -569,6 +569,7 @@ fn numbers_by_name() -> Result<()> {
     let refused = |built: Result<Conv2d>, kind: ErrorKind, words: &str| {
         let error = built.unwrap_err();
         assert!(error.kind() == kind && error.message().contains(words), "{error}");
+        assert_eq!(error.location().file(), file!());
     };
     let dims = "; the dims of the windows are 'H', 'W'";
     refused(

@@ -179,10 +179,10 @@ impl<T: From<u8> + std::ops::AddAssign> Shift for Counter<T> {
     fn shift(&mut self, mut by: Tensor) -> Result<(Tensor, usize), Box<dyn std::error::Error>> {
         self.calls += T::from(1);
         if by.ndim() == 1 {
-            by.add_(&self.weight.tensor())?;
+            by.add_(self.weight.tensor())?;
             return Ok((by, SIGNATURE));
         }
-        let met = by.add(&self.weight.tensor().align_as(&by)?)?;
+        let met = by.add(self.weight.tensor().align_as(&by)?)?;
         Ok((met, SIGNATURE))
     }
 }

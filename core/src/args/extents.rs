@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::Name;
 use crate::tensor::NamedTensor;
 use std::fmt;
+use std::panic::Location;
 
 /// The most numbers that are kept: sizes can be given with those of a batch and of channels.
 const MOST: usize = SPATIAL + 2;
@@ -86,11 +87,12 @@ impl Extents {
         if self.form != Form::Pairs {
             return Ok(self);
         }
+        let caller = Location::caller();
         let all: Vec<String> =
             dims.iter().map(|dim| dim.map_or("an unnamed dim".into(), |dim| format!("'{dim}'"))).collect();
         let fail = |kind, what: String| {
             let message = format!("`{name}` {what}; the dims of the windows are {}", all.join(", "));
-            Err(Error::new(kind, op, message))
+            Err(Error::new(kind, op, message).at(caller))
         };
         let given = &self.names[..self.count.min(MOST)];
         for (at, own) in given.iter().enumerate() {

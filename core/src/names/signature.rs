@@ -17,8 +17,11 @@ pub struct Signature {
     names: &'static [&'static str],
     parts: &'static [Notation],
     /// The names of the dims of each part.
-    interned: OnceLock<Box<[Box<[Option<Name>]>]>>,
+    interned: OnceLock<Box<[PartNames]>>,
 }
+
+/// The names of the dims of a part, as tensors have them.
+type PartNames = Box<[Option<Name>]>;
 
 /// The dims of an argument or of the result.
 pub struct Notation {

@@ -182,8 +182,8 @@ fn expanded(given: &Tensor, way: &Flattening, expected: &Shape) -> Result<Tensor
     let lacks = |name: &Option<Name>| name.is_some_and(|name| given.names().position(name).is_none());
     let hidden = way.order.order[names.len() - 1];
     let mut batch: Vec<(Name, usize)> = Vec::new();
-    for dim in usize::from(way.leads)..names.len() {
-        batch.extend(names[dim].filter(|_| dim != hidden).map(|name| (name, expected.sizes[dim])));
+    for (dim, name) in names.iter().enumerate().skip(usize::from(way.leads)) {
+        batch.extend(name.filter(|_| dim != hidden).map(|name| (name, expected.sizes[dim])));
     }
     if given.ndim() == 0 || names_of(given).contains(&None) {
         batch.clear();
