@@ -172,7 +172,7 @@ pub(crate) fn combine<T: Element>(
 }
 
 /// [`combine`] with the larger or the smaller one of two `f32`; NaN if there is one. Its own loop takes a
-/// tenth of the time.
+/// fifth of the time.
 pub(crate) fn extremes(
     is_max: bool,
     x: &[f32],

@@ -215,7 +215,12 @@ impl NamedTensor {
                 index.shape(),
                 self.shape()
             );
-            return Err(Error::about(&inputs, ErrorKind::Shape, op, message));
+            let error = Error::about(&inputs, ErrorKind::Shape, op, message);
+            let fits = |d: &usize| index.ndim() == 1 && self.sizes()[*d] == index.numel();
+            return Err(match (0..self.ndim()).find(fits).and_then(|d| self.name(d)) {
+                Some(other) => error.with_repair(format!("\"{other}\", which has as many elements")),
+                None => error,
+            });
         }
         rules::matched(op, "index", [self.input(), index.input()], [dim, 0])?;
         let numbers = kernels::whole_positions(op, self, index)?;
