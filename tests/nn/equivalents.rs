@@ -313,7 +313,7 @@ const SCHEDULES: &[Row] = rows! {
 };
 
 fn net() -> Linear {
-    Linear::new(("in", 3), ("out", 2)).expect("small")
+    Linear::builder(("in", 3), ("out", 2)).bias(false).build().expect("small")
 }
 
 /// The headings of the tables, with their rows.
