@@ -22,7 +22,12 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 ];
 
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [(&str, &str, &[(&str, &str)]); 43] = [
+const BY_HAND: [(&str, &str, &[(&str, &str)]); 48] = [
+    ("segment_sum", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
+    ("segment_mean", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
+    ("segment_max", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
+    ("segment_min", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
+    ("segment_softmax", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
     ("nn.embedding", "x i A=3 B=2; weight P=5 Q=3", &[]),
     ("nn.embedding_renorm", "x i A=3 B=2; weight P=5 Q=3", &[]),
     ("nn.binary_cross_entropy", "x p A=3 B=4; target p A=3 B=4; weight p A=3 B=4", &[]),

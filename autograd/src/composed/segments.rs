@@ -120,7 +120,7 @@ impl Segmented {
         segments: OpenShape,
     ) -> Result<Segmented> {
         let (index, shape) = x.value().segments(op, index.value(), dim, &segments)?;
-        let (x, index) = (x.unnamed(), Tensor::constant(index));
+        let (x, index) = (x.unnamed(), Tensor::constant(index.unnamed()));
         Ok(Segmented { x, index, dim, sizes: shape.sizes.to_vec(), names: shape.names })
     }
 
