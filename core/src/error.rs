@@ -250,7 +250,15 @@ impl Error {
             let mut words = repair.split(|c: char| !c.is_alphanumeric() && c != '_');
             !repair.contains(&call) && !words.any(|word| word == "y")
         };
-        self.0.repair = self.0.repair.take().filter(|repair| same || inner.is_empty() || is_own(repair));
+        let repair = self.0.repair.take();
+        let dropped = repair.is_some();
+        self.0.repair = repair.filter(|repair| same || inner.is_empty() || is_own(repair));
+        if dropped && self.0.repair.is_none() && self.0.kind == ErrorKind::DType {
+            let common = self.0.dtypes.iter().copied().reduce(DType::promote).unwrap_or(DType::Bool);
+            let common = if common == DType::Bool { DType::I64 } else { common };
+            let alike = if self.0.dtypes.len() > 1 { ", and the other inputs alike" } else { "" };
+            self.0.repair = Some(format!("x.to(DType::{common:?})?{alike}"));
+        }
         self
     }
 

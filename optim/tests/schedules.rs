@@ -20,6 +20,7 @@ mod globs {
     #[test]
     fn names_of_schedules_are_not_those_of_the_prelude() {
         assert_eq!(Chained::new(Cosine::new(3)).lr(0.0, 0.1, 0), 0.1);
+        assert_eq!(Cosine::new(10).eta_min(1e-3).lr(0.0, 0.01, 0), 0.01);
         assert_eq!(*Tensor::ones([("N", 2)]).rename(["M"]).unwrap().names(), ["M"]);
     }
 }

@@ -241,7 +241,9 @@ options! {
 
 /// The rate at `step` of half a wave of `length` steps.
 fn wave(step: f64, length: f64, base: f64, eta_min: f64) -> f64 {
-    eta_min + (base - eta_min) * (1.0 + (PI * step / length).cos()) / 2.0
+    let cosine = (PI * step / length).cos();
+    // At the top the sum may differ from `base` in its last digit.
+    if cosine == 1.0 { base } else { eta_min + (base - eta_min) * (1.0 + cosine) / 2.0 }
 }
 
 options! {
