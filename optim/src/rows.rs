@@ -305,7 +305,7 @@ macro_rules! options {
     ) => {
         $(#[$doc])+
         #[derive(namegrad_macros::Setters)]
-        #[setters(builder)]
+        #[setters(row)]
         pub struct $Schedule {
             $($(#[setters(skip)] $into: $into_ty,)*)?
             $(#[setters(skip)] $arg: $arg_ty,)*

@@ -21,6 +21,9 @@ const fn program(code: &'static str, error: &'static str, says: &'static [&'stat
     Program { code, error, says }
 }
 
+const ONE: &str = "aborting due to 1 previous error";
+const BUILT: &str = "is not built yet";
+
 const MODEL: &str = r#"let model = Linear::new(("in", 3), ("out", 2))?;
     let x = Tensor::ones([("N", 2), ("in", 3)])?;
 "#;
@@ -54,6 +57,32 @@ const PROGRAMS: &[Program] = &[
     ),
     program("Linear::builder(3, 2).forward(&x)?;", "E0599", &["`LinearBuilder` is not built yet"]),
     program(
+        "let mut adam = Adam::new(model.parameters())?; adam.weight_decay(0.1);",
+        "E0599",
+        &["is made already, and options are set before that"],
+    ),
+    program(
+        "Conv2d::builder((\"C\", 3), (\"D\", 4), [(\"H\", 3), (\"W\", 3)]).forward(&x)?;",
+        "E0599",
+        &[BUILT],
+    ),
+    program("Relu.eps(1.0);", "E0599", &["no method named `eps` found"]),
+    // A builder is named for builders only.
+    program(
+        "let linear = Linear::new((\"in\", 3), (\"out\", 2)); linear.forward(&x)?;",
+        "E0599",
+        &["no method named `forward` found", "use the `?` operator"],
+    ),
+    program("Some(model).forward(&x)?;", "E0599", &["no method named `forward` found for enum `Option<T>`"]),
+    program(
+        "let mut rate = 0.5_f64; rate.step();",
+        "E0599",
+        &["no method named `step` found for type `f64`"],
+    ),
+    program("x.forward(&x)?;", "E0599", &["no method named `forward` found for struct"]),
+    program("x.stride(\"N\")?;", "E0599", &["no method named `stride` found", "`strides`"]),
+    program("struct Net; Net.forward(&x)?;", "E0599", &["no method named `forward` found for struct"]),
+    program(
         "x.add(x.sum(\"N\"))?;",
         "E0277",
         &["cannot be the operand of a tensor", "must be unwrapped first, with `?`"],
@@ -82,6 +111,20 @@ const PROGRAMS: &[Program] = &[
         "#[derive(Module)] struct Scaled { scale: Option<Tensor> }",
         "",
         &["a tensor of a module is a `Parameter`, which is trained, or a `Buffer`"],
+    ),
+    // The uses of a model with a wrong field are not errors as well.
+    program(
+        "#[derive(Module)] struct Net { linear: Linear, scale: Tensor }
+         let net = Net { linear: model, scale: x };
+         Adam::new(net.parameters())?; println!(\"{net}\"); net.train();",
+        "",
+        &["a tensor of a module is a `Parameter`, which is trained, or a `Buffer`", ONE],
+    ),
+    program(
+        "#[derive(Module)] enum Net { Dense { linear: Linear, #[module(no)] rate: f64 } }
+         Net::Dense { linear: model, rate: 0.5 }.parameters();",
+        "",
+        &["expected `skip` or `flatten` on a field", ONE],
     ),
     program(
         "#[derive(Module)] struct Heads { of: std::collections::HashMap<String, Linear> }",

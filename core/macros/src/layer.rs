@@ -4,6 +4,7 @@
 
 use crate::given::Side;
 use crate::row::{Arg, Form, Layer, OpRow, Setting, Tensor, TensorKind};
+use crate::setters::misused;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -292,8 +293,10 @@ impl<'r> LayerArguments<'r> {
         });
         let own_buffers: TokenStream = own_buffers.collect();
         let mutable = (!weights.is_empty()).then(|| quote!(mut));
+        let misused = misused(TokenStream::new(), &quote!(#builder), &quote!(#name), false);
         quote! {
             #default
+            #misused
             #[doc = #doc]
             #[derive(Clone, Debug)]
             pub struct #builder(#name);

@@ -94,9 +94,10 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// The constructor and the chained setters of an option struct with public fields, for structs that do not
-/// come from rows. With `#[setters(builder)]` on the struct, it has no constructor; with
-/// `#[setters(of(A, B), at = settings)]`, the setters are those of the builders `A` and `B`, whose field
-/// `settings` holds the struct, or with `fallible` a `Result` of it, and with `own` those of the struct too.
+/// come from rows. With `#[setters(builder)]` on the struct, the builder of a layer, or `#[setters(row)]`, it
+/// has no constructor; with `#[setters(of(A, B), at = settings)]`, the setters are those of the builders `A` and
+/// `B`, whose field `settings` holds the struct, or with `fallible` a `Result` of it, and with `own` those of the
+/// struct too.
 ///
 /// The setter of a field takes its type, and for `f64` anything that converts into it. `#[setters(into)]` on
 /// the field takes anything that converts into its type, `some` the content of its `Option`, `cloned` a

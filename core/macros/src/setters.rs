@@ -2,7 +2,7 @@
 //! builders.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::parse::Parse;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Path, PathArguments, Result,
@@ -12,8 +12,10 @@ use syn::{
 /// The words on a struct.
 #[derive(Default)]
 struct OnStruct {
-    /// `builder`: without `new`, which returns the defaults.
+    /// `builder`: of a layer, without `new`, which returns the defaults.
     builder: bool,
+    /// `row`: without `new`, which the row of the struct has.
+    row: bool,
     /// `of(A, B)`: the setters are those of these builders, which hold the struct.
     of: Vec<Path>,
     /// `own`: the struct has a constructor and setters besides those of its builders.
@@ -45,7 +47,7 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
-    let OnStruct { builder, of, own: has_own, at, fallible } = on_struct(&input.attrs)?;
+    let OnStruct { builder, row, of, own: has_own, at, fallible } = on_struct(&input.attrs)?;
     let name = &input.ident;
     let (generics, own, bounds) = input.generics.split_for_impl();
     let setters = |place: &TokenStream| -> Result<TokenStream> {
@@ -60,7 +62,7 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         }
     }
     let setters = setters(&quote!(self))?;
-    let new = (!builder).then(|| {
+    let new = (!builder && !row).then(|| {
         quote! {
             /// The defaults.
             pub fn new() -> Self {
@@ -68,13 +70,35 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     });
+    let text = name.to_string();
+    let misused = text.strip_suffix("Builder").filter(|_| builder).map(|built| {
+        let built = format_ident!("{built}");
+        misused(quote!(#generics), &quote!(#name #own), &quote!(#built #own), true)
+    });
     Ok(quote! {
         #builders
+        #misused
         impl #generics #name #own #bounds {
             #new
             #setters
         }
     })
+}
+
+/// The compiler's words for a setter of a layer, and for a method of a layer that is called on its builder: see
+/// `namegrad_nn::misused`.
+pub(crate) fn misused(
+    generics: TokenStream,
+    builder: &TokenStream,
+    built: &TokenStream,
+    is_result: bool,
+) -> TokenStream {
+    let result = is_result.then(|| quote!(::std::result::Result<#built, namegrad_core::Error>));
+    let built = [built.clone()].into_iter().chain(result);
+    quote! {
+        #(impl #generics crate::misused::Options for #built where for<'never> #built: crate::misused::TakesOptions {})*
+        impl #generics crate::misused::Built for #builder where for<'never> #builder: crate::misused::IsBuilt {}
+    }
 }
 
 /// The setter of a field of the struct in `place`.
@@ -131,6 +155,8 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("builder") {
                 words.builder = true;
+            } else if meta.path.is_ident("row") {
+                words.row = true;
             } else if meta.path.is_ident("fallible") {
                 words.fallible = true;
             } else if meta.path.is_ident("own") {
@@ -142,9 +168,9 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
                 parenthesized!(builders in meta.input);
                 words.of.extend(builders.parse_terminated(Path::parse, Token![,])?);
             } else {
-                return Err(
-                    meta.error("expected `builder`, or `of(Builder), at = field` and `own` or `fallible`")
-                );
+                return Err(meta.error(
+                    "expected `builder`, `row`, or `of(Builder), at = field` and `own` or `fallible`",
+                ));
             }
             Ok(())
         })?;

@@ -163,19 +163,22 @@ struct StructOptions {
 }
 
 impl StructOptions {
-    fn of(attributes: &[syn::Attribute]) -> syn::Result<StructOptions> {
+    fn new() -> StructOptions {
         let krate = parse_quote!(::namegrad::nn);
-        let mut options = StructOptions { krate, describe: None, dims: None, no_display: false, layer: None };
+        StructOptions { krate, describe: None, dims: None, no_display: false, layer: None }
+    }
+
+    fn read(&mut self, attributes: &[syn::Attribute]) -> syn::Result<()> {
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("crate") {
-                    options.krate = meta.value()?.call(Path::parse_mod_style)?;
+                    self.krate = meta.value()?.call(Path::parse_mod_style)?;
                 } else if meta.path.is_ident("describe") {
-                    options.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
+                    self.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
                 } else if meta.path.is_ident("dims") {
-                    options.dims = Some(meta.value()?.parse()?);
+                    self.dims = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("no_display") {
-                    options.no_display = true;
+                    self.no_display = true;
                 } else if meta.path.is_ident("layer") {
                     let mut inputs = Vec::new();
                     if meta.input.peek(syn::token::Paren) {
@@ -186,7 +189,7 @@ impl StructOptions {
                     } else {
                         inputs.push(Ident::new("x", Span::call_site()));
                     }
-                    options.layer = Some(inputs);
+                    self.layer = Some(inputs);
                 } else {
                     let words =
                         "expected `crate = path`, `describe = path`, `dims = value`, `layer` or `no_display` on the struct";
@@ -195,17 +198,23 @@ impl StructOptions {
                 Ok(())
             })?;
         }
-        Ok(options)
+        Ok(())
     }
 }
 
 fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     let name = &input.ident;
-    let StructOptions { krate, describe, dims, no_display, layer } = StructOptions::of(&input.attrs)?;
+    // The implementation is made without the wrong fields, so that uses of the type are not errors as well.
+    let mut wrong = Tokens::new();
+    let mut options = StructOptions::new();
+    if let Err(error) = options.read(&input.attrs) {
+        wrong.extend(error.to_compile_error());
+    }
+    let StructOptions { krate, describe, dims, no_display, layer } = options;
     let mut types = Vec::new();
     let visits = match &input.data {
         Data::Struct(data) => {
-            let visits = visits(&data.fields, None, &mut types)?;
+            let visits = visits(&data.fields, None, &mut types, &mut wrong);
             quote!(visitor.fields(&[#(#visits),*]))
         }
         Data::Enum(data) => {
@@ -214,7 +223,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
                 let (own, members) = (&variant.ident, variant.fields.members());
                 let held: Vec<Ident> =
                     (0..variant.fields.len()).map(|at| format_ident!("field_{at}")).collect();
-                let visits = visits(&variant.fields, Some(&held), &mut types)?;
+                let visits = visits(&variant.fields, Some(&held), &mut types, &mut wrong);
                 arms.push(quote! {
                     #[allow(unused_variables)] // of fields that are skipped
                     #name::#own { #(#members: #held),* } => visitor.fields(&[#(#visits),*])
@@ -275,6 +284,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         }
     });
     Ok(quote! {
+        #wrong
         impl #impl_generics #krate::ModuleFields for #name #ty_generics #where_clause {
             fn fields(&self, visitor: &mut #krate::Visitor<'_>) {
                 #visits
@@ -290,21 +300,27 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
 }
 
 /// What a visitor gets of each field: its name and a reference to it. A variant of an enum holds its fields in
-/// variables, and has the path of a field that is its only one.
+/// variables, and has the path of a field that is its only one. Errors are added to `wrong`.
 fn visits<'f>(
     fields: &'f syn::Fields,
     held: Option<&[Ident]>,
     types: &mut Vec<&'f Type>,
-) -> syn::Result<Vec<Tokens>> {
+    wrong: &mut Tokens,
+) -> Vec<Tokens> {
     let mut visits = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        let options = FieldOptions::of(&field.attrs)?;
-        if options.skip {
-            continue;
-        }
-        if let Some(message) = instead(&field.ty) {
-            return Err(syn::Error::new_spanned(&field.ty, message));
-        }
+        let options = FieldOptions::of(&field.attrs).and_then(|options| match instead(&field.ty) {
+            Some(message) if !options.skip => Err(syn::Error::new_spanned(&field.ty, message)),
+            _ => Ok(options),
+        });
+        let options = match options {
+            Ok(FieldOptions { skip: true, .. }) => continue,
+            Ok(options) => options,
+            Err(error) => {
+                wrong.extend(error.to_compile_error());
+                continue;
+            }
+        };
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
         let label = label.trim_start_matches("r#");
         let is_only = held.is_some() && fields.len() == 1 && field.ident.is_none();
@@ -330,7 +346,7 @@ fn visits<'f>(
         visits.push(quote_spanned!(span=> (#label, #access)));
         types.push(&field.ty);
     }
-    Ok(visits)
+    visits
 }
 
 /// What to write for a field of a type that is common in other programs and cannot be a field of a module.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::dims::images::sliding_dims;
 use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
+use crate::misused::{Built, IsBuilt, Options, TakesOptions};
 use namegrad_core::Picked;
 use namegrad_core::args::{Argument, Extents, Factors, Windows};
 
@@ -135,6 +136,10 @@ macro_rules! layers {
                 Ok($Layer { $($number: self.$number,)? windows, over, path })
             }
         }
+
+        impl<const N: usize> Options for $Layer<N> where $Layer<N>: TakesOptions {}
+        impl<const N: usize> Options for Result<$Layer<N>> where Result<$Layer<N>>: TakesOptions {}
+        impl<const N: usize> Built for $Builder<N> where $Builder<N>: IsBuilt {}
 
         layers!(@ $what $Layer);
     )*};

@@ -2,6 +2,7 @@
 
 use super::*;
 use listed::move_matching;
+use namegrad_nn::misused::{Built, IsBuilt, Options, TakesOptions};
 use std::any::Any;
 use std::marker::PhantomData;
 
@@ -137,6 +138,10 @@ pub struct Builder<M> {
     /// common hyperparameters to its own.
     groups: Vec<(Option<String>, GroupChange<M>)>,
 }
+
+// The compiler's words for a setter of what is built, or a step of a builder.
+impl<M> Options for Descent<M> where Descent<M>: TakesOptions {}
+impl<M> Built for Builder<M> where Builder<M>: IsBuilt {}
 
 type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
