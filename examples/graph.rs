@@ -89,7 +89,7 @@ impl GraphAttention {
     /// From features `[node, in]` to `[node, heads, out]`.
     fn forward(&self, x: &Tensor, edges: &Edges) -> Result<Tensor> {
         let h = x.contract(&self.weight, "in")?; // [node, heads, out]
-        let part = |of: &Parameter, at: &Tensor| h.mul(&of.tensor())?.sum("out").index_select(at, "node");
+        let part = |of: &Parameter, at: &Tensor| h.mul(of.tensor())?.sum("out").index_select(at, "node");
         let scores = part(&self.start, &edges.from)?.add(part(&self.end, &edges.to)?)?; // [edge, heads]
         let nodes = ("node", x.size("node")?);
         let scores = scores.leaky_relu_with(LeakyReluOptions::new().negative_slope(0.2))?;

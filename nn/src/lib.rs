@@ -93,7 +93,100 @@ pub use field::{Entry, Field, Visitor};
 pub use functional::layers::*;
 pub use layers::*;
 pub use module::{Module, ModuleFields};
-pub use namegrad_nn_derive::{Module, dims};
+pub use namegrad_nn_derive::Module;
+/// Checks the names and sizes of the dims of a function's arguments and of its result, whenever it is called.
+///
+/// ```
+/// use namegrad::prelude::*;
+///
+/// /// Each query's mean of the values, weighted by how well it matches the keys.
+/// #[dims(q = "N query embed", k = "N key embed", v = "N key value", returns = "N query value")]
+/// fn attend(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
+///     let weights = q.contract(k, "embed")?.softmax("key")?; // [N, query, key]
+///     weights.contract(v, "key")
+/// }
+///
+/// let q = Tensor::randn([("N", 2), ("query", 4), ("embed", 8)])?;
+/// let k = Tensor::randn([("N", 2), ("key", 5), ("embed", 8)])?;
+/// let v = Tensor::randn([("key", 5), ("N", 2), ("value", 3)])?; // in another order
+/// assert_eq!(attend(&q, &k, &v)?.shape().to_string(), "[N=2, query=4, value=3]");
+///
+/// let error = attend(&q, &k, &v.narrow("key", 0, 4)?).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Shape);
+/// println!("{error}");
+/// assert!(error.message().starts_with("`v` has size 4 in dim 'key', but `k` has size 5"));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// ```text
+/// attend: `v` has size 4 in dim 'key', but `k` has size 5; the signature is (q = "N query embed",
+/// k = "N key embed", v = "N key value", returns = "N query value"), where N=2, query=4, embed=8, key=5
+/// (at src/main.rs:15:13)
+///   inputs: [key=4, N=2, value=3]
+/// ```
+///
+/// # Notation
+/// The names of the dims, separated by spaces, in any order. The sizes of equal names must be equal, across the
+/// arguments and the result. A tensor needs these dims and no others.
+///
+/// | notation | dims |
+/// | --- | --- |
+/// | `"N embed"` | `N` and `embed`, in any order |
+/// | `"[N embed]"` | `N` and `embed`, in this order |
+/// | `"N C=3"` | `C` has size 3 |
+/// | `"N head?"`, `"N C=3?"` | there may be a dim `head`, or a dim `C` of size 3 |
+/// | `"N ..."` | `N` and any other dims, with or without names |
+/// | `"[N ... C]"` | the first dim is `N`, the last one `C` |
+/// | `""` | none: the tensor is 0-d |
+///
+/// # Arguments
+/// What stands before `=` is an argument, a field of one, or `returns`, the value of the `Result`:
+///
+/// ```
+/// # use namegrad::prelude::*;
+/// struct Head {
+///     weight: Parameter,
+/// }
+///
+/// impl Head {
+///     #[dims(x = "N embed ...", self.weight = "embed class", mask = "N", returns.0 = "N class ...")]
+///     fn scores(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<(Tensor, f64)> {
+///         let scores = x.contract(&self.weight, "embed")?;
+/// #       let _ = mask;
+///         let scale = scores.abs().amax(..)?.item()?;
+///         Ok((scores, scale))
+///     }
+/// }
+///
+/// let head = Head { weight: Parameter::new(Tensor::randn([("embed", 8), ("class", 3)])?)? };
+/// let x = Tensor::randn([("N", 2), ("time", 4), ("embed", 8)])?;
+/// assert!(head.scores(&x, None).is_ok());
+/// let mask = Tensor::ones([("N", 3)])?;
+/// assert_eq!(head.scores(&x, Some(&mask)).unwrap_err().kind(), ErrorKind::Shape);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// Arguments can be tensors, parameters, values, and options, slices, arrays and vectors of these, owned or
+/// borrowed. `None` is not checked. Each tensor of a list must have the dims, of equal sizes.
+///
+/// The attribute is for functions and methods with a body, generic ones and those of traits too, that return a
+/// `Result` whose error implements `From<namegrad::Error>`. It does not take `async` and `const` functions. It
+/// makes the function `#[track_caller]`, so that an error of the signature has the caller's line; errors of the
+/// function's own code keep their lines. In a program where the library has another name, write
+/// `#[dims(crate = path, ..)]`.
+///
+/// # Errors of the function
+/// `UnnamedNotAllowed` for a tensor without names, `NameNotFound` for a missing dim, `Shape` for a further dim
+/// or another size, `Misaligned` for another order.
+///
+/// # Cost
+/// A call that fits costs about 2 ns for each dim, twice that in another order than the notation, and no
+/// memory. The feature `signatures` of `namegrad`, which is on by default, has the checks; in a program
+/// without it, a signature costs nothing.
+///
+/// # Source
+/// The idea is that of Kidger, *jaxtyping* (2022).
+pub use namegrad_nn_derive::dims;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::{LayerSummary, Summary};
 pub use trace::Running;

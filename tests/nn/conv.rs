@@ -243,7 +243,8 @@ fn names_and_sizes() -> Result<()> {
     let one = F::conv1d(&x.select("N", 0)?, &weight)?;
     assert_eq!(one.shape().to_string(), "[features=5, time=5]");
 
-    // A dim of the kernel that `x` lacks does not slide along another one, nor is a bias of other features taken.
+    // A dim of the kernel that `x` lacks does not slide along another one, nor is a bias of other features
+    // taken.
     let other = weight.rename([("time", "tap")])?;
     let error = F::conv1d(&x, &other).unwrap_err();
     assert_eq!(error.repair(), Some("weight.rename([(\"tap\", \"time\")])?, if both mean the same"));

@@ -23,8 +23,11 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
     ("nn.linear_cross_entropy", "linear_weight", "its rows are classes, which no other tensor has"),
 ];
 
+/// An op, its tensors and its arguments.
+type ByHand = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [(&str, &str, &[(&str, &str)]); 49] = [
+const BY_HAND: [ByHand; 49] = [
     ("segment_sum", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
     ("segment_mean", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
     ("segment_max", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
@@ -444,13 +447,11 @@ fn calls(rounds: Range<usize>, least: usize, mut each: impl FnMut(&Op, &Drawn, &
     calls_of(&|_| true, rounds, least, &mut each);
 }
 
+/// What is done with a call that has a result: the op, the call, the result, and whether names were strict.
+type EachCall<'a> = dyn FnMut(&Op, &Drawn, &[Tensor], bool) + 'a;
+
 /// The same for some ops.
-fn calls_of(
-    chosen: &dyn Fn(&Op) -> bool,
-    rounds: Range<usize>,
-    least: usize,
-    each: &mut dyn FnMut(&Op, &Drawn, &[Tensor], bool),
-) {
+fn calls_of(chosen: &dyn Fn(&Op) -> bool, rounds: Range<usize>, least: usize, each: &mut EachCall<'_>) {
     for round in rounds {
         let (strict, seed) = (round % 2 == 1, SEED.wrapping_add(round as u64));
         let sizes =
@@ -475,8 +476,8 @@ fn inputs_meet_as_their_rows_say() {
     let (mut found, reached) = (BTreeMap::new(), RefCell::new(BTreeSet::new()));
     let mut check = |op: &Op, call: &Drawn, result: &[Tensor], strict: bool| {
         for (at, (name, all)) in call.tensors.iter().enumerate() {
-            for k in 0..all.len() {
-                if all[k].has_names() && all[k].numel() > 1 {
+            for (k, x) in all.iter().enumerate() {
+                if x.has_names() && x.numel() > 1 {
                     reached.borrow_mut().insert((op.info.name, *name));
                 }
                 if let Some(how) = untrue(op, call, result, (at, k), strict) {
@@ -648,13 +649,10 @@ fn the_first_input_can_have_any_order() {
         let known = |ty: &str| by_name.contains(&ty) || numbers.contains(&ty) || ty.starts_with("Option");
         let open =
             |outcome: &Outcome| matches!(outcome, Outcome::Reshapes | Outcome::Called(_) | Outcome::Unnamed);
+        let meets = |meets: &Meets| !matches!(meets, Meets::Contracted | Meets::Own | Meets::Free);
         op.info.args.iter().all(|arg| known(arg.ty))
             && !op.info.names.iter().any(open)
-            && !op
-                .info
-                .tensors
-                .iter()
-                .any(|tensor| matches!(tensor.meets, Meets::Contracted | Meets::Own | Meets::Free))
+            && op.info.tensors.iter().all(|tensor| meets(&tensor.meets))
             && ![&BY_ORDER[..], &RANDOM].concat().contains(&op.info.name)
             && !(op.info.in_place.is_some() && op.info.name.ends_with('_')) // they draw random numbers
     };

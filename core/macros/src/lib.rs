@@ -3,9 +3,9 @@
 //! Each op is defined once, as a row of a table. From the rows of a table, [`ops!`] generates the methods of
 //! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
 //! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
-//! tape. `row`, `names` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
-//! kernel, `values` and `tape` generate the code, `elements` the loops, `options` the option structs,
-//! `recorded` the recipes of ops on the tape, `by_name` the entries of the registry, and `chain` the methods
+//! tape. `row`, `names` and `derivative` have the grammar, `given` shows what a method takes and how it
+//! reaches the kernel, `values` and `tape` generate the code, `elements` the loops, `options` the option
+//! structs, `recorded` the recipes of ops on the tape, `by_name` the entries of the registry, and `chain` the methods
 //! of results.
 
 #![forbid(unsafe_code)]

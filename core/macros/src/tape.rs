@@ -55,6 +55,8 @@ pub(crate) fn table(table: &OpTable, derivatives: &Derivatives) -> (TokenStream,
         #recorded
         #plain
         #(#heading)*
+        // The code has one form for arguments of all types.
+        #[allow(clippy::clone_on_copy, clippy::useless_conversion)]
         impl crate::Tensor { #methods }
         #chained
         /// The ops of this table, as the registry has them.

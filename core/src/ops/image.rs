@@ -113,7 +113,7 @@ fn resized(
         return NamedTensor::full_as(op, shape, 0.into(), x.dtype());
     }
     for how in how {
-        NamedTensor::check_room(op, how.to, 8 * size_of::<usize>())?;
+        NamedTensor::check_room(op, how.to, 64)?;
     }
     let out = Unwritten::new(op, shape, wide)?;
     let dense = x.cast(wide)?.contiguous()?;

@@ -19,7 +19,8 @@ ops! { recurrent;
     /// the sequences: beyond its end, a sequence has the result 0, and its last state is that at its end.
     ///
     /// # Shapes
-    /// With the gates of the cell stacked, `G` times `hidden`; `state` is `hidden` unless the `w_hr` of an LSTM projects it:
+    /// With the gates of the cell stacked, `G` times `hidden`; `state` is `hidden` unless the `w_hr` of an
+    /// LSTM projects it:
     /// - `x`: `[time, batch, input]`, `hx`: `[batch, state]`, `cx`: `[batch, hidden]`
     /// - `w_ih`: `[G hidden, input]`, `w_hh`: `[G hidden, state]`, `b_ih`, `b_hh`: `[G hidden]`, `w_hr`:
     ///   `[state, hidden]`

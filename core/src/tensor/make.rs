@@ -301,8 +301,8 @@ impl Unwritten {
 }
 
 impl NamedTensor {
-    /// Returns an error if there is no memory for a list of `count` entries of `size` bytes, whose allocation would
-    /// abort the program.
+    /// Returns an error if there is no memory for a list of `count` entries of `size` bytes, whose allocation
+    /// would abort the program.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

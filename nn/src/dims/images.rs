@@ -38,8 +38,8 @@ impl ImageDims {
     /// are left. If no dim is found by name, there can be one batch dim, as in PyTorch.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if a dim with another name is where one is expected, [`ErrorKind::Shape`] for
-    /// a wrong number of dims, [`ErrorKind::DuplicateName`] if the result would have a name twice.
+    /// [`ErrorKind::NameNotFound`] if a dim with another name is where one is expected, [`ErrorKind::Shape`]
+    /// for a wrong number of dims, [`ErrorKind::DuplicateName`] if the result would have a name twice.
     pub(crate) fn find(x: &Tensor, wanted: Wanted<'_>) -> Result<ImageDims> {
         let (dims, names) = (wanted.spatial.len(), [&[wanted.channel], wanted.spatial].concat());
         let by_name = names.iter().flatten().any(|name| x.names().position(*name).is_some());

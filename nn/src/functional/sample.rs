@@ -22,8 +22,8 @@ functional! { sample;
     /// - result: the dims of `logits` without `dim`
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a logit is NaN or +∞, if all logits of a draw are -∞ or there are none, if the
-    /// temperature is negative or not finite, if `top_k` is 0 or if `top_p` is not in [0, 1];
+    /// [`ErrorKind::Value`] if a logit is NaN or +∞, if all logits of a draw are -∞ or there are none, if
+    /// the temperature is negative or not finite, if `top_k` is 0 or if `top_p` is not in [0, 1];
     /// [`ErrorKind::DType`] unless floating-point.
     ///
     /// # Source

@@ -336,7 +336,7 @@ impl Pointwise {
                 let inputs: Vec<Tensor> = half.iter().map(cast).collect();
                 let y = (case.call)(&inputs).unwrap();
                 let g = Tensor::from_slice(&[1.25, 3.0, -0.375, 7.0, 1.125].repeat(4), [4, 5]).unwrap();
-                y.mul(&g.to(y.dtype()).unwrap()).unwrap().sum(..).unwrap().backward().unwrap();
+                y.mul(g.to(y.dtype()).unwrap()).unwrap().sum(..).unwrap().backward().unwrap();
                 inputs.iter().map(|x| Some(plain(&x.grad()?))).collect()
             };
             let pairs = gradients(dtype).into_iter().zip(gradients(DType::F32));

@@ -211,8 +211,9 @@ fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 /// A product of scores and targets from which on `e^-product` is 0 in all dtypes.
 const FAR: f64 = 800.0;
 
-/// The labels of [`multilabel_margin_loss`], in rows with a place for each label of the longest list: the classes,
-/// 0 where there is no label, and whether a place has one; and for each class, whether it is not a label.
+/// The labels of [`multilabel_margin_loss`], in rows with a place for each label of the longest list: the
+/// classes, 0 where there is no label, and whether a place has one; and for each class, whether it is not a
+/// label.
 fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
     let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
