@@ -120,17 +120,27 @@ pub mod options {
 ///
 /// The rule is that it has
 /// * tensors, parameters and buffers, their options, and the types that ops take and return;
-/// * every layer, loss and container of [`nn`], with [`Module`](nn::Module), [`Layer`](nn::Layer) and
-///   [`StateDict`](nn::StateDict), and the functions of [`nn::functional`] as `F`;
-/// * every optimizer of [`optim`] and every schedule of [`optim::schedule`];
-/// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST.
+/// * every layer, loss and container of [`nn`] with its options, and the functions of [`nn::functional`] as `F`;
+/// * what models are made of, saved with and loaded with: [`Module`](nn::Module), [`Layer`](nn::Layer),
+///   [`Training`](nn::Training), [`StateDict`](nn::StateDict), [`LoadOptions`](nn::LoadOptions);
+/// * every optimizer of [`optim`] and every schedule of [`optim::schedule`], and what is done around a step:
+///   `clip_grad_norm_`, `AveragedModel`, `GradScaler`;
+/// * the functions that change how a closure is recorded: `no_grad`, `enable_grad`, `inference_mode`, `autocast`,
+///   `checkpoint`, `detect_anomaly`;
+/// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST;
+/// * the modules `autograd`, `names`, `nn`, `optim` and `schedule`, for everything else in them:
+///   `nn::init::zeros_`, `names::strict`.
 ///
-/// Everything else is imported by its path, and so is what two modules have: `nn::Lambda`, a layer, and
-/// `optim::schedule::Lambda`.
+/// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule.
+/// Files and training runs, [`io`] and [`train`], are imported by their paths.
 pub mod prelude {
     pub use crate::options::*;
+    pub use crate::{autograd, names, nn};
     pub use namegrad_autograd::chain::*;
-    pub use namegrad_autograd::{Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad};
+    pub use namegrad_autograd::{
+        Index, Parameter, Tensor, TensorOptions, autocast, checkpoint, detect_anomaly, enable_grad,
+        inference_mode, no_grad,
+    };
     pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{
@@ -144,6 +154,8 @@ pub mod prelude {
     #[doc(hidden)]
     pub use namegrad_nn::misused::{Built as _, Options as _};
     // Layers.
+    #[cfg(feature = "training")]
+    pub use crate::{optim, optim::schedule};
     pub use namegrad_nn::{
         AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveLogSoftmaxWithLoss,
         AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AlphaDropout, AvgPool1d, AvgPool2d,
@@ -165,8 +177,9 @@ pub mod prelude {
         Upsample, ZeroPad,
     };
     pub use namegrad_nn::{
-        Buffer, GruOptions, Layer, LstmOptions, LstmOutput, Module, ModuleFields, RecurrentOutput,
-        RnnOptions, StateDict,
+        Buffer, GruOptions, Layer, LoadOptions, LstmOptions, LstmOutput, Module, ModuleFields,
+        MultiheadAttentionOptions, RecurrentOutput, RnnOptions, StateDict, Training,
+        TransformerDecoderOptions, TransformerEncoderOptions,
     };
     // Schedules.
     #[cfg(feature = "training")]
@@ -177,8 +190,9 @@ pub mod prelude {
     };
     #[cfg(feature = "training")]
     pub use namegrad_optim::{
-        Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, Lion, Muon, NAdam, Optimizer,
-        RAdam, RmsProp, Rprop, Sgd,
+        Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, AveragedModel, GradScaler, Lamb, Lbfgs,
+        LineSearch, Lion, Muon, NAdam, Optimizer, RAdam, RmsProp, Rprop, Sgd, clip_grad_norm_,
+        clip_grad_value_,
     };
 }
 

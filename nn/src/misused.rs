@@ -3,8 +3,8 @@
 //!
 //! A trait is implemented for a type on the condition that the type implements a second trait, which none does.
 //! For a call of its method, the compiler prints the message of the second trait. Only builders and what
-//! they build have it, most of them by their rows or by `Setters`: any other type has the compiler's own message.
-//! The lifetime makes the compiler accept a condition that never holds.
+//! they build have it, most of them by their rows or by `Setters`, so that the compiler says its own message of
+//! any other type. The lifetime makes the compiler accept a condition that never holds.
 
 use crate::*;
 use namegrad_core::Result;

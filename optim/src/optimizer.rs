@@ -51,11 +51,13 @@ pub trait Optimizer: Send {
     ///
     /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, a backward
     /// pass was made whose loss does not depend on the parameters (of another model, perhaps), or a loss was
-    /// computed without one. So is a gradient whose first elements are not finite, which a NaN of the loss
-    /// makes them all; [`check_finite`](Self::check_finite) looks at every element.
+    /// computed without a backward pass. Before anything was computed, it does nothing. An error is also a
+    /// gradient whose first elements are not finite, which a NaN of the loss makes them all;
+    /// [`check_finite`](Self::check_finite) looks at every element.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient,
+    /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient, in the
+    /// three cases above,
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the first elements of one are NaN or infinite;
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is
     /// out of range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have

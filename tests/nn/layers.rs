@@ -378,7 +378,8 @@ fn gradients(what: &str, made: &Made, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     found.map(|(x, grad)| grad.rename(Some(x.names().clone()))).collect()
 }
 
-/// The rule of the prelude: every layer, optimizer and schedule, and no name that two modules have.
+/// The rule of the prelude: every layer with its options, optimizer and schedule, and no name that two modules
+/// have. `tests/tensors/migration.rs` imports nothing else for what models and steps need.
 #[test]
 fn the_prelude_has_every_layer_optimizer_and_schedule() -> Result<()> {
     let file = include_str!("../../src/lib.rs");
@@ -390,8 +391,14 @@ fn the_prelude_has_every_layer_optimizer_and_schedule() -> Result<()> {
     let optimizers = OPTIMIZERS.iter().map(|optimizer| optimizer.name());
     let schedules = SCHEDULES.iter().map(|(_, schedule)| schedule().name());
     // `Warmup` is what `warmup` of a schedule returns.
-    let all: BTreeSet<&str> =
-        layers.chain(optimizers).chain(schedules).filter(|name| *name != "Warmup").collect();
+    let options = ["MultiheadAttention", "TransformerEncoder", "TransformerDecoder", "Lstm", "Gru", "Rnn"];
+    let options = options.map(|layer| format!("{layer}Options"));
+    let all: BTreeSet<&str> = layers
+        .chain(options.iter().map(String::as_str))
+        .chain(optimizers)
+        .chain(schedules)
+        .filter(|name| *name != "Warmup")
+        .collect();
     // `Conv` of any number of dims is in the prelude for two dims, and others.
     let has = |name: &str| names.contains(&name) || names.contains(&&*format!("{name}2d"));
     let missing: Vec<&&str> = all.iter().filter(|name| !has(name) && **name != "Lambda").collect();

@@ -1,23 +1,6 @@
 //! Checks that the calls in `docs/migration.md` compile and do what the page says.
 
-use namegrad::autograd::Parameter;
-use namegrad::autograd::{self, autocast, checkpoint, detect_anomaly, functional, inference_mode};
-use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
-use namegrad::names;
-use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{
-    self, Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
-    TransformerEncoderLayer, functional_call, pack_padded_sequence, parametrize,
-};
-use namegrad::optim::schedule::{
-    Chained, Constant, Cosine, CosineRestarts, Exponential, Lambda, LinearRamp, MultiStep, OneCycle,
-    ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay, SwaLr,
-};
-use namegrad::optim::{
-    Asgd, AveragedModel, GradScaler, Lbfgs, LineSearch, RmsProp, clip_each_grad_norm_, clip_grad_norm_,
-    clip_grads_with_norm_, total_norm,
-};
 use namegrad::prelude::*;
 use namegrad::train::log::{Histogram, Log};
 use namegrad::train::meters::{
@@ -213,7 +196,7 @@ fn gradients_and_layers() -> Result<()> {
 
 /// The calls of `docs/migration.md`, as they are written there.
 #[allow(unused_must_use, unused_variables, dead_code, clippy::all)]
-fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) -> Result<()> {
+fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> Result<()> {
     let [mut x, y, w, mut z, p, mean, mask, index, loss, logits, target] = tensors;
     let mut g = namegrad::core::random::Generator::from_seed(1);
     Tensor::zeros([("N", 2), ("C", 3)])?;
@@ -381,7 +364,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.requires_grad_(true)?;
     Tensor::randn([3])?.requiring_grad()?;
     detect_anomaly(|| ..);
-    functional::jacobian(f, &[&x])?;
+    autograd::functional::jacobian(f, &[&x])?;
     checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;
@@ -398,7 +381,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         gru.forward_with(&x, GruOptions::new().h0(&h0))?;
         let lengths = Tensor::new([3, 1])?.refine_names(["N"])?;
         lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
-        pack_padded_sequence(&x, &lengths, "time")?;
+        nn::pack_padded_sequence(&x, &lengths, "time")?;
     }
     F::pad(&x, [("H", (1, 1)), ("W", (0, 2))])?;
     ReflectionPad::new([("H", 1), ("W", 1)]);
@@ -422,9 +405,9 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         6,
     )?;
     let w = Parameter::new(w)?;
-    init::xavier_uniform_(&w)?;
-    init::xavier_uniform_with_(&w, XavierOptions::new().gain(2.0))?;
-    init::kaiming_normal_with_(&w, KaimingOptions::new().fan(Fan::Out))?;
+    nn::init::xavier_uniform_(&w)?;
+    nn::init::xavier_uniform_with_(&w, nn::init::XavierOptions::new().gain(2.0))?;
+    nn::init::kaiming_normal_with_(&w, nn::init::KaimingOptions::new().fan(nn::init::Fan::Out))?;
     Buffer::new(Tensor::zeros([("C", 3)])?);
     net.state_dict().save(path)?;
     let state = net.state_dict();
@@ -439,17 +422,17 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     net.freeze("blocks.*.norm")?;
     net.deep_copy()?;
     let (x, w) = (Tensor::ones([3])?, Tensor::ones([8, 3])?);
-    functional_call(net, [("weight", w)], || net.forward(&x))?;
-    parametrize::weight_norm(net, "fc.weight", "out")?;
-    parametrize::spectral_norm(net, "fc.weight", "out")?;
+    nn::functional_call(&net, [("weight", w)], || net.forward(&x))?;
+    nn::parametrize::weight_norm(&net, "fc.weight", "out")?;
+    nn::parametrize::spectral_norm(&net, "fc.weight", "out")?;
     #[derive(Clone, Module)]
     struct P;
-    impl parametrize::Parametrization for P {
+    impl nn::parametrize::Parametrization for P {
         fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
             Ok(originals[0].clone())
         }
     }
-    parametrize::register(net, "fc.weight", P)?;
+    nn::parametrize::register(&net, "fc.weight", P)?;
     net.summary_of(|| net.forward(&x))?;
     let (x, w) = (Tensor::ones([3])?, Parameter::new(Tensor::ones([3])?)?);
     let file = TensorFile::default();
@@ -473,7 +456,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         .build()?;
     let head = Linear::new(("h", 3), ("classes", 2))?;
     optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
-    schedules(net, 100)?;
+    schedules(net.clone(), 100)?;
     runs(net.clone())?;
     let _ = rayon::ThreadPoolBuilder::new().num_threads(4).build_global();
     rayon::current_num_threads();
@@ -490,12 +473,12 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
 }
 
 /// The calls of the page about clipping, averages and mixed precision.
-fn mixed_precision(net: &Linear, x: Tensor) -> Result<()> {
+fn mixed_precision(net: Linear, x: Tensor) -> Result<()> {
     let net = net.deep_copy()?;
-    clip_each_grad_norm_(net.parameters(), 1.0)?;
+    optim::clip_each_grad_norm_(net.parameters(), 1.0)?;
     let grads = [Tensor::new([3.0, 4.0])?];
-    let norm = total_norm(&grads)?;
-    clip_grads_with_norm_(net.parameters(), 1.0, norm)?;
+    let norm = optim::total_norm(&grads)?;
+    optim::clip_grads_with_norm_(net.parameters(), 1.0, norm)?;
     AveragedModel::ema(&net, 0.999)?;
     let mut average = AveragedModel::new(&net)?;
     average.update_parameters(&net)?;
@@ -515,7 +498,7 @@ fn mixed_precision(net: &Linear, x: Tensor) -> Result<()> {
 }
 
 /// The calls of the page about schedules.
-fn schedules(net: &Linear, batches: usize) -> Result<()> {
+fn schedules(net: Linear, batches: usize) -> Result<()> {
     let mut optimizer = AdamW::new(net.parameters())?;
     let mut scheduler = Scheduler::new(Cosine::new(1000), &mut optimizer)?;
     scheduler.step(&mut optimizer)?;
@@ -529,7 +512,7 @@ fn schedules(net: &Linear, batches: usize) -> Result<()> {
     let chained = Chained::new(Constant::new(10).factor(0.1)).with(Exponential::new(0.9));
     Scheduler::new(chained, &mut optimizer)?;
     Scheduler::new(OneCycle::new(0.1, 10 * batches), &mut optimizer)?;
-    Scheduler::new(Lambda::new(|step| 0.95_f64.powf(step)), &mut optimizer)?;
+    Scheduler::new(schedule::Lambda::new(|step| 0.95_f64.powf(step)), &mut optimizer)?;
     let mut scheduler = Scheduler::new(CosineRestarts::new(10), &mut optimizer)?;
     let (epoch, i, n) = (2.0, 1.0, 4.0);
     scheduler.step_to(epoch + i / n, &mut optimizer)?;
@@ -540,8 +523,8 @@ fn schedules(net: &Linear, batches: usize) -> Result<()> {
     plateau.step(loss, &mut optimizer)?;
     let mut stopping = EarlyStopping::builder().patience(5).min_delta(1e-3).build()?;
     assert!(!stopping.step(loss)?);
-    stopping.step_model(loss, net)?;
-    stopping.restore_best(net)?;
+    stopping.step_model(loss, &net)?;
+    stopping.restore_best(&net)?;
     Ok(())
 }
 
@@ -650,11 +633,13 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 41] = [
+const SKETCHES: &[&str] = &[
     r#"x.scan("time", h, |h, x| ..)?"#,
     "x.fold(..)",
     "images",
     "Checkpoints::new(\"runs/first\")?",
+    "namegrad::io",
+    "namegrad::train::profile",
     "namegrad::train",
     "file.tensors",
     "Option",
@@ -664,8 +649,8 @@ const SKETCHES: [&str; 41] = [
     "w",
     "C",
     "g",
-    "gradcheck(f, &[x])?",
-    "gradcheck_parameters(f, model.named_parameters())?",
+    "autograd::gradcheck(f, &[x])?",
+    "autograd::gradcheck_parameters(f, model.named_parameters())?",
     "mean: Buffer",
     "training: Training",
     "self.training.get()",
@@ -675,15 +660,12 @@ const SKETCHES: [&str; 41] = [
     "zero_grad",
     "backward",
     "clip_grad_value_",
-    "namegrad::autograd",
-    "namegrad::optim",
-    "namegrad::optim::schedule",
     "LR",
     "Scheduler::new",
-    "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
+    "autograd::Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     ".input_named(&x, ..)",
-    "Op::with_outputs",
+    "autograd::Op::with_outputs",
     "namegrad::train",
     "tensorboard",
     "progress",
@@ -697,7 +679,7 @@ const SKETCHES: [&str; 41] = [
 /// The calls about logs, meters and pictures.
 #[allow(dead_code)]
 fn page_of_training(
-    net: &Linear,
+    net: Linear,
     [x, logits, target, loss, image]: [Tensor; 5],
     [a, b]: [f64; 2],
     step: u64,
@@ -707,7 +689,7 @@ fn page_of_training(
     log.scalar("loss/train", step, &loss)?;
     log.scalars(step, [("loss/train", a), ("loss/test", b)])?;
     log.histogram("x", step, Histogram::new(&x, 30)?)?;
-    log.parameters(step, net)?;
+    log.parameters(step, &net)?;
     log.text("note", step, "a text")?;
     log.hparams([("lr", 0.1.into())])?;
     let mut mean = Mean::new();
