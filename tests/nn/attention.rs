@@ -499,3 +499,39 @@ fn wrong_calls() -> Result<()> {
     assert_eq!(padded(&Tensor::ones([("N", 2), ("time", 3)])?).kind(), ErrorKind::NameNotFound);
     Ok(())
 }
+
+#[test]
+fn a_mask_of_self_attention_without_the_keys_hid_no_key() -> Result<()> {
+    let x = Tensor::randn([("N", 2), ("time", 3), ("embed", 4)])?;
+    let seen = Tensor::new([[true, true, false], [true, false, false]])?.refine_names(["N", "time"])?;
+    let with = |x: &Tensor, options| F::attention_with(x, x, x, "time", "embed", options);
+    let error = with(&x, AttentionOptions::new().attn_mask(&seen)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameNotFound);
+    let repair = |what| format!("{what}.rename([(\"time\", \"time_key\")])?, if it is about the keys");
+    assert_eq!(error.repair(), Some(&repair("attn_mask")[..]));
+    let bias = Tensor::ones([("time", 3)])?;
+    let error = with(&x, AttentionOptions::new().bias(&bias)).unwrap_err();
+    assert_eq!(error.repair(), Some(&repair("bias")[..]));
+    // The hidden keys have no part in what the others give.
+    let keys = seen.rename([("time", "time_key")])?;
+    let hidden = seen.logical_not()?.align_as(&x)?;
+    let other = x.masked_fill(&hidden, 9.0)?;
+    let [own, its] = [&x, &other].map(|x| with(x, AttentionOptions::new().attn_mask(&keys)));
+    close(&own?.masked_fill(&hidden, 0.0)?, &its?.masked_fill(&hidden, 0.0)?);
+    // Queries that are not the keys can be hidden.
+    let (word, memory) = (x.rename([("time", "word")])?, &x);
+    let mask = seen.rename([("time", "word")])?;
+    F::attention_with(&word, memory, memory, "time", "embed", AttentionOptions::new().attn_mask(&mask))?;
+
+    let layer = MultiheadAttention::new(("embed", 4), ("heads", 2), "time")?;
+    let hidden = seen.logical_not()?;
+    let attend =
+        |mask: &Tensor| layer.attend_with(&x, &x, &x, MultiheadAttentionOptions::new().attn_mask(mask));
+    let error = attend(&hidden).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::NameNotFound, Some(&repair("attn_mask")[..])));
+    assert!(error.message().contains("the keys are 'time_key'"), "{error}");
+    let named = attend(&hidden.rename([("time", "time_key")])?)?.output;
+    let options = MultiheadAttentionOptions::new().key_padding_mask(&hidden);
+    close(&named, &layer.attend_with(&x, &x, &x, options)?.output);
+    Ok(())
+}

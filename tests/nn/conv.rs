@@ -609,3 +609,17 @@ fn images_without_names_with_channels_last() -> Result<()> {
     assert!(named.rename(None)?.equal(&y.rename(None)?)?);
     Ok(())
 }
+
+#[test]
+fn a_rename_to_a_name_that_the_weight_has_was_suggested() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("H", 6), ("W", 6), ("C", 3)])?;
+    let weight = Tensor::ones([("H", 3), ("W", 3), ("C", 3), ("F", 4)])?;
+    let error = F::conv2d(&x, &weight).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::NameNotFound, None), "{error}");
+    let weight = weight.align_to(["F", "C", "H", "W"])?;
+    assert_eq!(F::conv2d(&x, &weight)?.shape().to_string(), "[N=2, H=4, W=4, F=4]");
+    let bias = Tensor::ones([("C", 4)])?;
+    let error = F::conv2d_with(&x, &weight, Conv2dOptions::new().bias(&bias)).unwrap_err();
+    assert_eq!(error.repair(), Some("bias.rename([(\"C\", \"F\")])?, if both names mean the same"));
+    Ok(())
+}

@@ -738,3 +738,30 @@ fn errors_of_layers_made_in_closures_had_the_line_of_the_closure() -> Result<()>
     assert!(error.message().starts_with("the layer 'block': the output of"), "{error}");
     Ok(())
 }
+
+#[test]
+fn a_dim_was_contracted_with_another_one() -> Result<()> {
+    let weight = Tensor::randn([("out", 2), ("a", 4)])?;
+    for sizes in [&[("a", 4), ("N", 4)][..], &[("a", 4), ("N", 3)], &[("T", 5), ("a", 4), ("N", 4)]] {
+        let x = Tensor::randn(sizes)?;
+        let error = F::linear(&x, &weight).unwrap_err();
+        assert_eq!((error.kind(), error.repair()), (ErrorKind::NameMismatch, Some("x.movedim(\"a\", -1)?")));
+        assert_eq!(F::linear(&x.movedim("a", -1)?, &weight)?.name(x.ndim() - 1), weight.name(0));
+    }
+    let x = Tensor::randn([("N", 3), ("features", 4)])?;
+    let error = F::linear(&x, &weight).unwrap_err();
+    assert_eq!(error.repair(), Some("x.rename([(\"features\", \"a\")])?, if both names mean the same"));
+    assert_eq!(*F::linear(&x.rename([("features", "a")])?, &weight)?.names(), ["N", "out"]);
+    // A dim without a name fits any other.
+    F::linear(&x.rename([Some("N"), None])?, &weight)?;
+    F::linear(&x, &weight.rename(None)?)?;
+
+    let weight = Tensor::randn([("out", 2), ("a", 4), ("b", 3)])?;
+    let (x, other) = (Tensor::randn([("N", 4), ("a", 4)])?, Tensor::randn([("N", 4), ("b", 3)])?);
+    assert_eq!(*F::bilinear(&x, &other, &weight)?.names(), ["N", "out"]);
+    let error = F::bilinear(&x.t()?, &other, &weight).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::NameMismatch, Some("x.movedim(\"a\", -1)?")));
+    let error = F::bilinear(&x, &other.rename([("b", "c")])?, &weight).unwrap_err();
+    assert_eq!(error.repair(), Some("other.rename([(\"c\", \"b\")])?, if both names mean the same"));
+    Ok(())
+}

@@ -211,10 +211,11 @@ fn bad_input() -> Result<()> {
     let far = Tensor::full([2, 3, 4], 99)?;
     assert_eq!(kind(F::max_unpool1d(&x, &far, 2)), ErrorKind::Index);
     assert_eq!(kind(F::max_unpool1d(&x, far.narrow(2, 0, 3)?, 2)), ErrorKind::Shape);
+    let plain = x.rename(None)?;
     let both = FractionalMaxPool2dOptions::new().output_size(2).output_ratio(0.5);
-    assert_eq!(kind(F::fractional_max_pool2d_with(&x, 2, both)), ErrorKind::Value);
+    assert_eq!(kind(F::fractional_max_pool2d_with(&plain, 2, both)), ErrorKind::Value);
     let more = FractionalMaxPool2dOptions::new().output_ratio(1.5);
-    assert_eq!(kind(F::fractional_max_pool2d_with(&x, 2, more)), ErrorKind::Value);
+    assert_eq!(kind(F::fractional_max_pool2d_with(&plain, 2, more)), ErrorKind::Value);
     let huge = F::adaptive_avg_pool1d(&x, isize::MAX as usize / 2);
     assert_eq!(kind(huge), ErrorKind::OutOfMemory);
     let pool = MaxPool2d::new([("H", 2), ("W", 2)])?;
@@ -374,7 +375,7 @@ fn numbers_by_name() -> Result<()> {
         missing.message().contains("`kernel_size` has no number for 'W'; the dims of the windows are"),
         "{missing}"
     );
-    let unknown = F::avg_pool2d(&x, [("H", 2), ("C", 2)]).unwrap_err();
+    let unknown = F::avg_pool2d(&x, [("H", 2), ("D", 2)]).unwrap_err();
     assert_eq!((unknown.kind(), unknown.op()), (ErrorKind::NameNotFound, "avg_pool2d"));
     assert!(MaxPool2d::builder([("H", 2), ("W", 2)]).stride([("C", 2)]).build().is_err());
     assert!(F::max_pool2d(&x.rename(None)?, kernel).is_err());
@@ -402,5 +403,63 @@ fn unfold_and_fold_by_name() -> Result<()> {
     let columns = columns.refine_names(["N", "C", "window"])?;
     assert!(fold.forward(&columns)?.rename(None)?.equal(&back.rename(None)?)?);
     assert_eq!(F::fold(&columns, ("H", 5), 2, 1, 0, 1).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn windows_find_the_dims_that_they_name() -> Result<()> {
+    let x = Tensor::randn([("N", 2), ("C", 3), ("H", 8), ("W", 6)])?;
+    let images = x.align_to(["N", "H", "W", "C"])?;
+    let same = |found: Result<Tensor>, expected: Result<Tensor>| -> Result<()> {
+        let found = found?;
+        assert_eq!(*found.names(), ["N", "H", "W", "C"]);
+        assert!(found.align_to(["N", "C", "H", "W"])?.equal(&expected?)?);
+        Ok(())
+    };
+    let kernel = [("W", 2), ("H", 4)];
+    same(F::max_pool2d(&images, kernel), F::max_pool2d(&x, [4, 2]))?;
+    same(F::avg_pool2d(&images, kernel), F::avg_pool2d(&x, [4, 2]))?;
+    same(F::lp_pool2d(&images, 2.0, kernel), F::lp_pool2d(&x, 2.0, [4, 2]))?;
+    same(F::adaptive_max_pool2d(&images, kernel), F::adaptive_max_pool2d(&x, [4, 2]))?;
+    same(F::adaptive_avg_pool2d(&images, kernel), F::adaptive_avg_pool2d(&x, [4, 2]))?;
+    let samples = Tensor::rand([2, 3, 2])?;
+    let options = || FractionalMaxPool2dOptions::new().samples(&samples).output_size([3, 2]);
+    same(
+        F::fractional_max_pool2d_with(&images, kernel, options()),
+        F::fractional_max_pool2d_with(&x, [4, 2], options()),
+    )?;
+    let largest = x.max_pool(Windows::sliding([4, 2]))?;
+    let [values, indices] = [&largest.values, &largest.indices].map(|x| x.align_to(["N", "H", "W", "C"]));
+    same(
+        F::max_unpool2d(&values?, &indices?, kernel),
+        F::max_unpool2d(&largest.values, &largest.indices, [4, 2]),
+    )?;
+    let steps = Tensor::randn([("N", 2), ("time", 8), ("C", 3)])?;
+    for y in [F::max_pool1d(&steps, ("time", 2))?, F::avg_pool1d(&steps, ("time", 2))?] {
+        assert_eq!(y.shape().to_string(), "[N=2, time=4, C=3]");
+    }
+    // Channels can be pooled by their name, and not because they are last.
+    assert_eq!(F::max_pool1d(&steps, ("C", 3))?.sizes(), [2, 8, 1]);
+    let grid = Tensor::zeros([("N", 2), ("H", 8), ("W", 6), ("xy", 2)])?;
+    let wrong = [
+        F::max_pool2d(&images, 2),
+        F::avg_pool2d(&images, 2),
+        F::lp_pool2d(&images, 2.0, 2),
+        F::adaptive_avg_pool2d(&images, 1),
+        F::fractional_max_pool2d_with(&images, 2, options()),
+        F::max_unpool2d(&images, &images.to(DType::I64)?, 2),
+        F::unfold(&images, 2, 1, 0, 1),
+        F::grid_sample(&images, &grid),
+        F::interpolate(&images, 4),
+    ];
+    for result in wrong {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misaligned, "{error}");
+        assert_eq!(error.repair(), Some("x.movedim(\"C\", 1)?, or the names of the dims"), "{error}");
+    }
+    let moved = images.movedim("C", 1)?;
+    assert_eq!(F::max_pool2d(&moved, 2)?.shape().to_string(), "[N=2, C=3, H=4, W=3]");
+    let error = F::max_pool2d(&x.select("N", 0)?.select("W", 0)?, 2).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::Misaligned, None));
     Ok(())
 }

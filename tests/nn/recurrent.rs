@@ -489,6 +489,13 @@ fn wrong_inputs() -> Result<()> {
         error.kind()
     };
     let right = shape(&[("layer", 1), ("N", 2), ("hidden", 4)])?;
+    // What is missing is named, and what need not be there.
+    let options = LstmOptions::new().h0(&shape(&[("N", 2), ("out", 4)])?);
+    let text = model.encoder.forward_with(&good, options).unwrap_err().message().to_string();
+    assert!(
+        text.ends_with("got [N=2, out=4], which lacks 'hidden'; these can be left out: 'layer', 'N'"),
+        "{text}"
+    );
     // The batch of another tensor is not a batch that is missing.
     assert_eq!(state(&shape(&[("M", 2), ("hidden", 4)])?, None), ErrorKind::NameNotFound);
     assert_eq!(state(&shape(&[("M", 1), ("layer", 1), ("hidden", 4)])?, None), ErrorKind::NameNotFound);

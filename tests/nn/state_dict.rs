@@ -503,6 +503,7 @@ fn the_file_of_another_model_is_called_that() -> Result<()> {
     let other = Sequential::new().then(Linear::new(3, 4)?).then(Linear::new(4, 2)?).state_dict();
     let (text, repair) = advice(&model, &other);
     assert!(text.contains("the state is that of another model, 0 of the 3 paths fit"), "{text}");
+    assert!(!text.contains("the state has") && !text.contains("the model has"), "{text}");
     assert_eq!(repair, None);
     // A partial load of nothing.
     for options in [LoadOptions::new().partial(true), LoadOptions::new().partial(true).skip_mismatched(true)]
@@ -562,5 +563,37 @@ fn files_of_before_the_batches_were_counted() -> Result<()> {
     state.remove("norm.running_mean");
     let error = refused(&model, &state, LoadOptions::default());
     assert!(error.message().contains("norm.num_batches_tracked"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_only_path_that_is_left_is_renamed() -> Result<()> {
+    let model =
+        || -> Result<Sequential> { Ok(Sequential::new().then(Linear::new(3, 4)?).then(Linear::new(4, 2)?)) };
+    let (own, mut state) = (model()?, model()?.state_dict());
+    state.rename("1.weight", "1.kernel")?;
+    let (_, repair) = advice(&own, &state);
+    let want =
+        "state.rename(\"1.kernel\", \"1.weight\")?; model.load_state_dict(&state)?, if both mean the same";
+    assert_eq!(repair.as_deref(), Some(want));
+    // Not of other sizes, nor if there are two.
+    let mut other = state.clone();
+    other.insert("1.kernel", NamedTensor::zeros([5, 5])?);
+    assert!(!advice(&own, &other).1.unwrap().contains("rename"));
+    let mut more = state.clone();
+    more.insert("more", NamedTensor::zeros([2, 4])?);
+    assert!(!advice(&own, &more).1.unwrap().contains("rename"));
+    state.rename("1.kernel", "1.weight")?;
+    own.load_state_dict(&state)
+}
+
+#[test]
+fn a_pattern_removes_several_values() -> Result<()> {
+    let mut state = Tagger::new()?.state_dict();
+    assert!(state.remove("hidden2tag.*").is_none());
+    assert_eq!(state.remove_all("hidden2tag.*")?, 2);
+    assert_eq!(state.len(), 1);
+    let error = state.remove_all("hidden2tag.*").unwrap_err();
+    assert!(error.kind() == ErrorKind::Value && error.message().contains("hidden2tag"), "{error}");
     Ok(())
 }

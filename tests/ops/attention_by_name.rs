@@ -146,7 +146,7 @@ fn masks_biases_and_windows() -> Result<()> {
     let added = seen.log()?.rename([("time", "time_key")])?.to(DType::F64)?;
     assert_close(&y, &formula(&q, &x, &x, Some(&added), &y)?)?;
     // A query that sees no key.
-    let none = Tensor::zeros([("time", 7)])?.to(DType::Bool)?;
+    let none = Tensor::zeros([("time_key", 7)])?.to(DType::Bool)?;
     assert_eq!(with(options().attn_mask(&none))?.abs()?.sum(..)?.item::<f64>()?, 0.0);
     Ok(())
 }

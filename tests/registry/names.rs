@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-const NAMES: [&str; 6] = ["A", "B", "C", "D", "E", "F"];
+const NAMES: [&str; 6] = ["A", "B", "D", "E", "F", "G"]; // without that of channels
 const OWN: [&str; 6] = ["P", "Q", "R", "S", "T", "U"];
 
 /// Inputs that are tested elsewhere, and why.

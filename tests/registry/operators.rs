@@ -233,9 +233,9 @@ fn ops_take_the_dtypes_that_their_rows_claim() {
     let shapes: [&[(&str, usize)]; 6] = [
         &[("A", 2), ("B", 2)],
         &[("A", 3)],
-        &[("A", 2), ("B", 3), ("C", 2)],
+        &[("A", 2), ("B", 3), ("D", 2)],
         &[("A", 4)],
-        &[("A", 2), ("B", 2), ("C", 2)],
+        &[("A", 2), ("B", 2), ("D", 2)],
         &[],
     ];
     let mut wrong = Vec::new();

@@ -231,10 +231,19 @@ pub(crate) fn contracted(
     Err(Error::new(ErrorKind::NameMismatch, op, message)
         .with_operands([left.shape(), right.shape()])
         .with_repair(match (a, b) {
-            (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
+            (Some(a), Some(b)) => renamed("y", right, b, a),
             (Some(name), None) => refined("y", right, j, name),
             (None, name) => refined("x", left, i, name.expect("one of them has a name")),
         }))
+}
+
+/// The call that renames a dim of the input `what`, or swaps the two if it has both names.
+#[cold]
+fn renamed(what: &str, x: NamedInput<'_>, from: Name, to: Name) -> String {
+    match x.names.position(to) {
+        None => format!("{what}.rename([(\"{from}\", \"{to}\")])?, if both mean the same"),
+        Some(_) => format!("{what}.transpose(\"{from}\", \"{to}\")?"),
+    }
 }
 
 /// The call that names one unnamed dim of the input `what`.
@@ -270,7 +279,7 @@ pub(crate) fn matched(
                 left.list(),
                 right.list()
             ),
-            format!("{what}.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
+            renamed(what, right, b, a),
         ),
         _ => {
             let (named, n, unnamed, u) = if a.is_some() { (left, i, right, j) } else { (right, j, left, i) };

@@ -224,7 +224,12 @@ impl NamedTensor {
         }
         rules::matched(op, "index", [self.input(), index.input()], [dim, 0])?;
         let numbers = kernels::whole_positions(op, self, index)?;
-        if let Some(stray) = cpu::stray(numbers.as_slice()?, count, None) {
+        if cpu::stray(numbers.as_slice()?, count, None).is_some() {
+            let (mut least, mut most) = (0, 0);
+            for number in numbers.as_slice::<i64>()? {
+                (least, most) = (least.min(*number), most.max(*number));
+            }
+            let stray = if least < 0 { least } else { most };
             let message = match stray {
                 ..0 => format!("index has the number {stray}; segments are counted from 0"),
                 _ => format!("index has the number {stray}, but there are {count} segments"),

@@ -89,7 +89,10 @@ fn brought_together(op: &str, left: &Shape, right: &Shape) -> String {
             let from_right = |x: &Shape| x.names.iter(x.sizes.len()).rev().collect::<Vec<_>>();
             let (a, b) = apart(from_right(left).into_iter(), from_right(right).into_iter())
                 .expect("the names differ at one place");
-            format!("y.rename([(\"{b}\", \"{a}\")])?, if both names mean the same")
+            match right.names.position(a).is_none() {
+                true => format!("y.rename([(\"{b}\", \"{a}\")])?, if both names mean the same"),
+                false => String::new(), // it would have the name twice
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ impl ImageDims {
             );
             return Err(fault(ErrorKind::Shape, message));
         }
-        let taken = positions(x, &names, wanted.of_weight)?;
+        let taken = positions(x, &names, wanted.of_weight.then_some(wanted.made))?;
         let batch = others(x, &taken);
         let mut result = names_of(x);
         result[taken[0]] = wanted.made;
@@ -110,24 +110,27 @@ pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positi
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
         return Err(fault(ErrorKind::Shape, message));
     }
-    Ok(positions(x, wanted, false)?.into_iter().collect())
+    Ok(positions(x, wanted, None)?.into_iter().collect())
 }
 
 /// The positions of dims with these names: by name, or as the last dims that are left, if these do not have
-/// other names.
-fn positions(x: &Tensor, names: &[Option<Name>], of_weight: bool) -> Result<Vec<usize>> {
+/// other names. If they are those of a weight, `made` is the name of its other dim.
+fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> Result<Vec<usize>> {
     let mut found = by_name(x, names);
     let mut left = others(x, &found.iter().copied().flatten().collect::<Vec<usize>>());
     for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_by_position(x, names[at], x.name(dim)).map_err(|error| match (names[at], x.name(dim)) {
-                (Some(own), Some(there)) if of_weight => {
-                    let renamed =
-                        format!("weight.rename([(\"{own}\", \"{there}\")])?, if both mean the same");
-                    error.with_repair(renamed)
+            check_by_position(x, names[at], x.name(dim)).map_err(|error| {
+                match (names[at], x.name(dim), made) {
+                    (Some(_), there, Some(made)) if made == there => error.with_repair(""), // it would be there twice
+                    (Some(own), Some(there), Some(_)) => {
+                        let renamed =
+                            format!("weight.rename([(\"{own}\", \"{there}\")])?, if both mean the same");
+                        error.with_repair(renamed)
+                    }
+                    _ => error,
                 }
-                _ => error,
             })?;
             found[at] = Some(dim);
         }

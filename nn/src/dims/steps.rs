@@ -115,7 +115,21 @@ impl<'a> Steps<'a> {
         let state = &expanded(given, way, &expected)?;
         let wrong = || {
             let who = self.of.who();
-            format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape())
+            let one_layer = expected.names.get(0).filter(|_| way.leads && way.sizes[0] == 1);
+            let is_free = |name: &Name| {
+                Some(*name) == one_layer || self.batch.iter().any(|dim| self.x.name(*dim) == Some(*name))
+            };
+            let (free, own): (Vec<Name>, Vec<Name>) =
+                expected.names.iter(expected.sizes.len()).flatten().partition(is_free);
+            let mut text = format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape());
+            let has = |name: &&Name| given.names().position(**name).is_some();
+            if let Some(name) = own.iter().find(|name| given.has_names() && !has(name)) {
+                text += &format!(", which lacks '{name}'");
+            }
+            for (at, name) in free.iter().enumerate() {
+                text += &format!("{}'{name}'", if at == 0 { "; these can be left out: " } else { ", " });
+            }
+            text
         };
         if state.ndim() != expected.sizes.len() {
             return Err(self.of.error(given, ErrorKind::Shape, wrong()));

@@ -21,8 +21,9 @@ functional! { attention;
     ///   which dim it is if there are several of them and `is_causal` or `window` needs to know.
     /// - `attn_mask` and `bias` have dims of `q`, `k` and `v` except `embed`, by name. If queries and keys both
     ///   have the positions `time`, then `time` is that of the queries, and `time_key` that of the keys, as in
-    ///   [`MultiheadAttention`](crate::MultiheadAttention). `false` in a mask hides a key from a query;
-    ///   numbers are added to the scores, as those of ALiBi are. A query that sees no key has the result 0.
+    ///   [`MultiheadAttention`](crate::MultiheadAttention). A mask of padding is `[N, time_key]` there, and
+    ///   `[N, time]` is an error. `false` in a mask hides a key from a query; numbers are added to the scores,
+    ///   as those of ALiBi are. A query that sees no key has the result 0.
     /// - With `is_causal`, query `i` sees the keys up to `i`. With `window`, it sees the keys that are at most
     ///   `window` positions away, and the scores of other blocks of keys are not computed.
     /// - `heads` names a dim in which `q` has several times the size of `k` and `v`, so that each head of the
@@ -43,8 +44,9 @@ functional! { attention;
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if a tensor lacks `seq` or `embed`, or a mask has a dim that the scores
-    /// lack; [`ErrorKind::Shape`] if sizes differ; [`ErrorKind::Value`] if `seq` is `embed`, if `query_dim` or
-    /// `heads` has another meaning, or if the positions of the queries are not clear;
+    /// lack, or `time` without `time_key`; [`ErrorKind::Shape`] if sizes differ; [`ErrorKind::Value`] if `seq`
+    /// is `embed`, if `query_dim` or `heads` has another meaning, or if the positions of the queries are not
+    /// clear;
     /// [`ErrorKind::NameMismatch`] if only some dims have names; [`ErrorKind::DuplicateName`] if a mask would
     /// need the name of another dim; [`ErrorKind::DType`].
     ///
@@ -464,8 +466,29 @@ impl AttentionDims {
                 _ => {}
             }
         }
+        if let (Some(name), Some(of_keys)) = (self.seq.name.filter(|_| is_self), key.name)
+            && let Some(error) = without_keys(what, mask, name, of_keys)
+        {
+            return Err(error);
+        }
         self.arranged(mask, self.query, &[key])
     }
+}
+
+/// The error for a mask of self-attention with the positions `queries` and without those of the keys: it would
+/// hide all keys from a query, or add one number to all of its scores, where the keys are meant.
+#[cold]
+pub(crate) fn without_keys(what: &str, mask: &Tensor, queries: Name, keys: Name) -> Option<Error> {
+    let has = |name| mask.names().position(name).is_some();
+    if !has(queries) || has(keys) {
+        return None;
+    }
+    let message = format!(
+        "{what} {} has no positions of keys: beside '{queries}', those of the queries, the keys are '{keys}'",
+        mask.shape()
+    );
+    let repair = format!("{what}.rename([(\"{queries}\", \"{keys}\")])?, if it is about the keys");
+    Some(fault(ErrorKind::NameNotFound, message).with_repair(repair))
 }
 
 /// An error unless all dims of a tensor have names, or none.

@@ -165,7 +165,7 @@ fn layout(
         )
     })?;
     if let Some(bias) = bias.filter(|bias| bias.ndim() == 1) {
-        check_meeting(("bias", bias.name(0)), ("the weight", weight.name(made)))?;
+        check_meeting(("bias", bias, 0), ("the weight", weight.name(made)))?;
     }
     let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
     let wanted =

@@ -322,7 +322,7 @@ fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> R
         (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
     } else {
         for dim in 0..x.ndim() {
-            check_meeting(("per_sample_weights", factors.name(dim)), ("x", x.name(dim)))?;
+            check_meeting(("per_sample_weights", factors, dim), ("x", x.name(dim)))?;
         }
         return Ok(());
     };

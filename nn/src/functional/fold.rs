@@ -22,7 +22,8 @@ functional! { fold;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if no window fits, [`ErrorKind::Value`] for a size, stride or dilation of 0.
+    /// [`ErrorKind::Shape`] if no window fits, [`ErrorKind::Value`] for a size, stride or dilation of 0,
+    /// [`ErrorKind::Misaligned`] if one of the last two dims has a name of channels.
     unfold (x; kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0, stride: Extents or 1)
         names removes => {
         let (batch, channels, image) = match *x.sizes() {
@@ -33,6 +34,7 @@ functional! { fold;
                 return Err(fault(ErrorKind::Shape, message));
             }
         };
+        check_last(2, x)?;
         let names = [x.name(x.ndim() - 2), x.name(x.ndim() - 1)];
         let grid = WindowGrid::new(image, names, [kernel_size, dilation, padding, stride])?;
         let planes = batch.unwrap_or(1) * channels;

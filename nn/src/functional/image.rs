@@ -149,7 +149,9 @@ functional! { image;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for sizes of 0, factors that are not positive, both or neither of them, or
-    /// options that do not fit the mode; [`ErrorKind::Shape`] if the mode is for another number of dims.
+    /// options that do not fit the mode; [`ErrorKind::Shape`] if the mode is for another number of dims;
+    /// [`ErrorKind::Misaligned`] if sizes have no names, and one of the dims after the first two has a name of
+    /// channels.
     interpolate (
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
@@ -184,7 +186,8 @@ functional! { image;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::DType`] if the dtypes differ,
-    /// [`ErrorKind::NameMismatch`] if `x` lacks a batch dim of the grid.
+    /// [`ErrorKind::NameMismatch`] if `x` lacks a batch dim of the grid, [`ErrorKind::Misaligned`] if neither
+    /// `dims` nor the grid name the spatial dims, and one of the last dims has a name of channels.
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST

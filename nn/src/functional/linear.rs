@@ -101,6 +101,27 @@ functional! { linear;
     }
 }
 
+/// Checks that the last dim of `x`, called `what`, and the dim of the weight that it is contracted with have
+/// the same name, if both have one.
+fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim: usize) -> Result<()> {
+    let Some(last) = x.ndim().checked_sub(1) else { return Ok(()) };
+    let (Some(own), Some(wanted)) = (x.name(last), weight.name(dim)) else { return Ok(()) };
+    if own == wanted {
+        return Ok(());
+    }
+    let fits = |dim_of_x: usize| x.sizes()[dim_of_x] == weight.sizes()[dim];
+    let repair = match x.names().position(wanted) {
+        Some(at) if fits(at) => format!("{what}.movedim(\"{wanted}\", -1)?"),
+        None if fits(last) => {
+            format!("{what}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same")
+        }
+        _ => return Ok(()), // for the error about sizes
+    };
+    let message =
+        format!("the dim '{own}' of {what} would be contracted with the dim '{wanted}' of the weight");
+    Err(fault(ErrorKind::NameMismatch, message).with_repair(repair))
+}
+
 /// Checks the arguments of [`linear`].
 fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
     let (out, input) = match *weight.sizes() {
@@ -111,6 +132,7 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
             return Err(fault(ErrorKind::Shape, message));
         }
     };
+    check_contracted(("x", x), weight, weight.ndim() - 1)?;
     let of_x = x.sizes().last().copied();
     ensure_shape(of_x == Some(input), || {
         let of_x = of_x.map_or("x has no dims".into(), |size| format!("that of x has {size}"));
@@ -149,6 +171,8 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
     ensure_shape(weight.ndim() == 3, || {
         format!("expected a weight [out, in1, in2], got {} dims", weight.ndim())
     })?;
+    check_contracted(("x", x), weight, 1)?;
+    check_contracted(("other", other), weight, 2)?;
     for (which, input, size) in [("first", x, weight.sizes()[1]), ("second", other, weight.sizes()[2])] {
         ensure_shape(input.sizes().last() == Some(&size), || {
             let sizes = input.sizes();
@@ -177,7 +201,7 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         ensure_shape(*bias.sizes() == [out], || {
             format!("the bias must have sizes [{out}], got {:?}", bias.sizes())
         })?;
-        check_meeting(("bias", bias.name(0)), ("the weight", weight.name(0)))?;
+        check_meeting(("bias", bias, 0), ("the weight", weight.name(0)))?;
     }
     for dim in 0..leading.len() {
         if let (Some(own), Some(its)) = (x.name(dim), other.name(dim))

@@ -20,7 +20,7 @@ mod shuffle;
 
 // Most tables need these names: their files begin with `use super::*`.
 use crate::dims::images::fault;
-use crate::dims::{moved_back, names_of, others, permuted, sizes_of, with_names};
+use crate::dims::{by_name, moved_back, names_of, others, permuted, sizes_of, with_names};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Argument, Extents, Immediate, Positions, Value};
@@ -48,14 +48,38 @@ fn wrong_dtype(message: impl std::fmt::Display, (name, dtype): (&str, DType)) ->
     fault(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?"))
 }
 
+/// Checks that no dim of the last `rank` is called as channels are, where a function takes these dims because
+/// it was not told other ones: in PyTorch's order, the channels are before them.
+fn check_last(rank: usize, x: &Tensor) -> Result<()> {
+    let Some(first) = x.ndim().checked_sub(rank) else { return Ok(()) };
+    let is_channel = |name: &Name| matches!(name.as_str(), "C" | "channel" | "channels");
+    let Some(name) = (first..x.ndim()).filter_map(|dim| x.name(dim)).find(is_channel) else { return Ok(()) };
+    let message = format_args!(
+        "without names of its dims, this would be over the last {rank} of {}, and '{name}' is that of channels",
+        x.shape()
+    );
+    let error = fault(ErrorKind::Misaligned, message);
+    Err(match first {
+        0 => error,
+        _ => error.with_repair(format!("x.movedim(\"{name}\", {})?, or the names of the dims", first - 1)),
+    })
+}
+
 /// Checks that two dims that meet by position have the same name, if both have one; in strict mode, that both
-/// have one or none. `name` is that of the tensor to rename.
-fn check_meeting((name, own): (&str, Option<Name>), (other, wanted): (&str, Option<Name>)) -> Result<()> {
-    let error = match (own, wanted) {
+/// have one or none. `name` is that of the tensor to rename, whose dim comes with it.
+fn check_meeting(
+    (name, x, dim): (&str, &Tensor, usize),
+    (other, wanted): (&str, Option<Name>),
+) -> Result<()> {
+    let error = match (x.name(dim), wanted) {
         (Some(own), Some(wanted)) if own != wanted => {
             let message = format_args!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}");
             let repair = format!("{name}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same");
-            fault(ErrorKind::NameMismatch, message).with_repair(repair)
+            let error = fault(ErrorKind::NameMismatch, message);
+            match x.names().position(wanted) {
+                None => error.with_repair(repair),
+                Some(_) => error, // it would have the name twice
+            }
         }
         (Some(own), None) if is_strict() => {
             let message =

@@ -239,7 +239,7 @@ impl Norm<'_> {
             ensure_shape(*statistic.sizes() == [channels], || {
                 format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes())
             })?;
-            check_meeting((which, statistic.name(0)), ("x", x.name(self.dim)))?;
+            check_meeting((which, statistic, 0), ("x", x.name(self.dim)))?;
         }
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
@@ -304,7 +304,7 @@ impl Norm<'_> {
                 let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
                 return Err(wrong_dtype(message, (which, DType::F32)));
             }
-            check_meeting((which, parameter.name(0)), ("x", name))?;
+            check_meeting((which, parameter, 0), ("x", name))?;
         }
         Ok(())
     }

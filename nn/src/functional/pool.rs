@@ -55,8 +55,9 @@ functional! { pool;
     /// apart, and start at every `stride`-th element; by default they touch. The `padding` has no part in the
     /// maximum. With `ceil_mode`, a last window that is not complete counts.
     ///
-    /// `dims` are the dims that the windows slide along, by default the last. `Tensor::max_pool` also gives
-    /// the positions of the elements.
+    /// `dims` are the dims that the windows slide along, by default those that `kernel_size` names, in any
+    /// order, or else the last. A last dim with a name of channels, `C` or `channels`, is an error then.
+    /// `Tensor::max_pool` also gives the positions of the elements.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -69,13 +70,16 @@ functional! { pool;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if no window fits or the padding is more than half of a window,
-    /// [`ErrorKind::Value`] for a size, stride or dilation of 0.
+    /// [`ErrorKind::Value`] for a size, stride or dilation of 0, [`ErrorKind::Misaligned`] if the last dims are
+    /// meant and one has a name of channels.
     max_pool1d
     /// [`max_pool1d`] over two dims.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let images = Tensor::rand([("N", 2), ("H", 8), ("W", 6), ("C", 3)])?;
+    /// let y = F::max_pool2d(&images, [("H", 2), ("W", 3)])?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, H=4, W=2, C=3]");
     /// let y = F::max_pool2d_with(&images, 2, MaxPool2dOptions::new().dims(["H", "W"]))?;
     /// assert_eq!(y.shape().to_string(), "[N=2, H=4, W=3, C=3]");
     /// # Ok::<(), Error>(())
@@ -91,7 +95,7 @@ functional! { pool;
         ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
             format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
         })?;
-        let dims = or_last(rank, x, dims)?;
+        let dims = or_last(rank, x, dims, &[kernel_size])?;
         let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
         Ok(max_over(x, windows.padding(padding).dilation(dilation), &dims)?.values)
     }
@@ -99,7 +103,8 @@ functional! { pool;
     /// divided by its size with its padding; without `count_include_pad`, by the number of its elements; or
     /// by `divisor_override`.
     ///
-    /// `dims` are the dims that the windows slide along, by default the last.
+    /// `dims` are the dims that the windows slide along, by default those that `kernel_size` names,
+    /// or else the last.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -116,7 +121,7 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let dims = or_last(1, x, dims)?;
+        let dims = or_last(1, x, dims, &[kernel_size])?;
         let windows = sliding(1, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
         avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
     }
@@ -127,7 +132,7 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let dims = or_last(rank, x, dims)?;
+        let dims = or_last(rank, x, dims, &[kernel_size])?;
         let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode).padding(padding);
         let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
         avg_over(x, windows, &dims)
@@ -136,7 +141,8 @@ functional! { pool;
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
     /// the dim, and so it is for a dim without a pair.
     ///
-    /// `dims` are the dims that the windows slide along, by default the last.
+    /// `dims` are the dims that the windows slide along, by default those that `output_size` names,
+    /// or else the last.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -149,12 +155,13 @@ functional! { pool;
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
     adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers => {
-        let dims = or_last(rank, x, dims)?;
+        let dims = or_last(rank, x, dims, &[output_size])?;
         Ok(max_over(x, adaptive(rank, x, output_size, &dims)?, &dims)?.values)
     }
     /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
     ///
-    /// `dims` are the dims that the windows slide along, by default the last.
+    /// `dims` are the dims that the windows slide along, by default those that `output_size` names,
+    /// or else the last.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -168,14 +175,15 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats => {
         x.value().check_float(op)?;
-        let dims = or_last(rank, x, dims)?;
+        let dims = or_last(rank, x, dims, &[output_size])?;
         avg_over(x, adaptive(rank, x, output_size, &dims)?, &dims)
     }
     /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
     /// an infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a
     /// last window that is not complete counts as a whole one with the same mean of the powers.
     ///
-    /// `dims` are the dims that the windows slide along, by default the last.
+    /// `dims` are the dims that the windows slide along, by default those that `kernel_size` names,
+    /// or else the last.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -192,13 +200,14 @@ functional! { pool;
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats => {
-        let dims = or_last(rank, x, dims)?;
+        let dims = or_last(rank, x, dims, &[kernel_size])?;
         let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
         lp_over(x, norm_type, windows, &dims)
     }
-    /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
-    /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it
-    /// is half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen
+    /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the two
+    /// dims that `kernel_size` or `output_size` names, or else the last. `output_ratio` gives the size of the
+    /// result as a part of the input; if neither is given, it is half of the input, where PyTorch has no
+    /// default. The places are drawn for each channel, or chosen
     /// by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which also gives the positions
     /// of the elements.
     ///
@@ -217,13 +226,14 @@ functional! { pool;
     /// [`fractional_max_pool2d`] over the last three dims.
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names keeps, samples: free => {
-        let dims = or_last(rank, x, None)?;
+        let dims = or_last(rank, x, None, &[kernel_size, output_size])?;
         ensure_value(output_size.is_none() || output_ratio.is_none(), || {
             "`output_size` and `output_ratio` say the same: give one of them"
         })?;
         Ok(fractional_over(x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
     }
-    /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
+    /// The opposite of a maximum over windows of the dim that `kernel_size` or `output_size` names, or else
+    /// the last: zeros, with the elements of `x` at the
     /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,
     /// or the smallest that has windows of `kernel_size` at every `stride`-th element.
     ///
@@ -246,7 +256,7 @@ functional! { pool;
     /// [`max_unpool1d`] over the last three dims.
     max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
         names keeps, indices: matched => {
-        let dims = or_last(rank, x, None)?;
+        let dims = or_last(rank, x, None, &[kernel_size, output_size])?;
         unpool_over([x, indices], kernel_size, stride, padding, output_size, &dims)
     }
 }
@@ -270,12 +280,21 @@ fn adaptive(rank: usize, x: &Tensor, output_size: Extents, dims: &Positions) -> 
     Ok(Windows::adaptive(&sizes?[..]))
 }
 
-/// The dims, or the last ones of `x`. Without names, the channels and at most the batch are before them, as in
-/// PyTorch.
-fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
+/// The dims, or those that sizes name, or the last ones of `x`. Without names, the channels and at most the
+/// batch are before them, as in PyTorch.
+fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) -> Result<Positions> {
     if let Some(dims) = dims {
         return Ok(dims);
     }
+    for sizes in sizes {
+        let mut named: Vec<usize> = by_name(x, &sizes.names(rank)).into_iter().flatten().collect();
+        named.sort_unstable();
+        named.dedup();
+        if named.len() == rank {
+            return Ok(named.into_iter().collect());
+        }
+    }
+    check_last(rank, x)?;
     let before = x.ndim().checked_sub(rank);
     if let Some(first) = before.filter(|first| x.has_names() || (1..=2).contains(first)) {
         return Ok((first..x.ndim()).collect());

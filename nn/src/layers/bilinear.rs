@@ -132,6 +132,17 @@ impl Bilinear {
             for (name, x) in [("x", &x), ("other", &other)] {
                 of.check_dtype(name, x, weight.dtype())?;
             }
+            // Dims of one name have other ones in the weight.
+            let contracted = |x: Tensor, dim: usize| -> Result<Tensor> {
+                let (last, wanted) = (x.ndim() - 1, weight.name(dim));
+                let mut names = names_of(&x);
+                if names[last] == wanted || names[last].is_none() {
+                    return Ok(x);
+                }
+                names[last] = wanted;
+                x.rename(names)
+            };
+            let (x, other) = (contracted(x, 1)?, contracted(other, 2)?);
             F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
         })
     }

@@ -63,6 +63,13 @@ const MOST_SHOWN: usize = 10;
 /// At most ten of the paths, and how many there are.
 impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(true))
+    }
+}
+
+impl LoadReport {
+    /// At most ten of the paths, with similar ones of the other side if the state can be of this model.
+    fn text(&self, is_of_model: bool) -> String {
         let counts = [self.missing.len(), self.unexpected.len(), self.mismatched.len(), self.refused.len()];
         let kinds = counts.iter().filter(|count| **count > 0).count();
         let most = MOST_SHOWN / kinds.max(1);
@@ -74,7 +81,8 @@ impl fmt::Display for LoadReport {
         for (what, paths, others, place) in lists {
             let mut each = Vec::new();
             for path in paths.iter().take(most) {
-                each.push(match closest(path, others.iter().map(String::as_str)) {
+                let similar = closest(path, others.iter().map(String::as_str));
+                each.push(match similar.filter(|_| is_of_model) {
                     Some(similar) => format!("{path} (the {place} has {similar})"),
                     None => path.clone(),
                 });
@@ -93,7 +101,7 @@ impl fmt::Display for LoadReport {
         if others > 0 {
             parts.push(format!("and {others} more values that do not fit"));
         }
-        f.write_str(&parts.join("; "))
+        parts.join("; ")
     }
 }
 
@@ -125,7 +133,8 @@ impl StateDict {
                     format!("the state is that of another model, {fits} of the {count} paths fit")
                 }
             };
-            let error = Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {report}"));
+            let error =
+                Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {}", report.text(fits > 0)));
             return Err(match repair {
                 Some(repair) => error.with_repair(repair),
                 None => error,

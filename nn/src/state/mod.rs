@@ -183,10 +183,34 @@ impl StateDict {
         self.values.insert(path, value)
     }
 
-    /// Removes the value at a path.
+    /// Removes the value at a path, which is not a pattern: [`remove_all`](Self::remove_all) takes one.
     pub fn remove(&mut self, path: &str) -> Option<NamedTensor> {
         self.separate(path);
         self.values.remove(path)
+    }
+
+    /// Removes the values whose paths match a pattern, as in [`rename`](Self::rename), such as the head of
+    /// another task. Returns their number.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut state = Sequential::new().then(Linear::new(3, 4)?).then(Linear::new(4, 2)?).state_dict();
+    /// assert_eq!(state.remove_all("1.*")?, 2);
+    /// assert!(state.iter().map(|(path, _)| path).eq(["0.bias", "0.weight"]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if no path matches.
+    #[track_caller]
+    pub fn remove_all(&mut self, pattern: &str) -> Result<usize> {
+        let pattern = Pattern::new(pattern);
+        let count = self.count("StateDict::remove_all", &pattern)?;
+        let paths: Vec<String> = self.values.paths().map(str::to_string).collect();
+        for path in paths.iter().filter(|path| pattern.captures(path).is_some()) {
+            self.remove(path);
+        }
+        Ok(count)
     }
 
     /// Forgets which paths share the value of this one.

@@ -27,8 +27,12 @@ pub(super) fn repair(
     options: LoadOptions,
 ) -> Result<Advice> {
     let (mut state, mut now, mut calls) = (original.clone(), report.clone(), String::new());
+    let mut guessed = false;
     for count in 0..MOST_RENAMES {
-        let Some((from, to)) = moved(&state, places, &now) else { break };
+        let likely = moved(&state, places, &now);
+        let is_likely = likely.is_some();
+        let Some((from, to)) = likely.or_else(|| remaining(&state, places, &now)) else { break };
+        guessed |= !is_likely;
         if state.rename(&from, &to).is_err() {
             break;
         }
@@ -49,7 +53,11 @@ pub(super) fn repair(
     let none_fits = same_paths && !is_of_model && other_size && !now.can_align();
     let repair = match now.call(options) {
         _ if swapped || none_fits => other_sizes(&now.mismatched),
-        call => (is_of_model || same_paths).then(|| calls + &call),
+        call => (is_of_model || same_paths).then(|| {
+            let note =
+                if guessed && same_paths && call.ends_with('?') { ", if both mean the same" } else { "" };
+            calls + &call + note
+        }),
     };
     Ok(Advice { fits, is_of_model: is_of_model || same_paths, repair })
 }
@@ -95,6 +103,18 @@ fn moved(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
         }
     }
     best.map(|(from, to, _)| (from.clone(), to.clone()))
+}
+
+/// The only missing path and the only unexpected one, whatever they are called, if the value fits.
+fn remaining(
+    state: &StateDict,
+    places: &ByPath<EntryPlace>,
+    report: &LoadReport,
+) -> Option<(String, String)> {
+    let ([missing], [unexpected]) = (&report.missing[..], &report.unexpected[..]) else { return None };
+    let (own, given) = (places.get(missing)?.value(), state.get(unexpected)?);
+    let fits = own.sizes() == given.sizes() && own.dtype() == given.dtype();
+    fits.then(|| (unexpected.clone(), missing.clone()))
 }
 
 /// The number of missing values that a rename gives, unless it touches other values.

@@ -55,6 +55,9 @@ fn images(advice: &mut Advice) -> Result<()> {
     follow!(advice, with(ConvTranspose1dOptions::new().bias(&bias)) => {
         assert_eq!(with(ConvTranspose1dOptions::new().bias(&bias.to(DType::F32)?))?.sizes(), [1, 2, 6])
     });
+    let x = Tensor::ones([("N", 2), ("H", 4), ("W", 4), ("C", 3)])?;
+    follow!(advice, F::max_pool2d(&x, 2) => { assert_eq!(F::max_pool2d(&x.movedim("C", 1)?, 2)?.sizes(), [2, 3, 2, 2]) }
+        { assert_eq!(F::max_pool2d(&x, [("H", 2), ("W", 2)])?.sizes(), [2, 2, 2, 3]); x.movedim("C", 1)?; });
     let x = Tensor::ones([3])?;
     follow!(advice, F::max_pool1d(&x, 2) => { assert_eq!(F::max_pool1d(&x.unsqueeze(0)?, 2)?.sizes(), [1, 1]) });
     Ok(())
@@ -103,6 +106,10 @@ fn functions(advice: &mut Advice) -> Result<()> {
     {
         let x = &wide;
         follow!(advice, F::linear(x, &weight) => { assert_eq!(F::linear(&x.to(DType::F32)?, &weight)?.sizes(), [2, 4]) });
+        let x = Tensor::ones([("in", 3), ("N", 3)])?;
+        follow!(advice, F::linear(&x, &weight) => { assert_eq!(F::linear(&x.movedim("in", -1)?, &weight)?.sizes(), [3, 4]) });
+        let x = Tensor::ones([("N", 2), ("features", 3)])?;
+        follow!(advice, F::linear(&x, &weight) => { assert_eq!(F::linear(&x.rename([("features", "in")])?, &weight)?.sizes(), [2, 4]) });
         let x = Tensor::ones([("out", 2), ("in", 3)])?;
         follow!(advice, F::linear(&x, &weight) => { assert_eq!(F::linear(&x, &weight.rename([("out", "out_out")])?)?.sizes(), [2, 4]) });
     }
@@ -151,12 +158,27 @@ fn functions(advice: &mut Advice) -> Result<()> {
         assert_eq!(pool(FractionalMaxPool2dOptions::new().output_ratio(0.5))?.sizes(), [1, 1, 2, 2])
     });
     let q = Tensor::ones([("time", 3), ("embed", 4)])?;
-    let (hidden, zeros) = (Tensor::ones([("time", 3)])?.gt(0)?, Tensor::zeros([("time", 3)])?.long()?);
+    let (hidden, zeros) =
+        (Tensor::ones([("time_key", 3)])?.gt(0)?, Tensor::zeros([("time_key", 3)])?.long()?);
     let with = |options: AttentionOptions<'_>| F::attention_with(&q, &q, &q, "time", "embed", options);
     follow!(advice, with(AttentionOptions::new().bias(&hidden)) => { assert_eq!(with(AttentionOptions::new().attn_mask(&hidden))?.sizes(), [3, 4]) });
     follow!(advice, with(AttentionOptions::new().bias(&zeros)) => {
         let bias = &zeros;
         assert_eq!(with(AttentionOptions::new().bias(&bias.to(DType::F32)?))?.sizes(), [3, 4])
+    });
+    let (seen, added) = (Tensor::ones([("time", 3)])?.gt(0)?, Tensor::ones([("time", 3)])?);
+    follow!(advice, with(AttentionOptions::new().attn_mask(&seen)) => {
+        let attn_mask = &seen;
+        assert_eq!(with(AttentionOptions::new().attn_mask(&attn_mask.rename([("time", "time_key")])?))?.sizes(), [3, 4])
+    });
+    follow!(advice, with(AttentionOptions::new().bias(&added)) => {
+        let bias = &added;
+        assert_eq!(with(AttentionOptions::new().bias(&bias.rename([("time", "time_key")])?))?.sizes(), [3, 4])
+    });
+    let key = Tensor::ones([("embed", 4), ("time", 4)])?;
+    let (query, value) = (key.t()?, key.t()?.rename(["time", "value"])?);
+    follow!(advice, F::scaled_dot_product_attention(&query, &key, &value) => {
+        assert_eq!(F::scaled_dot_product_attention(&query, &key.transpose("time", "embed")?, &value)?.sizes(), [4, 4])
     });
     let mask = Tensor::ones([3, 3])?.long()?;
     let plain = q.rename(None)?;
@@ -222,6 +244,16 @@ fn models(advice: &mut Advice) -> Result<()> {
         attention.attend_with(&x, &x, &x, nn::MultiheadAttentionOptions::new().attn_mask(mask))
     };
     follow!(advice, with(&mask) => { assert_eq!(with(&mask.to(DType::Bool)?)?.output.sizes(), [3, 4]) });
+    let attn_mask = Tensor::ones([("time", 3)])?.lt(0)?;
+    follow!(advice, with(&attn_mask) => { assert_eq!(with(&attn_mask.rename([("time", "time_key")])?)?.output.sizes(), [3, 4]) });
+    let mut state = model.state_dict();
+    state.rename("weight", "kernel")?;
+    follow!(advice, model.load_state_dict(&state) => {
+        let mut state = state.clone();
+        state.rename("kernel", "weight")?;
+        model.load_state_dict(&state)?;
+        assert_eq!(state.len(), 2)
+    });
     Ok(())
 }
 

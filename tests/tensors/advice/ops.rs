@@ -302,6 +302,8 @@ fn indices(advice: &mut Advice) -> Result<()> {
     follow!(advice, empty.quantile(0.5, 0) => { let x = &empty; if x.numel() > 0 { x.quantile(0.5, 0)?; } assert_eq!(x.numel(), 0) });
     let (index, dim) = (Tensor::new([0, 1])?, 0);
     follow!(advice, x.segment_sum(&index, dim, [2, 2]) => { assert_eq!(x.segment_sum(&index, dim, ("node", 10))?.sizes(), [10, 3]) });
+    let far = Tensor::new([4, 9])?;
+    follow!(advice, x.segment_sum(&far, dim, ("node", 4)) => { assert_eq!(x.segment_sum(&far, dim, ("node", 10))?.sizes(), [10, 3]) });
     let weights = Tensor::new([1.0, 0.0])?;
     follow!(advice, weights.multinomial(2, 0) => {
         let options = MultinomialOptions::new().replacement(true);

@@ -54,6 +54,7 @@ impl GridDims {
                 )
             },
         )?;
+        let by_position = dims.is_none();
         let spatial = dims.unwrap_or_else(|| (x.ndim().saturating_sub(coordinates)..x.ndim()).collect());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
             let message = format_args!(
@@ -68,11 +69,14 @@ impl GridDims {
             made.extend(x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < last));
         }
         if made.len() < coordinates {
+            if by_position {
+                check_last(coordinates, x)?;
+            }
             made = (last - coordinates..last).collect();
         }
         let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
         for (dim, at) in spatial.iter().zip(&made) {
-            check_meeting(("grid", grid.name(*at)), ("x", x.name(*dim)))?;
+            check_meeting(("grid", grid, *at), ("x", x.name(*dim)))?;
         }
         if let Some(name) = grid.name(last).filter(|name| x.names().position(*name).is_some()) {
             let message = format_args!(

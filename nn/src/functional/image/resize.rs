@@ -44,6 +44,7 @@ pub(super) fn resized(
     let dims = match size.dims.clone().or(factor.dims.clone()).or(dims) {
         Some(dims) => dims,
         None if (3..=5).contains(&x.ndim()) && mode.dims().is_none_or(|dims| dims + 2 == x.ndim()) => {
+            check_last(x.ndim() - 2, x)?;
             (2..x.ndim()).collect()
         }
         None => {

@@ -201,7 +201,7 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
     }
     if let Some(bias) = bias {
         for dim in 0..classes.len() {
-            check_meeting(("linear_bias", bias.name(dim)), ("linear_weight", weight.name(dim)))?;
+            check_meeting(("linear_bias", bias, dim), ("linear_weight", weight.name(dim)))?;
         }
     }
     let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();

@@ -63,7 +63,7 @@ functional! { ctc;
         let ordered = |name, lengths| -> Result<Tensor> {
             let lengths = in_order(lengths, &names)?;
             for (dim, batch) in names.iter().enumerate().take(lengths.ndim()) {
-                check_meeting((name, lengths.name(dim)), ("log_probs", *batch))?;
+                check_meeting((name, &lengths, dim), ("log_probs", *batch))?;
             }
             Ok(lengths)
         };
@@ -104,7 +104,7 @@ fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Ten
     let ordered = in_order(targets, names)?;
     if ordered.ndim() > names.len() {
         for (dim, batch) in names.iter().enumerate() {
-            check_meeting(("targets", ordered.name(dim)), ("log_probs", *batch))?;
+            check_meeting(("targets", &ordered, dim), ("log_probs", *batch))?;
         }
     }
     match ordered.sizes().strip_prefix(sizes) {

@@ -203,7 +203,7 @@ functional! { margin;
 fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     check_order(("x", x.value()), ("weight", weight))?;
     for (own, wanted) in (0..weight.ndim()).rev().zip((0..x.ndim()).rev()) {
-        check_meeting(("weight", weight.name(own)), ("x", x.name(wanted)))?;
+        check_meeting(("weight", weight, own), ("x", x.name(wanted)))?;
     }
     weight.rename(None)
 }

@@ -182,9 +182,9 @@ fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
         }
         let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
         match (x.sizes() == target.sizes(), differing) {
-            (true, Some((own, other))) => error.with_repair(format!(
-                "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
-            )),
+            (true, Some((own, other))) if target.names().position(own).is_none() => error.with_repair(
+                format!("target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"),
+            ),
             _ => error,
         }
     })

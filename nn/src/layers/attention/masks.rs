@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dims::permuted;
+use crate::functional::without_keys;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
 pub(super) struct MaskedScores<'a> {
@@ -26,7 +27,16 @@ impl MaskedScores<'_> {
         if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != self.sizes.len() {
             return Err(self.unfit("attn_mask", mask));
         }
-        self.added(&self.arranged("attn_mask", mask, &self.names)?)
+        let arranged = self.arranged("attn_mask", mask, &self.names)?;
+        if let [.., Some(queries), Some(keys)] = self.names[..]
+            && self.key_name == Some(queries)
+            && let Some(error) = without_keys("attn_mask", mask, queries, keys)
+        {
+            let message = format!("{}: {}", self.of.who(), error.message());
+            let repair = error.repair().unwrap_or_default().to_string();
+            return Err(self.of.error(mask, error.kind(), message).with_repair(repair));
+        }
+        self.added(&arranged)
     }
 
     /// The mask of keys `[batch.., keys]`, in the same form.

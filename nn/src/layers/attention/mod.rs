@@ -123,7 +123,8 @@ pub struct MultiheadAttentionOptions<'a> {
     /// A mask of keys by queries: `true` hides a key, as in PyTorch, and numbers are added to
     /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
-    /// `[N, heads, queries, keys]`.
+    /// `[N, heads, queries, keys]`. In self-attention along `time`, the keys are `time_key`, and a mask with
+    /// `time` alone is an error.
     #[setters(some)]
     pub(in crate::layers) attn_mask: Option<&'a Tensor>,
     /// A mask of keys that are hidden from all queries, for example because they pad a sequence: `[N, keys]`,
