@@ -590,6 +590,24 @@ fn windows_by_name() -> Result<()> {
     let back = fold.forward(&columns)?;
     assert_eq!(back.shape().to_string(), "[N=2, C=3, H=5, W=6]");
     close(&back.to_vec()?, &F::fold(&want, [5, 6], [2, 3], 1, 1, [1, 2])?.to_vec()?, "sums");
+    // The sizes of windows by name, in another order, and wrong ones.
+    let swapped =
+        Fold::builder("C", [("H", 5), ("W", 6)], [("W", 3), ("H", 2)]).stride([1, 2]).padding(1).build()?;
+    assert_eq!(
+        format!("{swapped:?}"),
+        format!(
+            "{:?}",
+            Fold::builder("C", [("H", 5), ("W", 6)], [("H", 2), ("W", 3)])
+                .stride([1, 2])
+                .padding(1)
+                .build()?
+        )
+    );
+    for (kernel, kind) in
+        [([("Q", 2), ("H", 3)], ErrorKind::NameNotFound), ([("W", 2), ("W", 3)], ErrorKind::DuplicateName)]
+    {
+        assert_eq!(Fold::new("C", [("H", 5), ("W", 6)], kernel).unwrap_err().kind(), kind);
+    }
     let by_name = Fold::builder("C", [("H", 5), ("W", 6)], [2, 3])
         .stride([1, 2])
         .padding(1)

@@ -417,3 +417,14 @@ fn an_index_with_a_dim_less_is_unsqueezed() -> Result<()> {
     assert_eq!(x.gather(&index.unsqueeze(1)?, "class")?.to_vec::<i64>()?, [3, 4]);
     Ok(())
 }
+
+#[test]
+fn index_fill_of_a_named_tensor_failed_in_strict_mode() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    let y = namegrad::names::strict(|| x.index_fill(&Tensor::new([0, -1])?, 0, "C"))?;
+    assert_eq!((y.shape(), y.to_vec::<f32>()?), (x.shape(), vec![0.0, 1.0, 0.0, 0.0, 1.0, 0.0]));
+    // Reductions over segments are methods of results too.
+    let sums = x.exp().segment_sum(&Tensor::new([0, 0, 1])?, "C", ("part", 2))?;
+    assert_eq!(sums.shape().to_string(), "[N=2, part=2]");
+    Ok(())
+}

@@ -262,6 +262,8 @@ fn extreme_counts_and_shifts_panicked() -> Result<()> {
     assert_eq!(F::adaptive_max_pool1d(&none, 1usize << 50)?.sizes(), [0, 1, 1 << 50]);
     assert_eq!(F::adaptive_avg_pool1d(&none, 1usize << 50)?.sizes(), [0, 1, 1 << 50]);
     assert_eq!(F::interpolate(&none, 1isize << 50)?.sizes(), [0, 1, 1 << 50]);
+    let long = Tensor::ones([1, 1, 2, 1])?.expand([1, 1, 2, 1usize << 44])?;
+    assert_eq!(F::unfold(&long, 2, 1, 0, 1).unwrap_err().kind(), ErrorKind::OutOfMemory);
     let wide = Tensor::ones([1])?.expand([1usize << 60])?;
     let row = Tensor::ones([1, 1, 5])?;
     for (op, error) in [

@@ -261,3 +261,31 @@ fn zero_dims() {
         "`x` has a further dim, which is unnamed;",
     );
 }
+
+#[test]
+fn an_optional_dim_behind_the_others_can_be_missing() {
+    #[dims(x = "[a ... b?]")]
+    fn last(x: &Tensor) -> Result<()> {
+        let _ = x;
+        Ok(())
+    }
+    #[dims(x = "[... a? b]")]
+    fn last_but_one(x: &Tensor) -> Result<()> {
+        let _ = x;
+        Ok(())
+    }
+    assert!(last(&zeros([("a", 1), ("c", 1)])).is_ok());
+    assert!(last(&zeros([("a", 1), ("c", 1), ("b", 2)])).is_ok());
+    refused(
+        last(&zeros([("a", 1), ("b", 2), ("c", 1)])),
+        ErrorKind::Misaligned,
+        "the dims of `x` are in another order;",
+    );
+    assert!(last_but_one(&zeros([("x", 1), ("b", 1)])).is_ok());
+    assert!(last_but_one(&zeros([("x", 1), ("a", 2), ("b", 1)])).is_ok());
+    refused(
+        last_but_one(&zeros([("a", 1), ("x", 2), ("b", 1)])),
+        ErrorKind::Misaligned,
+        "the dims of `x` are in another order;",
+    );
+}

@@ -92,7 +92,7 @@ pub(crate) mod chained {
     pub use super::{
         along::Chained as _, cast::Chained as _, einsum::Chained as _, getitem::Chained as _,
         index::Chained as _, join::Chained as _, like::Chained as _, parts::Chained as _,
-        pointwise::Chained as _, products::Chained as _, random::Chained as _, shape::Chained as _,
-        write::Chained as _,
+        pointwise::Chained as _, products::Chained as _, random::Chained as _, segments::Chained as _,
+        shape::Chained as _, write::Chained as _,
     };
 }

@@ -212,7 +212,10 @@ impl Notation {
         let (own, sizes) = (x.names().slots(), x.sizes());
         // The number of dims found, the position behind the last one, and whether an order was broken.
         let (mut found, mut next, mut moved) = (0, 0, false);
+        // Whether `...` is behind the last dim found, and whether a dim behind it was found.
+        let (mut gap, mut behind) = (false, false);
         for (at, (dim, name)) in self.dims.iter().zip(names).enumerate() {
+            gap |= self.rest == Some(at);
             let Some(position) = own.iter().position(|own| own == name) else {
                 if dim.optional {
                     continue;
@@ -220,7 +223,8 @@ impl Notation {
                 return Some(Fault::Missing(at));
             };
             // Dims follow one another, but for those of `...`.
-            moved |= if self.rest == Some(at) { position < next } else { position != next };
+            moved |= if gap { position < next } else { position != next };
+            (behind, gap) = (behind || gap, false);
             (found, next) = (found + 1, position + 1);
             let size = sizes[position];
             if dim.size != ANY && dim.size != size {
@@ -238,7 +242,7 @@ impl Notation {
             return (0..sizes.len()).find(|dim| !noted(dim)).map(Fault::Further);
         }
         // Dims behind `...` are the last ones.
-        moved |= self.rest.is_some_and(|rest| rest < self.dims.len()) && next != sizes.len();
+        moved |= behind && next != sizes.len();
         (self.ordered && moved).then_some(Fault::Order)
     }
 }

@@ -69,8 +69,8 @@ impl NamedTensor {
         if let Some(own) = sizes.get_mut(dim) {
             *own = size;
         }
-        let mut mask =
-            NamedTensor::filled(op, Shape { sizes, names: Names::none() }, DType::Bool, false.into())?;
+        let shape = Shape { sizes, names: self.names().clone() };
+        let mut mask = NamedTensor::filled(op, shape, DType::Bool, false.into())?;
         cpu::mark(index.as_slice()?, mask.as_mut_slice()?);
         Ok(mask)
     }

@@ -168,6 +168,7 @@ impl WindowGrid {
 
     /// The position in the padded image of each element of each window.
     fn places(&self) -> Result<Tensor> {
+        NamedTensor::check_room("", self.taps().saturating_mul(self.windows()), size_of::<i64>())?;
         let mut places = Vec::with_capacity(self.taps() * self.windows());
         for tap in 0..self.taps() {
             let (i, j) = (tap / self.kernel[1], tap % self.kernel[1]);

@@ -231,10 +231,29 @@ impl FoldBuilder {
     /// Same as [`Fold::new`].
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
-        let output = self.output?;
-        let windows = self.windows?.in_order("Fold", &output)?;
+        let (output, mut windows) = (self.output?, self.windows?);
+        windows.kernel = kernel_of(&windows.kernel, &output)?;
+        let windows = windows.in_order("Fold", &output)?;
         Ok(Fold { channels: self.channels, output, windows, columns: self.columns, path: ModulePath::new() })
     }
+}
+
+/// The sizes of windows in the order of the dims `output`, if they are given by name.
+#[track_caller]
+fn kernel_of(kernel: &[Named; 2], output: &[Named; 2]) -> Result<[Named; 2]> {
+    let [(Some(first), height), (Some(second), width)] = *kernel else {
+        return match kernel.iter().find_map(|(name, _)| *name) {
+            None => Ok(*kernel),
+            Some(name) => {
+                let message = format!("`kernel_size` has a number for '{name}' and one without a name");
+                Err(Error::new(ErrorKind::Value, "Fold", message))
+            }
+        };
+    };
+    let pairs = Extents::from([(first.as_str(), height), (second.as_str(), width)]);
+    let sizes = pairs.in_order("Fold", "kernel_size", &output.map(|(name, _)| name), None)?;
+    let sizes = sizes.over("Fold", "kernel_size", 2)?;
+    Ok([(output[0].0, sizes[0]), (output[1].0, sizes[1])])
 }
 
 impl Fold {

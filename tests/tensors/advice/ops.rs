@@ -287,6 +287,11 @@ fn indices(advice: &mut Advice) -> Result<()> {
         { assert_eq!(x.index_select(&index, 1)?.to_vec::<f32>()?, [0., 1., 3., 4.]) });
     follow!(advice, named.gather(&index, "C") => { let x = &named; assert_eq!(x.gather(&index.unsqueeze(1)?, "C")?.sizes(), [2, 1]) }
         { let x = &named; assert_eq!(x.index_select(&index, "C")?.sizes(), [2, 2]) });
+    let (index, source) = (Tensor::new([1, 0])?, counted([2, 2])?);
+    follow!(advice, x.scatter_add(&index, &source, 1) => { assert_eq!(x.index_add(&index, &source, 1)?.to_vec::<f32>()?, [1., 1., 2., 6., 6., 5.]) });
+    follow!(advice, x.scatter(&index, &source, 1) => { assert_eq!(x.index_copy(&index, &source, 1)?.to_vec::<f32>()?, [1., 0., 2., 3., 2., 5.]) });
+    let reduce = namegrad::core::Reduce::Amax;
+    follow!(advice, x.scatter_reduce(&index, &source, 1, reduce) => { assert_eq!(x.index_reduce(&index, &source, 1, reduce)?.to_vec::<f32>()?, [1., 1., 2., 3., 4., 5.]) });
     let repeats = Tensor::new([1, 2])?.rename(["M"])?;
     follow!(advice, named.repeat_interleave(&repeats, "N") => {
         let x = &named;
