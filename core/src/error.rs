@@ -252,7 +252,14 @@ impl Error {
         };
         let repair = self.0.repair.take();
         let dropped = repair.is_some();
-        self.0.repair = repair.filter(|repair| same || inner.is_empty() || is_own(repair));
+        self.0.repair = match repair {
+            // An in-place form is repaired in place, unless the repair calls it on another tensor than `x`.
+            Some(repair) if same && repair.contains(&call) && !repair.starts_with("let x = ") => repair
+                .strip_prefix(&format!("x.{inner}("))
+                .filter(|rest| !rest.contains(&call))
+                .map(|rest| format!("x.{op}({rest}")),
+            repair => repair.filter(|repair| same || inner.is_empty() || is_own(repair)),
+        };
         if dropped && self.0.repair.is_none() && self.0.kind == ErrorKind::DType {
             let common = self.0.dtypes.iter().copied().reduce(DType::promote).unwrap_or(DType::Bool);
             let common = if common == DType::Bool { DType::I64 } else { common };

@@ -127,12 +127,15 @@ fn alignment(op: &str, doing: &str, left: &Shape, right: &Shape) -> Option<Strin
     if of_left {
         return Some(format!("x.{op}(&y.align_as(&x)?)?"));
     }
+    if op.ends_with('_') {
+        return None; // the result would have more dims than the tensor that is written to
+    }
     if of_right {
-        return Some(format!("x.align_as(&y)?.{}(&y)?", op.trim_end_matches('_')));
+        return Some(format!("x.align_as(&y)?.{op}(&y)?"));
     }
     let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
     let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
-    let (both, op) = (both.join(", "), op.trim_end_matches('_'));
+    let both = both.join(", ");
     if !is_binary(op) {
         return Some(format!(
             "let (x, y) = (x.align_to([{both}])?, y.align_to([{both}])?); before this call, to broadcast by name"

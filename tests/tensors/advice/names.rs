@@ -58,6 +58,16 @@ fn meeting(advice: &mut Advice) -> Result<()> {
     let x = Tensor::arange(0.0, 6.0, 1.0)?.reshape([("N", 2), ("in", 3)])?;
     let y = x.t()?;
     follow!(advice, x.add(&y) => { assert!(x.add(&y.align_as(&x)?)?.allclose(&x.mul(2)?)?) });
+    follow!(advice, x.clone().add_(&y).map(drop) => {
+        let (mut x, twice) = (x.clone(), x.mul(2)?);
+        x.add_(&y.align_as(&x)?)?;
+        assert!(x.allclose(&twice)?)
+    });
+    follow!(advice, x.clone().copy_(&y).map(drop) => {
+        let (mut x, same) = (x.zeros_like()?, x.clone());
+        x.copy_(&y.align_as(&x)?)?;
+        assert!(x.allclose(&same)?)
+    });
     let (narrow, wide) =
         (Tensor::ones([("in", 3), ("N", 2)])?, Tensor::ones([("K", 2), ("N", 2), ("in", 3)])?);
     {
