@@ -147,6 +147,17 @@ pub(crate) fn contents(input: &SourceFile, from: &mut dyn ReadSome) -> Result<Co
         return Err(error.with_repair("NamedTensor::load_npy(path)?"));
     }
     if length > MAX_HEADER.min(rest) {
+        // What downloads leave in place of a file.
+        let start = length.to_le_bytes();
+        if start.trim_ascii_start().starts_with(b"<") {
+            return Err(
+                input.malformed("a page of the web (HTML), not a file of tensors; download the file itself")
+            );
+        }
+        if start == *b"version " {
+            let message = "a pointer of Git LFS, not the file itself, which `git lfs pull` downloads";
+            return Err(input.malformed(message));
+        }
         return Err(input.malformed(format_args!(
             "not a safetensors file, or cut short: its header would have {length} bytes, {rest} follow"
         )));
@@ -332,5 +343,16 @@ mod tests {
     #[test]
     fn the_table_is_in_the_order_of_the_dtypes() {
         assert!(DTYPES.iter().map(|(own, _)| *own).eq(DType::ALL));
+    }
+
+    #[test]
+    fn texts_of_failed_downloads_are_recognized() {
+        let error = |text: &str| TensorFile::from_bytes(text.as_bytes()).expect_err(text).to_string();
+        assert!(error("<!DOCTYPE html><html></html>").contains("a page of the web (HTML)"));
+        assert!(error("\n <html><body></body></html>").contains("a page of the web (HTML)"));
+        assert!(
+            error("version https://git-lfs.github.com/spec/v1\nsize 9\n").contains("a pointer of Git LFS")
+        );
+        assert!(error("some other text").contains("not a safetensors file, or cut short"));
     }
 }

@@ -3,7 +3,9 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
-use crate::tape::{BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, walk};
+use crate::tape::{
+    BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled, walk,
+};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
@@ -309,6 +311,10 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
         dtype if !dtype.is_floating_point() => (
             format!("{dtype}, the result of ops such as argmax and comparisons, has no gradient"),
             "F::cross_entropy(&logits, &target, \"class\")?, or another loss of floats",
+        ),
+        _ if !is_grad_enabled() => (
+            "this call is in no_grad, where nothing is recorded; the forward pass has to be outside of it".into(),
+            "let loss = enable_grad(|| ..)?; for the forward pass",
         ),
         _ => (
             "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"

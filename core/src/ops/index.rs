@@ -353,7 +353,16 @@ pub(crate) mod kernels {
             );
             let error = Error::about(&[x, index], ErrorKind::Shape, op, message);
             let others = x.sizes().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, size)| size);
+            // In any order: `align_as` adds the dim of the positions.
+            let is_by_name = index.ndim() + 1 == x.ndim()
+                && (0..x.ndim()).all(|d| {
+                    x.name(d).is_some_and(|name| index.names().position(name).is_some() != (d == dim))
+                });
             return Err(match index.ndim() {
+                _ if op == "gather" && is_by_name => error.with_repair(format!(
+                    "x.gather(&index.align_as(&x)?, {})?, one element for each position of the index",
+                    in_rust(x, dim)
+                )),
                 _ if op == "gather" && others.eq(index.sizes()) => error.with_repair(format!(
                     "x.gather(&index.unsqueeze({dim})?, {})?, one element for each position of the index",
                     in_rust(x, dim)

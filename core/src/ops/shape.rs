@@ -160,6 +160,18 @@ pub(crate) mod kernels {
         dims.iter().map(|dim| dim.size.map_or(-1, |size| size as isize)).collect()
     }
 
+    /// The sizes as they are written, with their names; some names are a tuple.
+    #[cold]
+    fn literal(dims: &[OpenDim]) -> String {
+        let each = dims.iter().zip(written(dims)).map(|(dim, size)| match dim.name {
+            Some(name) => format!("(\"{name}\", {size})"),
+            None => size.to_string(),
+        });
+        let list = each.collect::<Vec<_>>().join(", ");
+        let named = dims.iter().filter(|dim| dim.name.is_some()).count();
+        if named == 0 || named == dims.len() { format!("[{list}]") } else { format!("({list})") }
+    }
+
     /// The names given for the dims of a result, beside the `own` names, aligned to the right.
     #[track_caller]
     fn named(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Names> {
@@ -388,7 +400,7 @@ pub(crate) mod kernels {
                 x.strides()
             );
             return Err(Error::about(&[x], ErrorKind::Shape, "view", message)
-                .with_repair(format!("x.reshape({:?})?, which copies where it must", written(&wanted))));
+                .with_repair(format!("x.reshape({})?, which copies where it must", literal(&wanted))));
         };
         let names = names_of("view", x, &sizes, &wanted)?;
         Ok(x.view_as(sizes, strides, x.offset(), names))

@@ -458,7 +458,19 @@ impl AttentionDims {
                 unfit(ErrorKind::Shape)
             };
         }
-        check_named(what, mask, true)?;
+        check_named(what, mask, true).map_err(|error| {
+            // The names of the last dims, if the sizes fit.
+            let last = &scores[scores.len().saturating_sub(mask.ndim())..];
+            let fits = last.iter().zip(mask.sizes()).all(|((_, a), b)| a == b || *b == 1);
+            let names: Option<Vec<String>> =
+                last.iter().map(|(key, _)| Some(key.name?.to_string())).collect();
+            match names {
+                Some(names) if fits && !mask.has_names() && names.len() == mask.ndim() => {
+                    error.with_repair(format!("{what}.refine_names({names:?})?"))
+                }
+                _ => error,
+            }
+        })?;
         for (own, size) in Key::all(mask).iter().zip(mask.sizes()) {
             match scores.iter().find(|(key, _)| key == own) {
                 None => return unfit(ErrorKind::NameNotFound),

@@ -161,6 +161,11 @@ fn functions(advice: &mut Advice) -> Result<()> {
     let (hidden, zeros) =
         (Tensor::ones([("time_key", 3)])?.gt(0)?, Tensor::zeros([("time_key", 3)])?.long()?);
     let with = |options: AttentionOptions<'_>| F::attention_with(&q, &q, &q, "time", "embed", options);
+    let attn_mask = Tensor::ones([3, 3])?.tril()?;
+    follow!(advice, with(AttentionOptions::new().attn_mask(&attn_mask)) => {
+        let mask = attn_mask.refine_names(["time", "time_key"])?;
+        assert_eq!(with(AttentionOptions::new().attn_mask(&mask))?.sizes(), [3, 4])
+    });
     follow!(advice, with(AttentionOptions::new().bias(&hidden)) => { assert_eq!(with(AttentionOptions::new().attn_mask(&hidden))?.sizes(), [3, 4]) });
     follow!(advice, with(AttentionOptions::new().bias(&zeros)) => {
         let bias = &zeros;

@@ -100,6 +100,9 @@ fn positions(advice: &mut Advice) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     let index = Tensor::zeros([("C", 3), ("N", 1)])?.long()?;
     follow!(advice, x.gather(&index, "N") => { let index = index.align_to(["N", "C"])?; assert_eq!(x.gather(&index, "N")?.sizes(), [1, 3]) });
+    // The positions of an index without the dim, in any order.
+    let index = Tensor::new([2, 0])?.rename(["N"])?;
+    follow!(advice, x.gather(&index, "C") => { assert_eq!(*x.gather(&index.align_as(&x)?, "C")?.names(), ["N", "C"]) });
     let index = Tensor::zeros([("N", 1), ("D", 3)])?.long()?;
     follow!(advice, x.gather(&index, "N") => { assert_eq!(x.gather(&index.rename([("D", "C")])?, "N")?.sizes(), [1, 3]) });
     let x = Tensor::ones([("time", 3), ("N", 2)])?;

@@ -34,6 +34,8 @@ fn sizes(advice: &mut Advice) -> Result<()> {
     });
     follow!(advice, x.t()?.view([6]) => { assert_eq!(x.t()?.reshape([6])?.to_vec::<f32>()?, x.t()?.flatten(.., None)?.to_vec::<f32>()?) }
         { let x = x.t()?; assert_eq!(x.reshape([6])?.numel(), 6) });
+    follow!(advice, x.t()?.view([("a", 6)]) => { let x = x.t()?; assert_eq!(*x.reshape([("a", 6)])?.names(), ["a"]) });
+    follow!(advice, x.t()?.view((("a", 6), 1)) => { let x = x.t()?; assert_eq!(*x.reshape((("a", 6), 1))?.names(), [Some("a"), None]) });
     follow!(advice, x.reshape([4, 2]) => { assert_eq!(x.reshape([-1, 2])?.sizes(), [3, 2]) });
     follow!(advice, named.reshape([("N", 4), ("D", 2)]) => {
         let x = &named;

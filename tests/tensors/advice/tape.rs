@@ -71,6 +71,12 @@ fn passes(advice: &mut Advice) -> Result<()> {
         model.forward(&x)?.sum(..)?.backward()?;
         assert!(x.grad().is_some())
     } { model.set_requires_grad(true)?; assert!(model.weight().requires_grad()) });
+    let own = leaf()?;
+    follow!(advice, no_grad(|| own.square()?.sum(..)?.backward()) => {
+        let loss = enable_grad(|| own.square()?.sum(..))?;
+        loss.backward()?;
+        assert!(own.grad().is_some())
+    });
     let y = x.square()?;
     follow!(advice, y.backward_with(Some(&Tensor::ones([4])?), retain) => {
         y.backward_with(Some(&y.ones_like()?), retain)?;
