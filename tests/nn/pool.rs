@@ -457,6 +457,8 @@ fn windows_find_the_dims_that_they_name() -> Result<()> {
         assert_eq!(error.kind(), ErrorKind::Misaligned, "{error}");
         assert_eq!(error.repair(), Some("x.movedim(\"C\", 1)?, or the names of the dims"), "{error}");
     }
+    let error = F::max_pool2d(&images, [("H", 2), ("w", 2)]).unwrap_err();
+    assert_eq!((error.kind(), error.repair()), (ErrorKind::NameNotFound, Some("\"W\"")), "{error}");
     let moved = images.movedim("C", 1)?;
     assert_eq!(F::max_pool2d(&moved, 2)?.shape().to_string(), "[N=2, C=3, H=4, W=3]");
     let error = F::max_pool2d(&x.select("N", 0)?.select("W", 0)?, 2).unwrap_err();

@@ -225,6 +225,9 @@ fn segments_are_checked() -> Result<()> {
     let text = "segment_sum: index has the number 3, but there are 3 segments";
     assert!(error.to_string().starts_with(text), "{error}");
     assert!(error.to_string().contains("(\"node\", 4)"), "{error}");
+    let error = x.segment_sum(&at([4, 9, 5])?, "edge", ("node", 4)).unwrap_err();
+    assert!(error.message().contains("the number 9, but there are 4"), "{error}");
+    assert_eq!(error.repair(), Some("(\"node\", 10) or more segments"));
     assert_eq!(kind(x.segment_sum(&at([0, -1, 1])?, "edge", ("node", 3))), ErrorKind::Index);
     assert_eq!(kind(x.segment_max(&at([0, 0, 1])?, "edge", 0)), ErrorKind::Index);
     assert_eq!(kind(x.segment_sum(&at([0, 1, 1])?, "embed", 2)), ErrorKind::Shape);

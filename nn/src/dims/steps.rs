@@ -126,7 +126,7 @@ impl<'a> Steps<'a> {
             if let Some(name) = own.iter().find(|name| given.has_names() && !has(name)) {
                 text += &format!(", which lacks '{name}'");
             }
-            for (at, name) in free.iter().enumerate() {
+            for (at, name) in free.iter().enumerate().filter(|_| given.has_names()) {
                 text += &format!("{}'{name}'", if at == 0 { "; these can be left out: " } else { ", " });
             }
             text

@@ -20,7 +20,7 @@ mod shuffle;
 
 // Most tables need these names: their files begin with `use super::*`.
 use crate::dims::images::fault;
-use crate::dims::{by_name, moved_back, names_of, others, permuted, sizes_of, with_names};
+use crate::dims::{moved_back, names_of, others, permuted, sizes_of, with_names};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::args::{Argument, Extents, Immediate, Positions, Value};
@@ -55,7 +55,7 @@ fn check_last(rank: usize, x: &Tensor) -> Result<()> {
     let is_channel = |name: &Name| matches!(name.as_str(), "C" | "channel" | "channels");
     let Some(name) = (first..x.ndim()).filter_map(|dim| x.name(dim)).find(is_channel) else { return Ok(()) };
     let message = format_args!(
-        "without names of its dims, this would be over the last {rank} of {}, and '{name}' is that of channels",
+        "unless its dims are given by name, this is over the last {rank} of {}, and '{name}' is that of channels",
         x.shape()
     );
     let error = fault(ErrorKind::Misaligned, message);

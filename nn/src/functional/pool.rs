@@ -287,7 +287,10 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
         return Ok(dims);
     }
     for sizes in sizes {
-        let mut named: Vec<usize> = by_name(x, &sizes.names(rank)).into_iter().flatten().collect();
+        let mut named = Vec::with_capacity(rank);
+        for name in sizes.names(rank).into_iter().flatten() {
+            named.extend(Dims::from(name).look_up("", &[x.value()])?.iter());
+        }
         named.sort_unstable();
         named.dedup();
         if named.len() == rank {

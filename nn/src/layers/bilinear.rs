@@ -136,7 +136,7 @@ impl Bilinear {
             let contracted = |x: Tensor, dim: usize| -> Result<Tensor> {
                 let (last, wanted) = (x.ndim() - 1, weight.name(dim));
                 let mut names = names_of(&x);
-                if names[last] == wanted || names[last].is_none() {
+                if names[last] == wanted || names[last].is_none() || wanted.is_none() {
                     return Ok(x);
                 }
                 names[last] = wanted;
