@@ -120,13 +120,14 @@ pub mod options {
 ///
 /// The rule is that it has
 /// * tensors, parameters and buffers, their options, and the types that ops take and return;
-/// * every layer, loss and container of [`nn`] with its options, and the functions of [`nn::functional`] as `F`;
+/// * every layer, loss and container of [`nn`] with its options, and the functions of [`nn::functional`] as
+///   `F`;
 /// * what models are made of, saved with and loaded with: [`Module`](nn::Module), [`Layer`](nn::Layer),
 ///   [`Training`](nn::Training), [`StateDict`](nn::StateDict), [`LoadOptions`](nn::LoadOptions);
 /// * every optimizer of [`optim`] and every schedule of [`optim::schedule`], and what is done around a step:
 ///   `clip_grad_norm_`, `AveragedModel`, `GradScaler`;
-/// * the functions that change how a closure is recorded: `no_grad`, `enable_grad`, `inference_mode`, `autocast`,
-///   `checkpoint`, `detect_anomaly`;
+/// * the functions that change how a closure is recorded: `no_grad`, `enable_grad`, `inference_mode`,
+///   `autocast`, `checkpoint`, `detect_anomaly`;
 /// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST;
 /// * the modules `autograd`, `names`, `nn`, `optim` and `schedule`, for everything else in them:
 ///   `nn::init::zeros_`, `names::strict`.

@@ -79,7 +79,8 @@ composed! { segments;
         names removes, index: along dim, segments: renames dim;
     /// The softmax along `dim` within each segment: `e^x / Σ e^x`, where the sum is over the slices of the
     /// same segment. The result has the dims of `x`. The maximum of each segment is subtracted first, so that
-    /// no finite `x` overflows. As in [`softmax`](Self::softmax), a segment whose elements are all -∞ gives NaN.
+    /// no finite `x` overflows. As in [`softmax`](Self::softmax), a segment whose elements are all -∞ gives
+    /// NaN.
     ///
     /// ```
     /// use namegrad::prelude::*;

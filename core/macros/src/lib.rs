@@ -5,8 +5,8 @@
 //! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
 //! tape. `row`, `names` and `derivative` have the grammar, `given` shows what a method takes and how it
 //! reaches the kernel, `values` and `tape` generate the code, `elements` the loops, `options` the option
-//! structs, `recorded` the recipes of ops on the tape, `by_name` the entries of the registry, and `chain` the methods
-//! of results.
+//! structs, `recorded` the recipes of ops on the tape, `by_name` the entries of the registry, and `chain` the
+//! methods of results.
 
 #![forbid(unsafe_code)]
 
@@ -95,9 +95,9 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 /// The constructor and the chained setters of an option struct with public fields, for structs that do not
 /// come from rows. With `#[setters(builder)]` on the struct, the builder of a layer, or `#[setters(row)]`, it
-/// has no constructor; with `#[setters(of(A, B), at = settings)]`, the setters are those of the builders `A` and
-/// `B`, whose field `settings` holds the struct, or with `fallible` a `Result` of it, and with `own` those of the
-/// struct too.
+/// has no constructor; with `#[setters(of(A, B), at = settings)]`, the setters are those of the builders `A`
+/// and `B`, whose field `settings` holds the struct, or with `fallible` a `Result` of it, and with `own` those
+/// of the struct too.
 ///
 /// The setter of a field takes its type, and for `f64` anything that converts into it. `#[setters(into)]` on
 /// the field takes anything that converts into its type, `some` the content of its `Option`, `cloned` a
