@@ -409,12 +409,12 @@ fn letters_of_einsum_have_one_name() -> Result<()> {
 
 /// The repair of an index that lacks one dim reads one element for each of its positions.
 #[test]
-fn an_index_with_a_dim_less_is_unsqueezed() -> Result<()> {
+fn an_index_with_a_dim_less_is_aligned() -> Result<()> {
     let x = Tensor::new([[1, 2, 3], [4, 5, 6]])?.refine_names(["N", "class"])?;
     let index = Tensor::new([2, 0])?.refine_names(["N"])?;
     let error = x.gather(&index, "class").unwrap_err();
-    assert!(error.repair().unwrap().starts_with("x.gather(&index.unsqueeze(1)?, \"class\")?"), "{error}");
-    assert_eq!(x.gather(&index.unsqueeze(1)?, "class")?.to_vec::<i64>()?, [3, 4]);
+    assert!(error.repair().unwrap().starts_with("x.gather(&index.align_as(&x)?, \"class\")?"), "{error}");
+    assert_eq!(x.gather(&index.align_as(&x)?, "class")?.to_vec::<i64>()?, [3, 4]);
     Ok(())
 }
 
