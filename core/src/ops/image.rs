@@ -20,7 +20,7 @@ use std::panic::Location;
 ops! { image;
     //! # Images
     /// Resizes dims by interpolation: each element of the result is made of those around the same place in
-    /// this tensor. [`Resize`] has the new sizes and the method; `F::interpolate` has PyTorch's options.
+    /// this tensor. `Resize` has the new sizes and the method; `F::interpolate` has PyTorch's options.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dims`, at most three

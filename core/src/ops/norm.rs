@@ -87,7 +87,7 @@ ops! { norm;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the groups do not divide the channels.
+    /// `ErrorKind::Shape` if the groups do not divide the channels.
     standardize (x, weight?, bias?; dim: Dim, dims: Dims, groups: usize, eps: f64 = 1e-5) -> (y, mean, var)
         on floats names keeps, mean: removes, var: removes, weight: along dim, bias: along dim;
 }
