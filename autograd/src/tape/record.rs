@@ -44,27 +44,19 @@ impl Formula {
         args: Option<&Args>,
         cx: &Cx<'_>,
     ) -> Result<Tensor> {
-        match self.halves {
-            Halves::Direct => {}
-            Halves::WidenedIfRecorded if !is_grad_enabled() => {}
-            _ if g.dtype().compute() != g.dtype() => return self.widened(g, tensors, args, cx),
-            _ => {}
+        let (own, wide) = (g.dtype(), g.dtype().compute());
+        let widens = match self.halves {
+            Halves::Direct => false,
+            Halves::Widened => own != wide,
+            Halves::WidenedIfRecorded => own != wide && is_grad_enabled(),
+        };
+        if !widens {
+            return (self.gradient)(g, &Saved { tensors, args }, cx);
         }
-        (self.gradient)(g, &Saved { tensors, args }, cx)
-    }
-
-    #[inline(never)]
-    fn widened(
-        &self,
-        g: &Tensor,
-        tensors: &mut [Option<Tensor>],
-        args: Option<&Args>,
-        cx: &Cx<'_>,
-    ) -> Result<Tensor> {
         for x in tensors.iter_mut().flatten() {
             *x = x.to(x.dtype().compute())?;
         }
-        (self.gradient)(&g.to(g.dtype().compute())?, &Saved { tensors, args }, cx)?.to(g.dtype())
+        (self.gradient)(&g.to(wide)?, &Saved { tensors, args }, cx)?.to(own)
     }
 }
 

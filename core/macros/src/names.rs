@@ -183,8 +183,7 @@ impl OpRow {
     /// What the result has if the row does not say it.
     fn obvious(&self) -> Rule {
         let several = self.tensors.len() > 1;
-        let reduces = self.args.iter().any(|arg| arg.ty.is("Reduced"));
-        let word = match (several && self.by_element(), reduces) {
+        let word = match (several && self.by_element(), self.reduces()) {
             (true, _) => "unifies",
             (_, true) => "removes",
             _ => "keeps",
