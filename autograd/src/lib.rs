@@ -69,13 +69,13 @@ pub use operators::{AsTensor, Operand};
 pub use parameter::{Computed, Parameter};
 pub use scan::{ScanOptions, Tensors, fold, fold_with, scan, scan_with};
 #[doc(hidden)]
-pub use tape::backward_passes;
-#[doc(hidden)]
 pub use tape::nan::{Anomaly, take_anomaly};
 pub use tape::{
     BackwardOptions, Cx, detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled,
     is_grad_enabled, no_grad, set_grad_enabled,
 };
+#[doc(hidden)]
+pub use tape::{backward_passes, began_last_backward};
 pub use tensor::{Tensor, grad, grad_with};
 
 /// The options of ops: of those in core and of composed ops.

@@ -22,8 +22,8 @@ impl dyn Interval + '_ {
         is_inside && !number.is_nan() && !(is_open && number == f64::INFINITY)
     }
 
-    /// The condition on a number to be in the range: "finite and not negative".
-    pub fn words(&self) -> String {
+    /// The condition on a number, or an integer, to be in the range: "finite and not negative".
+    pub fn words(&self, is_integer: bool) -> String {
         match self.bounds() {
             [Bound::Included(f64::MIN), Bound::Included(f64::MAX)] => "finite".into(),
             [Bound::Included(0.0), Bound::Unbounded] => "finite and not negative".into(),
@@ -37,7 +37,7 @@ impl dyn Interval + '_ {
                 let high = match high {
                     Bound::Included(high) => Some(format!("at most {high}")),
                     Bound::Excluded(high) => Some(format!("less than {high}")),
-                    Bound::Unbounded => Some("finite".into()),
+                    Bound::Unbounded => (!is_integer).then(|| "finite".into()),
                 };
                 low.into_iter().chain(high).collect::<Vec<_>>().join(" and ")
             }

@@ -1,9 +1,12 @@
 //! [`Optimizer`], the trait of all optimizers.
 
 use crate::engine::OptimizerState;
-use namegrad_autograd::{Parameter, Tensor, enable_grad};
-use namegrad_core::Result;
+use namegrad_autograd::{Parameter, Tensor, backward_passes, began_last_backward, enable_grad};
+use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
+
+/// The repair for a step without a closure, or with a wrong one.
+pub(crate) const CLOSURE: &str = "optimizer.step_with(&mut || ..)?, with a closure that returns the loss";
 
 /// A function that computes the loss with the current parameters.
 pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
@@ -49,15 +52,16 @@ pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
-    /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, a backward
-    /// pass was made whose loss does not depend on the parameters (of another model, perhaps), or a loss was
-    /// computed without a backward pass. Before anything was computed, it does nothing. An error is also a
-    /// gradient whose first elements are not finite, which a NaN of the loss makes them all;
+    /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, `zero_grad`
+    /// has removed the gradients and no backward pass came after it, or a loss was computed without a backward
+    /// pass. Before the first step of the optimizer, a backward pass whose loss does not depend on its parameters
+    /// (but on another model, perhaps) is an error too. Before anything was computed, a step does nothing. An
+    /// error is also a gradient whose first elements are not finite, which a NaN of the loss makes them all;
     /// [`check_finite`](Self::check_finite) looks at every element.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient, in the
-    /// three cases above,
+    /// cases above,
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the first elements of one are NaN or infinite;
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is
     /// out of range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have
@@ -84,7 +88,8 @@ pub trait Optimizer: Send {
     /// ```
     ///
     /// An optimizer that evaluates the loss several times in a step calls the closure several times. In
-    /// PyTorch, the closure itself calls `zero_grad` and `backward`.
+    /// PyTorch, the closure itself calls `zero_grad` and `backward`; here, a loss that `backward` was called for
+    /// is an error.
     ///
     /// # Errors
     /// The errors of the closure, of [`Tensor::backward`] and of [`step`](Self::step);
@@ -201,7 +206,13 @@ pub(crate) fn evaluate(
     caller: &'static Location<'static>,
 ) -> Result<Tensor> {
     parameters.iter().for_each(Parameter::zero_grad);
+    let passes = backward_passes();
     let loss = enable_grad(loss)?;
+    if backward_passes() != passes && (began_last_backward(&loss) || !loss.requires_grad()) {
+        let message = "the closure has called `backward`, and step_with calls it for the loss that it gets";
+        let error = Error::new(ErrorKind::Autograd, "step_with", message).with_repair(CLOSURE);
+        return Err(error.at(caller));
+    }
     if let Some(op) = checked {
         loss.value().check_finite(op).map_err(|error| error.context("the loss: ").at(caller))?;
     }

@@ -40,21 +40,17 @@ impl dyn Rows + '_ {
     #[inline(never)]
     #[track_caller]
     pub(crate) fn check(&self, name: &'static str) -> Result<()> {
-        match self.wrong() {
-            Some((row, index, number)) => {
-                Err(Error::new(ErrorKind::Value, name, self.rows()[row].refusal(index, &number)))
-            }
-            None => Ok(()),
-        }
+        let Some((_, message)) = self.wrong() else { return Ok(()) };
+        Err(Error::new(ErrorKind::Value, name, message))
     }
 
-    /// The first number outside of its range: its row, its position in the row, and its value.
-    pub(crate) fn wrong(&self) -> Option<(usize, usize, Json)> {
-        for (row, Row { range, .. }) in self.rows().iter().enumerate() {
-            let Some(range) = range else { continue };
-            for (index, part) in parts(&self.value(row).to_json()).iter().enumerate() {
+    /// The row of the first number outside of its range, and the message about it.
+    pub(crate) fn wrong(&self) -> Option<(&'static Row, String)> {
+        for (number, row) in self.rows().iter().enumerate() {
+            let Some(range) = row.range else { continue };
+            for (index, part) in parts(&self.value(number).to_json()).iter().enumerate() {
                 if number_of(part).is_some_and(|number| !range.contains(number)) {
-                    return Some((row, index, part.clone()));
+                    return Some((row, row.refusal(range, index, part)));
                 }
             }
         }
@@ -109,18 +105,12 @@ impl dyn Rows + '_ {
 
 impl Row {
     /// The message about a number of the option that is out of range.
-    fn refusal(&self, index: usize, number: &Json) -> String {
-        let words = self.words.split('|').nth(index).unwrap_or(self.words);
-        if words.contains("{}") {
-            return self.message(words, index, number);
+    fn refusal(&self, range: &dyn Interval, index: usize, number: &Json) -> String {
+        let mut words = self.words.split('|').nth(index).unwrap_or(self.words).to_string();
+        if !words.contains("{}") {
+            let what = if words.is_empty() { "{name} value" } else { &words };
+            words = format!("Invalid {what}: {{}}; it must be {}", range.words(number.is_u64()));
         }
-        let what = if words.is_empty() { "{name} value" } else { words };
-        let range = self.range.map(|range| range.words()).unwrap_or_default();
-        self.message(&format!("Invalid {what}: {{}}; it must be {range}"), index, number)
-    }
-
-    /// The words with the name of the option, the position and the number in their places.
-    pub(crate) fn message(&self, words: &str, index: usize, number: &Json) -> String {
         let number = match (number.as_u64(), number_of(number)) {
             (None, Some(float)) => format!("{float:?}"),
             _ => number.to_string(),

@@ -12,6 +12,7 @@ use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::collections::HashMap;
 use std::ops::Bound;
 
 /// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
@@ -58,8 +59,8 @@ pub struct GradScaler {
     state: GradScalerState,
     /// Whether a loss was scaled since the last update.
     scaled: bool,
-    /// The ids of parameters whose gradients were unscaled since the last update, in order.
-    seen: Vec<(usize, Seen)>,
+    /// The parameters whose gradients were unscaled since the last update, by id.
+    seen: HashMap<usize, Seen>,
 }
 
 /// The events of a parameter since the last update.
@@ -111,7 +112,7 @@ impl GradScalerBuilder {
             steps_taken: 0,
             steps_skipped: 0,
         };
-        Ok(GradScaler { enabled, state, scaled: false, seen: Vec::new() })
+        Ok(GradScaler { enabled, state, scaled: false, seen: HashMap::new() })
     }
 
     #[track_caller]
@@ -188,9 +189,8 @@ impl GradScaler {
             return Ok(());
         }
         let parameters = optimizer.parameters();
-        self.check_scaled("unscale_")?;
-        self.check_unstepped("unscale_", "unscale_() is being called after step().", &parameters)?;
-        if parameters.iter().any(|parameter| self.seen_of(parameter).is_some()) {
+        self.check_order("unscale_", "unscale_() is being called after step().", &parameters)?;
+        if parameters.iter().any(|parameter| self.seen.contains_key(&parameter.id())) {
             let message = "unscale_() has already been called on this optimizer since the last update().";
             return Err(wrong_order("unscale_", message, UPDATE));
         }
@@ -199,8 +199,9 @@ impl GradScaler {
 
     /// Unscales the gradients that are not yet.
     fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
+        let is_seen = |parameter: &Parameter| self.seen.contains_key(&parameter.id());
         let is_half = |parameter: &&Parameter| {
-            parameter.dtype() == DType::F16 && parameter.grad().is_some() && self.seen_of(parameter).is_none()
+            parameter.dtype() == DType::F16 && parameter.grad().is_some() && !is_seen(parameter)
         };
         if let Some(parameter) = parameters.iter().find(is_half) {
             let message =
@@ -211,10 +212,10 @@ impl GradScaler {
         // The reciprocal is rounded to `f32`, as in PyTorch.
         let inverse = f64::from((1.0 / self.state.scale) as f32);
         for parameter in parameters {
-            if let Err(place) = self.place(parameter)
+            if !self.seen.contains_key(&parameter.id())
                 && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
             {
-                self.seen.insert(place, (parameter.id(), Seen { is_finite, has_stepped: false }));
+                self.seen.insert(parameter.id(), Seen { is_finite, has_stepped: false });
             }
         }
         Ok(())
@@ -254,21 +255,20 @@ impl GradScaler {
             return Ok(true);
         }
         let parameters = optimizer.parameters();
-        self.check_scaled("step")?;
-        self.check_unstepped("step", "step() has already been called since the last update().", &parameters)?;
+        self.check_order("step", "step() has already been called since the last update().", &parameters)?;
         if optimizer.needs_loss() {
             let message = "Closure use is not currently supported if GradScaler is enabled.";
             return Err(wrong_order("step", message, "optimizer.step_with(&mut || ..)?, without a scaler"));
         }
         at_caller(|| self.unscale("step", &parameters))?;
-        let (mut is_good, mut places) = (true, Vec::new());
-        for parameter in &parameters {
-            if let Ok(place) = self.place(parameter) {
-                is_good &= self.seen[place].1.is_finite;
-                places.push(place);
+        let (mut is_good, mut ids) = (true, Vec::new());
+        for id in parameters.iter().map(Parameter::id) {
+            if let Some(seen) = self.seen.get(&id) {
+                is_good &= seen.is_finite;
+                ids.push(id);
             }
         }
-        if places.is_empty() {
+        if ids.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
             return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));
         }
@@ -278,8 +278,8 @@ impl GradScaler {
         } else {
             self.state.steps_skipped += 1;
         }
-        for place in places {
-            self.seen[place].1.has_stepped = true;
+        for id in ids {
+            self.seen.insert(id, Seen { is_finite: is_good, has_stepped: true });
         }
         Ok(is_good)
     }
@@ -300,7 +300,7 @@ impl GradScaler {
             return Err(wrong_order("update", message, "scaler.step(&mut optimizer)?"));
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = self.state;
-        if self.seen.iter().all(|(_, seen)| seen.is_finite) {
+        if self.seen.values().all(|seen| seen.is_finite) {
             self.state.growth_tracker += 1;
             if self.state.growth_tracker >= growth_interval {
                 let grown = (self.state.scale * growth_factor) as f32;
@@ -333,16 +333,6 @@ impl GradScaler {
         self.state.scale = f64::from(scale as f32);
         self.start_again();
         Ok(())
-    }
-
-    /// The events of a parameter, if its gradient was unscaled.
-    fn seen_of(&self, parameter: &Parameter) -> Option<&Seen> {
-        self.place(parameter).ok().map(|place| &self.seen[place].1)
-    }
-
-    /// The place of a parameter in `seen`, or where it belongs.
-    fn place(&self, parameter: &Parameter) -> std::result::Result<usize, usize> {
-        self.seen.binary_search_by_key(&parameter.id(), |(id, _)| *id)
     }
 
     fn start_again(&mut self) {
@@ -383,12 +373,14 @@ impl GradScaler {
         Err(wrong_order(op, &message, "scaler.scale(&loss)?.backward()?"))
     }
 
+    /// Checks that a loss was scaled, and that there was no step of these parameters since.
     #[track_caller]
-    fn check_unstepped(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
+    fn check_order(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
+        self.check_scaled(op)?;
         let (mut some, mut all) = (false, true);
         for parameter in parameters {
             if parameter.grad().is_some() {
-                let has_stepped = self.seen_of(parameter).is_some_and(|seen| seen.has_stepped);
+                let has_stepped = self.seen.get(&parameter.id()).is_some_and(|seen| seen.has_stepped);
                 (some, all) = (some || has_stepped, all && has_stepped);
             }
         }

@@ -397,10 +397,10 @@ fn a_step_without_gradients_is_an_error_where_it_is_a_mistake() -> Result<()> {
             }
             optimizer.step()
         };
-        step(&parameters, true)?;
         refused(step(&others, true), "of another model");
+        step(&parameters, true)?;
         if !row.build(model()?)?.needs_loss() {
-            refused(step(&parameters, false), "there was no backward pass");
+            refused(step(&parameters, false), "`zero_grad` has removed them, and there was no backward pass");
         }
         step(&parameters, true)?;
         // Some parameters without a gradient are left alone, as in PyTorch.
@@ -412,8 +412,71 @@ fn a_step_without_gradients_is_an_error_where_it_is_a_mistake() -> Result<()> {
         refused(step(&others, true), "the model is frozen");
     }
     // Before anything is computed, a step does nothing: schedules can be looked at.
-    let mut optimizer = Sgd::new(plain(&model()?))?;
-    optimizer.step()
+    let parameters = plain(&model()?);
+    let mut optimizer = Sgd::new(parameters.clone())?;
+    optimizer.step()?;
+    let unused = loss(&parameters)?;
+    let error = optimizer.step().unwrap_err();
+    assert!(error.message().ends_with("has a gradient: there was no backward pass"), "{error}");
+    unused.backward()?;
+    optimizer.zero_grad();
+    let error = optimizer.step().unwrap_err();
+    assert!(error.message().ends_with("has removed them, and there was no backward pass since"), "{error}");
+    Ok(())
+}
+
+/// As the two models of a GAN do, with one loop for both optimizers.
+#[test]
+fn losses_of_two_models_take_turns() -> Result<()> {
+    let parameters = [plain(&model()?), plain(&model()?)];
+    let mut optimizers = [Sgd::new(parameters[0].clone())?, Sgd::new(parameters[1].clone())?];
+    // The first step of an optimizer without gradients is taken for that of a wrong model.
+    for (turn, is_known) in [(0, false), (1, true), (0, true), (0, true), (1, true), (1, true), (0, true)] {
+        let before = parameters[1 - turn][0].tensor();
+        optimizers.iter().for_each(|optimizer| optimizer.zero_grad());
+        let loss = loss(&parameters[turn])?;
+        loss.backward()?;
+        optimizers[turn].step()?;
+        if is_known {
+            optimizers[1 - turn].step()?;
+        }
+        assert!(parameters[1 - turn][0].tensor().equal(&before)?);
+    }
+    Ok(())
+}
+
+/// PyTorch's closures call `backward`; here the step does.
+#[test]
+fn a_closure_that_calls_backward_is_an_error() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let (parameters, mut optimizer) = (plain(&named), row.build(named)?);
+        let before = all(&parameters, &*optimizer)?;
+        let retain = BackwardOptions::new().retain_graph(true);
+        let closures: [&dyn Fn(Tensor) -> Result<Tensor>; 4] = [
+            &|loss| loss.backward().map(|()| loss),
+            &|loss| loss.backward_with(None, retain).map(|()| loss),
+            &|loss| loss.backward().map(|()| loss.detach()),
+            &|loss| loss.backward_with(None, retain).and_then(|()| loss.backward()).map(|()| loss),
+        ];
+        for closure in closures {
+            let error = optimizer.step_with(&mut || closure(loss(&parameters)?)).unwrap_err();
+            assert_eq!((error.kind(), error.op()), (ErrorKind::Autograd, "step_with"));
+            assert!(error.message().starts_with("the closure has called `backward`"), "{error}");
+            assert!(error.location().file().ends_with("bad_input.rs"), "{error}");
+        }
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+        // A part of the loss may have its own pass, such as a batch that does not fit with the others.
+        let mut parts = || {
+            loss(&parameters)?.backward()?;
+            loss(&parameters)
+        };
+        optimizer.step_with(&mut parts)?;
+        // Without a graph there is nothing to call `backward` for.
+        let error = optimizer.step_with(&mut || no_grad(|| loss(&parameters))).unwrap_err();
+        assert!(error.message().contains("does not require grad"), "{error}");
+    }
+    Ok(())
 }
 
 /// A NaN of the loss reaches the first elements of all gradients, where a step looks; further ones are looked

@@ -267,11 +267,11 @@ fn settings_out_of_range_are_refused() -> Result<()> {
     let before = bits(&optimizer);
     let nan = f64::NAN;
     let cases: Vec<(Boxed, &str)> = vec![
-        (Box::new(StepDecay::new(0)), "expected positive integer step_size, but got 0"),
-        (Box::new(StepDecay::new(1).gamma(nan)), "gamma must be finite, but is NaN"),
-        (Box::new(MultiStep::new([1]).gamma(f64::INFINITY)), "gamma must be finite, but is inf"),
-        (Box::new(Exponential::new(nan)), "gamma must be finite"),
-        (Box::new(LinearRamp::new(0)), "expected positive integer total_iters"),
+        (Box::new(StepDecay::new(0)), "Invalid step_size value: 0; it must be at least 1"),
+        (Box::new(StepDecay::new(1).gamma(nan)), "Invalid gamma value: NaN; it must be finite"),
+        (Box::new(MultiStep::new([1]).gamma(f64::INFINITY)), "Invalid gamma value: inf; it must be finite"),
+        (Box::new(Exponential::new(nan)), "Invalid gamma value"),
+        (Box::new(LinearRamp::new(0)), "Invalid total_iters value"),
         (
             Box::new(LinearRamp::new(5).start_factor(0.0)),
             "starting multiplicative factor expected to be greater than 0",
@@ -285,22 +285,22 @@ fn settings_out_of_range_are_refused() -> Result<()> {
             Box::new(Constant::new(5).factor(-0.5)),
             "constant multiplicative factor expected to be between 0 and 1",
         ),
-        (Box::new(Constant::new(0)), "expected positive integer total_iters"),
-        (Box::new(Polynomial::new(0)), "expected positive integer total_iters"),
+        (Box::new(Constant::new(0)), "Invalid total_iters value"),
+        (Box::new(Polynomial::new(0)), "Invalid total_iters value"),
         (Box::new(Polynomial::new(5).power(nan)), "power must be finite"),
-        (Box::new(Cosine::new(0)), "expected positive integer t_max"),
-        (Box::new(Cosine::new(10).eta_min(nan)), "eta_min must be finite"),
-        (Box::new(Cosine::new(0).warmup(10)), "expected positive integer t_max"),
+        (Box::new(Cosine::new(0)), "Invalid t_max value"),
+        (Box::new(Cosine::new(10).eta_min(nan)), "Invalid eta_min value"),
+        (Box::new(Cosine::new(0).warmup(10)), "Invalid t_max value"),
         (Box::new(Cosine::new(10).warmup(10).start_factor(nan)), "start_factor must be finite"),
-        (Box::new(CosineRestarts::new(0)), "expected positive integer t_0, but got 0"),
+        (Box::new(CosineRestarts::new(0)), "Invalid t_0 value: 0; it must be at least 1"),
         (Box::new(CosineRestarts::new(1).t_mult(0)), "expected integer t_mult >= 1, but got 0"),
-        (Box::new(OneCycle::new(0.1, 0)), "expected positive integer total_steps, but got 0"),
+        (Box::new(OneCycle::new(0.1, 0)), "Invalid total_steps value: 0; it must be at least 1"),
         (Box::new(OneCycle::new(0.1, 10).pct_start(1.5)), "expected pct_start between 0 and 1, but got 1.5"),
         (Box::new(OneCycle::new(0.1, 10).div_factor(0.0)), "div_factor must be finite and not 0"),
-        (Box::new(OneCycle::new(nan, 10)), "max_lr must be finite"),
+        (Box::new(OneCycle::new(nan, 10)), "Invalid max_lr value"),
         (Box::new(OneCycle::new([0.1], 10)), "max_lr has 1 values, the optimizer has 2 groups"),
         (Box::new(OneCycle::new(0.1, 10).base_momentum([0.1; 3])), "base_momentum has 3 values"),
-        (Box::new(Cyclic::new(0.1, 0.2).step_size_up(0)), "expected positive integer step_size_up"),
+        (Box::new(Cyclic::new(0.1, 0.2).step_size_up(0)), "Invalid step_size_up value"),
         (Box::new(Cyclic::new([0.1; 3], 0.2)), "base_lr has 3 values"),
         (Box::new(Cyclic::new(0.1, 0.2).mode(CycleMode::ExpRange(nan))), "gamma must be finite"),
         (Box::new(Lambda::each([Box::new(|_| 1.0) as Function])), "expected 2 functions, but got 1"),
@@ -463,7 +463,7 @@ fn the_rates_of_swalr_are_those_of_pytorch() -> Result<()> {
         near(optimizer.lr(), want);
         scheduler.step(&mut optimizer)?;
     }
-    refused(Scheduler::new(SwaLr::new(f64::NAN), &mut optimizer), "swa_lr must be finite");
+    refused(Scheduler::new(SwaLr::new(f64::NAN), &mut optimizer), "Invalid swa_lr value");
     refused(Scheduler::new(SwaLr::new([0.1, 0.2]), &mut optimizer), "swa_lr has 2 values");
     Ok(())
 }

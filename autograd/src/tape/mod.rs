@@ -29,7 +29,7 @@ pub use modes::{
 };
 pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
 pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many, is_followed};
-pub use walk::{BackwardOptions, backward_passes};
+pub use walk::{BackwardOptions, backward_passes, began_last_backward};
 pub(crate) use walk::{ById, Goal, Root, history, walk};
 
 use crate::hooks::Hooks;

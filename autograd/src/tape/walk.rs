@@ -78,14 +78,21 @@ pub(crate) enum Goal<'a> {
 pub(crate) type Root = (Arc<Meta>, Tensor, bool);
 
 thread_local! {
-    static PASSES: Cell<u64> = const { Cell::new(0) };
+    /// The number of backward passes to leaves, and the id of the output from which the last one began.
+    static PASSES: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 /// The number of backward passes to leaves on this thread, by which an optimizer knows whether one was made
 /// since its last step.
 #[doc(hidden)]
 pub fn backward_passes() -> u64 {
-    PASSES.get()
+    PASSES.get().0
+}
+
+/// Whether the last of these passes began at this tensor.
+#[doc(hidden)]
+pub fn began_last_backward(output: &Tensor) -> bool {
+    output.meta().is_some_and(|meta| PASSES.get().1 == meta.id)
 }
 
 /// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
@@ -99,7 +106,7 @@ pub(crate) fn walk(
 ) -> Result<Vec<Option<Tensor>>> {
     let at = Location::caller();
     if matches!(goal, Goal::Leaves) {
-        PASSES.set(PASSES.get() + 1);
+        PASSES.set((PASSES.get().0 + 1, roots.first().map_or(0, |root| root.0.id)));
     }
     match is_observed() {
         true => {

@@ -46,7 +46,6 @@ impl<M: Method + Default> Descent<M> {
 }
 
 impl<M: Method> Descent<M> {
-    /// An optimizer with these hyperparameters and parameters of each group.
     /// The hyperparameters of each group.
     pub fn groups(&self) -> &[M] {
         let groups: &dyn Any = &*self.engine.groups;
@@ -120,6 +119,9 @@ impl<M: Method> Optimizer for Descent<M> {
     }
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
         self.engine.load_state_dict(state)
+    }
+    fn zero_grad(&self) {
+        self.engine.zero_grad();
     }
 }
 

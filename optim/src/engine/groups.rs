@@ -28,8 +28,7 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn needs_loss(&self) -> bool;
     /// Updates one parameter.
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
-    /// Makes a step, and says whether its closure has failed.
-    fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool);
+    fn step(&self, step: &mut OptimizerStep<'_>) -> Result<()>;
     /// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
     fn to_json(&self, group: usize) -> std::result::Result<Json, String>;
     /// No groups of the same method.
@@ -82,9 +81,8 @@ impl<M: Method> Groups for Vec<M> {
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()> {
         self[group].update(step)
     }
-    fn step<'a>(&'a self, step: AnyStep<'a>) -> (Result<()>, bool) {
-        let mut step = OptimizerStep { groups: self, step };
-        (M::step(&mut step), step.step.failed)
+    fn step(&self, step: &mut OptimizerStep<'_>) -> Result<()> {
+        M::step(self, step)
     }
     fn to_json(&self, group: usize) -> std::result::Result<Json, String> {
         self[group].to_json()

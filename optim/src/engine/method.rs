@@ -155,8 +155,8 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         ))
     }
 
-    /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
-    /// each, for several at once.
+    /// Makes one step for all parameters that have a gradient, with the hyperparameters of each group. By
+    /// default, calls [`update`](Self::update) for each, for several at once.
     ///
     /// An [`OptimizerStep`] provides all gradients at once, can visit the parameters several times, and can
     /// evaluate the loss again:
@@ -180,15 +180,15 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     ///     fn set_lr(&mut self, lr: f64) {
     ///         self.lr = lr;
     ///     }
-    ///     fn step(step: &mut OptimizerStep<'_, Self>) -> Result<()> {
+    ///     fn step(groups: &[Self], step: &mut OptimizerStep<'_>) -> Result<()> {
     ///         let before = step.loss()?.value().to_vec::<f32>()?[0];
     ///         let directions = step.gradients();
     ///         let (mut at, mut next) = (0.0, 1.0);
     ///         loop {
     ///             let mut direction = directions.iter();
-    ///             step.each(|method, own| {
+    ///             step.each(|group, own| {
     ///                 let Some((_, direction)) = direction.next() else { return Ok(()) };
-    ///                 own.param.sub_(&direction.mul(method.lr * (next - at))?).map(drop)
+    ///                 own.param.sub_(&direction.mul(groups[group].lr * (next - at))?).map(drop)
     ///             })?;
     ///             if next < 1e-3 || step.evaluate()?.value().to_vec::<f32>()?[0] < before {
     ///                 return Ok(());
@@ -209,7 +209,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     ///
     /// # Errors
     /// The errors of the formula.
-    fn step(step: &mut OptimizerStep<'_, Self>) -> Result<()> {
+    fn step(_groups: &[Self], step: &mut OptimizerStep<'_>) -> Result<()> {
         step.update_each()
     }
 

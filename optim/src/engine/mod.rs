@@ -36,7 +36,8 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::Location;
-use step::{AnyStep, Closure, needs_loss};
+use std::sync::atomic::{AtomicU64, Ordering};
+use step::{Closure, needs_loss};
 
 /// Tensors that a method keeps for all parameters together.
 type Shared = BTreeMap<String, NamedTensor>;
@@ -50,14 +51,16 @@ pub(crate) struct Engine {
     shared: Shared,
     /// The backward passes of this thread before the last step.
     passes: u64,
+    /// The backward passes before the last `zero_grad` that has removed a gradient.
+    cleared: AtomicU64,
 }
 
 impl Engine {
     /// An optimizer with these hyperparameters of each group and parameters.
     #[track_caller]
     pub(crate) fn new(groups: Box<dyn Groups>, parameters: Vec<Listed>) -> Result<Engine> {
-        let mut engine =
-            Engine { groups, members: Vec::new(), shared: Shared::new(), passes: backward_passes() };
+        let (members, shared, cleared) = (Vec::new(), Shared::new(), AtomicU64::new(u64::MAX));
+        let mut engine = Engine { groups, members, shared, passes: backward_passes(), cleared };
         for group in 0..engine.groups.count() {
             let members = parameters.iter().filter(|listed| listed.group == group);
             engine.push_group(group, members.cloned().collect())?;
@@ -140,23 +143,21 @@ impl Engine {
     /// Checks the hyperparameters, which may have been changed since the groups were made.
     #[track_caller]
     fn check_groups(&self) -> Result<()> {
+        let (kind, name) = (ErrorKind::Value, self.groups.name());
         for (group, lr) in self.lrs().into_iter().enumerate() {
             // Methods may have no check.
-            self.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
+            let message = || format!("Invalid learning rate: {lr:?}; it must be finite");
+            Error::ensure(lr.is_finite(), kind, name, message)?;
             // Steps are computed in `f32`, except those of `f64` parameters.
             let is_narrow = |member: &Member| member.group == group && member.parameter.dtype() != DType::F64;
             let most = f32::MAX;
-            self.require((lr as f32).is_finite() || !self.members.iter().any(is_narrow), || {
+            let fits = (lr as f32).is_finite() || !self.members.iter().any(is_narrow);
+            Error::ensure(fits, kind, name, || {
                 format!("Invalid learning rate: {lr:?}; parameters that are not f64 take at most {most:?}")
             })?;
             self.groups.check(group)?;
         }
         Ok(())
-    }
-
-    #[track_caller]
-    fn require(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
-        if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, self.groups.name(), message())) }
     }
 
     /// Makes a step. Errors of the closure keep their line, others are at `caller`.
@@ -173,30 +174,34 @@ impl Engine {
                 any |= member.check(name, finite).map_err(|error| error.at(caller))?;
             }
             let passes = std::mem::replace(&mut self.passes, backward_passes());
-            if !any && let Some(error) = self.without_gradients(passes) {
+            if !any && let Some(error) = self.without_gradients(passes, closure.is_some()) {
                 return Err(error.at(caller));
             }
             let Engine { groups, members, shared, .. } = self;
-            let groups: &dyn Groups = &**groups;
-            let (result, failed) = groups.step(AnyStep { groups, members, shared, closure, failed: false });
-            if failed { result } else { result.map_err(|error| error.at(caller)) }
+            let mut step = OptimizerStep { groups: &**groups, members, shared, closure, failed: false };
+            let result = groups.step(&mut step);
+            if step.failed { result } else { result.map_err(|error| error.at(caller)) }
         })
     }
 
-    /// The error of a step without any gradient, if that is a mistake: unlike a step before anything was
-    /// computed, as programs that look at a schedule make, which does nothing.
+    /// The error of a step without any gradient, if that is a mistake. It is none before anything was computed,
+    /// as in programs that look at a schedule, nor where losses of several models take turns.
     #[cold]
-    fn without_gradients(&self, passes: u64) -> Option<Error> {
+    fn without_gradients(&self, passes: u64, is_of_loss: bool) -> Option<Error> {
         let (name, count) = (self.groups.name(), self.members.len());
         let builder = format!("{name}::builder(model.parameters()), with the model that computes the loss");
         let any = |holds: fn(&Parameter) -> bool| self.members.iter().any(|member| holds(&member.parameter));
+        let is_first = || self.members.iter().all(|member| member.steps == 0);
         let (why, repair) = if !any(Parameter::requires_grad) {
             ("requires a gradient: the model is frozen", "model.set_requires_grad(true)?")
-        } else if passes != self.passes {
+        } else if self.cleared.load(Ordering::Relaxed) == self.passes {
+            let why = "has a gradient: `zero_grad` has removed them, and there was no backward pass since";
+            (why, "loss.backward()?, after optimizer.zero_grad() and before the step")
+        } else if passes != self.passes && (is_of_loss || is_first()) {
             let why = "has a gradient after the backward pass: the loss does not depend on them, but perhaps on those of \
                        another model, or `zero_grad` came after `backward`";
             (why, &builder[..])
-        } else if any(Parameter::is_recorded) {
+        } else if passes == self.passes && any(Parameter::is_recorded) {
             ("has a gradient: there was no backward pass", "loss.backward()?")
         } else {
             return None;
@@ -219,9 +224,10 @@ impl Engine {
     fn set_rates(&mut self, rate: Rate, what: &str, rates: &[f64]) -> Result<()> {
         let (name, groups) = (self.groups.name(), self.groups.count());
         let counted = || format!("{} values of {what} for {groups} groups", rates.len());
-        self.require(rates.len() == groups, counted)?;
+        Error::ensure(rates.len() == groups, ErrorKind::Value, name, counted)?;
         for number in rates {
-            self.require(number.is_finite(), || format!("Invalid {what}: {number:?}; it must be finite"))?;
+            let message = || format!("Invalid {what}: {number:?}; it must be finite");
+            Error::ensure(number.is_finite(), ErrorKind::Value, name, message)?;
         }
         let Some(before) = self.rates(rate) else {
             return Err(Error::new(ErrorKind::Value, name, format!("{name} has no momentum")));
@@ -284,6 +290,15 @@ impl Optimizer for Engine {
 
     fn parameters(&self) -> Vec<Parameter> {
         parameters(&self.members)
+    }
+
+    fn zero_grad(&self) {
+        for Member { parameter, .. } in &self.members {
+            if parameter.grad().is_some() {
+                parameter.zero_grad();
+                self.cleared.store(backward_passes(), Ordering::Relaxed);
+            }
+        }
     }
 
     fn lrs(&self) -> Vec<f64> {

@@ -1,17 +1,12 @@
 //! [`OptimizerStep`], a step of all parameters as a method sees it.
 
 use super::*;
+use crate::optimizer::CLOSURE;
 use namegrad_core::cpu::update::{PARALLEL, at_once};
 use std::sync::{Mutex, PoisonError};
 
 /// A step of all parameters of an optimizer, the argument of [`Method::step`].
-pub struct OptimizerStep<'a, M> {
-    pub(super) groups: &'a [M],
-    pub(super) step: AnyStep<'a>,
-}
-
-/// A step of any method.
-pub(crate) struct AnyStep<'a> {
+pub struct OptimizerStep<'a> {
     pub(super) groups: &'a dyn Groups,
     pub(super) members: &'a mut [Member],
     pub(super) shared: &'a mut Shared,
@@ -28,27 +23,24 @@ pub(super) struct Closure<'a> {
     pub(super) caller: &'static Location<'static>,
 }
 
-impl<'a, M: Method> OptimizerStep<'a, M> {
-    /// The hyperparameters of each group.
-    pub fn groups(&self) -> &'a [M] {
-        self.groups
-    }
-
+impl OptimizerStep<'_> {
     /// The tensors that the method keeps for all parameters together, by name. They are a part of the saved
     /// state.
     pub fn shared(&mut self) -> &mut BTreeMap<String, NamedTensor> {
-        self.step.shared
+        self.shared
     }
 
-    /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the hyperparameters
-    /// of its group. If `f` fails, earlier parameters remain changed.
+    /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the number of its
+    /// group. If `f` fails, earlier parameters remain changed.
     ///
     /// # Errors
     /// The errors of `f`; [`ErrorKind::Shape`] if the sizes of a parameter have changed in `f` or since the
     /// last step.
-    pub fn each(&mut self, mut f: impl FnMut(&M, ParameterStep<'_>) -> Result<()>) -> Result<()> {
-        let methods = self.groups;
-        self.step.each(&mut |group, own| f(&methods[group], own))
+    pub fn each(&mut self, mut f: impl FnMut(usize, ParameterStep<'_>) -> Result<()>) -> Result<()> {
+        for member in &mut *self.members {
+            member.step(self.groups, &mut f)?;
+        }
+        Ok(())
     }
 
     /// Like [`each`](Self::each), for updates that do not depend on each other: several parameters are
@@ -57,9 +49,28 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     ///
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
-    pub fn each_at_once(&mut self, f: impl Fn(&M, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
-        let methods = self.groups;
-        self.step.each_at_once(&|group, own| f(&methods[group], own))
+    pub fn each_at_once(&mut self, f: impl Fn(usize, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
+        let mut all = 0;
+        for member in &*self.members {
+            all += member.parameter.numel();
+        }
+        if all < PARALLEL {
+            return self.each(f);
+        }
+        let mut tasks = Vec::with_capacity(self.members.len());
+        for member in &mut *self.members {
+            tasks.push(Mutex::new((member, Ok(()))));
+        }
+        let groups = self.groups;
+        at_once(tasks.len(), &|task| {
+            let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+            let (member, result) = &mut *task;
+            *result = member.step(groups, &mut |group, own| f(group, own));
+        });
+        for task in tasks {
+            task.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+        }
+        Ok(())
     }
 
     /// Calls [`Method::update`] for each parameter that has a gradient, like
@@ -68,17 +79,17 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn update_each(&mut self) -> Result<()> {
-        let groups = self.step.groups;
-        self.step.each_at_once(&|group, own| groups.update(group, own))
+        let groups = self.groups;
+        self.each_at_once(|group, own| groups.update(group, own))
     }
 
-    /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
-    /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
-    pub fn gradients(&self) -> Vec<(&'a M, NamedTensor)> {
+    /// The gradients of all parameters that have one, with the numbers of their groups, in the order of
+    /// [`each`](Self::each). They share the buffers of the parameters' gradients.
+    pub fn gradients(&self) -> Vec<(usize, NamedTensor)> {
         let mut gradients = Vec::new();
-        for member in &*self.step.members {
+        for member in &*self.members {
             if let Some(gradient) = member.parameter.grad() {
-                gradients.push((&self.groups[member.group], gradient.into_value().unnamed()));
+                gradients.push((member.group, gradient.into_value().unnamed()));
             }
         }
         gradients
@@ -90,10 +101,10 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
     pub fn flat_gradient(&self) -> Result<NamedTensor> {
-        let is_wide = self.step.members.iter().any(|member| member.parameter.dtype() == DType::F64);
+        let is_wide = self.members.iter().any(|member| member.parameter.dtype() == DType::F64);
         let dtype = if is_wide { DType::F64 } else { DType::F32 };
         let mut flat = Vec::new();
-        for Member { parameter, .. } in &*self.step.members {
+        for Member { parameter, .. } in &*self.members {
             let count = parameter.numel();
             flat.push(match parameter.grad() {
                 Some(grad) => grad.value().to(dtype)?.unnamed().reshape([count])?,
@@ -111,7 +122,7 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// # Errors
     /// The errors of `f`.
     pub fn each_value(&mut self, mut f: impl FnMut(&mut NamedTensor) -> Result<()>) -> Result<()> {
-        for Member { parameter, master, .. } in &mut *self.step.members {
+        for Member { parameter, master, .. } in &mut *self.members {
             parameter.update_in_buffer(|value| master::change(master, value, &mut f))?;
         }
         Ok(())
@@ -123,7 +134,10 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// [`ErrorKind::Autograd`] if the step was not made with
     /// [`Optimizer::step_with`](crate::Optimizer::step_with).
     pub fn loss(&self) -> Result<Tensor> {
-        self.step.closure.as_ref().map(|closure| closure.first.clone()).ok_or_else(|| needs_loss(M::NAME))
+        self.closure
+            .as_ref()
+            .map(|closure| closure.first.clone())
+            .ok_or_else(|| needs_loss(self.groups.name()))
     }
 
     /// Computes the loss and all gradients again, with the current parameters.
@@ -132,43 +146,11 @@ impl<'a, M: Method> OptimizerStep<'a, M> {
     /// The errors of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
     /// [`Optimizer::step_with`](crate::Optimizer::step_with).
     pub fn evaluate(&mut self) -> Result<Tensor> {
-        let Closure { loss, caller, .. } = self.step.closure.as_mut().ok_or_else(|| needs_loss(M::NAME))?;
-        let loss = evaluate(&parameters(self.step.members), &mut **loss, None, caller);
-        self.step.failed = loss.is_err();
+        let name = self.groups.name();
+        let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(|| needs_loss(name))?;
+        let loss = evaluate(&parameters(self.members), &mut **loss, None, caller);
+        self.failed = loss.is_err();
         loss
-    }
-}
-
-impl AnyStep<'_> {
-    fn each(&mut self, f: &mut dyn FnMut(usize, ParameterStep<'_>) -> Result<()>) -> Result<()> {
-        for member in &mut *self.members {
-            member.step(self.groups, f)?;
-        }
-        Ok(())
-    }
-
-    fn each_at_once(&mut self, f: &(dyn Fn(usize, ParameterStep<'_>) -> Result<()> + Sync)) -> Result<()> {
-        let mut all = 0;
-        for member in &*self.members {
-            all += member.parameter.numel();
-        }
-        if all < PARALLEL {
-            return self.each(&mut |group, own| f(group, own));
-        }
-        let mut tasks = Vec::with_capacity(self.members.len());
-        for member in &mut *self.members {
-            tasks.push(Mutex::new((member, Ok(()))));
-        }
-        let groups = self.groups;
-        at_once(tasks.len(), &|task| {
-            let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
-            let (member, result) = &mut *task;
-            *result = member.step(groups, &mut |group, own| f(group, own));
-        });
-        for task in tasks {
-            task.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
-        }
-        Ok(())
     }
 }
 
@@ -176,13 +158,11 @@ impl AnyStep<'_> {
 #[track_caller]
 pub(super) fn needs_loss(name: &'static str) -> Error {
     let message = format!("{name} computes the loss itself, and step() does not give it");
-    Error::new(ErrorKind::Autograd, name, message)
-        .with_repair("optimizer.step_with(&mut || ..)?, with a closure that returns the loss")
+    Error::new(ErrorKind::Autograd, name, message).with_repair(CLOSURE)
 }
 
-impl<M> fmt::Debug for OptimizerStep<'_, M> {
+impl fmt::Debug for OptimizerStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let groups = self.step.groups.count();
-        f.debug_struct("OptimizerStep").field("groups", &groups).finish_non_exhaustive()
+        f.debug_struct("OptimizerStep").field("groups", &self.groups.count()).finish_non_exhaustive()
     }
 }

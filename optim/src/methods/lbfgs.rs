@@ -98,8 +98,8 @@ options! {
 
         fn needs_loss() -> bool { true }
 
-        fn step(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<()> {
-            let Some(options) = step.groups().first().cloned() else { return Ok(()) };
+        fn step(groups: &[LbfgsOptions], step: &mut OptimizerStep<'_>) -> Result<()> {
+            let options = groups[0].clone(); // there is one group
             let first = step.loss()?;
             let before = values(step)?;
             let mut run = StepRun { step, options };
@@ -168,7 +168,7 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
 }
 
 /// Handles of the values of all parameters.
-fn values(step: &mut OptimizerStep<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
+fn values(step: &mut OptimizerStep<'_>) -> Result<Vec<NamedTensor>> {
     let mut values = Vec::new();
     step.each_value(|value| {
         values.push(value.clone());
@@ -384,7 +384,7 @@ fn slices<'a, T: Element>(tensors: &[&'a NamedTensor]) -> Result<Vec<&'a [T]>> {
 
 /// A step.
 struct StepRun<'r, 'a> {
-    step: &'r mut OptimizerStep<'a, LbfgsOptions>,
+    step: &'r mut OptimizerStep<'a>,
     options: LbfgsOptions,
 }
 

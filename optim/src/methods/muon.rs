@@ -95,8 +95,8 @@ options! {
         }
 
         /// Steps one matrix after the other, since products use all threads.
-        fn step(step: &mut OptimizerStep<'_, MuonOptions>) -> Result<()> {
-            step.each(|method, own| method.update(own))
+        fn step(groups: &[MuonOptions], step: &mut OptimizerStep<'_>) -> Result<()> {
+            step.each(|group, own| groups[group].update(own))
         }
     }
 }

@@ -12,6 +12,11 @@ fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
     all.into()
 }
 
+/// [`Schedule::parts`] that all have the same step.
+fn parts_of(schedules: &[Box<dyn Schedule>], step: f64) -> Vec<(&dyn Schedule, f64)> {
+    schedules.iter().map(|schedule| (&**schedule, step)).collect()
+}
+
 /// Runs schedules one after the other: `torch.optim.lr_scheduler.SequentialLR`.
 ///
 /// ```text
@@ -70,13 +75,9 @@ impl Schedule for Sequence {
         }
     }
 
-    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-        let (schedule, start) = self.at(step)?;
-        schedule.momentum(step - start, group)
-    }
-
-    fn changes_momentum(&self) -> bool {
-        self.schedules.iter().any(|schedule| schedule.changes_momentum())
+    fn parts(&self, step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
+        let Some(step) = step else { return parts_of(&self.schedules, 0.0) };
+        self.at(step).map(|(schedule, start)| (schedule, step - start)).into_iter().collect()
     }
 
     fn settings(&self) -> Json {
@@ -103,14 +104,6 @@ impl Schedule for Sequence {
             return self.schedules.iter().try_for_each(|schedule| schedule.check(groups));
         };
         Err(refused(self.name(), message, repair))
-    }
-
-    fn check_step(&self, step: f64) -> Result<()> {
-        self.at(step).map_or(Ok(()), |(schedule, start)| schedule.check_step(step - start))
-    }
-
-    fn is_function_of_step(&self) -> bool {
-        self.schedules.iter().all(|schedule| schedule.is_function_of_step())
     }
 
     fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
@@ -165,12 +158,8 @@ impl Schedule for Chained {
         replay(self, step, base, group)
     }
 
-    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-        self.schedules.iter().rev().find_map(|schedule| schedule.momentum(step, group))
-    }
-
-    fn changes_momentum(&self) -> bool {
-        self.schedules.iter().any(|schedule| schedule.changes_momentum())
+    fn parts(&self, step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
+        parts_of(&self.schedules, step.unwrap_or_default())
     }
 
     fn settings(&self) -> Json {
@@ -184,10 +173,6 @@ impl Schedule for Chained {
             return Err(refused(self.name(), message, repair));
         }
         self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
-    }
-
-    fn check_step(&self, step: f64) -> Result<()> {
-        self.schedules.iter().try_for_each(|schedule| schedule.check_step(step))
     }
 
     fn is_function_of_step(&self) -> bool {
@@ -246,12 +231,8 @@ impl<S: Schedule> Schedule for Warmup<S> {
         first * (self.start_factor + (1.0 - self.start_factor) * step / steps)
     }
 
-    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-        self.schedule.momentum((step - self.steps as f64).max(0.0), group)
-    }
-
-    fn changes_momentum(&self) -> bool {
-        self.schedule.changes_momentum()
+    fn parts(&self, step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
+        vec![(&self.schedule, (step.unwrap_or_default() - self.steps as f64).max(0.0))]
     }
 
     fn settings(&self) -> Json {
@@ -269,14 +250,6 @@ impl<S: Schedule> Schedule for Warmup<S> {
             return Err(refused(self.name(), message, "Cosine::new(1000).warmup(100).start_factor(0.1)"));
         }
         self.schedule.check(groups)
-    }
-
-    fn check_step(&self, step: f64) -> Result<()> {
-        self.schedule.check_step((step - self.steps as f64).max(0.0))
-    }
-
-    fn is_function_of_step(&self) -> bool {
-        self.schedule.is_function_of_step()
     }
 
     fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {

@@ -137,13 +137,13 @@ pub trait Schedule: Send + Sync {
     }
 
     /// The momentum of a group after `step` steps, if the schedule changes the momentum.
-    fn momentum(&self, _step: f64, _group: usize) -> Option<f64> {
-        None
+    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
+        self.parts(Some(step)).into_iter().rev().find_map(|(part, step)| part.momentum(step, group))
     }
 
     /// Whether the schedule changes the momentum in any step. By default, whether it does in step 0.
     fn changes_momentum(&self) -> bool {
-        self.momentum(0.0, 0).is_some()
+        self.momentum(0.0, 0).is_some() || self.parts(None).iter().any(|(part, _)| part.changes_momentum())
     }
 
     /// The name in errors and saved states. By default, the name of the type.
@@ -161,22 +161,22 @@ pub trait Schedule: Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if a setting is out of range, or there is not one for each group.
-    fn check(&self, _groups: usize) -> Result<()> {
-        Ok(())
+    fn check(&self, groups: usize) -> Result<()> {
+        self.parts(None).iter().try_for_each(|(part, _)| part.check(groups))
     }
 
     /// Checks that the schedule has a rate after `step` steps.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if the schedule ends before.
-    fn check_step(&self, _step: f64) -> Result<()> {
-        Ok(())
+    fn check_step(&self, step: f64) -> Result<()> {
+        self.parts(Some(step)).iter().try_for_each(|(part, step)| part.check_step(*step))
     }
 
     /// Whether the rate depends on the step alone. If it does not, a [`Scheduler`] computes each rate from
     /// the one before with [`next`](Self::next), and [`lr`](Self::lr) repeats all steps from the first.
     fn is_function_of_step(&self) -> bool {
-        true
+        self.parts(None).iter().all(|(part, _)| part.is_function_of_step())
     }
 
     /// The rate after `step` steps if the rate before was `last`. In step 0, `last` is `base`.
@@ -198,6 +198,12 @@ pub trait Schedule: Send + Sync {
     #[doc(hidden)]
     fn table_mut(&mut self) -> Option<&mut dyn Rows> {
         None
+    }
+
+    /// The schedules that this one is made of, or those of a step, with their own number of that step.
+    #[doc(hidden)]
+    fn parts(&self, _step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
+        Vec::new()
     }
 
     /// Raises the rate to the first of this schedule in `steps` steps, in a straight line from `1 / steps` of
@@ -223,18 +229,12 @@ impl fmt::Debug for dyn Schedule {
     }
 }
 
-impl<S: Schedule + ?Sized> Schedule for Box<S> {
+impl Schedule for Box<dyn Schedule> {
     fn factor(&self, step: f64) -> f64 {
         (**self).factor(step)
     }
     fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
         (**self).lr(step, base, group)
-    }
-    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-        (**self).momentum(step, group)
-    }
-    fn changes_momentum(&self) -> bool {
-        (**self).changes_momentum()
     }
     fn name(&self) -> &'static str {
         (**self).name()
@@ -242,20 +242,14 @@ impl<S: Schedule + ?Sized> Schedule for Box<S> {
     fn settings(&self) -> Json {
         (**self).settings()
     }
-    fn check(&self, groups: usize) -> Result<()> {
-        (**self).check(groups)
-    }
-    fn check_step(&self, step: f64) -> Result<()> {
-        (**self).check_step(step)
-    }
-    fn is_function_of_step(&self) -> bool {
-        (**self).is_function_of_step()
-    }
     fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
         (**self).next(step, last, base, group)
     }
     fn follow(&self, last: f64, base: f64, group: usize) -> f64 {
         (**self).follow(last, base, group)
+    }
+    fn parts(&self, step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
+        vec![(&**self, step.unwrap_or_default())]
     }
     fn table_mut(&mut self) -> Option<&mut dyn Rows> {
         (**self).table_mut()

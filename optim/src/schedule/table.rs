@@ -19,14 +19,9 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
             return Err(refused(name, message, ""));
         }
     }
-    let Some((row, index, number)) = schedule.wrong() else { return Ok(()) };
-    let (rows, row) = (schedule.rows(), &schedule.rows()[row]);
-    let words = match (row.words, row.range) {
-        ("", Some(_)) if number.is_u64() => "expected positive integer {name}, but got {}",
-        ("", _) => "{name} must be finite, but is {}",
-        (words, _) => words,
-    };
-    let arguments: Vec<&str> = rows.iter().filter(|row| row.is_argument).map(|row| row.default).collect();
+    let Some((row, message)) = schedule.wrong() else { return Ok(()) };
+    let rows = schedule.rows().iter();
+    let arguments: Vec<&str> = rows.filter(|row| row.is_argument).map(|row| row.default).collect();
     let example = match arguments.is_empty() {
         true => format!("{name}::builder()"),
         false => format!("{name}::new({})", arguments.join(", ")),
@@ -35,7 +30,7 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
         true => example,
         false => format!("{example}.{}({})", row.name, row.default),
     };
-    Err(refused(name, row.message(words, index, &number), &repair))
+    Err(refused(name, message, &repair))
 }
 
 /// A number for all groups of parameters, or one for each.

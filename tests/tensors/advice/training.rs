@@ -102,6 +102,21 @@ fn optimizers(advice: &mut Advice) -> Result<()> {
         Sgd::builder(fresh.parameters()).build()?.step()?;
         assert!(fresh.weight().grad().is_some() && unused.requires_grad())
     });
+    let mut optimizer = Sgd::builder(fresh.parameters()).build()?;
+    loss(&fresh)?.backward()?;
+    optimizer.zero_grad();
+    follow!(advice, optimizer.step() => {
+        let (loss, mut optimizer) = (loss(&fresh)?, Sgd::builder(fresh.parameters()).build()?);
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        assert!(fresh.weight().grad().is_some())
+    });
+    let wrong = || loss(&fresh).and_then(|loss| loss.backward().map(|()| loss));
+    follow!(advice, optimizer.step_with(&mut || wrong()) => {
+        let mut optimizer = Sgd::builder(fresh.parameters()).build()?;
+        assert!(optimizer.step_with(&mut || loss(&fresh))?.item::<f64>()? >= 0.0)
+    });
     let (other, p) = (Linear::new(("a", 3), ("b", 2))?, model.weight());
     let mut optimizer = Sgd::builder(other.parameters()).build()?;
     let state = Sgd::builder(model.parameters()).build()?.state_dict();
