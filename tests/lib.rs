@@ -1,7 +1,9 @@
 //! Code that several test programs use: the folder of the repository, a process for tests that need one for
-//! themselves, and random calls of ops.
+//! themselves, random calls of ops, and the lists of optimizers and schedules.
 
 pub mod draw;
+#[cfg(feature = "all")]
+pub mod list;
 pub mod values;
 
 use namegrad::ops::{self, Op};

@@ -6,12 +6,12 @@
 
 use crate::data::uniform;
 use crate::harness::{Bench, Work};
-use namegrad::optim::list::OPTIMIZERS;
 use namegrad::optim::{
     Adam, AveragedModel, GradScaler, Lbfgs, Optimizer, RmsProp, Sgd, clip_each_grad_norm_, clip_grad_norm_,
     clip_grad_value_,
 };
 use namegrad::prelude::*;
+use namegrad_tests::list::OPTIMIZERS;
 
 /// The weights and biases of 784-512-256-10, with gradients.
 fn parameters() -> Result<Vec<Parameter>> {

@@ -48,8 +48,6 @@ mod engine;
 mod formula;
 #[doc(hidden)]
 pub mod interval;
-#[doc(hidden)]
-pub mod list;
 mod methods;
 mod norm;
 mod optimizer;

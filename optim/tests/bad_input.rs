@@ -1,11 +1,11 @@
 //! Input that every optimizer refuses before any parameter or state changes, and the names that it keeps.
 
 use namegrad::prelude::*;
-use namegrad_optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad_optim::{
     Asgd, AsgdOptions, ClipGradNormOptions, GradScaler, Lbfgs, LineSearch, OptimizerState,
     clip_grad_norm_with_,
 };
+use namegrad_tests::list::{AnyOptimizer, OPTIMIZERS};
 use serde_json::json;
 
 type Made = Result<Box<dyn Optimizer>>;

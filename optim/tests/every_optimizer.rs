@@ -4,8 +4,8 @@ use crate::formulas::optimizer;
 use crate::table::table;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
-use namegrad_optim::list::OPTIMIZERS;
 use namegrad_optim::{Adam, Lbfgs, LineSearch, Muon, Optimizer, OptimizerState, Rprop, Sgd};
+use namegrad_tests::list::OPTIMIZERS;
 use serde_json::json;
 
 type Made = Result<Box<dyn Optimizer>>;

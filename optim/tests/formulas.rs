@@ -5,9 +5,9 @@ use crate::table::{Formula, Row, table};
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
 use namegrad_optim::interval::Interval;
-use namegrad_optim::list::{AnyOptimizer, OPTIMIZERS, SCHEDULES};
 use namegrad_optim::schedule::{Schedule, Scheduler};
 use namegrad_optim::{Optimizer, Sgd};
+use namegrad_tests::list::{AnyOptimizer, OPTIMIZERS, SCHEDULES};
 use serde_json::{Value as Json, json};
 use std::ops::Bound;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// The optimizer of a row.
 pub(crate) fn optimizer(name: &str) -> &'static AnyOptimizer {
     let found = OPTIMIZERS.iter().find(|optimizer| optimizer.name() == name);
-    found.unwrap_or_else(|| panic!("namegrad_optim::list::OPTIMIZERS has no {name}"))
+    found.unwrap_or_else(|| panic!("namegrad_tests::list::OPTIMIZERS has no {name}"))
 }
 
 /// The elements of a parameter at the start.
@@ -132,7 +132,7 @@ fn sorted(names: impl IntoIterator<Item = &'static str>) -> Vec<String> {
 #[test]
 fn every_optimizer_is_listed_and_tested() {
     let listed = sorted(OPTIMIZERS.iter().map(|optimizer| optimizer.name()));
-    assert_eq!(declared("methods", "Options {"), listed, "namegrad_optim::list::OPTIMIZERS");
+    assert_eq!(declared("methods", "Options {"), listed, "namegrad_tests::list::OPTIMIZERS");
     assert_eq!(sorted(table().iter().map(|row| row.name)), listed, "the table of the tests");
     let source = |path| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let (face, exports) = (source("src/lib.rs"), source("src/methods/mod.rs"));
@@ -149,7 +149,7 @@ fn every_schedule_is_listed() {
     let mut listed: Vec<Box<dyn Schedule>> = SCHEDULES.iter().map(|(_, make)| make()).collect();
     listed.retain_mut(|schedule| schedule.table_mut().is_some());
     let names = listed.iter().map(|schedule| schedule.name());
-    assert_eq!(declared, sorted(names), "namegrad_optim::list::SCHEDULES");
+    assert_eq!(declared, sorted(names), "namegrad_tests::list::SCHEDULES");
     let tried: Vec<&str> = crate::schedules::every().iter().map(|[schedule, _]| schedule.name()).collect();
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/mod.rs");
     let docs = std::fs::read_to_string(docs).unwrap();

@@ -4,13 +4,13 @@
 use crate::call::{Answer, Stop, missing};
 use crate::case::{Case, Tolerance, scalar};
 use namegrad::core::Scalar;
-use namegrad::optim::list::SCHEDULES;
 use namegrad::optim::rows::{Row, Rows};
 use namegrad::optim::schedule::{
     Chained, ReduceOnPlateau, ReduceOnPlateauBuilder, Schedule, Scheduler, Sequence,
 };
 use namegrad::optim::{AdamOptions, Builder, Method, Optimizer, SgdOptions};
 use namegrad::prelude::*;
+use namegrad_tests::list::SCHEDULES;
 use serde_json::{Map, Value as Json};
 
 type Args = Map<String, Json>;

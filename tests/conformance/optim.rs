@@ -5,9 +5,9 @@ use crate::call::{Answer, missing};
 use crate::case::{Case, Output, scalar};
 use crate::compare;
 use namegrad::core::{NamedTensor, Scalar};
-use namegrad::optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad::optim::{ClipGradNormOptions, Listed, clip_grad_norm_with_, clip_grad_value_};
 use namegrad::prelude::*;
+use namegrad_tests::list::{AnyOptimizer, OPTIMIZERS};
 use serde_json::{Map, Value as Json};
 
 /// Runs the case and returns what differs.

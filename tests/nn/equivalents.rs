@@ -3,9 +3,9 @@
 
 use crate::layers::{layers_of, sources};
 use namegrad::nn::*;
-use namegrad::optim::list::{OPTIMIZERS as OPTIMIZERS_HERE, SCHEDULES as SCHEDULES_HERE};
 use namegrad::optim::*;
 use namegrad::prelude::*;
+use namegrad_tests::list::{OPTIMIZERS as OPTIMIZERS_HERE, SCHEDULES as SCHEDULES_HERE};
 use std::collections::BTreeSet;
 
 /// A row: PyTorch's call, ours, and a function that runs ours, unless it needs tensors.

@@ -3,8 +3,8 @@
 
 use namegrad::autograd::observe;
 use namegrad::nn::{self, *};
-use namegrad::optim::list::{OPTIMIZERS, SCHEDULES};
 use namegrad::prelude::*;
+use namegrad_tests::list::{OPTIMIZERS, SCHEDULES};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;

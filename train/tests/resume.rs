@@ -4,10 +4,10 @@ use crate::common::Model;
 use namegrad::core::random::{Generator, random_state};
 use namegrad::data::{Loader, TensorDataset};
 use namegrad::optim::AveragedModel;
-use namegrad::optim::list::{AnyOptimizer, OPTIMIZERS};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
+use namegrad_tests::list::{AnyOptimizer, OPTIMIZERS};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 

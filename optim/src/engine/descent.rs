@@ -1,7 +1,7 @@
 //! [`Descent`], the optimizer of a [`Method`]: an [`Engine`] that knows the type of its hyperparameters.
 
 use super::*;
-use listed::move_matching;
+use listed::{merged, move_matching};
 use namegrad_nn::misused::{Built, IsBuilt, Options, TakesOptions};
 use std::any::Any;
 use std::marker::PhantomData;

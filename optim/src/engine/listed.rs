@@ -46,7 +46,7 @@ impl<I: IntoIterator<Item: Borrow<Parameter>>> ParameterList for I {
 }
 
 /// The list of a group, with each parameter that has several paths only once.
-pub(crate) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>, group: usize) -> Vec<Listed> {
+pub(super) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>, group: usize) -> Vec<Listed> {
     let (mut list, mut places) = (Vec::new(), HashMap::new());
     for listed in all {
         add(&mut list, &mut places, Listed { group, ..listed.into() });

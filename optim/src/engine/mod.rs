@@ -13,8 +13,6 @@ mod state;
 mod step;
 
 pub use descent::{Builder, Descent};
-pub(crate) use groups::Groups;
-pub(crate) use listed::merged;
 pub use listed::{Listed, ParameterList};
 pub(crate) use member::agree;
 pub use method::{Method, ParameterStep, Slots};
@@ -25,7 +23,7 @@ pub use step::OptimizerStep;
 // The names that most of the engine needs.
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::rows::{Rows, at_caller, refused};
-use groups::Rate;
+use groups::{Groups, Rate};
 use master::Master;
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, backward_passes, span_at};

@@ -1,35 +1,33 @@
 //! The lists of all optimizers and of all schedules, which tests and benchmarks go through.
 
-use crate::engine::{Engine, Groups, Listed, Method, merged};
-use crate::optimizer::Optimizer;
-use crate::rows::Rows;
-use crate::schedule::{
+use namegrad::optim::rows::Rows;
+use namegrad::optim::schedule::{
     Chained, Constant, Cosine, CosineRestarts, Cyclic, Exponential, Lambda, LinearRamp, MultiStep,
     Multiplicative, OneCycle, Polynomial, Schedule, Sequence, StepDecay, SwaLr,
 };
-use namegrad_autograd::Parameter;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad::optim::{self, Builder, Listed, Method};
+use namegrad::prelude::*;
 use serde_json::Value as Json;
 use std::panic::Location;
 
 /// Every optimizer.
 pub static OPTIMIZERS: [AnyOptimizer; 16] = [
-    of::<crate::SgdOptions>(),
-    of::<crate::AsgdOptions>(),
-    of::<crate::AdamOptions>(),
-    of::<crate::AdamWOptions>(),
-    of::<crate::NAdamOptions>(),
-    of::<crate::RAdamOptions>(),
-    of::<crate::AdamaxOptions>(),
-    of::<crate::AdagradOptions>(),
-    of::<crate::AdadeltaOptions>(),
-    of::<crate::RmsPropOptions>(),
-    of::<crate::RpropOptions>(),
-    of::<crate::AdafactorOptions>(),
-    of::<crate::LionOptions>(),
-    of::<crate::LambOptions>(),
-    of::<crate::MuonOptions>(),
-    of::<crate::LbfgsOptions>(),
+    of::<optim::SgdOptions>(),
+    of::<optim::AsgdOptions>(),
+    of::<optim::AdamOptions>(),
+    of::<optim::AdamWOptions>(),
+    of::<optim::NAdamOptions>(),
+    of::<optim::RAdamOptions>(),
+    of::<optim::AdamaxOptions>(),
+    of::<optim::AdagradOptions>(),
+    of::<optim::AdadeltaOptions>(),
+    of::<optim::RmsPropOptions>(),
+    of::<optim::RpropOptions>(),
+    of::<optim::AdafactorOptions>(),
+    of::<optim::LionOptions>(),
+    of::<optim::LambOptions>(),
+    of::<optim::MuonOptions>(),
+    of::<optim::LbfgsOptions>(),
 ];
 
 /// Makes a schedule with examples of its arguments.
@@ -55,13 +53,15 @@ pub static SCHEDULES: [(&str, MakeSchedule); 16] = [
     ("", || Box::new(Cosine::new(1000).warmup(100))),
 ];
 
+/// Groups of parameters, each with its hyperparameters by name.
+type Groups = Vec<(Vec<Listed>, Json)>;
+
 /// An optimizer of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyOptimizer {
     name: &'static str,
     defaults: fn() -> Box<dyn Rows>,
-    /// No groups of it.
-    none: fn() -> Box<dyn Groups>,
+    build: fn(Groups) -> Result<Box<dyn Optimizer>>,
 }
 
 impl AnyOptimizer {
@@ -80,15 +80,9 @@ impl AnyOptimizer {
     /// # Errors
     /// The errors of a builder; [`ErrorKind::Value`] for names and types of other options.
     #[track_caller]
-    pub fn build_with(&self, groups: Vec<(Vec<Listed>, Json)>) -> Result<Box<dyn Optimizer>> {
+    pub fn build_with(&self, groups: Groups) -> Result<Box<dyn Optimizer>> {
         let caller = Location::caller();
-        let (mut methods, mut all) = ((self.none)(), Vec::new());
-        for (number, (parameters, options)) in groups.into_iter().enumerate() {
-            let wrong = |message| Error::new(ErrorKind::Value, self.name, message).at(caller);
-            methods.push_json(&options).map_err(wrong)?;
-            all.extend(merged(parameters, number));
-        }
-        Ok(Box::new(Engine::new(methods, all)?))
+        (self.build)(groups).map_err(|error| error.at(caller))
     }
 
     /// Builds it with one group of parameters.
@@ -103,5 +97,13 @@ impl AnyOptimizer {
 
 /// The optimizer of a method.
 const fn of<M: Method + Default + Rows>() -> AnyOptimizer {
-    AnyOptimizer { name: M::NAME, defaults: || Box::new(M::default()), none: || Box::new(Vec::<M>::new()) }
+    fn build<M: Method + Default>(groups: Groups) -> Result<Box<dyn Optimizer>> {
+        let mut builder = Builder::new([] as [Parameter; 0], M::default());
+        for (parameters, options) in groups {
+            let own = M::of_json(&options).map_err(|error| Error::new(ErrorKind::Value, M::NAME, error))?;
+            builder = builder.group(parameters, |method| *method = own);
+        }
+        Ok(Box::new(builder.build()?))
+    }
+    AnyOptimizer { name: M::NAME, defaults: || Box::new(M::default()), build: build::<M> }
 }
