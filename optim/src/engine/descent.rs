@@ -64,7 +64,7 @@ impl<M: Method> Descent<M> {
 
     /// The parameters of a group; empty if there is no such group.
     pub fn group_parameters(&self, group: usize) -> Vec<Parameter> {
-        self.engine.group_parameters(group)
+        parameters(self.engine.members.iter().filter(|member| member.group == group))
     }
 
     /// Adds a group during training, for example layers that were frozen at first. `change` sets what differs
@@ -81,8 +81,14 @@ impl<M: Method> Descent<M> {
     ) -> Result<()> {
         let mut method = self.groups()[0].clone(); // `build` makes at least one
         change(&mut method);
+        let (group, known) = (self.groups().len(), self.engine.members.len());
         self.methods().push(method);
-        self.engine.fill_group(merged(parameters, self.groups().len() - 1))
+        let pushed = self.engine.push_group(group, merged(parameters, group));
+        if pushed.is_err() {
+            self.methods().pop();
+            self.engine.members.truncate(known);
+        }
+        pushed
     }
 }
 
@@ -94,25 +100,25 @@ impl<M: Method> Optimizer for Descent<M> {
         self.engine.step_with(loss)
     }
     fn needs_loss(&self) -> bool {
-        self.engine.needs_loss()
+        M::needs_loss()
     }
     fn check_finite(&self) -> Result<()> {
         self.engine.check_finite()
     }
     fn parameters(&self) -> Vec<Parameter> {
-        self.engine.parameters()
+        parameters(&self.engine.members)
     }
     fn lrs(&self) -> Vec<f64> {
-        self.engine.lrs()
+        self.engine.rates(Rate::Lr).unwrap_or_default()
     }
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
-        self.engine.set_lrs(lrs)
+        self.engine.set_rates(Rate::Lr, "learning rate", lrs)
     }
     fn momentums(&self) -> Option<Vec<f64>> {
-        self.engine.momentums()
+        self.engine.rates(Rate::Momentum)
     }
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
-        self.engine.set_momentums(momentums)
+        self.engine.set_rates(Rate::Momentum, "momentum value", momentums)
     }
     fn state_dict(&self) -> OptimizerState {
         self.engine.state_dict()

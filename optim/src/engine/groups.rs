@@ -14,7 +14,6 @@ pub(crate) enum Rate {
 pub(crate) trait Groups: Any + Send + Sync {
     fn name(&self) -> &'static str;
     fn count(&self) -> usize;
-    fn remove_last(&mut self);
     fn rate(&self, group: usize, rate: Rate) -> Option<f64>;
     fn set_rate(&mut self, group: usize, rate: Rate, number: f64);
     #[track_caller]
@@ -43,9 +42,6 @@ impl<M: Method> Groups for Vec<M> {
     }
     fn count(&self) -> usize {
         self.len()
-    }
-    fn remove_last(&mut self) {
-        self.pop();
     }
     fn rate(&self, group: usize, rate: Rate) -> Option<f64> {
         if rate == Rate::Lr { Some(self[group].lr()) } else { self[group].momentum() }

@@ -70,15 +70,6 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The parameters of a group; empty if there is no such group.
-    pub(crate) fn group_parameters(&self, group: usize) -> Vec<Parameter> {
-        let mut parameters = Vec::new();
-        for member in self.members.iter().filter(|member| member.group == group) {
-            parameters.push(member.parameter.clone());
-        }
-        parameters
-    }
-
     /// The number of parameters in each group.
     pub(crate) fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.groups.count()];
@@ -86,18 +77,6 @@ impl Engine {
             counts[member.group] += 1;
         }
         counts
-    }
-
-    /// Gives the last of the groups its parameters, or removes it if it cannot have them.
-    #[track_caller]
-    pub(crate) fn fill_group(&mut self, parameters: Vec<Listed>) -> Result<()> {
-        let (group, known) = (self.groups.count() - 1, self.members.len());
-        let pushed = self.push_group(group, parameters);
-        if pushed.is_err() {
-            self.groups.remove_last();
-            self.members.truncate(known);
-        }
-        pushed
     }
 
     #[track_caller]
@@ -142,7 +121,7 @@ impl Engine {
     #[track_caller]
     fn check_groups(&self) -> Result<()> {
         let (kind, name) = (ErrorKind::Value, self.groups.name());
-        for (group, lr) in self.lrs().into_iter().enumerate() {
+        for (group, lr) in self.rates(Rate::Lr).into_iter().flatten().enumerate() {
             // Methods may have no check.
             let message = || format!("Invalid learning rate: {lr:?}; it must be finite");
             Error::ensure(lr.is_finite(), kind, name, message)?;
@@ -245,15 +224,13 @@ impl Engine {
 }
 
 /// The parameters of members.
-fn parameters(members: &[Member]) -> Vec<Parameter> {
-    let mut parameters = Vec::with_capacity(members.len());
-    for member in members {
-        parameters.push(member.parameter.clone());
-    }
-    parameters
+fn parameters<'m>(members: impl IntoIterator<Item = &'m Member>) -> Vec<Parameter> {
+    members.into_iter().map(|member| member.parameter.clone()).collect()
 }
 
-impl Optimizer for Engine {
+/// Methods of [`Optimizer`].
+impl Engine {
+    #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.check_groups()?;
         if self.groups.needs_loss() {
@@ -262,20 +239,18 @@ impl Optimizer for Engine {
         self.step_at(None, Location::caller())
     }
 
+    #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
         self.check_groups()?;
         let caller = Location::caller();
         // A method that evaluates the loss itself ends its step where the loss is not finite.
         let checked = (!self.groups.needs_loss()).then(|| self.groups.name());
-        let first = evaluate(&self.parameters(), loss, checked, caller)?;
+        let first = evaluate(&parameters(&self.members), loss, checked, caller)?;
         self.step_at(Some(Closure { loss, first: first.clone(), caller }), caller)?;
         Ok(first)
     }
 
-    fn needs_loss(&self) -> bool {
-        self.groups.needs_loss()
-    }
-
+    #[track_caller]
     fn check_finite(&self) -> Result<()> {
         let caller = Location::caller();
         for member in &self.members {
@@ -286,10 +261,6 @@ impl Optimizer for Engine {
         Ok(())
     }
 
-    fn parameters(&self) -> Vec<Parameter> {
-        parameters(&self.members)
-    }
-
     fn zero_grad(&self) {
         for Member { parameter, .. } in &self.members {
             if parameter.grad().is_some() {
@@ -297,22 +268,6 @@ impl Optimizer for Engine {
                 self.cleared.store(backward_passes(), Ordering::Relaxed);
             }
         }
-    }
-
-    fn lrs(&self) -> Vec<f64> {
-        self.rates(Rate::Lr).unwrap_or_default()
-    }
-
-    fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
-        self.set_rates(Rate::Lr, "learning rate", lrs)
-    }
-
-    fn momentums(&self) -> Option<Vec<f64>> {
-        self.rates(Rate::Momentum)
-    }
-
-    fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
-        self.set_rates(Rate::Momentum, "momentum value", momentums)
     }
 
     fn state_dict(&self) -> OptimizerState {
@@ -329,6 +284,7 @@ impl Optimizer for Engine {
         OptimizerState { method: self.groups.name().into(), groups, shared: self.shared.clone() }
     }
 
+    #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
         (self.groups, self.members) = at_caller(|| self.fitted(state))?;
         self.shared = state.shared.clone();

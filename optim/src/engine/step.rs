@@ -148,7 +148,7 @@ impl OptimizerStep<'_> {
     pub fn evaluate(&mut self) -> Result<Tensor> {
         let name = self.groups.name();
         let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(|| needs_loss(name))?;
-        let loss = evaluate(&parameters(self.members), &mut **loss, None, caller);
+        let loss = evaluate(&parameters(&*self.members), &mut **loss, None, caller);
         self.failed = loss.is_err();
         loss
     }
