@@ -35,7 +35,7 @@ struct OnField {
     into: bool,
     /// The content of an `Option`.
     some: bool,
-    /// A reference, which is cloned.
+    /// A reference, which is cloned; a parameter in place of a tensor gives its value.
     cloned: bool,
 }
 
@@ -115,9 +115,13 @@ fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStr
     if some {
         ty = inside(ty).ok_or_else(|| Error::new_spanned(ty, "expected an `Option`"))?;
     }
-    let number = matches!(ty, Type::Path(path) if path.path.is_ident("f64"));
-    let (given, mut value) = match into || number {
+    let is = |name: &str| matches!(ty, Type::Path(path) if path.path.is_ident(name));
+    let (given, mut value) = match into || is("f64") {
         true => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+        false if cloned && is("Tensor") => (
+            quote!(impl ::namegrad_autograd::AsTensor),
+            quote!(::namegrad_autograd::AsTensor::as_tensor(&#name).into_owned()),
+        ),
         false if cloned => (quote!(&#ty), quote!(::std::clone::Clone::clone(#name))),
         false => (quote!(#ty), quote!(#name)),
     };

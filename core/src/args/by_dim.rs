@@ -70,9 +70,51 @@ impl<T> ByDim<T> {
         ByDim { dims: None, numbers: numbers.into_iter().collect(), all: false }
     }
 
-    fn pairs<D: Into<Dim>>(pairs: impl IntoIterator<Item = (D, T)>) -> ByDim<T> {
-        let (dims, numbers) = pairs.into_iter().map(|(dim, number)| (dim.into(), number)).unzip();
-        ByDim { dims: Some(dims), numbers, all: false }
+    fn pairs<D: Into<Dim> + Clone, I: Copy>(pairs: &[(D, I)], number: impl Fn(I) -> T) -> ByDim<T> {
+        let mut all = ByDim { dims: None, numbers: Vec::with_capacity(pairs.len()), all: false };
+        let dims = all.dims.insert(Vec::with_capacity(pairs.len()));
+        for (dim, own) in pairs {
+            dims.push(dim.clone().into());
+            all.numbers.push(number(*own));
+        }
+        all
+    }
+}
+
+/// Pairs of a dim and its number: an array, a slice, a `Vec`, or a reference to one.
+#[doc(hidden)]
+pub trait PairList {
+    type Dim: Clone;
+    type Number: Copy;
+    fn pairs(&self) -> &[(Self::Dim, Self::Number)];
+}
+
+impl<D: Clone, I: Copy> PairList for [(D, I)] {
+    type Dim = D;
+    type Number = I;
+    fn pairs(&self) -> &[(D, I)] {
+        self
+    }
+}
+impl<D: Clone, I: Copy, const N: usize> PairList for [(D, I); N] {
+    type Dim = D;
+    type Number = I;
+    fn pairs(&self) -> &[(D, I)] {
+        self
+    }
+}
+impl<D: Clone, I: Copy> PairList for Vec<(D, I)> {
+    type Dim = D;
+    type Number = I;
+    fn pairs(&self) -> &[(D, I)] {
+        self
+    }
+}
+impl<L: PairList + ?Sized> PairList for &L {
+    type Dim = L::Dim;
+    type Number = L::Number;
+    fn pairs(&self) -> &[(L::Dim, L::Number)] {
+        (**self).pairs()
     }
 }
 
@@ -100,11 +142,13 @@ impl<T: fmt::Debug> fmt::Debug for ByDim<T> {
     }
 }
 
-impl<I: Whole> From<I> for ByDim<isize> {
-    fn from(number: I) -> ByDim<isize> {
-        ByDim::one(position(number))
+crate::for_types!(i32, i64, isize, u32, u64, usize => Number {
+    impl From<Number> for ByDim<isize> {
+        fn from(number: Number) -> ByDim<isize> {
+            ByDim::one(position(number))
+        }
     }
-}
+});
 /// Only for `usize`, so that the type of a bare `None` can be inferred.
 impl From<Option<usize>> for ByDim<isize> {
     fn from(number: Option<usize>) -> ByDim<isize> {
@@ -121,9 +165,9 @@ impl<I: Whole> From<&[I]> for ByDim<isize> {
         ByDim::list(numbers.iter().copied().map(position))
     }
 }
-impl<D: Into<Dim>, I: Whole, const N: usize> From<[(D, I); N]> for ByDim<isize> {
-    fn from(pairs: [(D, I); N]) -> ByDim<isize> {
-        ByDim::pairs(pairs.map(|(dim, number)| (dim, position(number))))
+impl<L: PairList<Dim: Into<Dim>, Number: Whole>> From<L> for ByDim<isize> {
+    fn from(list: L) -> ByDim<isize> {
+        ByDim::pairs(list.pairs(), position)
     }
 }
 impl From<f64> for ByDim<f64> {
@@ -147,9 +191,9 @@ impl From<&[f64]> for ByDim<f64> {
         ByDim::list(numbers.iter().copied())
     }
 }
-impl<D: Into<Dim>, const N: usize> From<[(D, f64); N]> for ByDim<f64> {
-    fn from(pairs: [(D, f64); N]) -> ByDim<f64> {
-        ByDim::pairs(pairs)
+impl<L: PairList<Dim: Into<Dim>, Number = f64>> From<L> for ByDim<f64> {
+    fn from(list: L) -> ByDim<f64> {
+        ByDim::pairs(list.pairs(), |number| number)
     }
 }
 
@@ -177,9 +221,11 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
         };
         match value {
             Value::None => Some(ByDim::NONE),
-            Value::List(list) if matches!(list.first(), Some(Value::List(_))) => {
-                list.iter().map(pair).collect::<Option<Vec<_>>>().map(ByDim::pairs)
-            }
+            Value::List(list) if matches!(list.first(), Some(Value::List(_))) => list
+                .iter()
+                .map(pair)
+                .collect::<Option<Vec<_>>>()
+                .map(|all| ByDim::pairs(&all, |number| number)),
             Value::List(list) => list.iter().map(T::from_value).collect::<Option<Vec<_>>>().map(ByDim::list),
             one => T::from_value(one).map(ByDim::one),
         }
@@ -226,21 +272,31 @@ impl<I: Whole> From<Vec<I>> for Pads {
         Pads::from(&numbers[..])
     }
 }
-impl<D: Into<Dim>, I: Whole, const N: usize> From<[(D, (I, I)); N]> for Pads {
-    fn from(pairs: [(D, (I, I)); N]) -> Pads {
-        Pads::from(Vec::from(pairs))
-    }
-}
-impl<D: Into<Dim>, I: Whole> From<Vec<(D, (I, I))>> for Pads {
-    fn from(pairs: Vec<(D, (I, I))>) -> Pads {
-        let sides = |(before, after): (I, I)| [position(before), position(after)];
-        let (dims, pads) = pairs.into_iter().map(|(dim, pads)| (dim.into(), sides(pads))).unzip();
+impl<L: PairList<Dim: Into<Dim>, Number: Sides>> From<L> for Pads {
+    fn from(list: L) -> Pads {
+        let (mut dims, mut pads) = (Vec::new(), Vec::new());
+        for (dim, sides) in list.pairs() {
+            dims.push(dim.clone().into());
+            pads.push(sides.both());
+        }
         Pads(GivenSizes::Pairs(dims, pads))
     }
 }
-impl<D: Into<Dim>, I: Whole, const N: usize> From<[(D, I); N]> for Pads {
-    fn from(pairs: [(D, I); N]) -> Pads {
-        Pads::from(pairs.map(|(dim, both)| (dim, (both, both))))
+
+/// The numbers of elements before and after a dim, or one for both sides.
+#[doc(hidden)]
+pub trait Sides: Copy {
+    fn both(self) -> [isize; 2];
+}
+
+impl<I: Whole> Sides for I {
+    fn both(self) -> [isize; 2] {
+        [position(self); 2]
+    }
+}
+impl<I: Whole> Sides for (I, I) {
+    fn both(self) -> [isize; 2] {
+        [position(self.0), position(self.1)]
     }
 }
 

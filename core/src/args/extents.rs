@@ -1,6 +1,6 @@
 //! Numbers for the dims that a window slides along: its sizes, steps and padding.
 
-use super::{Argument, Value, Whole, position};
+use super::{Argument, PairList, Value, Whole, position};
 use crate::cpu::SPATIAL;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Name;
@@ -56,15 +56,6 @@ impl Extents {
         let mut all = Extents { count: numbers.len(), form: Form::List, ..Extents::default() };
         for (at, number) in numbers.enumerate().take(MOST) {
             all.numbers[at] = number;
-        }
-        all
-    }
-
-    /// Pairs of a dim and its number.
-    fn pairs<'a>(pairs: impl ExactSizeIterator<Item = (&'a str, isize)>) -> Extents {
-        let mut all = Extents { count: pairs.len(), form: Form::Pairs, ..Extents::default() };
-        for (at, (name, number)) in pairs.enumerate().take(MOST) {
-            (all.names[at], all.numbers[at]) = (Name::new(name).ok(), number);
         }
         all
     }
@@ -258,10 +249,15 @@ impl<I: Whole> From<(&str, I)> for Extents {
         Extents::from([pair])
     }
 }
-/// Dims and their numbers, in any order.
-impl<I: Whole, const N: usize> From<[(&str, I); N]> for Extents {
-    fn from(pairs: [(&str, I); N]) -> Extents {
-        Extents::pairs(pairs.into_iter().map(|(dim, number)| (dim, position(number))))
+/// Dims and their numbers, in any order: an array, a slice or a `Vec` of pairs.
+impl<L: PairList<Dim: AsRef<str>, Number: Whole>> From<L> for Extents {
+    fn from(list: L) -> Extents {
+        let pairs = list.pairs();
+        let mut all = Extents { count: pairs.len(), form: Form::Pairs, ..Extents::default() };
+        for (at, (name, number)) in pairs.iter().enumerate().take(MOST) {
+            (all.names[at], all.numbers[at]) = (Name::new(name.as_ref()).ok(), position(*number));
+        }
+        all
     }
 }
 impl From<&[usize]> for Extents {
@@ -290,7 +286,7 @@ impl Argument for Extents {
                     let [Value::Text(name), number] = &pair[..] else { return None };
                     pairs.push((name.as_str(), isize::from_value(number)?));
                 }
-                Some(Extents::pairs(pairs.into_iter()))
+                Some(Extents::from(pairs))
             }
             Value::List(list) => {
                 let mut numbers = Vec::with_capacity(list.len());

@@ -17,7 +17,7 @@ pub(crate) mod windows;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
-pub use self::by_dim::{ByDim, Factors, OfDims, Pads, SizesByDim};
+pub use self::by_dim::{ByDim, Factors, OfDims, Pads, PairList, SizesByDim};
 pub use self::dims::{Over, Reduced};
 pub use self::expansion::{Expanded, Expansion};
 pub use self::extents::{Extents, Padding};

@@ -5,7 +5,9 @@
 use super::Name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
-use std::sync::OnceLock;
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 /// Whether signatures are checked: the feature `signatures`, which is on by default.
 pub const CHECKED: bool = cfg!(feature = "signatures");
@@ -161,8 +163,27 @@ impl Signature {
             Fault::Order => {
                 error.with_repair(format!("{}.align_to([{}])?", notation.place, self.order(notation, x)))
             }
+            Fault::Missing(at) => match self.nearest(notation, at, x) {
+                Some(text) => error.with_repair(text),
+                None => error,
+            },
             _ => error,
         }
+    }
+
+    /// The notation with the name of a dim that `x` does not have in place of its nearest one that `x` has, if
+    /// the dim occurs only there and the other one elsewhere in the signature: it is misspelt.
+    fn nearest(&self, notation: &Notation, at: usize, x: &NamedTensor) -> Option<String> {
+        let (own, name) = (notation.dims[at].name, self.names[notation.dims[at].name as usize]);
+        let uses = self.parts.iter().flat_map(|part| part.dims).filter(|dim| dim.name == own).count();
+        let has = |name: &&str| x.names().iter(x.ndim()).flatten().any(|own| own.as_str() == *name);
+        let nearest = super::closest(name, self.names.iter().copied().filter(has)).filter(|_| uses == 1)?;
+        let mut words = Vec::new();
+        for word in notation.text.split_whitespace() {
+            let is_it = word.trim_matches(['[', ']', '?']).split('=').next() == Some(name);
+            words.push(if is_it { word.replacen(name, nearest, 1) } else { word.into() });
+        }
+        Some(format!("{} = \"{}\", if '{name}' is misspelt", notation.place, words.join(" ")))
     }
 
     /// The names of a notation in its order, as code: those that `x` has.
@@ -251,8 +272,8 @@ impl Notation {
 #[diagnostic::on_unimplemented(
     message = "`#[dims(..)]` cannot check the dims of `{Self}`",
     label = "not a tensor",
-    note = "it checks tensors, parameters, and options, slices and vectors of them; name the field of a struct or tuple: \
-            `batch.image = \"N C\"`, `returns.0 = \"N\"`"
+    note = "it checks tensors, parameters, and options, lists, boxes and other pointers of them; name the field of a struct \
+            or tuple: `batch.image = \"N C\"`, `returns.0 = \"N\"`"
 )]
 pub trait HasDims {
     /// Compares the dims with a part of the signature.
@@ -278,6 +299,34 @@ impl<T: HasDims + ?Sized> HasDims for &T {
     }
 }
 impl<T: HasDims + ?Sized> HasDims for &mut T {
+    #[inline]
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        (**self).check_dims(signature, part, met)
+    }
+}
+impl<T: HasDims + ?Sized> HasDims for Box<T> {
+    #[inline]
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        (**self).check_dims(signature, part, met)
+    }
+}
+impl<T: HasDims + ?Sized> HasDims for Rc<T> {
+    #[inline]
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        (**self).check_dims(signature, part, met)
+    }
+}
+impl<T: HasDims + ?Sized> HasDims for Arc<T> {
+    #[inline]
+    #[track_caller]
+    fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
+        (**self).check_dims(signature, part, met)
+    }
+}
+impl<T: HasDims + ToOwned + ?Sized> HasDims for Cow<'_, T> {
     #[inline]
     #[track_caller]
     fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {

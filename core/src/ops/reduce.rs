@@ -435,7 +435,15 @@ pub(crate) mod kernels {
         } else if ord == 1.0 {
             Folding::Total.over(OP, &wide.abs()?, &dims)?
         } else {
-            Folding::Total.over(OP, &wide.abs()?.pow(ord)?, &dims)?.pow(ord.recip())?
+            // Of parts of the largest, or of the smallest for a negative order, no power overflows.
+            let (size, kept) = (wide.abs()?, dims.kept());
+            let most = if ord > 0.0 { Folding::Largest } else { Folding::Smallest };
+            let scale = most.over(OP, &size, &kept)?;
+            let scale =
+                scale.masked_fill(&scale.isfinite()?.logical_and(&scale.ne(0)?)?.logical_not()?, 1.0)?;
+            let sum = Folding::Total.over(OP, &size.div(&scale)?.pow(ord)?, &kept)?;
+            let removed = if dims.keep { Positions::new() } else { Positions::from_slice(&dims) };
+            crate::ops::shape::kernels::squeeze(&sum.pow(ord.recip())?.mul(&scale)?, removed)?
         };
         norm.into_dtype(x.dtype())
     }

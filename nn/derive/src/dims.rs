@@ -43,6 +43,7 @@ pub(crate) fn checked(notation: Tokens, function: Tokens) -> Result<Tokens> {
         if part.place.is_result() { &mut results } else { &mut arguments }.push(check);
     }
     let (name, count) = (function.name.unraw().to_string(), names.len());
+    let names = names.iter().map(|(name, _)| name);
     let Function { attributes, header, body, .. } = &function;
     let track = (!attributes.iter().any(|attribute| attribute.path().is_ident("track_caller")))
         .then(|| quote!(#[track_caller]));
@@ -272,8 +273,12 @@ impl Part {
         Ok(Part { place, notation: input.parse()? })
     }
 
-    /// The value of `Notation`. New names are added to `names`.
-    fn notation(&self, names: &mut Vec<String>, support: &Tokens) -> Result<Tokens> {
+    /// The value of `Notation`. New names are added to `names`, with their sizes and where these are said.
+    fn notation(
+        &self,
+        names: &mut Vec<(String, Option<(usize, String)>)>,
+        support: &Tokens,
+    ) -> Result<Tokens> {
         let (text, place) = (self.notation.value(), self.place.text());
         let fail = |words: String| Error::new(self.notation.span(), format!("`{place}`: {words}"));
         let inner = text.trim();
@@ -308,10 +313,19 @@ impl Part {
                 return Err(fail(format!("the dim `{name}` occurs twice")));
             }
             own.push(name);
-            let at = names.iter().position(|known| known == name).unwrap_or_else(|| {
-                names.push(name.to_owned());
+            let at = names.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                names.push((name.to_owned(), None));
                 names.len() - 1
             });
+            match (&names[at].1, size) {
+                (Some((other, place)), Some(size)) if *other != size => {
+                    return Err(fail(format!(
+                        "the dim `{name}` has size {size}, and size {other} in `{place}`"
+                    )));
+                }
+                (None, Some(size)) => names[at].1 = Some((size, place.clone())),
+                _ => {}
+            }
             let (at, size) = (at as u32, size.map_or(quote!(#support::ANY), |size| quote!(#size)));
             dims.push(quote!(#support::NotedDim { name: #at, size: #size, optional: #optional }));
         }

@@ -116,7 +116,7 @@ impl Finder<'_> {
             return Ok(());
         }
         let message = format!("{} has parameters of {dtype}, and {what} is {}", self.who(), x.dtype());
-        let name = if what.contains(' ') { "x" } else { what };
+        let name = if what.contains(' ') { "x" } else { what.trim_matches('`') };
         Err(self.error(x, ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?")))
     }
 
@@ -138,7 +138,10 @@ impl Finder<'_> {
     fn missing(self, x: &Tensor, (name, size): Named) -> Error {
         let who = self.who();
         let Some(name) = name.filter(|_| x.ndim() > 0) else {
-            let message = format!("{who} needs a dim of size {size}, and the input has {} dims", x.ndim());
+            let message = match x.ndim() {
+                0 => format!("{who} needs the dim {}, and the input is one number", dim_text((name, size))),
+                ndim => format!("{who} needs a dim of size {size}, and the input has {ndim} dims"),
+            };
             return self.error(x, ErrorKind::Shape, message);
         };
         let message = format!("{who} needs the dim '{name}', which the input does not have");

@@ -213,12 +213,12 @@ impl Sequences<'_> {
             found[at] = Some(dim);
         }
         for (of_query, dim) in of_queries.iter().zip(&found) {
-            let (wanted, size) = (query.sizes()[*of_query], dim.map(|dim| x.sizes()[dim]));
-            if size.is_some_and(|size| size != wanted) {
+            let (wanted, size) =
+                (query.sizes()[*of_query], dim.map_or(query.sizes()[*of_query], |dim| x.sizes()[dim]));
+            if size != wanted {
+                let (who, dim) = (who(), dim_of(query, *of_query));
                 let message = format!(
-                    "{}: the queries have size {wanted} where the keys or values have {}",
-                    who(),
-                    size.unwrap_or(0)
+                    "{who}: {dim} of the queries has size {wanted}, that of the keys or values {size}"
                 );
                 return error(ErrorKind::Shape, message);
             }

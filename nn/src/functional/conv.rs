@@ -247,7 +247,8 @@ pub(crate) fn transposed_images(
             let message = format_args!(
                 "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
             );
-            return Err(fault(ErrorKind::Shape, message).with_repair(".padding(0)"));
+            let error = fault(ErrorKind::Shape, message);
+            return Err(if padding > 0 { error.with_repair(".padding(0)") } else { error });
         }
         sizes.push(size as usize);
     }

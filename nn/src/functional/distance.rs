@@ -84,6 +84,9 @@ functional! { distance;
         let pairs = n.saturating_mul(n.saturating_sub(1)) / 2;
         NamedTensor::check_room(op, pairs, 4 * x.dtype().itemsize())?;
         let mut parts = vec![x.narrow(0, 0, 0).sum(1)?]; // of `x`, even if there are no pairs
+        if x.numel() == 0 {
+            return x.sum(..).expand([pairs])?.rename([name]);
+        }
         for first in 0..n.saturating_sub(1) {
             // Each part keeps only `x` for its gradient: the differences of all pairs are far more than `x`.
             parts.push(checkpoint(

@@ -335,7 +335,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
         let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
             let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
             let error = fault(ErrorKind::Value, message);
-            return Err(error.with_repair("EmbeddingBagOptions::new().offsets(&Tensor::new([0])?)"));
+            return Err(error.with_repair("x.unsqueeze(0)?"));
         };
         return Ok((0..=bags.iter().product()).map(|bag: usize| bag * items).collect());
     };

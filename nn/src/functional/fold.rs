@@ -85,7 +85,10 @@ functional! { fold;
             }
         };
         ensure_shape(windows == grid.windows() && rows.is_multiple_of(grid.taps()), || {
-            format!("such an image has {} windows with a multiple of {} elements, got {windows} with {rows}", grid.windows(), grid.taps())
+            format!(
+                "an image of sizes {image:?} has {} windows of {} elements for each channel, but `x` has {windows} columns of {rows}",
+                grid.windows(), grid.taps()
+            )
         })?;
         let channels = rows / grid.taps();
         let planes = batch.unwrap_or(1) * channels;

@@ -183,7 +183,9 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
     }
     let (leading, of_other) = (&x.sizes()[..x.ndim() - 1], &other.sizes()[..other.ndim() - 1]);
     ensure_shape(leading == of_other, || {
-        format!("the dims before the last differ: {leading:?} and {of_other:?}")
+        format!(
+            "all dims of x and other but the last must have the same sizes, got {leading:?} and {of_other:?}"
+        )
     })?;
     if x.dtype() == DType::Bool {
         return ensure_dtype("x", x, DType::F32, || {

@@ -7,6 +7,7 @@ use namegrad_core::Names;
 use std::panic::Location;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
+const MOST_CLUSTERS: usize = 1 << 12;
 
 /// Log-softmax over many classes, with the mean negative log likelihood of the targets. Classes are sorted by
 /// frequency, the most frequent first, and split into clusters at the `cutoffs`. Scores are computed for the
@@ -95,13 +96,16 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
     pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
         let AdaptiveLogSoftmaxWithLossBuilder { dims, cutoffs, div_value, head_bias, dtype } = self;
         let [input, classes] = dims?;
-        let fit = cutoffs.first().is_some_and(|first| *first > 0)
+        let fit = (1..=MOST_CLUSTERS).contains(&cutoffs.len())
+            && cutoffs[0] > 0
             && cutoffs.is_sorted_by(|a, b| a < b)
             && cutoffs.last().is_some_and(|last| *last < classes.1);
         Error::ensure(fit, ErrorKind::Value, LAYER, || {
+            let (count, some) = (classes.1, &cutoffs[..cutoffs.len().min(8)]);
+            let more = if some.len() < cutoffs.len() { ", .." } else { "" };
             format!(
-                "cutoffs must increase, from at least 1 to less than the {} classes, got {cutoffs:?}",
-                classes.1
+                "cutoffs must increase, from at least 1 to less than the {count} classes, and be at most \
+                 {MOST_CLUSTERS}, got {some:?}{more}"
             )
         })?;
         Error::ensure(input.1 > 0, ErrorKind::Value, LAYER, || {
@@ -165,7 +169,7 @@ impl AdaptiveLogSoftmaxWithLoss {
         let dims = all_named(LAYER, [input.into_new_dim(), classes.into_new_dim()]);
         AdaptiveLogSoftmaxWithLossBuilder {
             dims,
-            cutoffs: cutoffs.into_iter().collect(),
+            cutoffs: cutoffs.into_iter().take(MOST_CLUSTERS + 1).collect(), // an iterator can be endless
             div_value: 4.0,
             head_bias: false,
             dtype: default_dtype(),

@@ -181,6 +181,12 @@ impl<M> Default for ModuleList<M> {
     }
 }
 
+impl<M> Extend<M> for ModuleList<M> {
+    fn extend<I: IntoIterator<Item = M>>(&mut self, modules: I) {
+        self.modules.extend(modules);
+    }
+}
+
 impl<M> FromIterator<M> for ModuleList<M> {
     fn from_iter<I: IntoIterator<Item = M>>(modules: I) -> ModuleList<M> {
         ModuleList { modules: modules.into_iter().collect() }
@@ -221,9 +227,9 @@ impl<M: Field> fmt::Debug for ModuleList<M> {
 /// ```
 /// use namegrad::nn::ModuleDict;
 /// use namegrad::prelude::*;
-/// let mut heads: ModuleDict<Linear> = ModuleDict::new();
-/// heads.insert("class", Linear::new(("hidden", 4), ("class", 10))?)?;
-/// heads.insert("box", Linear::new(("hidden", 4), ("corner", 4))?)?;
+/// let head = |name: &'static str, size| Linear::new(("hidden", 4), (name, size));
+/// let mut heads = ModuleDict::of([("class", head("class", 10)?), ("box", head("corner", 4)?)])?;
+/// heads.insert("depth", head("depth", 1)?)?;
 /// let h = Tensor::ones([("N", 2), ("hidden", 4)])?;
 /// assert_eq!(heads.get("box")?.forward(&h)?.shape().to_string(), "[N=2, corner=4]");
 /// assert_eq!(heads.named_parameters()[0].0, "class.weight");
@@ -249,6 +255,29 @@ impl<M> ModuleDict<M> {
     /// Without modules.
     pub fn new() -> ModuleDict<M> {
         ModuleDict { modules: ByName(Vec::new()) }
+    }
+
+    /// With these modules, which can be pairs of any iterator.
+    ///
+    /// # Errors
+    /// Same as [`insert`](Self::insert).
+    #[track_caller]
+    pub fn of<N: Into<String>>(modules: impl IntoIterator<Item = (N, M)>) -> Result<ModuleDict<M>> {
+        let mut dict = ModuleDict::new();
+        dict.extend(modules)?;
+        Ok(dict)
+    }
+
+    /// Adds modules, or replaces those with the same names.
+    ///
+    /// # Errors
+    /// Same as [`insert`](Self::insert), after which the modules before the invalid name are added.
+    #[track_caller]
+    pub fn extend<N: Into<String>>(&mut self, modules: impl IntoIterator<Item = (N, M)>) -> Result<()> {
+        for (name, module) in modules {
+            self.insert(name, module)?;
+        }
+        Ok(())
     }
 
     /// Adds a module. Returns the module that had the name before.

@@ -37,7 +37,7 @@ use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, default_dtype};
 use namegrad_macros::Setters;
-use parameters::{beside, check_dtype, filled, shared, uniform};
+use parameters::{beside, check_dtype, filled, repeated, shared, uniform};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! The parameters of layers: how new ones are made, and how layers read them.
 
 use super::*;
+use crate::Entry;
+use namegrad_core::NamedTensor;
+use std::panic::Location;
 
 /// An error for parameters that are not floating-point.
 #[track_caller]
@@ -49,6 +52,33 @@ pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -
     };
     let message = format!("the weight of this layer has the dims {wanted}, and the given one has {own}");
     Err(Error::new(kind, layer, message).with_operands([own]))
+}
+
+/// A list of `count` modules, which are made one by one. That they fit in memory is known from the first.
+#[track_caller]
+pub(super) fn repeated<M: Field>(
+    layer: &'static str,
+    count: usize,
+    make: &mut dyn FnMut(usize) -> Result<M>,
+) -> Result<Vec<M>> {
+    let caller = Location::caller(); // not that of the closure
+    let mut list = Vec::new();
+    for at in 0..count {
+        let module = make(at).map_err(|error| error.at(caller))?;
+        if at == 0 {
+            let mut bytes = size_of::<M>();
+            module.visit(&mut Visitor::new(&mut |_, entry| {
+                if let Entry::Parameter(parameter) = entry {
+                    // Beside the elements, a place and the parts of a tensor.
+                    bytes += parameter.shape().sizes.iter().product::<usize>() * parameter.dtype().itemsize()
+                        + 512;
+                }
+            }));
+            NamedTensor::check_room(layer, count, bytes)?;
+        }
+        list.push(module);
+    }
+    Ok(list)
 }
 
 /// [`read_any`] without names, for a layer that puts its path into errors itself.

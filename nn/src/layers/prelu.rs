@@ -91,8 +91,15 @@ impl Prelu {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Prelu", &[x], |_| {
             let weight = self.weight.try_tensor()?;
-            let of = Finder { layer: "Prelu", path: &self.path, dims: &|| weight.shape().to_string() };
+            let of = Finder {
+                layer: "Prelu",
+                path: &self.path,
+                dims: &|| dims_text(&[(weight.name(0), weight.numel())]),
+            };
             of.check_dtype("the input", x, weight.dtype())?;
+            if weight.numel() > 1 {
+                of.place(x, (weight.name(0), weight.numel()), Some(1))?;
+            }
             F::prelu(x, &weight)
         })
     }

@@ -140,12 +140,14 @@ impl RotaryEmbedding {
     }
 
     /// `[.., seq, width]` without names.
-    fn turned(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+    pub(super) fn turned(&self, x: &Tensor, start: usize) -> Result<Tensor> {
         let (seq, half) = (x.sizes()[x.ndim() - 2], self.width.1 / 2);
         if half == 0 {
             return Ok(x.clone());
         }
         let options = TensorOptions::new().dtype(DType::F64);
+        // Positions are numbers of `f64`.
+        Error::ensure(start < 1 << 52, ErrorKind::Value, "", || format!("the start {start} is too large"))?;
         let positions = options.arange(start as i64, (start + seq) as i64, 1)?.unsqueeze(1)?;
         let exponents = options.arange(0, half as i64, 1)?.mul(-self.base.ln() / half as f64)?;
         let angles = positions.mul(exponents.exp()?)?; // [seq, half]
@@ -165,6 +167,10 @@ impl RotaryEmbedding {
             true => Tensor::stack(&[a, b], -1)?.reshape(x.sizes()),
             false => Tensor::cat(&[a, b], -1),
         }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width.1
     }
 
     fn about(&self) -> String {

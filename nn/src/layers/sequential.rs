@@ -69,6 +69,22 @@ impl fmt::Debug for Sequential {
     }
 }
 
+impl<L: Layer + 'static> Extend<L> for Sequential {
+    fn extend<I: IntoIterator<Item = L>>(&mut self, layers: I) {
+        for layer in layers {
+            self.push(self.len().to_string(), Arc::new(layer));
+        }
+    }
+}
+
+impl<L: Layer + 'static> FromIterator<L> for Sequential {
+    fn from_iter<I: IntoIterator<Item = L>>(layers: I) -> Sequential {
+        let mut all = Sequential::new();
+        all.extend(layers);
+        all
+    }
+}
+
 impl Sequential {
     /// An empty sequence, whose output is its input.
     pub fn new() -> Sequential {
@@ -83,8 +99,12 @@ impl Sequential {
 
     /// Appends a layer, whose path is `name`.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
-        self.layers.0.push((name.into(), Arc::new(layer)));
+        self.push(name.into(), Arc::new(layer));
         self
+    }
+
+    fn push(&mut self, name: String, layer: Arc<dyn Layer>) {
+        self.layers.0.push((name, layer));
     }
 
     /// The number of layers.

@@ -320,7 +320,7 @@ fn with_probabilities(
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    check_order(("logits", logits.value()), ("target", target))?;
+    check_order(("logits", logits.value()), ("target", target.value()))?;
     if target.sizes() != logits.sizes() {
         return Err(float_target(logits, target, classes));
     }
@@ -380,11 +380,11 @@ impl Targets {
             None => logits.value().clone(),
         };
         let class = classes.dim.and_then(|dim| logits.name(dim));
-        check_order(("logits", &rest), ("target", target))?;
+        check_order(("logits", &rest), ("target", target.value()))?;
         if rest.sizes() != target.sizes() {
             return Err(other_sizes(logits, target, &rest, class));
         }
-        let names = check_names(&rest, target)?;
+        let names = check_names(("logits", &rest), ("target", target.value()))?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();

@@ -26,7 +26,7 @@ functional! { margin;
         Error::ensure(ndims == [ndims[0]; 3], ErrorKind::Shape, op, || {
             format!("all tensors must have the same number of dims, got {ndims:?}")
         })?;
-        check_pair(input1, input2)?;
+        check_both(("input1", input1), ("input2", input2))?;
         reduction.apply(target.neg().mul(input1.sub(input2)?).add(margin).relu()?)
     }
     /// The mean of `x` where the target is 1, and `max(0, margin - x)` where it is -1; `x` is a distance. For
@@ -201,7 +201,7 @@ functional! { margin;
 
 /// A weight that broadcasts to `x`, without its names, which must be those of `x` in the same places.
 fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    check_order(("x", x.value()), ("weight", weight))?;
+    check_order(("x", x.value()), ("weight", weight.value()))?;
     for (own, wanted) in (0..weight.ndim()).rev().zip((0..x.ndim()).rev()) {
         check_meeting(("weight", weight, own), ("x", x.name(wanted)))?;
     }

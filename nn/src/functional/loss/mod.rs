@@ -111,15 +111,19 @@ fn check_floats(inputs: &[(&str, &Tensor)]) -> Result<()> {
     Ok(())
 }
 
+/// A tensor with the name that the caller knows it by.
+type Called<'a> = (&'a str, &'a NamedTensor);
+
 /// Checks that `other` has the sizes of `x`, and names that are not others.
 fn check_same((x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
-    check_order((x_name, x.value()), (name, other))?;
-    if other.sizes() == x.sizes() {
-        return check_names(x.value(), other).map(drop);
+    let (x, other) = ((x_name, x.value()), (name, other.value()));
+    check_order(x, other)?;
+    if other.1.sizes() == x.1.sizes() {
+        return check_names(x, other).map(drop);
     }
-    let message =
-        format_args!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
-    let repair = squeezed_pair((x_name, x.value()), (name, other.value()));
+    let (wanted, own) = (x.1.sizes(), other.1.sizes());
+    let message = format_args!("{name} must have the sizes of {x_name}, {wanted:?}, and has {own:?}");
+    let repair = squeezed_pair(x, other).or_else(|| widened(x, other, true));
     Err(repaired(fault(ErrorKind::Shape, message), repair))
 }
 
@@ -143,22 +147,34 @@ fn check_positive(name: &str, value: f64) -> Result<()> {
 /// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
 /// same order, and broadcast to the sizes of one of them.
 fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
-    for (name, x) in [("x", x), ("target", target)] {
+    check_both(("x", x), ("target", target))
+}
+
+/// [`check_pair`] of inputs with other names.
+fn check_both((x_name, x): (&str, &Tensor), (name, target): (&str, &Tensor)) -> Result<()> {
+    for (name, x) in [(x_name, x), (name, target)] {
         if x.dtype() == DType::Bool {
             return Err(fault(ErrorKind::DType, format!("{name} is bool, and must be numbers"))
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
     }
-    check_order(("x", x.value()), ("target", target))?;
-    check_names(x.value(), target)?;
-    let (own, other) = (x.sizes(), target.sizes());
+    let (x, target) = ((x_name, x.value()), (name, target.value()));
+    check_order(x, target)?;
+    check_names(x, target)?;
+    let (own, other) = (x.1.sizes(), target.1.sizes());
     let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
     let (mut broadcast, offset) = (long.to_vec(), long.len() - short.len());
     for (made, size) in broadcast[offset..].iter_mut().zip(short) {
         match (*made, *size) {
             (1, size) => *made = size,
             (made, size) if made == size || size == 1 => {}
-            _ => return Ok(()), // the op fails with its own error
+            _ => {
+                // If there is no repair, the op fails with its own error.
+                let Some(repair) = widened(x, target, false) else { return Ok(()) };
+                let message =
+                    format_args!("{name} has the sizes {other:?}, which do not broadcast to {own:?}");
+                return Err(fault(ErrorKind::Shape, message).with_repair(repair));
+            }
         }
     }
     if broadcast == own || broadcast == other {
@@ -167,23 +183,24 @@ fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
     let message = format_args!(
         "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
     );
-    let repair = squeezed_pair(("x", x.value()), ("target", target.value()));
-    let repair = repair.unwrap_or_else(|| format!("x.expand({broadcast:?})?, if that is meant"));
+    let repair = squeezed_pair(x, target);
+    let repair = repair.unwrap_or_else(|| format!("{x_name}.expand({broadcast:?})?, if that is meant"));
     Err(fault(ErrorKind::Shape, message).with_repair(repair))
 }
 
 /// The names of the target are those of `x` where both have names.
-fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
+fn check_names((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<Names> {
     // Under the name of a method, whose repair would be a call of it.
-    x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
+    x.unified_names("unify", "broadcast", target).map_err(|error| {
         let error = error.of("");
-        if let Some(repair) = squeezed_pair(("x", x), ("target", target.value())) {
+        let repair = squeezed_pair((x_name, x), (name, target));
+        if let Some(repair) = repair.or_else(|| widened((x_name, x), (name, target), false)) {
             return error.with_repair(repair);
         }
         let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
         match (x.sizes() == target.sizes(), differing) {
             (true, Some((own, other))) if target.names().position(own).is_none() => error.with_repair(
-                format!("target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"),
+                format!("{name}.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"),
             ),
             _ => error,
         }
@@ -192,14 +209,15 @@ fn check_names(x: &NamedTensor, target: &Tensor) -> Result<Names> {
 
 /// The unified names of both tensors, without the class dim.
 fn names_without((name, x): (&str, &Tensor), target: &Tensor, dim: Option<usize>) -> Result<Names> {
-    check_order((name, x.value()), ("target", target))?;
-    let names = check_names(x.value(), target)?;
-    let rest = (0..x.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
+    let (x, target) = ((name, x.value()), ("target", target.value()));
+    check_order(x, target)?;
+    let names = check_names(x, target)?;
+    let rest = (0..x.1.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
     Names::new("", rest.collect::<Vec<Option<Name>>>())
 }
 
 /// Checks that the dims of a target or weight are in the order of the dims of `x`, if both have the same names.
-fn check_order((x_name, x): (&str, &NamedTensor), (name, target): (&str, &Tensor)) -> Result<()> {
+fn check_order((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<()> {
     let (own, other) = (x.names(), target.names());
     let has = |dim: usize| own.get(dim).is_some_and(|name| other.position(name).is_some());
     if own == other || x.ndim() != target.ndim() || !(0..x.ndim()).all(has) {
@@ -211,6 +229,34 @@ fn check_order((x_name, x): (&str, &NamedTensor), (name, target): (&str, &Tensor
         .with_repair(format!("{name}.align_as(&{x_name})?")))
 }
 
+/// The call that gives `other` the dims of `x` that it lacks, if there is only one way, for a repair; with `all`
+/// also their sizes.
+fn widened((x_name, x): Called<'_>, (name, other): Called<'_>, all: bool) -> Option<String> {
+    let (sizes, own) = (x.sizes(), other.sizes());
+    if own.is_empty() || own.len() >= sizes.len() {
+        return None;
+    }
+    let (mut call, mut lacking) = (format!("{name}.align_as(&{x_name})?"), Vec::new());
+    if other.names().is_named() {
+        for (dim, size) in own.iter().enumerate() {
+            let at = x.names().position(other.names().get(dim)?)?;
+            (sizes[at] == *size).then_some(())?;
+        }
+        for at in 0..sizes.len() {
+            let own = x.names().get(at)?;
+            lacking.extend(other.names().position(own).is_none().then(|| format!("'{own}'")));
+        }
+    } else {
+        let without = |at: usize| [&sizes[..at], &sizes[at + 1..]].concat();
+        let mut places = (0..sizes.len()).filter(|at| without(*at) == own);
+        let at = places.next().filter(|_| places.next().is_none() && !x.names().is_named())?;
+        call = format!("{name}.unsqueeze({at})?");
+        lacking.push(format!("dim {at}"));
+    }
+    let expanded = if all { format!(".expand_as(&{x_name})?") } else { String::new() };
+    Some(format!("{call}{expanded}, if it is the same along {}", lacking.join(" and ")))
+}
+
 fn repaired(error: Error, repair: Option<String>) -> Error {
     match repair {
         Some(repair) => error.with_repair(repair),
@@ -219,7 +265,7 @@ fn repaired(error: Error, repair: Option<String>) -> Error {
 }
 
 /// The call that removes an extra dim of size one that one of two tensors has, for a repair.
-fn squeezed_pair((x_name, x): (&str, &NamedTensor), (name, other): (&str, &NamedTensor)) -> Option<String> {
+fn squeezed_pair((x_name, x): Called<'_>, (name, other): Called<'_>) -> Option<String> {
     squeezed(x, other.sizes(), x_name).or_else(|| squeezed(other, x.sizes(), name))
 }
 

@@ -35,7 +35,9 @@ functional! { similarity;
         // Bits are numbers here, as in PyTorch.
         let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
         let (input1, input2) = (&number(input1)?, &number(input2)?);
-        check_pair(input1, input2)?;
+        let ndims = [input1.ndim(), input2.ndim()];
+        ensure_shape(ndims[0] == ndims[1], || format!("both inputs must have the same number of dims, got {ndims:?}"))?;
+        check_both(("input1", input1), ("input2", input2))?;
         let product = over(input1.mul(input2)?, dim)?;
         let squares =
             [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
@@ -146,8 +148,9 @@ fn triplet(
     ensure_shape(ndims.iter().all(|ndim| *ndim == ndims[0]), || {
         format!("the anchor, the positive and the negative must have the same number of dims, got {ndims:?}")
     })?;
-    check_pair(anchor, positive)?;
-    check_pair(anchor, negative)?;
+    for other in [("positive", positive), ("negative", negative)] {
+        check_both(("anchor", anchor), other)?;
+    }
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;
     if swap {

@@ -22,6 +22,10 @@ pub struct MultiheadAttentionBuilder {
     /// default there are as many as for queries. PyTorch's layer does not have this.
     #[setters(some)]
     pub(super) kv_heads: Option<usize>,
+    /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`; by
+    /// default there are none. PyTorch's layer does not have this.
+    #[setters(some)]
+    pub(super) rotary: Option<RotaryEmbedding>,
     /// The probability to drop a weight in training; the default is 0.
     pub(super) dropout: f64,
     /// Whether the projections have biases; the default is `true`.
@@ -69,7 +73,8 @@ impl MultiheadAttentionBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name; [`ErrorKind::Value`] for an invalid size, if `heads`
-    /// does not divide `embed` or `kv_heads` does not divide `heads`, and for a `dropout` outside [0, 1];
+    /// does not divide `embed` or `kv_heads` does not divide `heads`, if `rotary` is of other features than
+    /// those of a head, and for a `dropout` outside [0, 1];
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<MultiheadAttention> {
@@ -86,6 +91,13 @@ impl MultiheadAttentionBuilder {
         })?;
         Error::ensure(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), value, LAYER, || {
             format!("the number of heads must be divisible by kv_heads, got {} and {kv_heads}", heads.1)
+        })?;
+        let (width, turned) = (embed.1 / heads.1, self.rotary.as_ref().map(RotaryEmbedding::width));
+        Error::ensure(turned.is_none_or(|turned| turned == width), value, LAYER, || {
+            format!(
+                "the rotary positions must be of the {width} features of a head, got {}",
+                turned.unwrap_or(0)
+            )
         })?;
         Error::ensure((0.0..=1.0).contains(&self.dropout), value, LAYER, || {
             format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
@@ -106,7 +118,7 @@ impl MultiheadAttentionBuilder {
         };
         let layer = NewParameters { config, dtype: self.dtype };
         let caller = Location::caller(); // not that of a closure
-        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER).at(caller))
+        layer.layer(self.bias, self.add_bias_kv, self.rotary).map_err(|error| error.of(LAYER).at(caller))
     }
 }
 
@@ -118,7 +130,12 @@ struct NewParameters {
 
 impl NewParameters {
     #[track_caller]
-    fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
+    fn layer(
+        self,
+        bias: bool,
+        add_bias_kv: bool,
+        rotary: Option<RotaryEmbedding>,
+    ) -> Result<MultiheadAttention> {
         let config = self.config;
         let (embed, of_keys) = (config.embed, config.of_keys());
         let qkv = of_keys.saturating_mul(2).saturating_add(embed.1);
@@ -152,6 +169,7 @@ impl NewParameters {
             bias_k: if add_bias_kv { Some(extra()?) } else { None },
             bias_v: if add_bias_kv { Some(extra()?) } else { None },
             out_proj,
+            rotary,
             config,
             training: Training::new(),
             path: ModulePath::new(),

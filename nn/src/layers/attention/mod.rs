@@ -34,13 +34,24 @@ use parameters::unnamed;
 /// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such
 /// as -2.
 ///
+/// Inside, queries are `[.., heads, seq, width]`, keys and values `[.., kv_heads, seq_key, width]`, where `width`
+/// is `embed / heads`:
+/// - [`kv_heads`](MultiheadAttentionBuilder::kv_heads): each head of keys and values serves `heads / kv_heads`
+///   heads of queries, in order; by default `kv_heads` is `heads`
+/// - [`rotary`](MultiheadAttentionBuilder::rotary): queries and keys are turned along `width` by their positions
+///   in the sequence, from 0
+/// - [`window`](MultiheadAttentionBuilder::window): query `i` sees the keys `i - window` to `i + window`, or with
+///   [`causal`](MultiheadAttentionBuilder::causal) to `i`. Time grows with the window then, not with the length,
+///   unless the weights are asked for or there are keys of `add_bias_kv` or `add_zero_attn`: these take a mask
+///   `[seq, seq_key]`
+///
 /// # Parameters
-/// - `in_proj_weight`: `[qkv = 3 embed, embed]`, Xavier uniform. If keys or values have other features,
-///   instead `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[embed, kdim]` and `v_proj_weight`:
-///   `[embed, vdim]`
+/// - `in_proj_weight`: `[qkv = embed + 2 kv_heads width, embed]`, Xavier uniform. If keys or values have other features,
+///   instead `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[kv_heads width, kdim]` and
+///   `v_proj_weight`: `[kv_heads width, vdim]`
 /// - `in_proj_bias`: `[qkv]`, zeros
 /// - `out_proj.weight`: `[embed, embed_in]`, uniform in ±1/√embed; `out_proj.bias`: `[embed]`, zeros
-/// - `bias_k`, `bias_v`: `[1, 1, embed]`, Xavier normal, with
+/// - `bias_k`, `bias_v`: `[1, 1, kv_heads width]`, Xavier normal, with
 ///   [`add_bias_kv`](MultiheadAttentionBuilder::add_bias_kv)
 ///
 /// # Source
@@ -64,6 +75,13 @@ use parameters::unnamed;
 /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
 /// let source = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
 /// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
+///
+/// // Rotary positions, groups of heads and a window.
+/// let local = MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").kv_heads(1).window(1);
+/// let local = local.rotary(RotaryEmbedding::new(("width", 4), "seq")?).causal(true).build()?;
+/// let short = x.narrow("seq", 0, 2)?;
+/// let first = local.forward(&x)?.narrow("seq", 0, 2)?; // does not see what comes later
+/// assert!(local.forward(&short)?.allclose_with(&first, IscloseOptions::new().atol(1e-6))?);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
@@ -77,6 +95,7 @@ pub struct MultiheadAttention {
     bias_k: Option<Parameter>,
     bias_v: Option<Parameter>,
     out_proj: Linear,
+    rotary: Option<RotaryEmbedding>,
     #[module(skip)]
     config: AttentionConfig,
     training: Training,
@@ -199,6 +218,7 @@ impl MultiheadAttention {
             key_seq: None,
             kdim: None,
             vdim: None,
+            rotary: None,
             kv_heads: None,
             dropout: 0.0,
             bias: true,
@@ -339,7 +359,13 @@ impl MultiheadAttention {
                 parts.push(linear(&last(x, places)?, &weights[at], biases.get(at))?);
             }
         }
-        let part = |at: usize| split(&parts[at], inputs[at].1, heads[at]);
+        let part = |at: usize| {
+            let x = split(&parts[at], inputs[at].1, heads[at])?;
+            match &self.rotary {
+                Some(rotary) if at < 2 => rotary.turned(&x, 0),
+                _ => Ok(x),
+            }
+        };
         Ok([part(0)?, part(1)?, part(2)?])
     }
 
@@ -448,11 +474,12 @@ impl MultiheadAttention {
 
 /// Whether each key is at most `window` positions away from each query: `[queries, keys]`.
 fn near([queries, keys]: [usize; 2], window: usize) -> Result<Tensor> {
-    let mut near = Vec::with_capacity(queries * keys);
-    for query in 0..queries {
-        near.extend((0..keys).map(|key| query.abs_diff(key) <= window));
-    }
-    Tensor::from_slice(&near, [queries, keys])
+    let positions = |n: usize| TensorOptions::new().dtype(DType::I64).arange(0, n as i64, 1);
+    positions(queries)?
+        .unsqueeze(1)?
+        .sub(positions(keys)?)?
+        .abs()?
+        .le(i64::try_from(window).unwrap_or(i64::MAX))
 }
 
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {

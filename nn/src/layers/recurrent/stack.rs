@@ -219,16 +219,15 @@ impl Stack {
             return Err(Error::new(ErrorKind::DuplicateName, settings.layer, message));
         }
         let directions = if shape.bidirectional { 2 } else { 1 };
-        let mut weights = Vec::with_capacity(shape.layers * directions);
-        for at in 0..shape.layers * directions {
+        let weights = repeated(settings.layer, shape.layers.saturating_mul(directions), &mut |at| {
             let layer = at / directions;
             let input = match layer {
                 0 => settings.input,
-                _ => (settings.hidden.0, settings.state() * directions),
+                _ => (settings.hidden.0, settings.state().saturating_mul(directions)),
             };
             let reverse = if at % directions == 1 { "_reverse" } else { "" };
-            weights.push(Weights::new(&settings, input, format!("_l{layer}{reverse}"))?);
-        }
+            Weights::new(&settings, input, format!("_l{layer}{reverse}"))
+        })?;
         Ok(Stack { settings, shape, weights, training: Training::new(), path: ModulePath::new() })
     }
 

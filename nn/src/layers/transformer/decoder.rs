@@ -86,7 +86,7 @@ impl TransformerDecoderLayerBuilder {
         if let Some(seq) = config.memory_seq.clone().transpose()? {
             to_memory = to_memory.key_seq(seq.dim());
         }
-        Ok(TransformerDecoderLayer {
+        let layer = TransformerDecoderLayer {
             self_attn: config.self_attention()?,
             multihead_attn: to_memory.build().map_err(|error| error.of(config.layer))?,
             feed_forward: config.feed_forward()?,
@@ -96,7 +96,9 @@ impl TransformerDecoderLayerBuilder {
             dropout1: Dropout::new(config.dropout)?,
             norm_first: config.norm_first,
             text: config.text(),
-        })
+        };
+        layer.train(); // tells the layers their paths
+        Ok(layer)
     }
 }
 
@@ -220,10 +222,7 @@ impl TransformerDecoder {
     /// Same as [`TransformerDecoderLayerBuilder::build`].
     #[track_caller]
     pub fn new(layer: TransformerDecoderLayerBuilder, num_layers: usize) -> Result<TransformerDecoder> {
-        let mut layers = Vec::new();
-        for _ in 0..num_layers {
-            layers.push(layer.clone().build()?); // not in a closure, whose line errors would have
-        }
+        let layers = repeated("TransformerDecoder", num_layers, &mut |_| layer.clone().build())?;
         let model = TransformerDecoder { layers, norm: None };
         model.train(); // tells the layers their paths
         Ok(model)

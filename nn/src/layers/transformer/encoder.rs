@@ -72,7 +72,7 @@ impl TransformerEncoderLayerBuilder {
     #[track_caller]
     pub fn build(self) -> Result<TransformerEncoderLayer> {
         let config = self.config;
-        Ok(TransformerEncoderLayer {
+        let layer = TransformerEncoderLayer {
             self_attn: config.self_attention()?,
             feed_forward: config.feed_forward()?,
             norm1: config.norm()?,
@@ -80,7 +80,9 @@ impl TransformerEncoderLayerBuilder {
             dropout1: Dropout::new(config.dropout)?,
             norm_first: config.norm_first,
             text: config.text(),
-        })
+        };
+        layer.train(); // tells the layers their paths
+        Ok(layer)
     }
 }
 
@@ -184,10 +186,7 @@ impl TransformerEncoder {
     /// Same as [`TransformerEncoderLayerBuilder::build`].
     #[track_caller]
     pub fn new(layer: TransformerEncoderLayerBuilder, num_layers: usize) -> Result<TransformerEncoder> {
-        let mut layers = Vec::new();
-        for _ in 0..num_layers {
-            layers.push(layer.clone().build()?); // not in a closure, whose line errors would have
-        }
+        let layers = repeated("TransformerEncoder", num_layers, &mut |_| layer.clone().build())?;
         let model = TransformerEncoder { layers, norm: None };
         model.train(); // tells the layers their paths
         Ok(model)
