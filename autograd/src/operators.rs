@@ -72,6 +72,13 @@ impl<'a> From<&'a Tensor> for Cow<'a, Tensor> {
     }
 }
 
+/// Optional tensors of options: `LayerNormOptions::new().weight(x.exp()?)`.
+impl From<Tensor> for Cow<'_, Tensor> {
+    fn from(x: Tensor) -> Self {
+        Cow::Owned(x)
+    }
+}
+
 /// Optional tensors of options: `LayerNormOptions::new().weight(&parameter)`.
 impl<'a> From<&'a Parameter> for Cow<'a, Tensor> {
     fn from(parameter: &'a Parameter) -> Cow<'a, Tensor> {

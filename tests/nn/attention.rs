@@ -210,6 +210,38 @@ fn a_window_is_a_mask() -> Result<()> {
     Ok(())
 }
 
+/// Rotary positions turn queries and keys of each head, as the layer does that is called for them.
+#[test]
+fn rotary_positions_of_a_layer() -> Result<()> {
+    manual_seed(11);
+    let rotary = RotaryEmbedding::builder(("width", 4), "seq").base(50.0).build()?;
+    let builder = || MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").kv_heads(1).bias(false);
+    let layer = builder().rotary(rotary.clone()).build()?;
+    let x = Tensor::randn([("N", 2), ("seq", 5), ("embed", 8)])?;
+    let weight = layer.in_proj_weight().expect("merged").tensor();
+    let parts = x.contract(&weight, "embed")?.split([8, 4, 4], "qkv")?; // [N, seq, qkv]
+    let heads = |x: &Tensor, heads: usize| x.unflatten("qkv", [("heads", heads), ("width", 4)]);
+    let (q, k) = (rotary.forward(&heads(&parts[0], 2)?)?, rotary.forward(&heads(&parts[1], 1)?)?);
+    let y = F::attention(&q, &k, heads(&parts[2], 1)?, "seq", "width")?;
+    let y = y.align_to(["N", "seq", "heads", "width"])?.flatten(["heads", "width"], "embed")?;
+    close(&layer.forward(&x)?, &layer.out_proj().forward(&y)?);
+    assert_eq!(layer.forward(&x)?.shape(), x.shape());
+    // Other features than those of a head.
+    let other = builder().rotary(RotaryEmbedding::new(("width", 8), "seq")?).build();
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+/// The mask of a window is made of tensors: one that does not fit in memory is an error.
+#[test]
+fn a_window_beside_weights_that_do_not_fit() -> Result<()> {
+    let layer = MultiheadAttention::builder(("embed", 2), ("heads", 1), "seq").window(1).build()?;
+    let x = Tensor::zeros([("seq", 1), ("embed", 2)])?.expand(("seq", 1 << 20))?;
+    let options = MultiheadAttentionOptions::new().need_weights(true);
+    assert_eq!(layer.attend_with(&x, &x, &x, options).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    Ok(())
+}
+
 #[test]
 fn one_query_at_a_time_gives_what_all_give() -> Result<()> {
     manual_seed(5);

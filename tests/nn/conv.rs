@@ -536,7 +536,13 @@ fn many_groups_of_no_channels_and_huge_strides_were_panics_or_endless() -> Resul
 fn numbers_by_name() -> Result<()> {
     let (kernel, x) = ([("H", 3), ("W", 2)], Tensor::randn([("N", 2), ("W", 9), ("C", 4), ("H", 11)])?);
     let builder = || Conv2d::builder(("C", 4), ("F", 2), kernel);
-    let conv = builder().stride([("W", 1), ("H", 2)]).padding(("W", 1)).dilation([("W", 3)]).build()?;
+    // Pairs are an array, a slice or a `Vec`, of any text.
+    let pairs = vec![("W".to_string(), 1_usize), ("H".to_string(), 2)];
+    let conv = builder().stride(&pairs).padding(("W", 1)).dilation(vec![("W", 3)]).build()?;
+    for conv in [builder().stride(&pairs[..]), builder().stride(pairs.clone()), builder().stride(&[("H", 2)])]
+    {
+        assert!(conv.build()?.to_string().contains("stride=[2, 1]"));
+    }
     assert_eq!(
         conv.to_string().lines().next().map(|line| line.contains("stride=[2, 1], padding=[0, 1]")),
         Some(true)

@@ -324,6 +324,11 @@ const TABLES: [(&str, &[Row]); 4] = [
     ("Schedules of `torch.optim.lr_scheduler`, in `namegrad::optim::schedule`", SCHEDULES),
 ];
 
+/// PyTorch's calls and ours.
+pub(crate) fn calls() -> impl Iterator<Item = (&'static str, String)> {
+    TABLES.iter().flat_map(|(_, rows)| *rows).map(|(torch, ours, _)| (*torch, one_line(ours)))
+}
+
 /// The end of the page, from here on.
 const START: &str = "## Everything by its name in PyTorch\n";
 

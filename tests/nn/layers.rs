@@ -364,6 +364,12 @@ fn run(what: &str, made: &Made, inputs: &[Tensor]) -> Vec<Tensor> {
     (made.call)(inputs).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
+/// Runs a test as it is, and with strict names.
+fn in_both_modes(test: &dyn Fn() -> Result<()>) -> Result<()> {
+    test()?;
+    namegrad::names::strict(test)
+}
+
 /// The gradients of the sum of squares of all results by the inputs, with the names of the inputs.
 fn gradients(what: &str, made: &Made, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let leaf = |x: &Tensor| match x.dtype().is_floating_point() {
@@ -416,6 +422,10 @@ fn the_prelude_has_every_layer_optimizer_and_schedule() -> Result<()> {
 /// The dims of the inputs can be in any order: the result and its gradients are the same by name.
 #[test]
 fn dims_in_any_order() -> Result<()> {
+    in_both_modes(&dims_in_any_order_in_this_mode)
+}
+
+fn dims_in_any_order_in_this_mode() -> Result<()> {
     for Row { name, inputs, named, further, .. } in rows()? {
         let want = run(name, &named, &inputs);
         let want_gradients = gradients(name, &named, &inputs)?;
@@ -461,6 +471,10 @@ fn aligned(x: &Tensor, first: &Tensor, repair: &str) -> Result<Tensor> {
 /// names, or two names swapped, no layer gives the same result.
 #[test]
 fn further_inputs_are_found_by_name_or_refused() -> Result<()> {
+    in_both_modes(&further_inputs_are_found_by_name_or_refused_in_this_mode)
+}
+
+fn further_inputs_are_found_by_name_or_refused_in_this_mode() -> Result<()> {
     let mut wrong = Vec::new();
     for Row { name, inputs, named, further, .. } in rows()?.into_iter().filter(|row| row.further != Random) {
         let want = run(name, &named, &inputs);
@@ -531,6 +545,10 @@ fn strict_names_are_taken() -> Result<()> {
 /// A layer under a further dim is the layer for each of its indices, wherever the dim is.
 #[test]
 fn further_dims_ride_along() -> Result<()> {
+    in_both_modes(&further_dims_ride_along_in_this_mode)
+}
+
+fn further_dims_ride_along_in_this_mode() -> Result<()> {
     for Row { name, inputs, named, further, .. } in rows()? {
         let most = inputs.iter().map(Tensor::ndim).max().unwrap();
         for place in 0..=most {

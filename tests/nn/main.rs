@@ -10,6 +10,7 @@ mod linear;
 mod losses;
 mod module;
 mod norm_layers;
+mod options;
 mod pattern;
 mod pool;
 mod recurrent;

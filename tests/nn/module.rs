@@ -718,3 +718,61 @@ fn a_model_with_hooked_layers_could_not_be_copied() -> Result<()> {
     assert!(model.first.clone().layer().weight().is(model.first.layer().weight())); // a clone shares it
     Ok(())
 }
+
+/// A count that does not fit in memory is an error: no list is allocated for it, and nothing runs until it is
+/// exhausted.
+#[test]
+fn counts_that_do_not_fit() -> Result<()> {
+    let encoder = || TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
+    let decoder = || TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
+    for many in [1_usize << 44, usize::MAX / 2, usize::MAX] {
+        let lstm = Lstm::builder(("embed", 2), ("hidden", 2), "time").layers(many);
+        let whole = Transformer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
+        for error in [
+            lstm.clone().build().map(drop),
+            lstm.bidirectional(true).build().map(drop),
+            TransformerEncoder::new(encoder(), many).map(drop),
+            TransformerDecoder::new(decoder(), many).map(drop),
+            whole.clone().num_encoder_layers(many).build().map(drop),
+            whole.num_encoder_layers(1).num_decoder_layers(many).build().map(drop),
+        ] {
+            let error = error.unwrap_err();
+            assert_eq!((error.kind(), error.location().file()), (ErrorKind::OutOfMemory, file!()), "{error}");
+        }
+        let words = AdaptiveLogSoftmaxWithLoss::new(("embed", 4), ("word", many), 1..many).unwrap_err();
+        assert!(words.kind() == ErrorKind::Value && words.to_string().len() < 400, "{words}");
+        let rotary = RotaryEmbedding::new(("width", 4), "time")?;
+        let from = rotary.forward_from(&Tensor::ones([("time", 2), ("width", 4)])?, many);
+        assert_eq!(from.is_ok(), many == 1 << 44);
+    }
+    Ok(())
+}
+
+/// Every container is made of an iterator, and takes more modules.
+#[test]
+fn containers_take_iterators() -> Result<()> {
+    let linear = |size: usize| Linear::new(("x", size), ("x", size + 1));
+    let sizes = |model: &dyn Module| -> Vec<usize> {
+        model
+            .parameters()
+            .iter()
+            .filter(|place| place.ndim() == 2)
+            .map(|place| place.tensor().sizes()[1])
+            .collect()
+    };
+    let mut list = (1..3).map(linear).collect::<Result<ModuleList<Linear>>>()?;
+    list.extend([linear(3)?]);
+    let mut sequence = (1..3).map(linear).collect::<Result<Sequential>>()?;
+    sequence.extend([linear(3)?]);
+    let mut dict = ModuleDict::of([("a", linear(1)?), ("b", linear(2)?)])?;
+    dict.extend(vec![("c".to_string(), linear(3)?)])?;
+    for model in [&list as &dyn Module, &sequence, &dict] {
+        assert_eq!(sizes(model), [1, 2, 3]);
+    }
+    assert_eq!(paths(&sequence)[4], "2.weight");
+    assert_eq!(sequence.forward(&Tensor::ones([("x", 1)])?)?.sizes(), [4]);
+    assert_eq!(paths(&dict)[4], "c.weight");
+    assert_eq!(dict.extend([("a.b", linear(1)?)]).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(ModuleDict::of([("", linear(1)?)]).unwrap_err().location().file(), file!());
+    Ok(())
+}

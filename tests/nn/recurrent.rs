@@ -566,9 +566,10 @@ fn states_without_the_batch() -> Result<()> {
 
         // A state that is learned, for every batch, an empty one too; and a cell's.
         let gru = Gru::new(("embed", 3), ("hidden", 4), "time")?;
-        let first = Tensor::randn([("hidden", 4)])?.requiring_grad()?;
+        let first = Parameter::new(Tensor::randn([("hidden", 4)])?)?;
         gru.forward_with(&x, GruOptions::new().h0(&first))?.output.sum(..)?.backward()?;
         assert!(first.grad().is_some_and(|grad| grad.sizes() == [4]));
+        let first = first.tensor();
         let empty = gru.forward_with(&x.narrow("N", 0, 0)?, GruOptions::new().h0(&first))?;
         assert_eq!(empty.hn.shape().to_string(), "[layer=1, N=0, M=3, hidden=4]");
         let cell = GruCell::new(("embed", 3), ("hidden", 4))?;

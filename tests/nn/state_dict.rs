@@ -274,6 +274,13 @@ fn paths_are_renamed_by_pattern() -> Result<()> {
     let error = model.load_state_dict(&checkpoint).unwrap_err();
     let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
     assert_eq!(error.repair(), Some(repair));
+    // With another head, too.
+    let mut other = state.clone();
+    other.insert("module.1.weight", Tensor::zeros([5, 2])?.into_value());
+    let error = model.load_state_dict(&other).unwrap_err();
+    let repair = "state.rename(\"module.**\", \"**\")?; state.remove(\"1.weight\"); model.load_state_dict_with(&state, \
+                  LoadOptions::new().partial(true))?, which leaves initial values in the model: 1.weight";
+    assert_eq!(error.repair(), Some(repair));
     checkpoint.rename("module.**", "**")?;
     let report = model.load_state_dict_with(&checkpoint, LoadOptions::new().partial(true))?;
     assert_eq!((report.missing.len(), report.unexpected), (0, vec!["optimizer.step".to_string()]));

@@ -167,3 +167,57 @@ fn the_gradient_of_a_small_norm_overflowed_in_half_types() -> Result<()> {
     assert_eq!(far.grad().unwrap().to_vec::<f64>()?, [0.0, 1.0]);
     Ok(())
 }
+
+/// Norms of any order of large and small numbers, compared with the same sum of parts of the largest in `f64`; so
+/// are distances, and their gradients are `sign(x) (|x| / norm)^(ord - 1)`.
+#[test]
+fn norms_of_any_order_overflowed() -> Result<()> {
+    for ord in [0.5, 2.0, 3.0, 100.0, 1e4, 1e8, -1.0, -1e4] {
+        for row in [[1e30, -2e30, 1e29], [1e-30, 3e-30, -2e-30], [3.0, -4.0, 0.5], [0.0, 0.0, 0.0]] {
+            let x = Tensor::new(row)?.requiring_grad()?;
+            let parts = row.map(|x: f64| f64::from((x as f32).abs()));
+            let scale = parts.into_iter().fold(if ord > 0.0 { 0.0 } else { f64::INFINITY }, |a: f64, b| {
+                match ord > 0.0 {
+                    true => a.max(b),
+                    false => a.min(b),
+                }
+            });
+            let sum: f64 = parts.iter().map(|x| (x / scale).powf(ord)).sum();
+            let want = if scale == 0.0 { 0.0 } else { scale * sum.powf(1.0 / ord) };
+            let (pair, options) =
+                (Tensor::stack(&[&x, &x.zeros_like()?], 0)?, PdistOptions::new().p(ord.abs()));
+            let norm = x.vector_norm_with(.., VectorNormOptions::new().ord(ord))?;
+            let distance = F::pdist_with(&pair, 1, options)?;
+            // A power of an `f32` near 1 has an error of the order times its epsilon.
+            let close = |got: f64| (got - want).abs() <= 4e-6 * want;
+            assert!(close(norm.item()?), "{norm:?} of order {ord} of {row:?} is not {want}");
+            assert!(
+                ord < 0.0 || close(distance.item()?),
+                "{distance:?} of order {ord} of {row:?} is not {want}"
+            );
+            norm.backward()?;
+            for (slope, x) in x.grad().unwrap().to_vec::<f64>()?.into_iter().zip(row) {
+                let exact = x.signum() * (x.abs() / want).powf(ord - 1.0);
+                let exact = if x == 0.0 || want == 0.0 { 0.0 } else { exact };
+                let error = (slope - exact).abs();
+                assert!(
+                    error <= 1e-6 * (1.0 + ord.abs()) * exact.abs() + 1e-3,
+                    "{slope} is not {exact} for {ord}"
+                );
+            }
+        }
+    }
+    // The distance of vectors without elements is 0 for every order, as in PyTorch.
+    for p in [0.0, 1.0, 3.0, f64::INFINITY] {
+        let x = Tensor::zeros([3, 0])?.requiring_grad()?;
+        let distances = F::pdist_with(&x, 1, PdistOptions::new().p(p))?;
+        assert_eq!(distances.to_vec::<f32>()?, [0.0; 3]);
+        distances.sum(..)?.backward()?;
+        assert_eq!(x.grad().unwrap().sizes(), [3, 0]);
+    }
+    for p in [-1.0, f64::NAN] {
+        let error = F::pdist_with(&Tensor::zeros([2, 2])?, 1, PdistOptions::new().p(p)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Value);
+    }
+    Ok(())
+}

@@ -79,6 +79,21 @@ const PROGRAMS: &[Program] = &[
         "E0599",
         &["no method named `step` found for type `f64`"],
     ),
+    program(
+        "#[dims(pair = \"N\")] fn both(pair: (Tensor, Tensor)) -> Result<()> { drop(pair); Ok(()) }
+         both((x.clone(), x))?;",
+        "E0277",
+        &[
+            "`#[dims(..)]` cannot check the dims of `(namegrad::Tensor, namegrad::Tensor)`",
+            "`returns.0 = \"N\"`",
+        ],
+    ),
+    program(
+        "#[dims(x = \"N=3\", y = \"N=4\")] fn both(x: &Tensor, y: &Tensor) -> Result<Tensor> { x.add(y) }
+         both(&x, &x)?;",
+        "",
+        &["`y`: the dim `N` has size 4, and size 3 in `x`", ONE],
+    ),
     program("x.forward(&x)?;", "E0599", &["no method named `forward` found for struct"]),
     program("x.stride(\"N\")?;", "E0599", &["no method named `stride` found", "`strides`"]),
     program("struct Net; Net.forward(&x)?;", "E0599", &["no method named `forward` found for struct"]),

@@ -289,3 +289,45 @@ fn an_optional_dim_behind_the_others_can_be_missing() {
         "the dims of `x` are in another order;",
     );
 }
+
+/// What holds a tensor, as an argument and in the result.
+#[test]
+fn pointers_to_tensors() {
+    use std::borrow::Cow;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    #[dims(a = "N", b = "N", c = "N", d = "N", e = "N", returns = "N")]
+    fn all(
+        a: Box<Tensor>,
+        b: Rc<Tensor>,
+        c: &Arc<Tensor>,
+        d: Cow<'_, Tensor>,
+        e: Option<Box<[Tensor; 2]>>,
+    ) -> Result<Vec<Option<Arc<Tensor>>>> {
+        let _ = (a, b, d, e);
+        Ok(vec![None, Some(c.clone())])
+    }
+    let x = || zeros([("N", 2)]);
+    let run = |e: usize| {
+        let e = Some(Box::new([x(), zeros([("N", e)])]));
+        all(Box::new(x()), Rc::new(x()), &Arc::new(x()), Cow::Owned(x()), e)
+    };
+    assert_eq!(run(2).unwrap().len(), 2);
+    refused(run(3), ErrorKind::Shape, "`e` has size 3 in dim 'N', but `a` has size 2;");
+}
+
+/// A name that occurs once, and is near to one that the tensor has and another part says.
+#[test]
+fn a_misspelt_name_of_the_signature() {
+    #[dims(q = "[N qurey embed=8]", k = "N query embed")]
+    fn wrong(q: &Tensor, k: &Tensor) -> Result<()> {
+        let _ = (q, k);
+        Ok(())
+    }
+    let q = zeros([("N", 2), ("query", 4), ("embed", 8)]);
+    let error = refused(wrong(&q, &q), ErrorKind::NameNotFound, "`q` has no dim 'qurey';");
+    assert_eq!(error.repair(), Some("q = \"[N query embed=8]\", if 'qurey' is misspelt"));
+    let other =
+        refused(wrong(&q.rename(["N", "time", "embed"]).unwrap(), &q), ErrorKind::NameNotFound, "`q`");
+    assert_eq!(other.repair(), None);
+}

@@ -135,7 +135,7 @@ impl Extents {
         }
         if self.count != dims && self.count != 1 {
             let message = format!("`{name}` must be one number or {dims}, one for each dim, got {self}");
-            return Err(self.refused(op, name, message));
+            return Err(Error::new(ErrorKind::Value, op, message));
         }
         let mut numbers = Vec::with_capacity(dims);
         for dim in 0..dims {

@@ -216,7 +216,10 @@ impl NamedTensor {
                 self.shape()
             );
             let error = Error::about(&inputs, ErrorKind::Shape, op, message);
-            let fits = |d: &usize| index.ndim() == 1 && self.sizes()[*d] == index.numel();
+            let fits = |d: &usize| {
+                let named = index.name(0).is_none_or(|name| self.name(*d) == Some(name));
+                index.ndim() == 1 && self.sizes()[*d] == index.numel() && named
+            };
             return Err(match (0..self.ndim()).find(fits).and_then(|d| self.name(d)) {
                 Some(other) => error.with_repair(format!("\"{other}\", which has as many elements")),
                 None => error,

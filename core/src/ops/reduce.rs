@@ -411,6 +411,11 @@ pub(crate) mod kernels {
     pub(crate) fn norm(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         x.check_float("norm")?;
         let mut norm = Folding::Squares.over("norm", x, &dims)?;
+        // The squares of large and of small numbers are out of the range of `f32`.
+        let fits = |square: &f32| (1e-30..f32::INFINITY).contains(square);
+        if norm.dtype() == DType::F32 && !norm.to_vec::<f32>()?.iter().all(fits) {
+            norm = Folding::Squares.over("norm", &*x.cast(DType::F64)?, &dims)?;
+        }
         norm.sqrt_()?;
         norm.into_dtype(x.dtype())
     }

@@ -125,7 +125,7 @@ fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> 
                 match (names[at], x.name(dim), made) {
                     (Some(_), there, Some(made)) if made == there => error.with_repair(""), // it would be there twice
                     // The batch, of an input that lacks a dim.
-                    (Some(_), Some(there), _) if matches!(there.as_str(), "N" | "B" | "batch") => {
+                    (Some(_), Some(there), None) if matches!(there.as_str(), "N" | "B" | "batch") => {
                         error.with_repair("")
                     }
                     (Some(own), Some(there), Some(_)) => {

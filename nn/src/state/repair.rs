@@ -125,7 +125,9 @@ fn gives(
     (from, to): (&str, &str),
 ) -> Option<usize> {
     let among = |paths: &[String], path: &str| paths.binary_search_by(|own| own.as_str().cmp(path)).is_ok();
-    let (pattern, target, mut count) = (Pattern::new(from), Pattern::new(to), 0);
+    let (pattern, target) = (Pattern::new(from), Pattern::new(to));
+    let whole = from == "**" || to == "**"; // a prefix of all paths, some of which may have other sizes
+    let (mut count, mut found) = (0, 0);
     for (path, value) in state.iter() {
         let Some(texts) = pattern.captures(path) else { continue };
         if !among(&report.unexpected, path) {
@@ -133,15 +135,14 @@ fn gives(
         }
         let renamed = target.filled(&texts);
         if let Some(place) = places.get(&renamed) {
-            if !among(&report.missing, &renamed) || place.value().sizes() != value.sizes() {
+            let fits = place.value().sizes() == value.sizes();
+            if !among(&report.missing, &renamed) || !fits && !whole {
                 return None;
             }
-            count += 1;
+            (count, found) = (count + usize::from(fits), found + 1);
         }
     }
-    // A prefix of all paths.
-    let whole = from == "**" || to == "**";
-    (count > 0 && (!whole || count == report.missing.len())).then_some(count)
+    (count > 0 && (!whole || found == report.missing.len())).then_some(count)
 }
 
 /// The segments of a path of the state and of a path of the model.

@@ -90,6 +90,37 @@ fn losses(advice: &mut Advice) -> Result<()> {
     follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x, &target.rename([("M", "N")])?)?.item::<f32>()?, 0.) });
     let (x, target) = (Tensor::ones([5, 1])?, Tensor::ones([1, 4])?);
     follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x.expand([5, 4])?, &target)?.item::<f32>()?, 0.) });
+    let (x, target) = (Tensor::ones([("N", 5), ("class", 3)])?, Tensor::ones([("N", 5)])?);
+    follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x, &target.align_as(&x)?)?.item::<f32>()?, 0.) });
+    follow!(advice, F::binary_cross_entropy(&x, &target) => {
+        assert_eq!(F::binary_cross_entropy(&x, &target.align_as(&x)?.expand_as(&x)?)?.item::<f32>()?, 0.)
+    });
+    let (x, target) = (Tensor::ones([5, 3])?, Tensor::ones([5])?);
+    follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x, &target.unsqueeze(1)?)?.item::<f32>()?, 0.) });
+    follow!(advice, F::binary_cross_entropy(&x, &target) => {
+        assert_eq!(F::binary_cross_entropy(&x, &target.unsqueeze(1)?.expand_as(&x)?)?.item::<f32>()?, 0.)
+    });
+    let (anchor, positive) = (Tensor::ones([("N", 5), ("E", 3)])?, Tensor::ones([("M", 5), ("E", 3)])?);
+    follow!(advice, F::triplet_margin_loss(&anchor, &positive, &anchor, "E") => {
+        let positive = positive.rename([("M", "N")])?;
+        assert_eq!(F::triplet_margin_loss(&anchor, &positive, &anchor, "E")?.item::<f32>()?, 1.)
+    });
+    #[dims(x = "N inn", y = "N in")]
+    fn misspelt(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        x.add(y)
+    }
+    let x = Tensor::ones([("N", 5), ("in", 3)])?;
+    follow!(advice, misspelt(&x, &x) => {
+        #[dims(x = "N in", y = "N in")]
+        fn right(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+            x.add(y)
+        }
+        assert_eq!(right(&x, &x)?.sizes(), [5, 3])
+    });
+    let (gru, x) = (Gru::new(("E", 3), ("H", 2), "time")?, Tensor::ones([("time", 4), ("E", 3)])?);
+    let h0 = Tensor::zeros([("H", 2)])?.to(DType::F64)?;
+    let run = |h0: &Tensor| gru.forward_with(&x, GruOptions::new().h0(h0));
+    follow!(advice, run(&h0) => { assert_eq!(run(&h0.to(DType::F32)?)?.hn.sizes(), [1, 2]) });
     let (x, target) = (Tensor::ones([2])?, Tensor::ones([2])?.gt(0)?);
     follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x, &target.to(DType::F32)?)?.item::<f32>()?, 0.) });
     let empty = Tensor::ones([0, 2])?;

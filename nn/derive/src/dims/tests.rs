@@ -40,6 +40,7 @@ fn wrong_dims() {
     notation(r#"x = "C=-3""#, r#""C=-3""#, "the size in `C=-3` is not a number");
     notation(r#"x = "=3""#, r#""=3""#, "`` is not the name");
     notation(r#"x = "[N C""#, r#""[N C""#, "between `[` and `]`");
+    notation(r#"x = "N=3", y = "N=4""#, r#""N=4""#, "`y`: the dim `N` has size 4, and size 3 in `x`");
     notation(r#"x = "N C]""#, r#""N C]""#, "between `[` and `]`");
 }
 

@@ -1,0 +1,123 @@
+//! Options have the same name, type and default wherever they mean the same, and PyTorch's names.
+
+use crate::equivalents;
+use crate::layers::sources;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Options whose type or default differs, with the reason.
+const DIFFER: &[(&str, &str)] = &[];
+
+/// Options that PyTorch calls otherwise in the same call, with the reason.
+const OTHER_NAMES: &[(&str, &str)] = &[];
+
+/// The options by name: their types and defaults, and where they are. A default of "" is not known.
+fn options() -> BTreeMap<String, BTreeMap<(String, String), Vec<String>>> {
+    let mut all: BTreeMap<String, BTreeMap<_, Vec<String>>> = BTreeMap::new();
+    let mut add = |name: &str, ty: &str, default: &str, place: &str| {
+        let known = all.entry(name.to_string()).or_default();
+        known.entry((ty.to_string(), default.to_string())).or_default().push(place.to_string());
+    };
+    for op in namegrad::ops::all() {
+        let info = op.info;
+        for arg in info.args.iter().filter(|arg| arg.option) {
+            add(arg.name, arg.ty, arg.default.unwrap_or_default(), info.name);
+        }
+    }
+    for path in sources(&["layers"]) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (name, ty, of) in fields(&text) {
+            add(name, ty, "", of);
+        }
+    }
+    // The rows of optimizers and schedules: `lr: f64 = 1e-3 in 0.0..`.
+    let optim = namegrad_tests::root().join("optim/src");
+    for folder in ["methods", "schedule"] {
+        for entry in std::fs::read_dir(optim.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let of = path.file_stem().unwrap().to_str().unwrap();
+            for line in text.lines().map(str::trim) {
+                let Some((name, rest)) = line.split_once(": ") else { continue };
+                let Some((ty, default)) = rest.split_once(" = ") else { continue };
+                if name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !line.starts_with("let ") {
+                    let default = default.split(" in ").next().unwrap().trim_end_matches([',', ';']);
+                    add(name, ty, default, &format!("optim {of}"));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The fields of the structs with setters: their names and types, and the struct.
+fn fields(text: &str) -> Vec<(&str, &str, &str)> {
+    let (mut found, mut of, mut skipped) = (Vec::new(), None, false);
+    let mut derives = false;
+    for line in text.lines() {
+        let code = line.trim().trim_start_matches("pub ").trim_start_matches("pub(super) ");
+        if line.starts_with("#[derive(") {
+            derives = line.contains("Setters");
+        } else if let Some(name) = code.strip_prefix("struct ") {
+            of = derives.then(|| name.split(['<', ' ']).next().unwrap());
+            derives = false;
+        } else if line == "}" {
+            of = None;
+        } else if code.starts_with("#[setters(skip") {
+            skipped = true;
+        } else if let (Some(of), Some((name, ty))) =
+            (of, code.strip_suffix(',').and_then(|code| code.split_once(": ")))
+        {
+            if !std::mem::take(&mut skipped) && !code.starts_with("//") {
+                found.push((name.rsplit(' ').next().unwrap(), ty, of));
+            }
+        }
+    }
+    found
+}
+
+/// The kind of value that a type takes: a number by name is one, and so is what can be left out.
+fn kind(ty: &str) -> &str {
+    ty.strip_prefix("Option<").and_then(|inner| inner.strip_suffix('>')).unwrap_or(ty)
+}
+
+#[test]
+fn the_same_name_has_the_same_type_and_default() {
+    let (mut wrong, mut differing) = (Vec::new(), BTreeSet::new());
+    for (name, forms) in options() {
+        let types: BTreeSet<&str> = forms.keys().map(|(ty, _)| kind(ty)).collect();
+        let defaults: BTreeSet<&str> =
+            forms.keys().map(|(_, default)| &default[..]).filter(|text| !text.is_empty()).collect();
+        if types.len() > 1 || defaults.len() > 1 {
+            differing.insert(name.clone());
+            if !DIFFER.iter().any(|(known, _)| *known == name) {
+                wrong.push(format!("{name}: {forms:?}"));
+            }
+        }
+    }
+    let stale: Vec<_> = DIFFER.iter().filter(|(name, _)| !differing.contains(*name)).collect();
+    assert!(wrong.is_empty() && stale.is_empty(), "{stale:?}\n{}", wrong.join("\n"));
+}
+
+/// A keyword of PyTorch's call is a setter or an argument with that name in ours.
+#[test]
+fn options_have_the_names_of_pytorch() {
+    let mut wrong = Vec::new();
+    let mut used = BTreeSet::new();
+    for (torch, ours) in equivalents::calls() {
+        for keyword in torch.split(['(', ' ', ',']).filter_map(|word| Some(word.split_once('=')?.0)) {
+            let is_name =
+                !keyword.is_empty() && keyword.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let has =
+                ours.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == keyword);
+            if !is_name || has {
+                continue;
+            }
+            match OTHER_NAMES.iter().find(|(known, _)| *known == keyword) {
+                Some((known, _)) => drop(used.insert(*known)),
+                None => wrong.push(format!("{keyword} of {torch}: {ours}")),
+            }
+        }
+    }
+    let stale: Vec<_> = OTHER_NAMES.iter().filter(|(name, _)| !used.contains(name)).collect();
+    assert!(wrong.is_empty() && stale.is_empty(), "{stale:?}\n{}", wrong.join("\n"));
+}
