@@ -78,7 +78,7 @@ impl CharGpt {
     fn new(characters: usize) -> namegrad::Result<CharGpt> {
         let embed = ("embed", 128);
         let block =
-            TransformerEncoderLayer::builder(embed, ("heads", 4), "seq").causal(true).norm_first(true);
+            TransformerEncoderLayer::builder(embed, ("heads", 4), "seq").is_causal(true).norm_first(true);
         let block = block.dim_feedforward(4 * embed.1).activation(Tensor::gelu).bias(false).dropout(0.0);
         let norm = LayerNorm::builder([embed]).bias(false).build()?;
         let model = CharGpt {

@@ -23,7 +23,7 @@ struct Gpt {
 
 impl Gpt {
     fn new() -> Result<Gpt> {
-        let block = TransformerEncoderLayer::builder(WIDTH, 4, -2).causal(true).norm_first(true);
+        let block = TransformerEncoderLayer::builder(WIDTH, 4, -2).is_causal(true).norm_first(true);
         let block = block.dim_feedforward(4 * WIDTH).activation(Tensor::gelu).dropout(0.0);
         let model = Gpt {
             characters: Embedding::new(VOCAB, WIDTH)?,

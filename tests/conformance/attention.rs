@@ -63,7 +63,7 @@ pub(crate) fn multihead(c: &mut Call<'_>) -> Answer<Vec<Value>> {
         .bias(c.flag("bias", true) && paths.iter().any(|path| path == "in_proj_bias"))
         .add_bias_kv(c.flag("add_bias_kv", false) || paths.iter().any(|path| path == "bias_k"))
         .dropout(c.float_or("dropout", 0.0)?)
-        .causal(c.flag("is_causal", false))
+        .is_causal(c.flag("is_causal", false))
         .add_zero_attn(c.flag("add_zero_attn", false))
         .batch_first(c.flag("batch_first", false))
         .dtype(dtype)
@@ -93,7 +93,7 @@ macro_rules! build {
             .layer_norm_eps($c.float_or("layer_norm_eps", 1e-5)?)
             .norm_first($c.flag("norm_first", false))
             .bias($c.flag("bias", true) && paths($c).iter().any(|path| path == "linear1.bias"))
-            .causal($c.flag("is_causal", false) || $c.flag("tgt_is_causal", false))
+            .is_causal($c.flag("is_causal", false) || $c.flag("tgt_is_causal", false))
             .batch_first($c.flag("batch_first", false))
             .dtype($c.x(0)?.dtype())
             .build()?

@@ -10,7 +10,7 @@ table! {
     pub(crate) fn recurrent;
     "nn.RNN" => |c| {
         let builder = Rnn::builder(c.int("input_size")?, c.int("hidden_size")?, time(c)).dropout(c.float_or("dropout", 0.0)?);
-        let builder = builder.layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
+        let builder = builder.num_layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
         let layer = builder.nonlinearity(nonlinearity(c)).dtype(c.x(0)?.dtype()).build()?;
         let states = states(c)?;
         load(c, &layer, 1 + states)?;
@@ -21,7 +21,7 @@ table! {
     };
     "nn.GRU" => |c| {
         let builder = Gru::builder(c.int("input_size")?, c.int("hidden_size")?, time(c)).dropout(c.float_or("dropout", 0.0)?);
-        let builder = builder.layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
+        let builder = builder.num_layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
         let layer = builder.dtype(c.x(0)?.dtype()).build()?;
         let states = states(c)?;
         load(c, &layer, 1 + states)?;
@@ -32,7 +32,7 @@ table! {
     };
     "nn.LSTM" => |c| {
         let builder = Lstm::builder(c.int("input_size")?, c.int("hidden_size")?, time(c)).dropout(c.float_or("dropout", 0.0)?);
-        let builder = builder.layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
+        let builder = builder.num_layers(layers(c)?).bidirectional(c.flag("bidirectional", false)).bias(c.flag("bias", true));
         let layer = builder.proj_size(c.int_or("proj_size", 0)? as usize).dtype(c.x(0)?.dtype()).build()?;
         let states = states(c)?;
         load(c, &layer, 1 + states)?;

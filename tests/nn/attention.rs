@@ -25,12 +25,13 @@ const DIMS: [(&str, usize); 4] = [("N", 2), ("seq", 4), ("embed", 6), ("row", 3)
 /// Layers of one input with these dims.
 fn layers() -> Result<Vec<(&'static str, Box<dyn Layer>)>> {
     let attention = || MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
-    let layer = TransformerEncoderLayer::builder(("embed", 6), ("heads", 3), "seq").dropout(0.0).causal(true);
+    let layer =
+        TransformerEncoderLayer::builder(("embed", 6), ("heads", 3), "seq").dropout(0.0).is_causal(true);
     let encoder = TransformerEncoder::new(layer.dim_feedforward(("hidden", 7)), 2)?;
     Ok(vec![
         ("MultiheadAttention", Box::new(attention().build()?)),
-        ("causal", Box::new(attention().causal(true).bias(false).build()?)),
-        ("more keys", Box::new(attention().causal(true).add_bias_kv(true).add_zero_attn(true).build()?)),
+        ("causal", Box::new(attention().is_causal(true).bias(false).build()?)),
+        ("more keys", Box::new(attention().is_causal(true).add_bias_kv(true).add_zero_attn(true).build()?)),
         ("kv_heads", Box::new(attention().kv_heads(1).build()?)),
         ("TransformerEncoderLayer", Box::new(encoder_layer()?)),
         ("TransformerEncoder", Box::new(encoder.with_norm(LayerNorm::new([("embed", 6)])?))),
@@ -195,7 +196,7 @@ fn a_window_is_a_mask() -> Result<()> {
     let far: Vec<bool> = (0..36).map(|at| far(at / 6, at % 6)).collect();
     let far = Tensor::from_slice(&far, [("seq", 6), ("seq_key", 6)])?;
     for (causal, extra) in [(false, false), (true, false), (true, true)] {
-        let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq").causal(causal);
+        let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq").is_causal(causal);
         let layer = layer.add_bias_kv(extra);
         // Other tests draw from the default generator meanwhile.
         let [all, near] =
@@ -246,7 +247,7 @@ fn a_window_beside_weights_that_do_not_fit() -> Result<()> {
 fn one_query_at_a_time_gives_what_all_give() -> Result<()> {
     manual_seed(5);
     let builder = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
-    for layer in [builder.clone().causal(true).build()?, builder.kv_heads(1).causal(true).build()?] {
+    for layer in [builder.clone().is_causal(true).build()?, builder.kv_heads(1).is_causal(true).build()?] {
         let x = Tensor::randn([("N", 2), ("seq", 5), ("embed", 6)])?;
         let full = layer.forward(&x)?;
         for step in 0..5 {
@@ -258,7 +259,7 @@ fn one_query_at_a_time_gives_what_all_give() -> Result<()> {
     }
     // The decoder, on growing prefixes.
     let layer = TransformerDecoderLayer::builder(("embed", 6), ("heads", 2), "target").dim_feedforward(5);
-    let decoder = TransformerDecoder::new(layer.causal(true), 2)?;
+    let decoder = TransformerDecoder::new(layer.is_causal(true), 2)?;
     decoder.eval();
     let target = Tensor::randn([("N", 2), ("target", 4), ("embed", 6)])?;
     let memory = Tensor::randn([("source", 3), ("N", 2), ("embed", 6)])?;
@@ -302,7 +303,7 @@ fn gradients_of_an_encoder_layer() -> Result<()> {
     for norm_first in [false, true] {
         let layer = TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").dim_feedforward(3);
         let layer = layer.dropout(0.0).activation(Tensor::gelu).norm_first(norm_first).dtype(DType::F64);
-        let layer = layer.causal(true).build()?;
+        let layer = layer.is_causal(true).build()?;
         let x = TensorOptions::new().dtype(DType::F64).randn([("N", 2), ("seq", 3), ("embed", 4)])?;
         gradcheck_parameters(|| layer.forward(&x), layer.named_parameters())?;
     }
@@ -357,7 +358,8 @@ fn initial_values_are_pytorchs() -> Result<()> {
 #[test]
 fn masks_of_source_and_target() -> Result<()> {
     manual_seed(9);
-    let model = Transformer::builder(("embed", 4), ("heads", 2), "target").source_seq("source").causal(true);
+    let model =
+        Transformer::builder(("embed", 4), ("heads", 2), "target").source_seq("source").is_causal(true);
     let model = model.num_encoder_layers(1).num_decoder_layers(2).dim_feedforward(3).dropout(0.0).build()?;
     let source = Tensor::randn([("N", 2), ("source", 4), ("embed", 4)])?;
     let target = Tensor::randn([("target", 3), ("N", 2), ("embed", 4)])?;

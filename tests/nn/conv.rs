@@ -492,15 +492,14 @@ fn a_large_dilation_overflowed() -> Result<()> {
 fn convolutions_that_fit_no_input_were_made() -> Result<()> {
     let conv = || Conv2d::builder(("C", 3), ("F", 4), [("H", 3), ("W", 3)]);
     let same = namegrad::core::args::Padding::Same;
+    // A list of another length says nothing of the numbers that are meant.
+    let longer = conv().stride([1, 2, 3]).build().unwrap_err();
+    assert_eq!(longer.message(), "`stride` must be one number or 2, one for each dim, got [1, 2, 3]");
+    assert_eq!(longer.repair(), None);
     for (made, message, repair) in [
         (conv().stride(0).build(), "`stride` must be at least 1, got [0, 0]", ".stride(1)"),
         (conv().dilation([1, 0]).build(), "`dilation` must be at least 1, got [1, 0]", ".dilation(1)"),
         (conv().padding(-1).build(), "`padding` must not be negative, got -1", ".padding(0)"),
-        (
-            conv().stride([1, 2, 3]).build(),
-            "`stride` must be one number or 2, one for each dim, got [1, 2, 3]",
-            ".stride(1)",
-        ),
         (
             conv().stride(2).padding(same).build(),
             "padding of the same size needs a stride of 1, got [2, 2]",

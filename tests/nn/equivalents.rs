@@ -92,7 +92,7 @@ const MODULES: &[Row] = rows! {
     "nn.LocalResponseNorm(3)" => LocalResponseNorm::new(3, "C")?;
     "nn.RNN(3, 8, batch_first=True)" => Rnn::new(("embed", 3), ("hidden", 8), "time")?;
     "nn.GRU(3, 8, batch_first=True)" => Gru::new(("embed", 3), ("hidden", 8), "time")?;
-    "nn.LSTM(3, 8, num_layers=2, batch_first=True)" => Lstm::builder(("embed", 3), ("hidden", 8), "time").layers(2).build()?;
+    "nn.LSTM(3, 8, num_layers=2, batch_first=True)" => Lstm::builder(("embed", 3), ("hidden", 8), "time").num_layers(2).build()?;
     "nn.RNNCell(3, 8)" => RnnCell::new(("embed", 3), ("hidden", 8))?;
     "nn.GRUCell(3, 8)" => GruCell::new(("embed", 3), ("hidden", 8))?;
     "nn.LSTMCell(3, 8)" => LstmCell::new(("embed", 3), ("hidden", 8))?;

@@ -173,8 +173,9 @@ fn every_row() -> Result<Vec<Row>> {
     let target = Tensor::randn([("target", 3), ("N", 2), ("embed", 4)])?;
     let source = Tensor::randn([("source", 5), ("N", 2), ("embed", 4)])?;
     let heads = Tensor::randn([("N", 2), ("heads", 3), ("seq", 5), ("width", 4)])?;
-    let attention = || MultiheadAttention::builder(("embed", 4), ("heads", 2), "target").causal(true).build();
-    let plain_attention = || MultiheadAttention::builder(4, 2, 0).causal(true).build();
+    let attention =
+        || MultiheadAttention::builder(("embed", 4), ("heads", 2), "target").is_causal(true).build();
+    let plain_attention = || MultiheadAttention::builder(4, 2, 0).is_causal(true).build();
     let encoder = || TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "source").dropout(0.0);
     let plain_encoder = || TransformerEncoderLayer::builder(4, 2, 0).dropout(0.0);
     let decoder = || {
@@ -229,8 +230,8 @@ fn every_row() -> Result<Vec<Row>> {
             Sequential::new().then(Linear::new(4, 3)?).then(Relu); image;
 
         Rnn: Rnn::new(("E", 3), ("hidden", 2), "time")?, Rnn::new(3, 2, 0)?; series;
-        Gru: Gru::builder(("E", 3), ("hidden", 2), "time").bidirectional(true).layers(2).build()?,
-            Gru::builder(3, 2, 0).bidirectional(true).layers(2).build()?; series;
+        Gru: Gru::builder(("E", 3), ("hidden", 2), "time").bidirectional(true).num_layers(2).build()?,
+            Gru::builder(3, 2, 0).bidirectional(true).num_layers(2).build()?; series;
         Lstm: Lstm::new(("E", 3), ("hidden", 2), "time")?, Lstm::new(3, 2, 0)?; series;
         RnnCell: RnnCell::new(("class", 4), ("E", 2))?, RnnCell::new(4, 2)?; x, few;
         GruCell: GruCell::new(("class", 4), ("E", 2))?, GruCell::new(4, 2)?; x, few;
@@ -296,8 +297,8 @@ fn every_row() -> Result<Vec<Row>> {
             TransformerEncoder::new(plain_encoder().dim_feedforward(5).norm_first(true), 2)?; source;
         TransformerDecoderLayer: decoder().dim_feedforward(5).build()?, plain_decoder().dim_feedforward(5).build()?;
             target, source;
-        TransformerDecoder: TransformerDecoder::new(decoder().dim_feedforward(5).causal(true), 2)?,
-            TransformerDecoder::new(plain_decoder().dim_feedforward(5).causal(true), 2)?; target, source;
+        TransformerDecoder: TransformerDecoder::new(decoder().dim_feedforward(5).is_causal(true), 2)?,
+            TransformerDecoder::new(plain_decoder().dim_feedforward(5).is_causal(true), 2)?; target, source;
         Transformer: both().dim_feedforward(5).num_encoder_layers(1).num_decoder_layers(1).build()?,
             plain_both().dim_feedforward(5).num_encoder_layers(1).num_decoder_layers(1).build()?; source, target;
         RotaryEmbedding: RotaryEmbedding::new(("width", 4), "seq")?, RotaryEmbedding::new(4, -2)?; heads;

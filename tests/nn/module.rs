@@ -726,7 +726,7 @@ fn counts_that_do_not_fit() -> Result<()> {
     let encoder = || TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
     let decoder = || TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
     for many in [1_usize << 44, usize::MAX / 2, usize::MAX] {
-        let lstm = Lstm::builder(("embed", 2), ("hidden", 2), "time").layers(many);
+        let lstm = Lstm::builder(("embed", 2), ("hidden", 2), "time").num_layers(many);
         let whole = Transformer::builder(("embed", 4), ("heads", 2), "time").dim_feedforward(2);
         for error in [
             lstm.clone().build().map(drop),

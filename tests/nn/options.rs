@@ -5,10 +5,43 @@ use crate::layers::sources;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Options whose type or default differs, with the reason.
-const DIFFER: &[(&str, &str)] = &[];
+const DIFFER: &[(&str, &str)] = &[
+    ("align_corners", "`interpolate` refuses it for some modes, so it can be left out there, as in PyTorch"),
+    ("alpha", "PyTorch's: a factor of a product, the slope of an activation, a constant of a method"),
+    ("beta", "PyTorch's: as `alpha`"),
+    ("betas", "of the paper of each method"),
+    ("dtype", "of parameters it is a dtype; of a result, it can be that of the input"),
+    ("eps", "PyTorch's, of each norm, loss and method; that of `rms_norm` depends on the dtype"),
+    ("factor", "PyTorch's, of each schedule"),
+    ("ignore_index", "`linear_cross_entropy` refuses it beside probabilities, so it can be left out"),
+    ("lambd", "PyTorch's: of `shrink`, and a decay of `Asgd`"),
+    ("lr", "of the paper of each method, as in PyTorch"),
+    ("margin", "PyTorch's, of each loss"),
+    ("mode", "each function has its own modes, which are PyTorch's words"),
+    (
+        "momentum",
+        "PyTorch's, of methods and of running statistics; without one, `BatchNorm` takes the mean of all",
+    ),
+    ("nesterov", "of the paper of each method"),
+    ("p", "the order of a norm; `multi_margin_loss` takes 1 and 2 alone"),
+    ("padding", "a convolution can also be told `Padding::Same`"),
+    ("reduction", "`kl_div` has one more, the mean over the batch"),
+    ("stride", "of a pooling, the size of its window; of a convolution, 1"),
+    ("threshold", "of `softplus`, and of the plateau of a schedule"),
+    ("training", "PyTorch's functions of dropout are in training by default, others not"),
+    ("value", "PyTorch's: what `pad` writes, and a factor"),
+    ("weight", "of a layer, a parameter that another one has as well; of a loss, a tensor"),
+    ("weight_decay", "of the paper of each method"),
+];
 
 /// Options that PyTorch calls otherwise in the same call, with the reason.
-const OTHER_NAMES: &[(&str, &str)] = &[];
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("batch_first", "dims are found by name"),
+    ("output_ratio", "`to_ratio`, a constructor of its own, because a layer has either"),
+    ("output_size", "`to_size`, as `output_ratio`, or the sizes of the dims by name"),
+    ("total_iters", "an argument, because every ramp has an end"),
+    ("total_steps", "an argument, as `total_iters`"),
+];
 
 /// The options by name: their types and defaults, and where they are. A default of "" is not known.
 fn options() -> BTreeMap<String, BTreeMap<(String, String), Vec<String>>> {

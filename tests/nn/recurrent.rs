@@ -33,7 +33,7 @@ fn rows() -> Result<Vec<Row>> {
         let layers = if both { 2 } else { 1 };
         for nonlinearity in [Nonlinearity::Tanh, Nonlinearity::Relu] {
             let builder = Rnn::builder(input, hidden, "time").nonlinearity(nonlinearity);
-            let rnn = builder.layers(layers).bidirectional(both).build()?;
+            let rnn = builder.num_layers(layers).bidirectional(both).build()?;
             rows.push(Row {
                 name: "Rnn",
                 parameters: rnn.parameters(),
@@ -44,7 +44,7 @@ fn rows() -> Result<Vec<Row>> {
                 }),
             });
         }
-        let gru = Gru::builder(input, hidden, "time").layers(layers).bidirectional(both).build()?;
+        let gru = Gru::builder(input, hidden, "time").num_layers(layers).bidirectional(both).build()?;
         rows.push(Row {
             name: "Gru",
             parameters: gru.parameters(),
@@ -56,7 +56,7 @@ fn rows() -> Result<Vec<Row>> {
         });
         for proj_size in [0, 2] {
             let builder = Lstm::builder(input, hidden, "time").proj_size(proj_size);
-            let lstm = builder.layers(layers).bidirectional(both).build()?;
+            let lstm = builder.num_layers(layers).bidirectional(both).build()?;
             rows.push(Row {
                 name: "Lstm",
                 parameters: lstm.parameters(),
@@ -228,13 +228,13 @@ fn cells_step_like_layers() -> Result<()> {
 #[test]
 fn without_names_by_position() -> Result<()> {
     manual_seed(4);
-    let first = Lstm::builder(3, 4, 0).layers(2).build()?;
+    let first = Lstm::builder(3, 4, 0).num_layers(2).build()?;
     let x = Tensor::randn([5, 2, 3])?;
     let LstmOutput { output, hn, cn } = first.forward(&x)?;
     assert_eq!((output.sizes(), hn.sizes(), cn.sizes()), (&[5, 2, 4][..], &[2, 2, 4][..], &[2, 2, 4][..]));
     assert!(!hn.has_names() && !first.parameters()[0].tensor().has_names());
 
-    let second = Lstm::builder(3, 4, 1).layers(2).build()?;
+    let second = Lstm::builder(3, 4, 1).num_layers(2).build()?;
     second.load_state_dict(&first.state_dict())?;
     let turned = second.forward(&x.transpose(0, 1)?)?;
     close(&turned.output.transpose(0, 1)?, &output);
@@ -245,7 +245,7 @@ fn without_names_by_position() -> Result<()> {
     close(&one.output, &other.output.transpose(0, 1)?);
 
     // A layer with names takes an input without them.
-    let named = Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).build()?;
+    let named = Lstm::builder(("embed", 3), ("hidden", 4), "time").num_layers(2).build()?;
     let state = first.state_dict();
     for (path, parameter) in named.named_parameters() {
         parameter.set(state.get(&path).unwrap())?;
@@ -264,7 +264,11 @@ fn without_names_by_position() -> Result<()> {
 fn parameters_of_pytorch() -> Result<()> {
     manual_seed(5);
     let build = || {
-        Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).bidirectional(true).proj_size(2).build()
+        Lstm::builder(("embed", 3), ("hidden", 4), "time")
+            .num_layers(2)
+            .bidirectional(true)
+            .proj_size(2)
+            .build()
     };
     let lstm = build()?;
     let shapes: Vec<String> = lstm
@@ -299,7 +303,7 @@ fn parameters_of_pytorch() -> Result<()> {
     close(&other.forward(&x)?.hn, &lstm.forward(&x)?.hn);
 
     // As PyTorch saves it: no names, the same paths.
-    let plain = Lstm::builder(3, 4, 0).layers(2).bidirectional(true).proj_size(2).build()?;
+    let plain = Lstm::builder(3, 4, 0).num_layers(2).bidirectional(true).proj_size(2).build()?;
     let paths =
         |module: &dyn Module| module.named_parameters().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
     assert_eq!(paths(&plain), paths(&lstm));
@@ -312,7 +316,8 @@ fn parameters_of_pytorch() -> Result<()> {
 fn gradients() -> Result<()> {
     manual_seed(6);
     let (input, hidden) = (("embed", 2), ("hidden", 3));
-    let gru = Gru::builder(input, hidden, "time").layers(2).bidirectional(true).dtype(DType::F64).build()?;
+    let gru =
+        Gru::builder(input, hidden, "time").num_layers(2).bidirectional(true).dtype(DType::F64).build()?;
     let lstm = Lstm::builder(input, hidden, "time").proj_size(2).dtype(DType::F64).build()?;
     let cell = LstmCell::builder(input, hidden).dtype(DType::F64).build()?;
     let draw = |dims: &[(&str, usize)]| TensorOptions::new().dtype(DType::F64).randn(dims.to_vec());
@@ -353,7 +358,7 @@ fn gradients() -> Result<()> {
 fn dropout_between_layers() -> Result<()> {
     manual_seed(7);
     let x = Tensor::randn([("time", 6), ("N", 4), ("embed", 3)])?;
-    let gru = Gru::builder(("embed", 3), ("hidden", 8), "time").layers(2).dropout(0.5).build()?;
+    let gru = Gru::builder(("embed", 3), ("hidden", 8), "time").num_layers(2).dropout(0.5).build()?;
     let twice = || Ok::<_, Error>((gru.forward(&x)?, gru.forward(&x)?));
     let (one, other) = twice()?;
     assert!(one.hn.select("layer", 0)?.equal(&other.hn.select("layer", 0)?)?);
@@ -392,7 +397,7 @@ fn packed_sequences() -> Result<()> {
 
     for both in [false, true] {
         let lstm =
-            Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).bidirectional(both).build()?;
+            Lstm::builder(("embed", 3), ("hidden", 4), "time").num_layers(2).bidirectional(both).build()?;
         let one = lstm.forward_packed(&packed)?;
         let other = lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
         close(&pad_packed_sequence(&one.output)?.0, &other.output);
@@ -519,10 +524,10 @@ fn wrong_inputs() -> Result<()> {
 
     let builder = || Lstm::builder(("embed", 3), ("hidden", 4), "time");
     let value = |built: Result<Lstm>| assert_eq!(built.unwrap_err().kind(), ErrorKind::Value);
-    value(builder().dropout(1.1).layers(2).build());
+    value(builder().dropout(1.1).num_layers(2).build());
     value(builder().dropout(-0.1).build());
     value(builder().dropout(f64::NAN).build());
-    value(builder().layers(0).build());
+    value(builder().num_layers(0).build());
     value(builder().proj_size(4).build());
     value(Lstm::new(("embed", 3), ("hidden", 0), "time"));
     value(Lstm::new(("embed", -3), ("hidden", 2), "time"));
@@ -538,7 +543,7 @@ fn wrong_inputs() -> Result<()> {
 #[test]
 fn states_without_the_batch() -> Result<()> {
     Generator::from_seed(31).scope(|| {
-        let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).proj_size(2).build()?;
+        let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").num_layers(2).proj_size(2).build()?;
         let x = Tensor::randn([("N", 2), ("time", 5), ("M", 3), ("embed", 3)])?;
         let (h0, c0) =
             (Tensor::randn([("layer", 2), ("hidden", 2)])?, Tensor::randn([("hidden", 4), ("layer", 2)])?);
@@ -596,7 +601,7 @@ fn other_inputs() -> Result<()> {
     assert_eq!(gru.forward(&empty)?.output.sizes(), [5, 0, 4]);
     for dtype in [DType::F16, DType::BF16, DType::F64] {
         let gru = Gru::builder(("gates", 3), ("gates", 4), "time")
-            .layers(2)
+            .num_layers(2)
             .dtype(dtype)
             .layer_dim(None)
             .build()?;

@@ -168,8 +168,8 @@ fn the_gradient_of_a_small_norm_overflowed_in_half_types() -> Result<()> {
     Ok(())
 }
 
-/// Norms of any order of large and small numbers, compared with the same sum of parts of the largest in `f64`; so
-/// are distances, and their gradients are `sign(x) (|x| / norm)^(ord - 1)`.
+/// Norms of any order of large and small numbers, and distances, compared with the same sum of parts of the
+/// largest in `f64`. Their gradients are `sign(x) (|x| / norm)^(ord - 1)`.
 #[test]
 fn norms_of_any_order_overflowed() -> Result<()> {
     for ord in [0.5, 2.0, 3.0, 100.0, 1e4, 1e8, -1.0, -1e4] {

@@ -386,7 +386,7 @@ fn layers_take_what_other_layers_give() -> Result<()> {
     let attention = MultiheadAttention::new(("f", 6), ("heads", 2), "time")?;
     check_layers("MultiheadAttention", &attention, || attention.forward(&attention.forward(&x)?))?;
 
-    let lstm = Lstm::builder(("f", 6), ("f", 6), "time").layers(2).build()?;
+    let lstm = Lstm::builder(("f", 6), ("f", 6), "time").num_layers(2).build()?;
     check_layers("Lstm", &lstm, || Ok(lstm.forward(&x)?.output))?;
     let gru = Gru::new(("f", 6), ("f", 6), "time")?;
     check_layers("Gru", &gru, || Ok(gru.forward(&gru.forward(&x)?.output)?.output))?;

@@ -371,7 +371,7 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     Conv2d::builder(("C", 3), ("features", 8), [("H", 3), ("W", 3)]).stride(("H", 2)).build()?;
     {
         let lstm =
-            Lstm::builder(("embed", 8), ("hidden", 16), "time").layers(2).bidirectional(true).build()?;
+            Lstm::builder(("embed", 8), ("hidden", 16), "time").num_layers(2).bidirectional(true).build()?;
         let x = Tensor::randn([("N", 2), ("time", 3), ("embed", 8)])?;
         let LstmOutput { hn: h0, cn: c0, .. } = lstm.forward(&x)?;
         let LstmOutput { output, hn, cn } = lstm.forward_with(&x, LstmOptions::new().h0(&h0).c0(&c0))?;

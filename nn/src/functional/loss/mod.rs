@@ -229,8 +229,8 @@ fn check_order((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<()
         .with_repair(format!("{name}.align_as(&{x_name})?")))
 }
 
-/// The call that gives `other` the dims of `x` that it lacks, if there is only one way, for a repair; with `all`
-/// also their sizes.
+/// The call that gives `other` the dims of `x` that it lacks, if there is only one way, for a repair; with
+/// `all` also their sizes.
 fn widened((x_name, x): Called<'_>, (name, other): Called<'_>, all: bool) -> Option<String> {
     let (sizes, own) = (x.sizes(), other.sizes());
     if own.is_empty() || own.len() >= sizes.len() {

@@ -22,8 +22,8 @@ pub struct MultiheadAttentionBuilder {
     /// default there are as many as for queries. PyTorch's layer does not have this.
     #[setters(some)]
     pub(super) kv_heads: Option<usize>,
-    /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`; by
-    /// default there are none. PyTorch's layer does not have this.
+    /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`;
+    /// by default there are none. PyTorch's layer does not have this.
     #[setters(some)]
     pub(super) rotary: Option<RotaryEmbedding>,
     /// The probability to drop a weight in training; the default is 0.
@@ -38,9 +38,9 @@ pub struct MultiheadAttentionBuilder {
     /// PyTorch.
     pub(super) batch_first: bool,
     /// Whether a query sees only the keys up to its own position; the default is `false`.
-    pub(super) causal: bool,
+    pub(super) is_causal: bool,
     /// The number of positions up to which a query sees keys on both sides, or with
-    /// [`causal`](Self::causal) before it; by default it sees all.
+    /// [`is_causal`](Self::is_causal) before it; by default it sees all.
     #[setters(some)]
     pub(super) window: Option<usize>,
     /// The dtype of the parameters; the default is the default dtype.
@@ -113,7 +113,7 @@ impl MultiheadAttentionBuilder {
             dropout: self.dropout,
             add_zero_attn: self.add_zero_attn,
             batch_first: self.batch_first,
-            causal: self.causal,
+            is_causal: self.is_causal,
             window: self.window,
         };
         let layer = NewParameters { config, dtype: self.dtype };

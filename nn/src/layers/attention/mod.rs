@@ -34,20 +34,20 @@ use parameters::unnamed;
 /// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such
 /// as -2.
 ///
-/// Inside, queries are `[.., heads, seq, width]`, keys and values `[.., kv_heads, seq_key, width]`, where `width`
-/// is `embed / heads`:
+/// Inside, queries are `[.., heads, seq, width]`, keys and values `[.., kv_heads, seq_key, width]`, where
+/// `width` is `embed / heads`:
 /// - [`kv_heads`](MultiheadAttentionBuilder::kv_heads): each head of keys and values serves `heads / kv_heads`
 ///   heads of queries, in order; by default `kv_heads` is `heads`
-/// - [`rotary`](MultiheadAttentionBuilder::rotary): queries and keys are turned along `width` by their positions
-///   in the sequence, from 0
-/// - [`window`](MultiheadAttentionBuilder::window): query `i` sees the keys `i - window` to `i + window`, or with
-///   [`causal`](MultiheadAttentionBuilder::causal) to `i`. Time grows with the window then, not with the length,
-///   unless the weights are asked for or there are keys of `add_bias_kv` or `add_zero_attn`: these take a mask
-///   `[seq, seq_key]`
+/// - [`rotary`](MultiheadAttentionBuilder::rotary): queries and keys are turned along `width` by their
+///   positions in the sequence, from 0
+/// - [`window`](MultiheadAttentionBuilder::window): query `i` sees the keys `i - window` to `i + window`, or
+///   with [`is_causal`](MultiheadAttentionBuilder::is_causal) to `i`. Time grows with the window then, not with
+///   the length, unless the weights are asked for or there are keys of `add_bias_kv` or `add_zero_attn`: these
+///   take a mask `[seq, seq_key]`
 ///
 /// # Parameters
-/// - `in_proj_weight`: `[qkv = embed + 2 kv_heads width, embed]`, Xavier uniform. If keys or values have other features,
-///   instead `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[kv_heads width, kdim]` and
+/// - `in_proj_weight`: `[qkv = embed + 2 kv_heads width, embed]`, Xavier uniform. If keys or values have other
+///   features, instead `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[kv_heads width, kdim]` and
 ///   `v_proj_weight`: `[kv_heads width, vdim]`
 /// - `in_proj_bias`: `[qkv]`, zeros
 /// - `out_proj.weight`: `[embed, embed_in]`, uniform in ±1/√embed; `out_proj.bias`: `[embed]`, zeros
@@ -60,7 +60,7 @@ use parameters::unnamed;
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
-/// let attention = MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").causal(true).build()?;
+/// let attention = MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").is_causal(true).build()?;
 /// let x = Tensor::randn([("N", 3), ("seq", 5), ("embed", 8)])?;
 /// let y = attention.forward(&x)?;
 /// assert_eq!(y.shape(), x.shape());
@@ -78,7 +78,7 @@ use parameters::unnamed;
 ///
 /// // Rotary positions, groups of heads and a window.
 /// let local = MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").kv_heads(1).window(1);
-/// let local = local.rotary(RotaryEmbedding::new(("width", 4), "seq")?).causal(true).build()?;
+/// let local = local.rotary(RotaryEmbedding::new(("width", 4), "seq")?).is_causal(true).build()?;
 /// let short = x.narrow("seq", 0, 2)?;
 /// let first = local.forward(&x)?.narrow("seq", 0, 2)?; // does not see what comes later
 /// assert!(local.forward(&short)?.allclose_with(&first, IscloseOptions::new().atol(1e-6))?);
@@ -116,7 +116,7 @@ struct AttentionConfig {
     dropout: f64,
     add_zero_attn: bool,
     batch_first: bool,
-    causal: bool,
+    is_causal: bool,
     window: Option<usize>,
 }
 
@@ -225,7 +225,7 @@ impl MultiheadAttention {
             add_bias_kv: false,
             add_zero_attn: false,
             batch_first: false,
-            causal: false,
+            is_causal: false,
             window: None,
             dtype: default_dtype(),
         }
@@ -392,7 +392,7 @@ impl MultiheadAttention {
         }
         let (k, v) = (self.longer(k, self.bias_k.as_ref())?, self.longer(v, self.bias_v.as_ref())?);
         let extra = k.sizes()[k.ndim() - 2] - keys;
-        let causal = options.is_causal.unwrap_or(config.causal);
+        let causal = options.is_causal.unwrap_or(config.is_causal);
         let by_kernel = extra == 0 && !options.need_weights;
         if causal && !by_kernel {
             let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;

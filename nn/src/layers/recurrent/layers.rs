@@ -25,7 +25,7 @@ pub struct Recurrent<K> {
 /// - `x`: any dims that include the time and the features, in any order. All other dims are batch dims.
 /// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the
 ///   states of the last layer after each step, those of the reverse direction behind the others
-/// - `h0`, `hn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by layer and
+/// - `h0`, `hn`: `[layer, ..]`, where `layer` has `num_layers` times `directions` elements, layer by layer and
 ///   forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in place of the
 ///   features. A named `h0` can lack batch dims, or have them with size 1: it is then the same for the batch
 /// - `lengths`: the batch dims, or some of them by name
@@ -74,8 +74,8 @@ pub type Rnn = Recurrent<RnnOptions>;
 /// - `x`: any dims that include the time and the features, in any order. All other dims are batch dims.
 /// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the
 ///   states of the last layer after each step, those of the reverse direction behind the others
-/// - `h0`, `hn`, `c0`, `cn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by
-///   layer and forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in
+/// - `h0`, `hn`, `c0`, `cn`: `[layer, ..]`, where `layer` has `num_layers` times `directions` elements, layer
+///   by layer and forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in
 ///   place of the features. Named ones can lack batch dims, or have them with size 1: they are then the same
 ///   for the batch
 /// - `lengths`: the batch dims, or some of them by name
@@ -102,7 +102,7 @@ pub type Rnn = Recurrent<RnnOptions>;
 /// A tagger, with an output for every step:
 /// ```
 /// use namegrad::prelude::*;
-/// let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").layers(2).bidirectional(true).build()?;
+/// let lstm = Lstm::builder(("embed", 3), ("hidden", 4), "time").num_layers(2).bidirectional(true).build()?;
 /// let words = Tensor::randn([("time", 5), ("N", 2), ("embed", 3)])?;
 /// let LstmOutput { output, hn, cn } = lstm.forward(&words)?;
 /// assert_eq!(output.shape().to_string(), "[time=5, N=2, hidden=8]");
@@ -205,7 +205,7 @@ pub type LstmBuilder = RecurrentBuilder<LstmOptions>;
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// let gru = Gru::builder(("embed", 3), ("hidden", 4), "time").layers(3).dropout(0.1).build()?;
+/// let gru = Gru::builder(("embed", 3), ("hidden", 4), "time").num_layers(3).dropout(0.1).build()?;
 /// assert_eq!(gru.named_parameters().len(), 3 * 4);
 /// # Ok::<(), Error>(())
 /// ```
@@ -284,7 +284,7 @@ pub struct RecurrentBuilder<K> {
     #[setters(skip)]
     cell: Cell,
     /// The number of layers on top of each other; the default is 1.
-    layers: usize,
+    num_layers: usize,
     /// Whether each layer also steps from the last step to the first; the default is `false`.
     bidirectional: bool,
     /// The probability to drop an element between two layers in training; the default is 0.
@@ -329,11 +329,11 @@ impl<K: RecurrentKind> RecurrentBuilder<K> {
     /// a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Recurrent<K>> {
-        let RecurrentBuilder { dims, time, cell, layers, bidirectional, dropout, .. } = self;
+        let RecurrentBuilder { dims, time, cell, num_layers, bidirectional, dropout, .. } = self;
         let [layer, _] = K::NAMES;
         let ([input, hidden], bias, dtype, proj_size) = (dims?, self.bias, self.dtype, self.proj_size);
         let settings = RecurrentSettings { layer, cell, input, hidden, bias, dtype, proj_size };
-        let layers = Layers { time, layers, bidirectional, dropout, layer_dim: None };
+        let layers = Layers { time, layers: num_layers, bidirectional, dropout, layer_dim: None };
         Ok(Recurrent { stack: Stack::new(settings, layers, self.layer_dim)?, kind: PhantomData })
     }
 }
@@ -357,7 +357,7 @@ impl<K: RecurrentKind> Recurrent<K> {
             dims: all_named(K::NAMES[0], [input.into_new_dim(), hidden.into_new_dim()]),
             time: time.into(),
             cell: K::CELL,
-            layers: 1,
+            num_layers: 1,
             bidirectional: false,
             dropout: 0.0,
             layer_dim: None,

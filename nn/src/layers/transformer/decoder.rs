@@ -9,7 +9,7 @@ use crate::dims::sequences::Seq;
 /// norm.
 ///
 /// The self-attention sees the whole sequence, unless the layer is
-/// [`causal`](TransformerDecoderLayerBuilder::causal) or there is a mask.
+/// [`is_causal`](TransformerDecoderLayerBuilder::is_causal) or there is a mask.
 ///
 /// # Shapes
 /// - `tgt`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along.
@@ -31,7 +31,7 @@ use crate::dims::sequences::Seq;
 /// ```
 /// use namegrad::nn::TransformerDecoderLayer;
 /// use namegrad::prelude::*;
-/// let layer = TransformerDecoderLayer::builder(("embed", 8), ("heads", 2), "target").causal(true).build()?;
+/// let layer = TransformerDecoderLayer::builder(("embed", 8), ("heads", 2), "target").is_causal(true).build()?;
 /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
 /// let memory = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
 /// assert_eq!(layer.forward(&target, &memory)?.shape(), target.shape());
@@ -202,7 +202,7 @@ impl TransformerDecoderLayer {
 /// use namegrad::nn::{TransformerDecoder, TransformerDecoderLayer};
 /// use namegrad::prelude::*;
 /// let layer = TransformerDecoderLayer::builder(("embed", 8), ("heads", 2), "target").dim_feedforward(16);
-/// let decoder = TransformerDecoder::new(layer.causal(true), 2)?;
+/// let decoder = TransformerDecoder::new(layer.is_causal(true), 2)?;
 /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
 /// let memory = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
 /// assert_eq!(decoder.forward(&target, &memory)?.shape(), target.shape());

@@ -31,7 +31,7 @@ use crate::Dropout;
 ///     .dim_feedforward(16)
 ///     .activation(Tensor::gelu)
 ///     .norm_first(true)
-///     .causal(true)
+///     .is_causal(true)
 ///     .build()?;
 /// let x = Tensor::randn([("N", 3), ("embed", 8), ("seq", 5)])?;
 /// assert_eq!(block.forward(&x)?.shape(), x.shape());

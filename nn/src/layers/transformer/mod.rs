@@ -46,7 +46,7 @@ struct TransformerConfig {
     batch_first: bool,
     /// Whether an element of the sequence, which is the target in a decoder, sees only those up to itself, and
     /// the whole memory; the default is `false`.
-    causal: bool,
+    is_causal: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
 }
@@ -71,7 +71,7 @@ impl TransformerConfig {
             norm_first: false,
             bias: true,
             batch_first: false,
-            causal: false,
+            is_causal: false,
             dtype: default_dtype(),
         }
     }
@@ -89,7 +89,7 @@ impl TransformerConfig {
 
     #[track_caller]
     fn self_attention(&self) -> Result<MultiheadAttention> {
-        self.attention()?.causal(self.causal).build().map_err(|error| error.of(self.layer))
+        self.attention()?.is_causal(self.is_causal).build().map_err(|error| error.of(self.layer))
     }
 
     #[track_caller]

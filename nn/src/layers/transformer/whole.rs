@@ -8,7 +8,7 @@ use crate::init;
 /// An encoder of the source and a decoder of the target, which attends to the output of the encoder.
 ///
 /// It has 6 layers each by default, with a norm at the end. It sees the whole target, unless it is
-/// [`causal`](TransformerBuilder::causal) or there is a mask. Embeddings and positions are your own.
+/// [`is_causal`](TransformerBuilder::is_causal) or there is a mask. Embeddings and positions are your own.
 ///
 /// # Shapes
 /// - `src`: any dims that include the sequence and `embed`, in any order
@@ -37,7 +37,7 @@ use crate::init;
 ///     .num_encoder_layers(2)
 ///     .num_decoder_layers(1)
 ///     .dim_feedforward(16)
-///     .causal(true)
+///     .is_causal(true)
 ///     .build()?;
 /// let source = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
 /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
@@ -96,7 +96,7 @@ impl TransformerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<Transformer> {
-        let mut of_encoder = TransformerConfig { causal: false, ..self.config.clone() };
+        let mut of_encoder = TransformerConfig { is_causal: false, ..self.config.clone() };
         of_encoder.seq = self.config.memory_seq.clone().unwrap_or(of_encoder.seq);
         let (encoder_norm, decoder_norm) = (of_encoder.norm()?, self.config.norm()?);
         let of_encoder = TransformerEncoderLayerBuilder { config: of_encoder };
