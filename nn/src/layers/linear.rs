@@ -150,13 +150,8 @@ impl Linear {
 
     /// The position of the input dim.
     pub(super) fn input_dim(&self, x: &Tensor) -> Result<usize> {
-        if x.ndim() == 0 {
-            let (who, size) = (called(&self.path, &self.dims()), self.input.1);
-            let message = format!("{who} needs an input dim of size {size}, and the input is one number");
-            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]));
-        }
         let finder = Finder { layer: "Linear", path: &self.path, dims: &|| self.dims() };
-        finder.find(x, self.input, Some(x.ndim() - 1))
+        finder.find(x, self.input, x.ndim().checked_sub(1))
     }
 
     fn check(&self, x: &Tensor, dim: usize, dtype: DType) -> Result<()> {
