@@ -202,70 +202,61 @@ struct LbfgsHistory {
 struct Pair {
     y: NamedTensor,
     s: NamedTensor,
-    /// `1 / s·y`
-    inverse: f64,
     /// The products of `y` with the `y` and the `s` of each pair up to this one.
     products: Vec<f64>,
+}
+
+impl Pair {
+    /// `1 / s·y`
+    fn inverse(&self) -> f64 {
+        self.products.last().map_or(f64::NAN, |sy| 1.0 / sy)
+    }
 }
 
 impl LbfgsHistory {
     /// The history in checked tensors, if there is one.
     fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<LbfgsHistory>> {
-        if shared.is_empty() {
-            return Ok(None);
-        }
-        let inverses = shared["ro"].to_vec::<f64>()?;
-        let vector = |name: &str| shared[name].to(dtype)?.contiguous();
+        let Some(inverses) = shared.get("ro") else { return Ok(None) };
+        let (count, vector) = (inverses.numel(), |name: &str| shared[name].to(dtype)?.contiguous());
         let mut history = LbfgsHistory {
             d: vector("d")?,
             t: number(&shared["t"])?,
             before: vector("prev_flat_grad")?,
-            pairs: Vec::with_capacity(inverses.len()),
+            pairs: Vec::with_capacity(count),
             scale: number(&shared["H_diag"])?,
         };
-        let mut known = match shared.get(PRODUCTS) {
-            Some(products) => products.to_vec::<f64>()?,
-            None => Vec::new(),
-        };
+        let known = shared.get(PRODUCTS).map_or(Ok(Vec::new()), NamedTensor::to_vec::<f64>)?;
         // Products that are missing or NaN are computed again.
-        if known.iter().any(|product| !product.is_finite()) {
-            known.clear();
-        }
-        let count = inverses.len();
-        for (i, inverse) in inverses.into_iter().enumerate() {
+        let is_known = !known.is_empty() && known.iter().all(|product| product.is_finite());
+        for i in 0..count {
             let [y, s] = [vector(&format!("old_dirs.{i}"))?, vector(&format!("old_stps.{i}"))?];
-            let products = match known.is_empty() {
-                false => known[2 * i * count..][..2 * (i + 1)].to_vec(),
-                true => products(&history.vectors_and(&y, &s), &[&y])?,
+            let products = match is_known {
+                true => known[2 * i * count..][..2 * (i + 1)].to_vec(),
+                false => products(&history.vectors_and(&y, &s), &[&y])?,
             };
-            history.pairs.push(Pair { y, s, inverse, products });
+            history.pairs.push(Pair { y, s, products });
         }
         Ok(Some(history))
     }
 
     fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
-        let count = self.pairs.len();
-        let (mut inverses, mut products) = (Vec::new(), Vec::new());
-        for pair in &self.pairs {
-            inverses.push(pair.inverse);
+        let numbers = |numbers: &[f64], sizes: &[usize]| NamedTensor::from_slice(numbers, sizes);
+        let (count, mut inverses, mut products) = (self.pairs.len(), Vec::new(), Vec::new());
+        let mut pairs = Vec::new();
+        for pair in self.pairs {
+            inverses.push(pair.inverse());
             products.extend_from_slice(&pair.products);
             products.resize(2 * count * inverses.len(), 0.0);
+            pairs.extend([pair.y, pair.s]);
         }
-        let mut values = vec![
-            self.d,
-            self.before,
-            NamedTensor::from_slice(&[self.t], ())?,
-            NamedTensor::from_slice(&[self.scale], ())?,
-            NamedTensor::from_slice(&inverses, [count])?,
-        ];
-        for pair in self.pairs {
-            values.extend([pair.y, pair.s]);
-        }
+        let mut values = vec![self.d, self.before, numbers(&[self.t], &[])?, numbers(&[self.scale], &[])?];
+        values.push(numbers(&inverses, &[count])?);
+        values.append(&mut pairs);
         shared.clear();
         for ((name, _), value) in kept(count, 0).into_iter().zip(values) {
             insert(shared, name, value);
         }
-        insert(shared, PRODUCTS.into(), NamedTensor::from_slice(&products, [count, 2 * count])?);
+        insert(shared, PRODUCTS.into(), numbers(&products, &[count, 2 * count])?);
         Ok(())
     }
 
@@ -295,7 +286,7 @@ impl LbfgsHistory {
             return Ok(of_grad);
         }
         self.scale = sy / yy;
-        self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products: with_y });
+        self.pairs.push(Pair { y, s, products: with_y });
         let excess = self.pairs.len().saturating_sub(size.max(1));
         self.pairs.drain(..excess);
         for pair in &mut self.pairs {
@@ -316,51 +307,49 @@ impl LbfgsHistory {
         let mut alphas = vec![0.0; pairs.len()];
         for i in (0..pairs.len()).rev() {
             let later: f64 = (i + 1..pairs.len()).map(|j| alphas[j] * sy(i, j)).sum();
-            alphas[i] = pairs[i].inverse * (-of_grad[2 * i + 1] - later);
+            alphas[i] = pairs[i].inverse() * (-of_grad[2 * i + 1] - later);
         }
         // d = scale d + Σ (alpha - beta) s, from the first pair to the last
         let mut factors = vec![0.0; pairs.len()];
         for i in 0..pairs.len() {
             let all: f64 = (0..pairs.len()).map(|j| alphas[j] * yy(i, j)).sum();
             let earlier: f64 = (0..i).map(|j| factors[j] * sy(j, i)).sum();
-            let beta = pairs[i].inverse * (scale * (-of_grad[2 * i] - all) + earlier);
+            let beta = pairs[i].inverse() * (scale * (-of_grad[2 * i] - all) + earlier);
             factors[i] = alphas[i] - beta;
         }
         let mut terms = Vec::with_capacity(2 * pairs.len());
         for ((pair, alpha), factor) in pairs.iter().zip(alphas).zip(factors) {
             terms.extend([(-scale * alpha, &pair.y), (factor, &pair.s)]);
         }
-        SearchDirection::of(grad.mul(-scale)?, &terms, grad)
+        combined(grad.mul(-scale)?, &terms, grad)
     }
 }
 
 /// A direction, its product with the gradient, and its largest magnitude.
-struct SearchDirection {
-    d: NamedTensor,
-    slope: f64,
-    largest: f64,
-}
+type SearchDirection = (NamedTensor, f64, f64);
 
-impl SearchDirection {
-    /// `d` and the sum of vectors, each times its factor.
-    fn of(mut d: NamedTensor, terms: &[(f64, &NamedTensor)], grad: &NamedTensor) -> Result<SearchDirection> {
-        fn add<T: Real + Element>(
-            terms: &[(f64, &NamedTensor)],
-            grad: &NamedTensor,
-            to: &mut NamedTensor,
-        ) -> Result<(f64, f64)> {
-            let mut slices = Vec::with_capacity(terms.len());
-            for (factor, vector) in terms {
-                slices.push((*factor, vector.as_slice::<T>()?));
-            }
-            Ok(vectors::combine(&slices, grad.as_slice()?, to.as_mut_slice()?))
+/// `d` and the sum of vectors, each times its factor.
+fn combined(
+    mut d: NamedTensor,
+    terms: &[(f64, &NamedTensor)],
+    grad: &NamedTensor,
+) -> Result<SearchDirection> {
+    fn add<T: Real + Element>(
+        terms: &[(f64, &NamedTensor)],
+        grad: &NamedTensor,
+        to: &mut NamedTensor,
+    ) -> Result<(f64, f64)> {
+        let mut slices = Vec::with_capacity(terms.len());
+        for (factor, vector) in terms {
+            slices.push((*factor, vector.as_slice::<T>()?));
         }
-        let (slope, largest) = match d.dtype() {
-            DType::F64 => add::<f64>(terms, grad, &mut d)?,
-            _ => add::<f32>(terms, grad, &mut d)?,
-        };
-        Ok(SearchDirection { d, slope, largest })
+        Ok(vectors::combine(&slices, grad.as_slice()?, to.as_mut_slice()?))
     }
+    let (slope, largest) = match d.dtype() {
+        DType::F64 => add::<f64>(terms, grad, &mut d)?,
+        _ => add::<f32>(terms, grad, &mut d)?,
+    };
+    Ok((d, slope, largest))
 }
 
 /// The products of each of the vectors with each in `with`.
@@ -409,10 +398,10 @@ impl StepRun<'_, '_> {
         }
         let mut evaluations = 1;
         for iteration in 1..=max_iter {
-            let (t, pairs, scale, direction) = match history.take() {
+            let (t, pairs, scale, (d, slope, reach)) = match history.take() {
                 None => {
                     let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
-                    (t, Vec::new(), 1.0, SearchDirection::of(grad.neg()?, &[], &grad)?)
+                    (t, Vec::new(), 1.0, combined(grad.neg()?, &[], &grad)?)
                 }
                 Some(mut earlier) => {
                     let of_grad = earlier.learn(&grad, history_size)?;
@@ -420,7 +409,6 @@ impl StepRun<'_, '_> {
                     (lr, earlier.pairs, earlier.scale, direction)
                 }
             };
-            let SearchDirection { d, slope, largest: reach } = direction;
             let mut now = LbfgsHistory { d, t, before: grad.clone(), pairs, scale };
             let before = loss;
             if slope > -tolerance_change {
