@@ -52,12 +52,14 @@ pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
-    /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, `zero_grad`
-    /// has removed the gradients and no backward pass came after it, or a loss was computed without a backward
-    /// pass. Before the first step of the optimizer, a backward pass whose loss does not depend on its parameters
-    /// (but on another model, perhaps) is an error too. Before anything was computed, a step does nothing. An
-    /// error is also a gradient whose first elements are not finite, which a NaN of the loss makes them all;
-    /// [`check_finite`](Self::check_finite) looks at every element.
+    /// A step without any gradient is an error, where PyTorch does nothing, if the model is frozen, if
+    /// `zero_grad` has removed the gradients and no backward pass came after it, or if a loss was computed
+    /// without a backward pass. Before the first step of the optimizer, so is a backward pass whose loss does
+    /// not depend on its parameters, but perhaps on those of another model. Before anything was computed, a
+    /// step does nothing.
+    ///
+    /// An error is also a gradient whose first elements are not finite, which a NaN of the loss makes them
+    /// all; [`check_finite`](Self::check_finite) looks at every element.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient, in the
@@ -88,8 +90,8 @@ pub trait Optimizer: Send {
     /// ```
     ///
     /// An optimizer that evaluates the loss several times in a step calls the closure several times. In
-    /// PyTorch, the closure itself calls `zero_grad` and `backward`; here, a loss that `backward` was called for
-    /// is an error.
+    /// PyTorch, the closure itself calls `zero_grad` and `backward`; here, it is an error if `backward` was
+    /// called for the loss that it returns.
     ///
     /// # Errors
     /// The errors of the closure, of [`Tensor::backward`] and of [`step`](Self::step);
