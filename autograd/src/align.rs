@@ -2,6 +2,7 @@
 
 use crate::chain::*;
 use crate::op::Op;
+use crate::operators::AsTensor;
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Result};
 
@@ -61,13 +62,12 @@ impl Tensor {
     /// # Errors
     /// Same as [`align_to`](Self::align_to) with the names of the tensor that has the most dims.
     #[track_caller]
-    pub fn align_tensors(tensors: impl IntoIterator<Item: AsRef<Tensor>>) -> Result<Vec<Tensor>> {
-        let tensors: Vec<_> = tensors.into_iter().collect();
-        Tensor::all_aligned(&tensors.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    pub fn align_tensors(tensors: impl IntoIterator<Item: AsTensor>) -> Result<Vec<Tensor>> {
+        Tensor::all_aligned(&crate::plain::tensors(tensors)?)
     }
 
     #[track_caller]
-    fn all_aligned(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+    fn all_aligned(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
         // If several have the most dims, the first of them, as in PyTorch's proposal.
         let longest = tensors.iter().rev().max_by_key(|x| x.ndim());
         let mut aligned = Vec::with_capacity(tensors.len());

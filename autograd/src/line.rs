@@ -72,7 +72,7 @@ pub(crate) fn line_of(at: CallSite) -> CallSite {
 
 /// Whether a line is one of these crates: of `autograd/src` in a workspace, or of
 /// `namegrad-autograd-0.1.0/src` in a registry. All crates have the same version.
-fn is_of_library(at: CallSite) -> bool {
+pub(crate) fn is_of_library(at: CallSite) -> bool {
     const CRATES: [&str; 7] = ["core", "autograd", "nn", "optim", "train", "data", "io"];
     const PARTS: (&str, &str) = around("autograd", file!());
     let Some(inside) = at.file().strip_prefix(PARTS.0) else { return false };

@@ -15,6 +15,8 @@ use crate::tensor::Tensor;
 use namegrad_core::{DType, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// An argument in place of a tensor, such as `w` in `x.matmul(&w)`: a tensor, a [`Parameter`], or a reference
 /// to one.
@@ -64,6 +66,20 @@ impl AsTensor for Cow<'_, Tensor> {
         Handle::Tensor(self)
     }
 }
+
+/// Tensors behind pointers, as lists can have them.
+macro_rules! pointers {
+    ($($pointer:ident)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: AsTensor> AsTensor for $pointer<T> {
+            #[inline]
+            fn handle(&self) -> Handle<'_> {
+                (**self).handle()
+            }
+        }
+    )*};
+}
+pointers! { Box Rc Arc }
 
 /// Optional tensors of options: `LayerNormOptions::new().weight(&x)`.
 impl<'a> From<&'a Tensor> for Cow<'a, Tensor> {

@@ -15,6 +15,8 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static SUBSTITUTES: RefCell<HashMap<usize, Tensor>> = RefCell::default();
+    /// Whether what is written to any place is a substitute.
+    static REHEARSING: Cell<bool> = const { Cell::new(false) };
     static COPYING: Cell<bool> = const { Cell::new(false) };
     static COPIES: RefCell<Copies> = RefCell::default();
 }
@@ -23,6 +25,21 @@ thread_local! {
 /// former values are back afterwards, also after a panic.
 pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R {
     let _restore = substitute_all(values);
+    f()
+}
+
+/// Runs `f`, after which all places that are written by [`set_substitute`] have their values from before.
+pub(crate) fn rehearsed<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(HashMap<usize, Tensor>, bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            REHEARSING.set(self.1);
+            drop(SUBSTITUTES.replace(std::mem::take(&mut self.0)));
+            CALLS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let _restore = Restore(SUBSTITUTES.with_borrow(HashMap::clone), REHEARSING.replace(true));
     f()
 }
 
@@ -65,13 +82,19 @@ pub fn substitute(place: usize) -> Option<Tensor> {
     }
 }
 
-/// Sets the value in place of that of a place, if there is one. Otherwise returns `false`.
-pub fn set_substitute(place: usize, value: Tensor) -> bool {
-    let before = SUBSTITUTES.with_borrow_mut(|all| {
-        let own = all.get_mut(&place)?;
-        Some(std::mem::replace(own, value))
-    });
-    before.is_some()
+/// Sets the value in place of that of a place, if it has one, or if the place has to keep its value. Otherwise
+/// gives the value back.
+pub fn set_substitute(place: usize, value: Tensor) -> Option<Tensor> {
+    if CALLS.load(Ordering::Relaxed) == 0 {
+        return Some(value);
+    }
+    let (rest, before) =
+        SUBSTITUTES.with_borrow_mut(|all| match REHEARSING.get() || all.contains_key(&place) {
+            true => (None, all.insert(place, value)),
+            false => (Some(value), None),
+        });
+    drop(before); // outside of the borrow
+    rest
 }
 
 #[derive(Default)]

@@ -3,9 +3,11 @@
 //! A method such as `x.add(2.0)` is generic, so it is compiled in each crate that calls it. It only converts
 //! its arguments to the types here and calls a function that is compiled once, in this crate.
 
+use crate::operators::AsTensor;
 use crate::parameter::Parameter;
 use crate::tensor::Tensor;
-use namegrad_core::names::{Meets, OfCall};
+use namegrad_core::names::{self, Meets, OfCall};
+use namegrad_core::ops::OpInfo;
 use namegrad_core::{DType, Error, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -20,7 +22,17 @@ pub enum Handle<'a> {
 }
 
 impl<'a> Handle<'a> {
-    /// The tensor as it is now. That of a parameter is put in `place`.
+    /// The tensor as it is now.
+    #[inline(never)]
+    #[track_caller]
+    fn tensor(self) -> Result<Tensor> {
+        match self {
+            Handle::Tensor(tensor) => Ok(tensor.clone()),
+            Handle::Parameter(parameter) => parameter.try_tensor(),
+        }
+    }
+
+    /// [`tensor`](Self::tensor), by reference: that of a parameter is put in `place`.
     ///
     /// # Errors
     /// As [`Parameter::try_tensor`].
@@ -123,6 +135,21 @@ impl<'a> Input<'a> {
     }
 }
 
+/// A list of tensors as a method is given it.
+///
+/// # Errors
+/// As [`Parameter::try_tensor`].
+#[doc(hidden)]
+#[inline]
+#[track_caller]
+pub fn tensors(given: impl IntoIterator<Item: AsTensor>) -> Result<Vec<Tensor>> {
+    let mut tensors = Vec::new();
+    for x in given {
+        tensors.push(x.handle().tensor()?);
+    }
+    Ok(tensors)
+}
+
 /// The items of an array as a list.
 #[doc(hidden)]
 #[inline(never)]
@@ -173,21 +200,24 @@ pub fn named<T>(
     }
 }
 
-/// The error of a call of an op of core, with the repair of inputs whose dims are in different orders.
+/// The error of a call of an op of core, or of its in-place form, in the words of its row.
 #[cold]
-pub(crate) fn in_order(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
-    let Some(info) = namegrad_core::ops::all().find(|info| info.name == op) else { return error };
+pub(crate) fn failed(error: Error, op: &'static str, inputs: &[Input<'_>]) -> Error {
+    let is_op = |info: &&OpInfo| info.name == op || info.in_place == Some(op);
+    let Some(info) = namegrad_core::ops::all().find(is_op) else { return error };
     let names: Vec<(&str, Meets)> = info.tensors.iter().map(|tensor| (tensor.name, tensor.meets)).collect();
-    namegrad_core::names::in_order(error, &of_call(inputs, &names), true)
+    in_words(error, op, inputs, &names)
 }
 
-/// The tensors of a call with their names in the row.
-fn of_call<'a>(inputs: &[Input<'a>], names: &[(&'a str, Meets)]) -> Vec<OfCall<'a>> {
-    let mut all = Vec::new();
+/// The error of a call, in the words of its row.
+fn in_words(error: Error, op: &'static str, inputs: &[Input<'_>], names: &[(&'static str, Meets)]) -> Error {
+    let mut all: Vec<OfCall<'_>> = Vec::new();
     for (input, (name, meets)) in inputs.iter().zip(names) {
-        all.extend(input.tensors().iter().map(|x| (*name, *meets, x.value())));
+        // A plain number has no dims.
+        let tensors = input.tensors().iter().map(|x| x.value()).filter(|x| !x.is_number());
+        all.extend(tensors.map(|x| (*name, *meets, x)));
     }
-    all
+    names::of_call(error, op, &all)
 }
 
 #[cold]
@@ -197,8 +227,7 @@ fn renamed(
     inputs: &[Input<'_>],
     names: &'static [(&'static str, Meets)],
 ) -> Error {
-    let error = error.of_call(op, &values(inputs));
-    let error = namegrad_core::names::in_order(error, &of_call(inputs, names), false);
+    let error = in_words(error, op, inputs, names);
     // A repair that sets an option, such as `.stride(1)`, is one of the options of the function.
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     let Some(setter) = setter else { return error };

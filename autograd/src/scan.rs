@@ -1,5 +1,6 @@
 //! Functions applied along a dim, step by step, with a state that each step passes on.
 
+use crate::places;
 use crate::tape::no_grad;
 use crate::tensor::Tensor;
 use namegrad_core::options::StackOptions;
@@ -90,7 +91,9 @@ pub struct ScanOptions {
 /// - The state has the same names, sizes and dtypes after each step, those of `init`, and so have the outputs.
 /// - `dim` has its name in the stacked outputs, and the position that it has in the first input. An output with
 ///   fewer dims has it last.
-/// - If `dim` has size 0, `step` is called once with zeros and without recording, to see the shapes of outputs.
+/// - If `dim` has size 0, only a call of `step` can tell the shapes of the outputs. It is called once, with zeros,
+///   without recording and with random numbers of its own, and buffers that it changes have their values back
+///   afterwards. [`fold`] has no outputs, and calls nothing.
 ///
 /// Backward needs the values that all steps saved. With [`checkpoint`](crate::checkpoint()) in `step`, it needs
 /// the states alone and computes each step again:
@@ -389,7 +392,8 @@ impl Call {
         }
         // Its random numbers are its own, so that those of the program do not depend on it.
         let state = init.iter().map(Tensor::detach).collect();
-        let (next, y) = no_grad(|| Generator::from_seed(0).scope(|| step(state, slices)))?;
+        let rehearse = || places::rehearsed(|| step(state, slices));
+        let (next, y) = no_grad(|| Generator::from_seed(0).scope(rehearse))?;
         self.check_same("state", 0, &init, &next)?;
         self.check_names(&y, name)?;
         for y in y {

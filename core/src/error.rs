@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::thread::LocalKey;
 use std::{fmt, io};
 
+mod words;
+use words::Identity;
+
 /// `Result` with the crate's [`Error`] by default. With another error type, as in
 /// `Result<(), Box<dyn std::error::Error>>`, it is the `Result` of the standard library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -100,6 +103,8 @@ struct Inner {
     /// The dtypes of the operands, or none. Only errors about dtypes print them.
     dtypes: Vec<DType>,
     repair: Option<String>,
+    /// The tensors of the call that failed, by the names that its repair uses.
+    words: Vec<(&'static str, Identity)>,
     at: &'static Location<'static>,
     /// An error of other code that this one was made of.
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -148,8 +153,18 @@ impl Error {
     #[cold]
     #[inline(never)]
     fn made(kind: ErrorKind, op: &'static str, message: String, at: &'static Location<'static>) -> Error {
-        let (operands, dtypes) = (Vec::new(), Vec::new());
-        Error(Recycled::new(|| Inner { kind, op, message, operands, dtypes, repair: None, at, source: None }))
+        let (operands, dtypes, words) = (Vec::new(), Vec::new(), Vec::new());
+        Error(Recycled::new(|| Inner {
+            kind,
+            op,
+            message,
+            operands,
+            dtypes,
+            repair: None,
+            words,
+            at,
+            source: None,
+        }))
     }
 
     /// The error of other code, or a message, as an error of kind [`ErrorKind::Other`] at the caller's line.
@@ -232,40 +247,6 @@ impl Error {
     /// The same error, reported at `at`: for a call that fails later than it was made.
     pub fn at(mut self, at: &'static Location<'static>) -> Error {
         self.0.at = at;
-        self
-    }
-
-    /// The same error for another op, in the message and the repair too. This is for arguments that are
-    /// checked before the op is known, and for ops that are part of a composed op.
-    #[doc(hidden)]
-    pub fn of(mut self, op: &'static str) -> Error {
-        let inner = std::mem::replace(&mut self.0.op, op);
-        if inner == op {
-            return self;
-        }
-        // `add_` and `add` are alike. The second tensor of another op is not one that the caller of `op` knows.
-        let same = inner.trim_end_matches('_') == op.trim_end_matches('_');
-        let call = format!(".{inner}(");
-        let is_own = |repair: &String| {
-            let mut words = repair.split(|c: char| !c.is_alphanumeric() && c != '_');
-            !repair.contains(&call) && !words.any(|word| word == "y")
-        };
-        let repair = self.0.repair.take();
-        let dropped = repair.is_some();
-        self.0.repair = match repair {
-            // An in-place form is repaired in place, unless the repair calls it on another tensor than `x`.
-            Some(repair) if same && repair.contains(&call) && !repair.starts_with("let x = ") => repair
-                .strip_prefix(&format!("x.{inner}("))
-                .filter(|rest| !rest.contains(&call))
-                .map(|rest| format!("x.{op}({rest}")),
-            repair => repair.filter(|repair| same || inner.is_empty() || is_own(repair)),
-        };
-        if dropped && self.0.repair.is_none() && self.0.kind == ErrorKind::DType {
-            let common = self.0.dtypes.iter().copied().reduce(DType::promote).unwrap_or(DType::Bool);
-            let common = if common == DType::Bool { DType::I64 } else { common };
-            let alike = if self.0.dtypes.len() > 1 { ", and the other inputs alike" } else { "" };
-            self.0.repair = Some(format!("x.to(DType::{common:?})?{alike}"));
-        }
         self
     }
 

@@ -129,11 +129,9 @@ impl Buffer {
     }
 
     fn replace(&self, value: NamedTensor) {
-        if places::substitute(self.id()).is_some() {
-            places::set_substitute(self.id(), Tensor::constant(value));
-            return;
+        if let Some(value) = places::set_substitute(self.id(), Tensor::constant(value)) {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = value.into_value();
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
     }
 }
 

@@ -248,6 +248,31 @@ fn segments_are_checked() -> Result<()> {
     let wide = Tensor::ones([("edge", 3)])?.to(DType::I64)?;
     assert_eq!(wide.segment_max(&at([0, 0, 0])?, 0, 2)?.to_vec::<i64>()?, [1, i64::MIN]);
     assert_eq!(wide.to(DType::U8)?.segment_min(&at([0, 0, 0])?, 0, 2)?.to_vec::<u8>()?, [1, 255]);
+    // The value of an empty segment is a number of the dtype.
+    for (dtype, empty, fits) in [
+        (DType::I64, -3.0, true),
+        (DType::I64, 0.5, false),
+        (DType::U8, 300.0, false),
+        (DType::I32, f64::NAN, false),
+        (DType::F16, 1e9, false),
+        (DType::F16, f64::INFINITY, true),
+        (DType::F32, 1e39, false),
+        (DType::BF16, 1e9, true),
+    ] {
+        let x = wide.to(dtype)?;
+        let largest = x.segment_max_with(&at([0, 0, 0])?, 0, 2, SegmentMaxOptions::new().empty(empty));
+        let least = x.segment_min_with(&at([0, 0, 0])?, 0, 2, SegmentMinOptions::new().empty(empty));
+        for made in [largest, least] {
+            match made {
+                Ok(y) if fits => {
+                    let want = Tensor::new(empty)?.to(dtype)?.to(DType::F64)?.item::<f64>()?;
+                    assert_eq!(y.to(DType::F64)?.to_vec::<f64>()?, [1.0, want]);
+                }
+                Err(error) if !fits => assert_eq!(error.kind(), ErrorKind::Value, "{error}"),
+                made => panic!("{empty} in {dtype}: {made:?}"),
+            }
+        }
+    }
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 use crate::check::{numbers, values};
 use crate::plain::Plain;
+use namegrad::core::args::Windows;
+use namegrad::prelude::*;
 
 /// The elements of the window at `i` over the last two dims; windows of 2 by 2 that touch.
 fn elements(x: &Plain, i: &[usize]) -> [f64; 4] {
@@ -36,4 +38,28 @@ cases! {
             x.at(&[0, start]).max(x.at(&[0, start + 1]))
         };
     }
+}
+
+/// Windows by name are those of the last dims, in any order, and no others.
+#[test]
+fn windows_by_name() -> Result<()> {
+    let x = Tensor::arange(0.0, 48.0, 1.0)?.reshape([("N", 2), ("H", 4), ("W", 6)])?;
+    let windows = Windows::sliding([("W", 3), ("H", 2)]).stride([("H", 1)]);
+    let positional = Windows::sliding([2, 3]).stride([1, 3]);
+    for (named, by_position) in [
+        (x.max_pool(windows)?.values, x.max_pool(positional)?.values),
+        (x.avg_pool(windows)?, x.avg_pool(positional)?),
+        (x.avg_pool(Windows::adaptive([("W", 2), ("H", 1)]))?, x.avg_pool(Windows::adaptive([1, 2]))?),
+    ] {
+        assert!(named.equal(&by_position)?);
+        assert_eq!(named.names(), x.names());
+    }
+    let last = x.align_to(["H", "W", "N"])?;
+    for wrong in
+        [Windows::sliding([("H", 2), ("W", 3)]), Windows::sliding([2, 3]).stride([("H", 1), ("W", 3)])]
+    {
+        assert_eq!(last.max_pool(wrong).unwrap_err().kind(), ErrorKind::NameNotFound);
+        assert_eq!(last.avg_pool(wrong).unwrap_err().kind(), ErrorKind::NameNotFound);
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use crate::check::{Args, Case, Input, axes, by_name, check, near_one, numbers, s
 use crate::plain::{self, Plain, unravel};
 use Nothing::*;
 use Order::*;
-use namegrad::autograd::gradgradcheck;
+use namegrad::autograd::{BackwardOptions, gradgradcheck};
 use namegrad::core::Scalar;
 use namegrad::ops::Value;
 use namegrad::prelude::*;
@@ -383,6 +383,45 @@ fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
     Ok(())
 }
 
+/// Gradients of several outputs are added before they are rounded to a half type.
+#[test]
+fn joint_gradients_of_half_types_are_rounded_once() -> Result<()> {
+    type Op = fn(&Tensor) -> Result<Vec<Tensor>>;
+    // A result that is kept was rounded before, which costs some digits.
+    let ops: [(&str, Op, f64); 4] = [
+        ("var_mean", |x| x.var_mean(1).map(|y| vec![y.var, y.mean]), 0.51),
+        ("std_mean", |x| x.std_mean(1).map(|y| vec![y.std, y.mean]), 8.0),
+        ("aminmax", |x| x.aminmax(1).map(|y| vec![y.min, y.max]), 0.51),
+        ("standardize", |x| x.standardize(0, [1], 1).map(|(y, mean, var)| vec![y, mean, var]), 8.0),
+    ];
+    let x: Vec<f64> = (0..35).map(|at| ((at * 37 % 35) as f64 - 17.0) / 8.0).collect();
+    let g = f64s([1.25, 3.0, -0.375, 7.0, 1.125])?.unsqueeze(1)?;
+    for (name, op, roundings) in ops {
+        for (dtype, ulp) in [(DType::F16, 2f64.powi(-10)), (DType::BF16, 2f64.powi(-7))] {
+            for create_graph in [false, true] {
+                let gradient = |compute: DType| -> Result<Vec<f64>> {
+                    let x = Tensor::from_slice(&x, [5, 7])?.to(dtype)?.to(compute)?.requiring_grad()?;
+                    let mut sum = Tensor::zeros(())?.to(compute)?;
+                    for (at, y) in op(&x)?.into_iter().enumerate() {
+                        let g = g
+                            .add(at as f64)?
+                            .to(compute)?
+                            .reshape(&[&[5], &vec![1; y.ndim() - 1][..]].concat()[..])?;
+                        sum = sum.add(y.mul(&g)?.sum(..)?)?;
+                    }
+                    sum.backward_with(None, BackwardOptions::new().create_graph(create_graph))?;
+                    x.grad().expect("it was computed").detach().to(DType::F64)?.to_vec()
+                };
+                for (got, want) in gradient(dtype)?.into_iter().zip(gradient(DType::F32)?) {
+                    let near = (got - want).abs() <= roundings * ulp * want.abs().max(2f64.powi(-3));
+                    assert!(near, "{name} of {dtype}, recorded {create_graph}: {got} is not {want}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A copy of all repetitions would take 8 GiB.
 #[test]
 fn expanded_tensors_are_reduced_without_a_copy() -> Result<()> {
@@ -390,6 +429,9 @@ fn expanded_tensors_are_reduced_without_a_copy() -> Result<()> {
     assert_eq!(huge.sum(..)?.item::<f64>()?, 2f64.powi(30));
     assert_eq!([huge.mean(..)?.item::<f64>()?, huge.amax(..)?.item()?], [0.5, 0.5]);
     assert!(Tensor::new([true])?.expand([1usize << 33])?.all(..)?.item::<bool>()?);
+    // Integers wrap: 3 to the power of 2³³ by squares.
+    let power = (0..33).fold(3_i64, |power, _| power.wrapping_mul(power));
+    assert_eq!(Tensor::new([3])?.expand([1usize << 33])?.prod(..)?.item::<i64>()?, power);
     let x = Tensor::new([[1.0], [-3.0]])?.expand([2, 2, 3])?; // [repeated, 2, repeated]
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32] {
         let (x, dense) =

@@ -127,6 +127,12 @@ const MATHEMATICS: &[(&str, &str, &str)] = &[
     ("sample_at", "x, grid", "`g` by the weights of the sampling, and by their slopes"),
     ("sample_at_input", "x", "`g.sample_at(grid, sampling)`"),
     ("sample_at_input", "grid", "`g` by the slopes of the weights of the sampling"),
+    (
+        "scatter_reduce",
+        "x, source",
+        "by `reduce`, of the elements for a position: `g` for a sum, `g / n` for the mean of `n`, `g` times the other factors for a product, `g` at the extreme, which equal ones share",
+    ),
+    ("index_reduce", "x, source", "as those of `scatter_reduce`, with slices for elements"),
     ("layer_norm", "x, weight, bias", "Ba et al. 2016; one kernel for all"),
     ("rms_norm", "x, weight", "Zhang and Sennrich 2019; one kernel for both"),
     (

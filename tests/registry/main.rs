@@ -6,6 +6,7 @@ mod chosen;
 mod contributing;
 mod derivatives;
 mod gradients;
+mod memory;
 mod names;
 mod operators;
 mod properties;

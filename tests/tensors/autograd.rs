@@ -425,6 +425,22 @@ fn recording_nests_and_comes_back_after_a_panic() -> Result<()> {
     Ok(())
 }
 
+/// The error of a backward pass without a graph says where recording was last off.
+#[test]
+fn a_forward_pass_in_no_grad_is_found() -> Result<()> {
+    let x = leaf([2.0]);
+    let backward = |loss: &Tensor| loss.backward().unwrap_err();
+    let fresh = std::thread::spawn(|| Tensor::new(1.0).unwrap().backward().unwrap_err()).join().unwrap();
+    assert!(!fresh.message().contains("no_grad at"), "{fresh}");
+    let (loss, line) = (no_grad(|| x.square()?.sum(..))?, line!());
+    let error = backward(&loss);
+    assert!(error.message().contains(&format!("no_grad at {}:{line}:", file!())), "{error}");
+    // The line is that of the program, not of the library.
+    let _detached = namegrad::autograd::checkpoint(|t| t[0].square(), &[&x])?;
+    assert!(backward(&loss).message().contains(&format!("{}:{line}:", file!())));
+    Ok(())
+}
+
 #[test]
 fn what_is_made_in_no_grad_can_require_a_gradient() -> Result<()> {
     let x = no_grad(|| leaf([2.0]));

@@ -31,6 +31,14 @@ fn a_parameter_is_an_operand() -> Result<()> {
     assert_eq!(numbers(&x.index_select(&Tensor::new([1])?, "C")?), [10.0]);
     (&x * &p).sum(..)?.backward()?;
     assert_eq!(numbers(&p.grad().unwrap()), [1.0, 10.0]);
+    // In lists too, where the gradient arrives.
+    p.zero_grad();
+    let both = Tensor::cat([&p, &p], "C")?;
+    assert_eq!((numbers(&both), both.requires_grad()), (vec![2.0, 3.0, 2.0, 3.0], true));
+    assert_eq!(Tensor::stack([&p], 0)?.sizes(), [1, 2]);
+    assert_eq!(Tensor::align_tensors([&p])?[0].sizes(), [2]);
+    both.sum(..)?.backward()?;
+    assert_eq!(numbers(&p.grad().unwrap()), [2.0, 2.0]);
     Ok(())
 }
 

@@ -165,6 +165,25 @@ fn steps_with_checkpoints() -> Result<()> {
     Ok(())
 }
 
+/// Without steps, a call of the step tells the shapes of outputs, and leaves no trace in buffers.
+#[test]
+fn no_steps_change_no_buffer() -> Result<()> {
+    let mean = namegrad::nn::Buffer::new(Tensor::zeros(("C", 2))?);
+    let track = |x: &Tensor| -> Result<Tensor> {
+        mean.set(mean.tensor().add(x)?.add(1.0)?)?;
+        Ok(mean.tensor())
+    };
+    let run = |steps: usize| {
+        let x = Tensor::ones([("time", steps), ("C", 2)])?;
+        x.scan("time", (), |(), x| Ok(((), track(&x)?)))
+    };
+    assert_eq!(run(0)?.1.shape().to_string(), "[time=0, C=2]");
+    assert_eq!(mean.tensor().to_vec::<f32>()?, [0.0; 2]);
+    run(1)?;
+    assert_eq!(mean.tensor().to_vec::<f32>()?, [2.0; 2]);
+    Ok(())
+}
+
 /// The gradient of a long scan takes time in proportion to its length.
 #[test]
 fn a_long_scan() -> Result<()> {

@@ -125,7 +125,7 @@ mod kernels {
         .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
         if source.ndim() > 1 {
-            x.value().unified_names(OP, "match", source.value())?; // it is read in the order of its dims
+            x.value().check_alike(OP, ["x", "source"], source.value())?; // it is read in the order of its dims
         }
         // As in `masked_fill`, an unnamed tensor broadcasts to a mask with more dims.
         let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {
@@ -214,7 +214,7 @@ mod kernels {
             format!("the source has {} elements, and the index {} positions", source.numel(), index.numel())
         })?;
         if index.ndim() == source.ndim() {
-            index.value().unified_names(OP, "match", source.value())?;
+            index.value().check_alike(OP, ["index", "source"], source.value())?;
         }
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);
         let flat = match accumulate {

@@ -58,8 +58,8 @@ mod kernels {
         Error::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
         })?;
-        a.value().check_matched(OP, b.value(), [0, 0])?;
-        a.value().check_contracted(OP, b.value(), [2, 1])?;
+        a.value().check_matched(OP, ["a", "b"], b.value(), [0, 0])?;
+        a.value().check_contracted(OP, ["a", "b"], b.value(), [2, 1])?;
         // The sums over the batch and over `k` are done as one.
         let (left, right) = (a.transpose(0, 1)?.flatten([1, 2], None)?, b.flatten([0, 1], None)?);
         x.addmm_with(&left, &right, AddmmOptions { beta, alpha })

@@ -66,7 +66,7 @@ composed! { segments;
     /// ```
     ///
     /// # Errors
-    /// Same as [`segment_sum`](Self::segment_sum).
+    /// Same as [`segment_sum`](Self::segment_sum); `Value` if the dtype does not have the number `empty`.
     segment_max (x, index; dim: Dim, segments: Shape, empty: Option<f64> = None)
         names removes, index: along dim, segments: renames dim;
     /// The smallest element along `dim` in each segment; NaN if there is one. Equal minima share the gradient.
@@ -74,7 +74,7 @@ composed! { segments;
     /// floats, as in [`segment_max`](Self::segment_max).
     ///
     /// # Errors
-    /// Same as [`segment_sum`](Self::segment_sum).
+    /// Same as [`segment_max`](Self::segment_max).
     segment_min (x, index; dim: Dim, segments: Shape, empty: Option<f64> = None)
         names removes, index: along dim, segments: renames dim;
     /// The softmax along `dim` within each segment: `e^x / Σ e^x`, where the sum is over the slices of the
@@ -156,26 +156,35 @@ impl Segmented {
         let ones = self.index.ones_like()?;
         self.index.new_zeros([count]).index_add(&self.index, &ones, 0).clamp(1, i64::MAX).reshape(sizes)
     }
-
-    #[track_caller]
-    fn extremes(self, reduce: Reduce, empty: Scalar) -> Result<Tensor> {
-        let start = self.x.new_full(&self.sizes[..], empty)?;
-        let options = IndexReduceOptions::new().include_self(false);
-        let y = start.index_reduce_with(&self.index, &self.x, self.dim, reduce, options)?;
-        Ok(y.named(self.names))
-    }
 }
 
-/// The value of an empty segment: the one given, or the end of the range of the dtype.
-fn empty_value(dtype: DType, given: Option<f64>, is_max: bool) -> Scalar {
-    match given {
-        Some(value) if dtype.is_floating_point() || value.fract() != 0.0 => Scalar::Float(value),
-        Some(value) => Scalar::Int(value as i64),
+/// The largest or smallest elements of the segments. An empty one has the value that is given, or the end of the
+/// range of the dtype.
+#[track_caller]
+fn extremes(
+    op: &'static str,
+    reduce: Reduce,
+    [x, index]: [&Tensor; 2],
+    dim: usize,
+    segments: OpenShape,
+    empty: Option<f64>,
+) -> Result<Tensor> {
+    let all = Segmented::new(op, x, index, dim, segments)?;
+    let (dtype, is_max) = (x.dtype(), reduce == Reduce::Amax);
+    let start = match empty {
+        Some(value) => {
+            x.value().check_has(op, value)?;
+            Scalar::Float(value)
+        }
         None if dtype.is_floating_point() => {
             Scalar::Float(if is_max { f64::NEG_INFINITY } else { f64::INFINITY })
         }
-        None => Scalar::Int(if is_max { dtype.ends()[0] } else { dtype.ends()[1] }),
-    }
+        None => Scalar::Int(dtype.ends()[usize::from(!is_max)]),
+    };
+    let options = IndexReduceOptions::new().include_self(false);
+    let start = all.x.new_full(&all.sizes[..], start)?;
+    let y = start.index_reduce_with(&all.index, &all.x, all.dim, reduce, options)?;
+    Ok(y.named(all.names))
 }
 
 mod kernels {
@@ -215,8 +224,7 @@ mod kernels {
         segments: OpenShape,
         empty: Option<f64>,
     ) -> Result<Tensor> {
-        let all = Segmented::new("segment_max", x, index, dim, segments)?;
-        all.extremes(Reduce::Amax, empty_value(x.dtype(), empty, true))
+        extremes("segment_max", Reduce::Amax, [x, index], dim, segments, empty)
     }
 
     #[track_caller]
@@ -227,8 +235,7 @@ mod kernels {
         segments: OpenShape,
         empty: Option<f64>,
     ) -> Result<Tensor> {
-        let all = Segmented::new("segment_min", x, index, dim, segments)?;
-        all.extremes(Reduce::Amin, empty_value(x.dtype(), empty, false))
+        extremes("segment_min", Reduce::Amin, [x, index], dim, segments, empty)
     }
 
     #[track_caller]

@@ -17,26 +17,14 @@ derivatives! { index; |g, cx|
         source: [index; dim] picked(g, index, cx.sizes(), dim)?
     }
     scatter_reduce(x, index, source; dim, reduce, include_self) -> y {
-        x: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: false };
-            call.gradient_of_self(g)?
-        },
-        index: refused,
-        source: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: false };
-            call.gradient_of_source(g)?
-        }
+        (x source): [x index source y; dim reduce include_self]
+            Scattered { x, index, source, y, dim, reduce, include_self, of_slices: false }.gradients(g, wants)?,
+        index: refused
     }
     index_reduce(x, index, source; dim, reduce, include_self) -> y {
-        x: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: true };
-            call.gradient_of_self(g)?
-        },
-        index: refused,
-        source: [x index source y; dim reduce include_self] {
-            let call = Scattered { x, index, source, y, dim, reduce, include_self, of_slices: true };
-            call.gradient_of_source(g)?
-        }
+        (x source): [x index source y; dim reduce include_self]
+            Scattered { x, index, source, y, dim, reduce, include_self, of_slices: true }.gradients(g, wants)?,
+        index: refused
     }
     index_copy(x, index, source; dim) -> y { x: [index; dim] g.index_fill(index, 0, dim)?, index: refused, source: [index; dim] slices(g, index, cx.sizes(), dim)? }
     tril(x; diagonal) -> y { x: [; diagonal] g.tril_with(TrilOptions::new().diagonal(diagonal))? }
@@ -76,6 +64,14 @@ impl Scattered<'_> {
             true => y.index_fill(self.index, 0, self.dim),
             false => y.scatter(self.index, 0, self.dim),
         }
+    }
+
+    /// The gradients of `x` and of the source.
+    fn gradients(&self, g: &Tensor, wants: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        Ok([
+            if wants[0] { Some(self.gradient_of_self(g)?) } else { None },
+            if wants[1] { Some(self.gradient_of_source(g)?) } else { None },
+        ])
     }
 
     fn gradient_of_self(&self, g: &Tensor) -> Result<Tensor> {

@@ -169,7 +169,7 @@ pub(crate) fn compute(
     match kernel.run(inputs, &mut hidden) {
         Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
         Ok(value) => Ok(recipe.finish(inputs, value, &hidden, args)),
-        Err(error) => Err(plain::in_order(error, recipe.op, inputs).at(caller)), // a closure does not get it
+        Err(error) => Err(plain::failed(error, recipe.op, inputs).at(caller)), // a closure does not get it
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn compute_all(
     recipe.start(inputs)?;
     let caller = Location::caller();
     let mut values =
-        kernel.run(inputs).map_err(|error| plain::in_order(error, recipe.op, inputs).at(caller))?;
+        kernel.run(inputs).map_err(|error| plain::failed(error, recipe.op, inputs).at(caller))?;
     let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
     let Formulas::Joint(formulas) = recipe.formulas else {
         if is_looking() {
@@ -202,21 +202,22 @@ pub(crate) fn compute_all(
     Ok(record_jointly(recipe.op, inputs, values, &hidden, saved(inputs, args), formulas))
 }
 
-/// The in-place form of an op. An op that is followed is recorded by `made`; otherwise the kernel writes
-/// to the value. A form that may change sizes, such as a transposition, replaces the tensor.
+/// The in-place form of an op, of the tensor that is written to and the `others`. An op that is followed is
+/// recorded by `made`; otherwise the kernel writes to the value. A form that may change sizes, such as a transposition, replaces the tensor.
 #[track_caller]
 pub(crate) fn in_place<'w>(
     op: &'static str,
     written: &'w mut Tensor,
-    is_followed: bool,
+    others: &[Input<'_>],
     may_change_sizes: bool,
     made: &dyn RecordedForm,
     kernel: &dyn InPlaceKernel,
 ) -> Result<&'w mut Tensor> {
     let caller = Location::caller(); // closures do not get it
-    if !is_followed {
-        let done = kernel.run(written.in_buffer()).map_err(|error| error.at(caller));
-        return written.written(done);
+    if !is_followed(&[Input::One(written)]) && !is_followed(others) {
+        let Err(error) = kernel.run(written.in_buffer()) else { return Ok(written.written()) };
+        let inputs = [&[Input::One(written)], others].concat();
+        return Err(plain::failed(error, op, &inputs).at(caller));
     }
     let made = {
         // The op casts nothing, because it keeps the dtype of what it writes to.
@@ -252,16 +253,17 @@ impl ByElement {
         values: &[&NamedTensor],
         scalars: &[Scalar],
         args: Option<&dyn Save>,
+        called: &'static str,
     ) -> Result<Tensor> {
         let recipe = &self.recipe;
         if recipe.casts() {
             return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
-                self.run(inputs, &plain::values(inputs), scalars, args)
+                self.run(inputs, &plain::values(inputs), scalars, args, called)
             });
         }
         recipe.start(inputs)?;
         match (self.kernel.call(values, scalars), &recipe.formulas) {
-            (Err(error), _) => Err(plain::in_order(error, recipe.op, inputs)),
+            (Err(error), _) => Err(plain::failed(error, called, inputs)),
             (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && !is_looking() => {
                 Ok(record_edges(recipe.op, inputs, value, &[], saved(inputs, args), formulas))
             }
@@ -282,12 +284,17 @@ impl ByElement {
         let inputs = &both[..1 + usize::from(other.is_some())];
         if is_followed(inputs) {
             let _off = Off::enter();
-            let made = self.run(inputs, &plain::values(inputs), scalars, args);
+            let made = self.run(inputs, &plain::values(inputs), scalars, args, self.in_place);
             return written.assign_made(self.in_place, made);
         }
-        let other = other.map(Tensor::value);
-        let done = self.kernel.call_in_place(written.in_buffer(), other.as_slice(), scalars);
-        written.written(done)
+        let value = other.map(Tensor::value);
+        match self.kernel.call_in_place(written.in_buffer(), value.as_slice(), scalars) {
+            Ok(()) => Ok(written.written()),
+            Err(error) => {
+                let both = [Input::One(written), Input::One(other.unwrap_or(written))];
+                Err(plain::failed(error, self.in_place, &both[..1 + usize::from(other.is_some())]))
+            }
+        }
     }
 }
 
@@ -300,18 +307,12 @@ pub(crate) fn unary(
     args: Option<&dyn Save>,
 ) -> Result<Tensor> {
     if x.tracked().is_none() && op.is_plain() {
-        return constant(op.kernel.call(&[x.value()], scalars));
+        return match op.kernel.call(&[x.value()], scalars) {
+            Ok(value) => Ok(Tensor::from_parts(value, None)), // which is faster than `constant`
+            Err(error) => Err(plain::failed(error, op.recipe.op, &[Input::One(x)])),
+        };
     }
-    op.run(&[Input::One(x)], &[x.value()], scalars, args)
-}
-
-/// The result of a kernel, without a record.
-#[inline]
-fn constant(value: Result<NamedTensor>) -> Result<Tensor> {
-    match value {
-        Ok(value) => Ok(Tensor::from_parts(value, None)), // which is faster than `constant`
-        Err(error) => Err(error),
-    }
+    op.run(&[Input::One(x)], &[x.value()], scalars, args, op.recipe.op)
 }
 
 /// [`unary`] in place.
@@ -333,12 +334,12 @@ pub(crate) fn binary(op: &'static ByElement, a: &Tensor, b: TensorOrNumber<'_>) 
     let mut place = None;
     let b = b.tensor_in(a.dtype(), &mut place)?;
     if a.tracked().is_none() && b.tracked().is_none() && op.is_plain() {
-        let value = op.kernel.call(&[a.value(), b.value()], &[]);
-        return constant(
-            value.map_err(|error| plain::in_order(error, op.recipe.op, &[Input::One(a), Input::One(b)])),
-        );
+        return match op.kernel.call(&[a.value(), b.value()], &[]) {
+            Ok(value) => Ok(Tensor::from_parts(value, None)),
+            Err(error) => Err(plain::failed(error, op.recipe.op, &[Input::One(a), Input::One(b)])),
+        };
     }
-    op.run(&[Input::One(a), Input::One(b)], &[a.value(), b.value()], &[], None)
+    op.run(&[Input::One(a), Input::One(b)], &[a.value(), b.value()], &[], None, op.recipe.op)
 }
 
 /// [`unary`] of the result of another op, without arguments.

@@ -140,11 +140,39 @@ impl Cx<'_> {
             OutputGradients::Several { gradients, outputs } => {
                 match (gradients.get(number), outputs.get(number)) {
                     (Some(Some(gradient)), _) => Ok(gradient.clone()),
-                    (_, Some(output)) => self.zeros(output),
+                    (_, Some(output)) => self.zeros(output, output.dtype),
                     (_, None) => Err(self.no_output(number, outputs.len())),
                 }
             }
         }
+    }
+
+    /// Calls `f` with the gradients of the outputs in the dtypes that kernels compute in.
+    pub(crate) fn with_wide_gradients<R>(&self, f: impl FnOnce(&Cx<'_>) -> Result<R>) -> Result<R> {
+        let wide = |g: &Tensor| g.to(g.dtype().compute());
+        let (one, several);
+        let outputs = match self.outputs {
+            OutputGradients::One(g) => {
+                one = wide(g)?;
+                OutputGradients::One(&one)
+            }
+            OutputGradients::Several { gradients, outputs } => {
+                let mut all = Vec::with_capacity(outputs.len());
+                for (g, output) in gradients.iter().zip(outputs) {
+                    all.push(Some(match g {
+                        Some(g) => wide(g)?,
+                        None => self.zeros(output, output.dtype.compute())?,
+                    }));
+                }
+                several = all;
+                OutputGradients::Several { gradients: &several, outputs }
+            }
+        };
+        let inputs = match self.inputs {
+            NodeInputs::One(input) => NodeInputs::One(input),
+            NodeInputs::Joint(inputs) => NodeInputs::Joint(inputs),
+        };
+        f(&Cx { inputs, outputs, ..*self })
     }
 
     /// The gradient of the output of an op that has one.
@@ -156,9 +184,9 @@ impl Cx<'_> {
     }
 
     /// Zeros like an output: one number, repeated along every dim.
-    fn zeros(&self, output: &JointOutput) -> Result<Tensor> {
+    fn zeros(&self, output: &JointOutput, dtype: DType) -> Result<Tensor> {
         const SCALAR: &[usize] = &[];
-        let zero = NamedTensor::full_as(self.origin.op, SCALAR, Scalar::Int(0), output.dtype)?;
+        let zero = NamedTensor::full_as(self.origin.op, SCALAR, Scalar::Int(0), dtype)?;
         Ok(Tensor::constant(zero.expand(&output.sizes[..])?))
     }
 

@@ -27,8 +27,10 @@ pub use modes::{
     detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled,
 };
-pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
-pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many, is_followed};
+pub(crate) use modes::{
+    forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, last_off, observed,
+};
+pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many};
 pub use walk::{BackwardOptions, backward_passes, began_last_backward};
 pub(crate) use walk::{ById, Goal, Root, history, walk};
 

@@ -1,6 +1,8 @@
 //! Modes of the calling thread: what is recorded, and whether gradients are checked.
 
+use crate::line::{is_of_library, line_of};
 use std::cell::Cell;
+use std::panic::Location;
 use std::thread::LocalKey;
 
 /// The extent to which ops are recorded on the tape.
@@ -18,6 +20,8 @@ thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
     /// The lookers at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`].
     static LOOKING: Cell<u8> = const { Cell::new(0) };
+    /// Where the program last switched recording off.
+    static LAST_OFF: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
 const ANOMALY: u8 = 1;
@@ -43,6 +47,11 @@ pub fn is_grad_enabled() -> bool {
     RECORDING.get() != Recording::Off
 }
 
+/// Where this thread last switched recording off, if the program did.
+pub(crate) fn last_off() -> Option<&'static Location<'static>> {
+    LAST_OFF.get()
+}
+
 /// Whether ops record without the values that their gradients need.
 #[inline]
 pub(crate) fn is_forgetting() -> bool {
@@ -56,7 +65,12 @@ pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
 
 /// Runs `f` with recording switched on or off on the calling thread, and restores the switch afterwards, even
 /// after a panic.
+#[track_caller]
 pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
+    let at = line_of(Location::caller());
+    if !enabled && is_grad_enabled() && !is_of_library(at) {
+        LAST_OFF.set(Some(at));
+    }
     // Inside a checkpoint nothing is saved: `f` runs a second time in the backward pass, with full recording.
     let on = if is_forgetting() { Recording::Forgetting } else { Recording::On };
     switched(&RECORDING, if enabled { on } else { Recording::Off }, f)
@@ -71,6 +85,7 @@ pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
 /// assert!(!y.requires_grad());
 /// # Ok::<(), Error>(())
 /// ```
+#[track_caller]
 pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
     set_grad_enabled(false, f)
 }
@@ -82,6 +97,7 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 
 /// The same as [`no_grad`]. PyTorch's inference mode also skips the bookkeeping that detects in-place changes
 /// of saved values. namegrad has no such bookkeeping, because saved values cannot change.
+#[track_caller]
 pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }

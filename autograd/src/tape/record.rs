@@ -8,7 +8,7 @@ use super::{Cx, Edge, Edges, Gradient, Origin, is_grad_enabled, is_looking, nan}
 use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
-use namegrad_core::{NamedTensor, Result, args};
+use namegrad_core::{DType, NamedTensor, Result, args};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -35,6 +35,26 @@ pub(crate) enum Halves {
     WidenedIfRecorded,
 }
 
+impl Halves {
+    /// Whether a formula computes in `f32` for a gradient of this dtype.
+    fn widens(self, dtype: DType) -> bool {
+        let is_used = match self {
+            Halves::Direct => false,
+            Halves::Widened => true,
+            Halves::WidenedIfRecorded => is_grad_enabled(),
+        };
+        is_used && dtype != dtype.compute()
+    }
+}
+
+/// Casts tensors of half types to `f32`.
+fn widen(tensors: &mut [Option<Tensor>]) -> Result<()> {
+    for x in tensors.iter_mut().flatten() {
+        *x = x.to(x.dtype().compute())?;
+    }
+    Ok(())
+}
+
 impl Formula {
     /// The gradient of the input, given that of the output.
     fn apply(
@@ -44,19 +64,12 @@ impl Formula {
         args: Option<&Args>,
         cx: &Cx<'_>,
     ) -> Result<Tensor> {
-        let (own, wide) = (g.dtype(), g.dtype().compute());
-        let widens = match self.halves {
-            Halves::Direct => false,
-            Halves::Widened => own != wide,
-            Halves::WidenedIfRecorded => own != wide && is_grad_enabled(),
-        };
-        if !widens {
+        let own = g.dtype();
+        if !self.halves.widens(own) {
             return (self.gradient)(g, &Saved { tensors, args }, cx);
         }
-        for x in tensors.iter_mut().flatten() {
-            *x = x.to(x.dtype().compute())?;
-        }
-        (self.gradient)(&g.to(wide)?, &Saved { tensors, args }, cx)?.to(own)
+        widen(tensors)?;
+        (self.gradient)(&g.to(own.compute())?, &Saved { tensors, args }, cx)?.to(own)
     }
 }
 
@@ -66,6 +79,8 @@ pub(crate) struct JointFormula {
     pub(crate) of: &'static [usize],
     /// The tensors that it sees, as in a [`Formula`].
     pub(crate) kept: &'static [usize],
+    /// How it computes for half types.
+    pub(crate) halves: Halves,
     /// One gradient for each of the inputs.
     pub(crate) gradients: fn(&Saved<'_>, &Cx<'_>) -> Result<Vec<Option<Tensor>>>,
 }
@@ -215,8 +230,16 @@ fn joint_gradients(
         if !formula.of.iter().any(|at| cx.wants(*at)) {
             continue;
         }
-        let saved = Saved { tensors: &all_of(kept, cx), args };
-        for (at, gradient) in formula.of.iter().zip((formula.gradients)(&saved, cx)?) {
+        let mut tensors = all_of(kept, cx);
+        let gradients = match formula.halves.widens(cx.dtype_of(formula.of[0])) {
+            true => {
+                widen(&mut tensors)?;
+                // The walk rounds them to the dtypes of the inputs.
+                cx.with_wide_gradients(|cx| (formula.gradients)(&Saved { tensors: &tensors, args }, cx))?
+            }
+            false => (formula.gradients)(&Saved { tensors: &tensors, args }, cx)?,
+        };
+        for (at, gradient) in formula.of.iter().zip(gradients) {
             all[*at] = gradient;
         }
     }

@@ -4,9 +4,10 @@
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
 use crate::tape::{
-    BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled, walk,
+    BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled,
+    last_off, walk,
 };
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
 /// # Gradients
@@ -244,7 +245,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`backward`](Self::backward); [`ErrorKind::Autograd`] if the gradient has other sizes.
+    /// The errors of [`backward`](Self::backward); [`ErrorKind::Autograd`] if the gradient has other sizes,
+    /// [`ErrorKind::NameMismatch`] if they are those of the same dims in another order.
     #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, gradient, options.named)?;
@@ -277,11 +279,11 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
     let Some(meta) = output.parts.meta.clone() else { return Err(without_gradient(op, output)) };
     let gradient = match gradient {
         Some(gradient) => {
-            let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
-            if named {
-                output.value().unified_names(op, "match", gradient.value())?;
+            // Where the names tell why the sizes differ, the error says it.
+            if named || gradient.sizes() != output.sizes() && is_permuted(gradient, output) {
+                output.value().check_alike(op, ["y", "gradient"], gradient.value())?;
             }
-            checked
+            checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?
         }
         None if output.numel() == 1 => {
             Tensor::constant(NamedTensor::full_as(op, output.sizes(), Scalar::Int(1), output.dtype())?)
@@ -299,6 +301,13 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
     Ok((meta, gradient, is_anomaly_enabled() && is_anomalous(output.value())))
 }
 
+/// Whether a tensor has the names of another one in another order.
+fn is_permuted(x: &Tensor, other: &Tensor) -> bool {
+    let all = |x: &Tensor| x.names().iter(x.ndim()).all(|name| name.is_some());
+    let has = |name: Option<Name>| name.is_some_and(|name| other.names().position(name).is_some());
+    x.ndim() == other.ndim() && x.names() != other.names() && all(other) && x.names().iter(x.ndim()).all(has)
+}
+
 /// The repair for a tensor that does not require a gradient where one is needed.
 const REQUIRED_BEFORE: &str = "let x = x.requiring_grad()?; before it is used";
 
@@ -313,14 +322,20 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
             "F::cross_entropy(&logits, &target, \"class\")?, or another loss of floats",
         ),
         _ if !is_grad_enabled() => (
-            "this call is in no_grad, where nothing is recorded; the forward pass has to be outside of it".into(),
+            "this call is in no_grad, where nothing is recorded; the forward pass has to be outside of it"
+                .into(),
             "let loss = enable_grad(|| ..)?; for the forward pass",
         ),
-        _ => (
-            "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"
-                .into(),
-            "let x = x.requiring_grad()?; before it is used, or model.set_requires_grad(true)? for a frozen model",
-        ),
+        _ => {
+            let why = "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off";
+            // The line is a guess: values do not say where they were made.
+            let off = last_off()
+                .map(|at| format!("; if it was computed in the no_grad at {at}, nothing was recorded"));
+            (
+                why.to_string() + &off.unwrap_or_default(),
+                "let x = x.requiring_grad()?; before it is used, or model.set_requires_grad(true)? for a frozen model",
+            )
+        }
     };
     Error::new(ErrorKind::Autograd, op, format!("{sentence}: {why}"))
         .with_operands([output.shape()])

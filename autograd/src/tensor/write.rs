@@ -68,9 +68,9 @@ impl Tensor {
     }
 
     /// The last step of an in-place op that has written to the value.
-    pub(crate) fn written(&mut self, done: Result<()>) -> Result<&mut Tensor> {
+    pub(crate) fn written(&mut self) -> &mut Tensor {
         self.renew_leaf();
-        done.map(|()| self)
+        self
     }
 
     /// The last step of an in-place op that may change sizes, such as a transposition.

@@ -93,8 +93,7 @@ pub(crate) fn call(
         let (name, meets) = (tensor.name.to_string(), row.meets(tensor, core));
         quote!((#name, #meets))
     });
-    let names = (row.tensors.len() > 1 || row.takes_list()).then(|| quote!(#(#names),*));
-    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs, &[#names]))
+    quote!(#plain::named(#module::#kernel(#of #given), #text, #inputs, &[#(#names),*]))
 }
 
 /// The functions of the rows that have their code, in a module beside `kernels`.

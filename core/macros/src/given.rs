@@ -229,6 +229,16 @@ impl Side {
         let (core, name, ty, plain) = (&self.core, &tensor.name, &self.tensor, &self.plain);
         Some(match tensor.kind {
             TensorKind::Optional => return None,
+            TensorKind::List if !self.as_tensor.is_empty() => {
+                let as_tensor = &self.as_tensor;
+                Parameter::converted(
+                    name,
+                    quote!(impl ::std::iter::IntoIterator<Item: #as_tensor>),
+                    quote!(&[#ty]),
+                    quote!(&#plain::tensors(#name)?),
+                    quote!(#name),
+                )
+            }
             TensorKind::List => Parameter::converted(
                 name,
                 quote!(impl ::std::iter::IntoIterator<Item: ::std::convert::AsRef<#ty>>),

@@ -88,7 +88,8 @@ impl<'r> LayerArguments<'r> {
         let inputs = &self.inputs;
         if self.is_unit() {
             let (text, call) = (name.to_string(), self.call());
-            let forward = self.forward(quote!(#call.map_err(|error| error.of(#text))));
+            let forward =
+                self.forward(quote!(#call.map_err(|error| error.of_layer(#text, &[#(#inputs.value()),*]))));
             return quote! {
                 #doc
                 #[derive(Clone, Copy, Debug, Default, crate::Module)]

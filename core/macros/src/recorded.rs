@@ -125,6 +125,15 @@ fn roundings(formula: &TokenStream) -> usize {
     count
 }
 
+/// How a gradient computes for half types, if it may be widened.
+fn halves(gradient: &Gradient, may_widen: bool) -> TokenStream {
+    match (may_widen && roundings(&gradient.formula) > 1, &gradient.fused) {
+        (false, _) => quote!(Direct),
+        (true, None) => quote!(Widened),
+        (true, Some(_)) => quote!(WidenedIfRecorded),
+    }
+}
+
 /// An op that is recorded.
 struct Recorded<'a> {
     row: &'a OpRow,
@@ -180,12 +189,7 @@ impl Recorded<'_> {
         let (seen, formula) = (self.seen(gradient), &gradient.formula);
         let fused =
             gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
-        let is_widened = (self.row.by_element() || self.row.reduces()) && roundings(formula) > 1;
-        let halves = match (is_widened, &gradient.fused) {
-            (false, _) => quote!(Direct),
-            (true, None) => quote!(Widened),
-            (true, Some(_)) => quote!(WidenedIfRecorded),
-        };
+        let halves = halves(gradient, self.row.by_element() || self.row.reduces());
         quote!(crate::tape::Formula {
             of: #of,
             kept: &[#(#kept),*],
@@ -236,9 +240,11 @@ impl Recorded<'_> {
             Some(fused) => quote!(if crate::is_grad_enabled() { #plain } else { #fused }),
             None => plain,
         };
+        let halves = halves(gradient, true);
         quote!(crate::tape::JointFormula {
             of: &[#(#places),*],
             kept: &[#(#kept),*],
+            halves: crate::tape::Halves::#halves,
             gradients: {
                 fn joint_formula(
                     saved: &crate::tape::Saved<'_>,

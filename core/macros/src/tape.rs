@@ -112,7 +112,7 @@ fn function(row: &OpRow, how: &How, recipe: &TokenStream, side: &Side, run: &Tok
                 #casts
                 crate::observe::starting();
                 let (#(#values),*) = #run::#name(#(#computed),*)
-                    .map_err(|error| crate::plain::in_order(error, #text, #inputs))?;
+                    .map_err(|error| crate::plain::failed(error, #text, #inputs))?;
                 #look
                 #by(#text, #(#tensors,)* (#(#values),*) #(, #args)*)
             }
@@ -383,7 +383,7 @@ fn method(row: &OpRow, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
     let (others, written) = (&call[1..], written());
     let plain = side.passed(row);
     let plain = &plain[1..];
-    let tensors = row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name));
+    let tensors = row.tensors.iter().skip(1).map(|tensor| (tensor.kind, &tensor.name));
     let inputs = inputs(tensors, &side.plain);
     let may_change_sizes = !row.by_element();
     let others_of = |names: &[&Ident]| -> Vec<TokenStream> {
@@ -403,11 +403,10 @@ fn method(row: &OpRow, table: &Ident, side: &Side, run: &TokenStream) -> Forms {
     let value = quote! {
         #written.check_in_place(#text)?;
         #prepare
-        let is_followed = crate::tape::is_followed(#inputs);
         crate::tape::in_place(
             #text,
             #written,
-            is_followed,
+            #inputs,
             #may_change_sizes,
             &|#own: &crate::Tensor| #recorded::#name(#own #(, #others)*),
             &|#buffer: &mut ::namegrad_core::NamedTensor| #run::#name_(#buffer #(, #plain)*),

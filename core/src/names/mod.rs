@@ -32,7 +32,7 @@ pub use meets::{Meets, Outcome};
 pub use name::apart;
 pub use name::{Name, Names};
 #[doc(hidden)]
-pub use order::{OfCall, in_order};
+pub use order::{OfCall, of_call};
 
 use crate::error::{Error, ErrorKind, Result};
 use name::MOST;

@@ -6,7 +6,7 @@
 //! | removes dimensions | [`remove`] |
 //! | unifies names from inputs | [`unify`] |
 //! | permutes dimensions | [`permute`] |
-//! | contracts away dims | [`mm`], [`mv`], [`matmul`] |
+//! | contracts away dims | [`matmul`] |
 //! | out and in place | [`out`] |
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
@@ -65,8 +65,8 @@ pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
 /// # Errors
 /// [`ErrorKind::NameMismatch`] for different names at one position, [`ErrorKind::Misaligned`] for one name at
 /// two positions, and in strict mode [`ErrorKind::NameMismatch`] for a named and an unnamed dim at one
-/// position. Except in strict mode, the error has no repair; `ops::unify` adds it.
-#[inline]
+/// position. The error has no repair; [`of_call`](super::of_call) adds it.
+#[inline(never)]
 #[track_caller]
 pub(crate) fn unify(
     op: &'static str,
@@ -126,9 +126,7 @@ fn unify_named(op: &'static str, doing: &str, left: NamedInput<'_>, right: Named
                         left.list(),
                         right.list()
                     );
-                    let unnamed = if a.is_some() { "y" } else { "x" };
-                    let repair = refined(unnamed, *other, other.sizes.len() - 1 - k, name);
-                    return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
+                    return Err(fail(ErrorKind::NameMismatch, message));
                 }
             }
             _ => {}
@@ -137,27 +135,12 @@ fn unify_named(op: &'static str, doing: &str, left: NamedInput<'_>, right: Named
     Ok(Names::unchecked((0..ndim).rev().map(|k| at(&left, k).or(at(&right, k)))))
 }
 
-/// Names of a matrix product: the rows of the left matrix, the columns of the right one.
-///
-/// # Errors
-/// [`ErrorKind::DuplicateName`] if both have the same name; in strict mode [`ErrorKind::NameMismatch`] if the
-/// contracted dims are named differently.
-#[track_caller]
-pub(crate) fn mm(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
-    matmul(op, left, right)
-}
+/// How repairs call the two tensors of `x.op(&y)`.
+pub(crate) const CALL: [&str; 2] = ["x", "y"];
 
-/// Names of a matrix times a vector: the names of the matrix except the last.
-///
-/// # Errors
-/// In strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
-#[track_caller]
-pub(crate) fn mv(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
-    matmul(op, left, right)
-}
-
-/// Names of a matrix product with batch dims: the unified batch dims, then the rows of the left operand and
-/// the columns of the right one. A vector on the left has no rows; a vector on the right has no columns.
+/// Names of a matrix product: the unified batch dims, then the rows of the left operand and the columns of the
+/// right one. A vector on the left has no rows; a vector on the right has no columns. `what` is how repairs
+/// call the two.
 ///
 /// # Errors
 /// [`ErrorKind::NameMismatch`] if batch dims differ, [`ErrorKind::Misaligned`] if the name of a batch dim that
@@ -165,24 +148,34 @@ pub(crate) fn mv(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) 
 /// a name twice; in strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[inline]
 #[track_caller]
-pub(crate) fn matmul(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
+pub(crate) fn matmul(
+    op: &'static str,
+    what: [&str; 2],
+    left: NamedInput<'_>,
+    right: NamedInput<'_>,
+) -> Result<Names> {
     if !left.names.is_named() && !right.names.is_named() {
         return Ok(Names::none());
     }
-    matmul_named(op, left, right)
+    matmul_named(op, what, left, right)
 }
 
 #[track_caller]
-fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -> Result<Names> {
+fn matmul_named(
+    op: &'static str,
+    what: [&str; 2],
+    left: NamedInput<'_>,
+    right: NamedInput<'_>,
+) -> Result<Names> {
     let (l, r) = (left.sizes.len(), right.sizes.len());
     let batch_dims = |ndim: usize| ndim.saturating_sub(2);
     let (lb, rb) = (batch_dims(l), batch_dims(r));
     let operands = || [left.shape(), right.shape()];
-    contracted(op, [left, right], [l - 1, if r == 1 { 0 } else { r - 2 }])?;
+    contracted(op, what, [left, right], [l - 1, if r == 1 { 0 } else { r - 2 }])?;
     let mut names = NameSlots::new();
     for k in (1..=lb.max(rb)).rev() {
         names.push(match (lb.checked_sub(k), rb.checked_sub(k)) {
-            (Some(i), Some(j)) => matched(op, "y", [left, right], [i, j])?,
+            (Some(i), Some(j)) => matched(op, what, [left, right], [i, j])?,
             (i, j) => i.and_then(|dim| left.names.get(dim)).or(j.and_then(|dim| right.names.get(dim))),
         });
     }
@@ -201,12 +194,11 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
                 right.list(),
                 Names::unchecked(names.iter().copied())
             );
+            let name = names[dim].expect("tested above");
+            let renamed = format!("{}.rename([(\"{name}\", \"{name}_\")])?", what[1]);
             return Err(Error::new(ErrorKind::DuplicateName, op, message)
                 .with_operands(operands())
-                .with_repair(format!(
-                    "x.{op}(&y.rename([(\"{0}\", \"{0}_\")])?)?",
-                    names[dim].expect("tested above")
-                )));
+                .with_repair(if what == CALL { format!("x.{op}(&{renamed})?") } else { renamed }));
         }
     }
     Ok(Names::from_list(names))
@@ -219,6 +211,7 @@ fn matmul_named(op: &'static str, left: NamedInput<'_>, right: NamedInput<'_>) -
 #[track_caller]
 pub(crate) fn contracted(
     op: &'static str,
+    what: [&str; 2],
     [left, right]: [NamedInput<'_>; 2],
     [i, j]: [usize; 2],
 ) -> Result<()> {
@@ -231,9 +224,9 @@ pub(crate) fn contracted(
     Err(Error::new(ErrorKind::NameMismatch, op, message)
         .with_operands([left.shape(), right.shape()])
         .with_repair(match (a, b) {
-            (Some(a), Some(b)) => renamed("y", right, b, a),
-            (Some(name), None) => refined("y", right, j, name),
-            (None, name) => refined("x", left, i, name.expect("one of them has a name")),
+            (Some(a), Some(b)) => renamed(what[1], right, b, a),
+            (Some(name), None) => refined(what[1], right, j, name),
+            (None, name) => refined(what[0], left, i, name.expect("one of them has a name")),
         }))
 }
 
@@ -246,16 +239,33 @@ fn renamed(what: &str, x: NamedInput<'_>, from: Name, to: Name) -> String {
     }
 }
 
+/// Whether all names that both inputs have are at the same position from the right if dims `i` and `j` of the
+/// right input are swapped.
+#[cold]
+fn meet_after_swap([left, right]: [NamedInput<'_>; 2], i: usize, j: usize) -> bool {
+    (0..right.sizes.len()).all(|dim| {
+        let from = if dim == i {
+            j
+        } else if dim == j {
+            i
+        } else {
+            dim
+        };
+        let own = right.names.get(from).and_then(|name| left.names.position(name));
+        own.is_none_or(|own| left.sizes.len() - own == right.sizes.len() - dim)
+    })
+}
+
 /// The call that names one unnamed dim of the input `what`.
 #[cold]
-fn refined(what: &str, x: NamedInput<'_>, dim: usize, name: Name) -> String {
+pub(super) fn refined(what: &str, x: NamedInput<'_>, dim: usize, name: Name) -> String {
     let names = (0..x.sizes.len()).map(|d| if d == dim { Some(name) } else { x.names.get(d) });
     let list = argument(&Names::unchecked(names), x.sizes.len());
     format!("{what}.refine_names({list})?, if both mean the same")
 }
 
 /// The name of two dims that mean the same: equal names are kept, and a named dim wins over an unnamed one.
-/// `what` is how repairs call the right input.
+/// `what` is how repairs call the two inputs.
 ///
 /// # Errors
 /// [`ErrorKind::NameMismatch`] for different names, [`ErrorKind::Misaligned`] if the name that an unnamed dim
@@ -263,7 +273,7 @@ fn refined(what: &str, x: NamedInput<'_>, dim: usize, name: Name) -> String {
 #[track_caller]
 pub(crate) fn matched(
     op: &'static str,
-    what: &str,
+    what: [&str; 2],
     [left, right]: [NamedInput<'_>; 2],
     [i, j]: [usize; 2],
 ) -> Result<Option<Name>> {
@@ -279,7 +289,11 @@ pub(crate) fn matched(
                 left.list(),
                 right.list()
             ),
-            renamed(what, right, b, a),
+            match (left.names.position(b), right.names.position(a)) {
+                (None, None) => renamed(what[1], right, b, a),
+                (_, Some(other)) if meet_after_swap([left, right], j, other) => renamed(what[1], right, b, a),
+                _ => String::new(), // one of them is in another order
+            },
         ),
         _ => {
             let (named, n, unnamed, u) = if a.is_some() { (left, i, right, j) } else { (right, j, left, i) };
@@ -299,7 +313,7 @@ pub(crate) fn matched(
                     named.list(),
                     unnamed.list()
                 );
-                let unnamed = if a.is_some() { what } else { "x" };
+                let unnamed = what[usize::from(a.is_some())];
                 let (dim, of) = if a.is_some() { (j, right) } else { (i, left) };
                 (ErrorKind::NameMismatch, message, refined(unnamed, of, dim, name))
             } else {
@@ -318,7 +332,7 @@ pub(crate) fn matched(
 #[track_caller]
 pub(crate) fn agree(
     op: &'static str,
-    what: &str,
+    what: [&str; 2],
     inputs: [NamedInput<'_>; 2],
     [i, j]: [usize; 2],
 ) -> Result<()> {
@@ -347,15 +361,11 @@ pub(crate) fn beside(
     if x.sizes.len() != y.sizes.len() {
         return Ok(y.names.clone()); // a 0-d tensor and a vector
     }
-    let in_order = |error: Error| match order_of(x, y, dim) {
-        Some(order) => error.with_repair(format!("let {what} = {what}.align_to({order})?; before this call")),
-        None => error,
-    };
     let mut names = NameSlots::new();
     for d in 0..x.sizes.len() {
         let own = y.names.get(d);
         if d != dim {
-            names.push(matched(op, what, [x, y], [d, d]).map_err(in_order)?);
+            names.push(matched(op, ["x", what], [x, y], [d, d])?);
         } else if let Some(other) = own.and_then(|name| x.names.position(name)).filter(|other| *other != dim)
         {
             let message = format!(
@@ -364,8 +374,7 @@ pub(crate) fn beside(
                 x.list(),
                 y.list()
             );
-            let error = Error::new(ErrorKind::Misaligned, op, message).with_operands([x.shape(), y.shape()]);
-            return Err(in_order(error));
+            return Err(Error::new(ErrorKind::Misaligned, op, message).with_operands([x.shape(), y.shape()]));
         } else {
             names.push(own.or(x.names.get(dim)));
         }
@@ -420,25 +429,6 @@ pub(crate) fn indexed(
     };
     let names = (0..x.sizes.len()).map(|d| if d == dim { Some(name) } else { x.names.get(d) });
     Names::new(op, names).map_err(|error| error.with_operands([x.shape(), index.shape()]))
-}
-
-/// The order of `y` in which its dims are beside those of `x`, as it is written, if it has all of them.
-#[cold]
-fn order_of(x: NamedInput<'_>, y: NamedInput<'_>, dim: usize) -> Option<String> {
-    let own = |d: usize| d != dim && x.names.get(d).is_some();
-    let mut others = (0..y.sizes.len())
-        .filter_map(|d| y.names.get(d))
-        .filter(|name| !(0..x.sizes.len()).any(|d| own(d) && x.names.get(d) == Some(*name)));
-    let mut order = Vec::new();
-    for d in 0..x.sizes.len() {
-        let name = if d == dim {
-            others.next()?
-        } else {
-            x.names.get(d).filter(|name| y.names.position(*name).is_some())?
-        };
-        order.push(Some(name));
-    }
-    others.next().is_none().then(|| argument(&Names::unchecked(order), x.sizes.len()))
 }
 
 /// The names of an output tensor that has `existing` names when `computed` names were inferred: an unnamed
@@ -509,7 +499,7 @@ pub(super) mod tests {
     #[test]
     fn contraction() {
         let product = |a: &[&str], b: &[&str]| {
-            matmul("matmul", input(&names(a)), input(&names(b))).map_err(|error| error.kind())
+            matmul("matmul", CALL, input(&names(a)), input(&names(b))).map_err(|error| error.kind())
         };
         assert_eq!(product(&["A", "B", "C", "D"], &["B", "E", "F"]), Ok(names(&["A", "B", "C", "F"]).0));
         assert_eq!(product(&["N", "D"], &["in", "out"]), Ok(names(&["N", "out"]).0));

@@ -5,7 +5,8 @@ use crate::cpu::matmul::{Mat, MatmulElement};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::{Names, rules};
+use crate::names::Names;
+use crate::names::rules::{self, NamedInput};
 use crate::random::{Generator, GeneratorState, next_of_default};
 use crate::shape::Shape;
 use crate::sizes::broadcast;
@@ -370,7 +371,7 @@ pub(crate) mod kernels {
             let dim = mask.ndim() - from_right;
             let (x, from_right) = if from_right == 1 { (key, 2) } else { (query, from_right) };
             if let Some(own) = x.ndim().checked_sub(from_right) {
-                rules::matched(OP, "mask", [x.input(), mask.input()], [own, dim])?;
+                rules::matched(OP, ["query", "mask"], [x.input(), mask.input()], [own, dim])?;
             }
         }
         Ok(())
@@ -384,8 +385,8 @@ pub(crate) mod kernels {
             return Ok(Names::none());
         }
         let (q, k, v) = (query.ndim(), key.ndim(), value.ndim());
-        rules::matched(OP, "key", [query.input(), key.input()], [q - 1, k - 1])?;
-        rules::matched(OP, "value", [key.input(), value.input()], [k - 2, v - 2])?;
+        rules::matched(OP, ["query", "key"], [query.input(), key.input()], [q - 1, k - 1])?;
+        rules::matched(OP, ["key", "value"], [key.input(), value.input()], [k - 2, v - 2])?;
         let [of_key, of_value] = [key, value].map(|x| {
             let hidden = x.ndim() - 2;
             Names::unchecked((0..x.ndim()).map(|dim| x.name(dim).filter(|_| dim != hidden)))
@@ -393,12 +394,14 @@ pub(crate) mod kernels {
         let turned: Vec<usize> = (0..k - 2).chain([k - 1, k - 2]).collect();
         let sizes: Vec<usize> = turned.iter().map(|dim| key.sizes()[*dim]).collect();
         let of_key = rules::permute(&of_key, &turned);
-        let scores = rules::matmul(OP, query.input(), rules::NamedInput { names: &of_key, sizes: &sizes })?;
+        let scores =
+            rules::matmul(OP, ["query", "key"], query.input(), NamedInput { names: &of_key, sizes: &sizes })?;
         let sizes = vec![1; query.ndim().max(k)];
         rules::matmul(
             OP,
-            rules::NamedInput { names: &scores, sizes: &sizes },
-            rules::NamedInput { names: &of_value, sizes: &value.sizes()[..v] },
+            ["query", "value"],
+            NamedInput { names: &scores, sizes: &sizes },
+            NamedInput { names: &of_value, sizes: &value.sizes()[..v] },
         )
     }
 }

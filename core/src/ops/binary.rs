@@ -309,7 +309,7 @@ impl crate::NamedTensor {
         use half::{bf16, f16};
         const OP: &str = "nextafter";
         let dtype = self.result_type(other);
-        let names = crate::ops::unify::unify(OP, "broadcast", self.input(), other.input())?;
+        let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
         let sizes = crate::sizes::broadcast(OP, self.sizes(), other.sizes())
             .map_err(|error| error.with_operands([self.shape(), other.shape()]))?;
         let (x, y) =

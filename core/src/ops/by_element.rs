@@ -10,7 +10,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
 use crate::names::{Names, rules};
 use crate::ops::OpInfo;
-use crate::ops::unify::unify;
 use crate::sizes::broadcast;
 use crate::tensor::range::beyond;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -88,11 +87,10 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
 }
 
-/// The error of sizes that do not broadcast, with the inputs. A vector for the rows of a matrix lacks a dim.
+/// The error of sizes that do not broadcast, with the inputs.
 #[cold]
 fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
-    let op = error.op();
-    let mut error = error.with_inputs(inputs);
+    let error = error.with_inputs(inputs);
     let at = |x: &NamedTensor, from_right: usize| {
         let dim = x.ndim().checked_sub(from_right + 1)?;
         Some((x.sizes()[dim], x.name(dim)))
@@ -103,16 +101,8 @@ fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
         let (first, name) = here.next()?;
         here.find(|(size, _)| *size != first).map(|(_, other)| name.or(other))
     });
-    if let Some(Some(name)) = apart {
-        error = error.context(format_args!("dim '{name}': "));
-    }
-    match inputs {
-        [x, y] if x.ndim() == 2 && y.ndim() == 1 && x.sizes()[0] == y.sizes()[0] => {
-            error.with_repair(format!("x.{op}(&y.unsqueeze(1)?)?"))
-        }
-        [x, y] if y.ndim() == 2 && x.ndim() == 1 && y.sizes()[0] == x.sizes()[0] => {
-            error.with_repair(format!("x.unsqueeze(1)?.{op}(&y)?"))
-        }
+    match apart {
+        Some(Some(name)) => error.context(format_args!("dim '{name}': ")),
         _ => error,
     }
 }
@@ -526,8 +516,12 @@ impl Kernel {
         let mut names = inputs[0].names().clone();
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
-            names =
-                unify(self.name, "broadcast", rules::NamedInput { names: &names, sizes: &sizes }, x.input())?;
+            names = rules::unify(
+                self.name,
+                "broadcast",
+                rules::NamedInput { names: &names, sizes: &sizes },
+                x.input(),
+            )?;
             if x.ndim() > sizes.len() {
                 sizes = Sizes::from_slice(x.sizes());
             }

@@ -348,8 +348,11 @@ pub(crate) mod kernels {
         let geometry = geometry(batch.unwrap_or(1), [channels, features], groups, &spatial, kernel, &along);
         let (channel, both) = (x.ndim() - dims - 1, [x.input(), weight.input()]);
         if weight.has_names() {
-            (0..=dims).try_for_each(|dim| rules::agree(OP, "weight", both, [channel + dim, 1 + dim]))?;
-            bias.map_or(Ok(()), |bias| rules::agree(OP, "bias", [weight.input(), bias.input()], [0, 0]))?;
+            (0..=dims)
+                .try_for_each(|dim| rules::agree(OP, ["x", "weight"], both, [channel + dim, 1 + dim]))?;
+            bias.map_or(Ok(()), |bias| {
+                rules::agree(OP, ["weight", "bias"], [weight.input(), bias.input()], [0, 0])
+            })?;
         }
         let mut names = x.names().to_vec(x.ndim());
         names[channel] = weight.name(0);

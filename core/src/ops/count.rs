@@ -57,7 +57,6 @@ pub(crate) mod kernels {
     use crate::error::{Error, ErrorKind};
     use crate::layout::Sizes;
     use crate::names::{Name, Names, rules};
-    use crate::ops::unify::unify;
     use crate::shape::Shape;
     use crate::tensor::Unwritten;
 
@@ -154,7 +153,7 @@ pub(crate) mod kernels {
             let message = "weights should be 1-d and have the same length as input";
             return Err(Error::about(&[x, weights], ErrorKind::Shape, "bincount", message));
         }
-        unify("bincount", "match", x.input(), weights.input())?;
+        rules::unify("bincount", "match", x.input(), weights.input())?;
         let (_, zeros) = numbers(x, minlength, DType::F64)?;
         let sums = zeros.index_add(&x.unnamed().to(DType::I64)?, &weights.unnamed().to(DType::F64)?, 0)?;
         let sums = sums.into_dtype(if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 })?;

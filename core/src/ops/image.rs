@@ -194,7 +194,7 @@ impl GridSizes {
             0 => Some(0),
             dim => Some(dim + 1).filter(|_| dim < last),
         })?;
-        rules::agree(op, "grid", [x.input(), grid.input()], [0, 0])?;
+        rules::agree(op, ["x", "grid"], [x.input(), grid.input()], [0, 0])?;
         if *batch != own[0] {
             let message = format!("there are {} images and {batch} grids", own[0]);
             let error = fail(ErrorKind::Shape, message);

@@ -1,17 +1,19 @@
-//! Parts of tensors by index. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
+//! Parts of tensors by index. [`scatter`] combines elements at positions, and [`segments`] has the numbers of
+//! segments. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
-use crate::args::{Immediate, OpenDim, OpenShape};
-use crate::cpu::index::{self as cpu, Combine, TargetPositions};
+use crate::args::Immediate;
+use crate::cpu::index::{self as cpu, Combine};
 use crate::dim::called;
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Sizes, around};
-use crate::names::rules::{self, NamedInput};
-use crate::names::{Name, Names};
-use crate::ops::unify::unify;
+use crate::layout::around;
+use crate::names::{Name, Names, rules};
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
+
+mod scatter;
+mod segments;
 
 ops! { index;
     //! # Indexing
@@ -186,80 +188,12 @@ impl Reduce {
     }
 }
 
-impl NamedTensor {
-    /// Checks the numbers of segments in `index`, one for each slice of this tensor along `dim`. Returns the
-    /// numbers, dense and in `i64`, and the shape of a reduction to `segments`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for a number out of range,
-    /// [`ErrorKind::NameMismatch`], [`ErrorKind::DuplicateName`].
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn segments(
-        &self,
-        op: &'static str,
-        index: &NamedTensor,
-        dim: usize,
-        segments: &OpenShape,
-    ) -> Result<(NamedTensor, Shape)> {
-        let inputs = [self, index];
-        let [OpenDim { name, size: Some(count) }] = segments[..] else {
-            let message = "segments must be one size, with or without a name";
-            return Err(Error::about(&inputs, ErrorKind::Shape, op, message)
-                .with_repair(format!("x.{op}(&index, dim, (\"node\", 10))?")));
-        };
-        if index.ndim() != 1 || self.ndim() == 0 || index.numel() != self.sizes()[dim] {
-            let message = format!(
-                "index must be a vector with the number of a segment for each element of {}, got {} for {}",
-                called(self, dim),
-                index.shape(),
-                self.shape()
-            );
-            let error = Error::about(&inputs, ErrorKind::Shape, op, message);
-            let fits = |d: &usize| {
-                let named = index.name(0).is_none_or(|name| self.name(*d) == Some(name));
-                index.ndim() == 1 && self.sizes()[*d] == index.numel() && named
-            };
-            return Err(match (0..self.ndim()).find(fits).and_then(|d| self.name(d)) {
-                Some(other) => error.with_repair(format!("\"{other}\", which has as many elements")),
-                None => error,
-            });
-        }
-        rules::matched(op, "index", [self.input(), index.input()], [dim, 0])?;
-        let numbers = kernels::whole_positions(op, self, index)?;
-        if cpu::stray(numbers.as_slice()?, count, None).is_some() {
-            let (mut least, mut most) = (0, 0);
-            for number in numbers.as_slice::<i64>()? {
-                (least, most) = (least.min(*number), most.max(*number));
-            }
-            let stray = if least < 0 { least } else { most };
-            let message = match stray {
-                ..0 => format!("index has the number {stray}; segments are counted from 0"),
-                _ => format!("index has the number {stray}, but there are {count} segments"),
-            };
-            let error = Error::about(&inputs, ErrorKind::Index, op, message);
-            return Err(match (stray, name) {
-                (..0, _) => error,
-                (_, Some(name)) => {
-                    error.with_repair(format!("(\"{name}\", {}) or more segments", stray.saturating_add(1)))
-                }
-                _ => error.with_repair(format!("{} or more segments", stray.saturating_add(1))),
-            });
-        }
-        let mut shape = self.shape();
-        shape.sizes[dim] = count;
-        let names = (0..self.ndim()).map(|d| if d == dim { name } else { self.names().get(d) });
-        shape.names = Names::new(op, names).map_err(|error| error.with_operands([self.shape()]))?;
-        Ok((numbers, shape))
-    }
-}
-
 pub(crate) mod kernels {
+    use super::scatter::Scatter;
     use super::*;
     use crate::cpu::fill;
     use crate::dim::in_rust;
     use crate::tensor::range::{beyond, does_not_fit};
-    use half::{bf16, f16};
 
     /// The positions along dim `dim` of `x` in `index`, dense and in `i64`; negative ones are refused, as
     /// PyTorch does here.
@@ -341,7 +275,7 @@ pub(crate) mod kernels {
 
     /// The positions in `index`, which has as many dims as `x` and is nowhere larger but along `dim`.
     #[track_caller]
-    fn lane_positions(
+    pub(super) fn lane_positions(
         op: &'static str,
         x: &NamedTensor,
         index: &NamedTensor,
@@ -403,7 +337,7 @@ pub(crate) mod kernels {
 
     /// The part of `x` that has the sizes of `index` in all dims except `dim`; an unnamed view.
     #[track_caller]
-    fn beside(x: &NamedTensor, index: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+    pub(super) fn beside(x: &NamedTensor, index: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
         let mut part = x.unnamed();
         for (d, size) in index.sizes().iter().enumerate() {
             if Some(d) != dim && part.sizes()[d] != *size {
@@ -430,17 +364,6 @@ pub(crate) mod kernels {
         let part = beside(x, index, Some(dim))?.contiguous()?;
         let (sizes, positions) = (around(part.sizes(), dim), positions.as_slice()?);
         dispatch!(x.dtype(), width U => out.write_moved::<U>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
-    }
-
-    #[track_caller]
-    fn same_dtype(op: &'static str, x: &NamedTensor, source: &NamedTensor) -> Result<()> {
-        if x.dtype() == source.dtype() {
-            return Ok(());
-        }
-        let message =
-            format!("self and source must have the same dtype, got {} and {}", x.dtype(), source.dtype());
-        Err(Error::about(&[x, source], ErrorKind::DType, op, message)
-            .with_repair(format!("source.to(DType::{:?})?", x.dtype())))
     }
 
     #[track_caller]
@@ -495,208 +418,6 @@ pub(crate) mod kernels {
     ) -> Result<()> {
         let terms = Scatter::of_slices("index_reduce", x, index, source, dim)?;
         terms.reduce("index_reduce", x, reduce, include_self)
-    }
-
-    /// Elements, or slices, with their target positions along a dim.
-    struct Scatter {
-        positions: NamedTensor,
-        /// Dense; of elements, it has the sizes of the positions.
-        source: NamedTensor,
-        dim: usize,
-        of_slices: bool,
-    }
-
-    impl Scatter {
-        #[track_caller]
-        fn new(
-            op: &'static str,
-            x: &NamedTensor,
-            index: &NamedTensor,
-            source: &NamedTensor,
-            dim: usize,
-        ) -> Result<Scatter> {
-            same_dtype(op, x, source)?;
-            if index.ndim() == x.ndim() {
-                rules::beside(op, "index", x.input(), index.input(), dim)?;
-            }
-            let positions = lane_positions(op, x, index, dim)?;
-            let ndim = index.ndim();
-            if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {
-                let message = format!(
-                    "Expected index {} to be no larger than source {}: each position needs an element",
-                    index.shape(),
-                    source.shape()
-                );
-                return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
-            }
-            let names = unify(op, "match", index.input(), source.input())?;
-            rules::beside(op, "index", x.input(), NamedInput { names: &names, sizes: index.sizes() }, dim)?;
-            let source = beside(source, index, None)?.contiguous()?;
-            Ok(Scatter { positions, source, dim, of_slices: false })
-        }
-
-        /// Each slice of `source` along `dim` has one position.
-        #[track_caller]
-        fn of_slices(
-            op: &'static str,
-            x: &NamedTensor,
-            index: &NamedTensor,
-            source: &NamedTensor,
-            dim: usize,
-        ) -> Result<Scatter> {
-            same_dtype(op, x, source)?;
-            let picked = vector_index(op, x, index, dim)?;
-            let mut wanted = Sizes::from_slice(x.sizes());
-            if x.ndim() > 0 {
-                wanted[dim] = picked.numel();
-            }
-            // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d
-            // tensor.
-            let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
-            if source.sizes() != &wanted[..] && !alike {
-                let message = format!(
-                    "source must have sizes {wanted:?}, those of the tensor with a slice along {} for each of the {} positions, got {:?}",
-                    called(x, dim),
-                    picked.numel(),
-                    source.sizes()
-                );
-                return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
-            }
-            rules::indexed(op, x.input(), index.input(), dim)?; // it has no name of another dim
-            rules::beside(op, "source", x.input(), source.input(), dim)?;
-            if x.ndim() > 0 && index.ndim() == 1 {
-                rules::matched(op, "source", [index.input(), source.input()], [0, dim])?;
-            }
-            Ok(Scatter { positions: picked, source: source.contiguous()?, dim, of_slices: true })
-        }
-
-        /// Other elements at the same positions.
-        fn of(&self, source: NamedTensor) -> Scatter {
-            Scatter { positions: self.positions.clone(), source, ..*self }
-        }
-
-        /// Combines each element with the element of `x` at its position.
-        #[track_caller]
-        fn run(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
-            if self.positions.numel() == 0 {
-                return Ok(());
-            }
-            if self.of_slices {
-                return self.run_on(how, x);
-            }
-            let view = beside(x, &self.positions, Some(self.dim))?;
-            if view.sizes() == x.sizes() {
-                drop(view); // so that it does not count as another owner
-                return self.run_on(how, x);
-            }
-            let mut part = view.contiguous()?;
-            self.run_on(how, &mut part)?;
-            if !x.is_contiguous() {
-                *x = x.deep_clone()?;
-            }
-            let view = beside(x, &self.positions, Some(self.dim))?;
-            x.write_part(view, &part)
-        }
-
-        #[track_caller]
-        fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
-            let sizes = around(x.sizes(), self.dim);
-            let positions = self.positions.as_slice()?;
-            let positions = match self.of_slices {
-                true => TargetPositions::OfRows(positions),
-                false => TargetPositions::OfElements(positions),
-            };
-            combine(how, x, &self.source, sizes, positions)
-        }
-
-        /// Reduces the elements for each position of `x`, with that of `x` if `include_self`.
-        #[track_caller]
-        fn reduce(
-            &self,
-            op: &'static str,
-            x: &mut NamedTensor,
-            reduce: Reduce,
-            include_self: bool,
-        ) -> Result<()> {
-            if reduce == Reduce::Mean && x.dtype() == DType::Bool {
-                let message = "the mean is not implemented for bool; it takes the integers and floats";
-                return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair("x.to(DType::U8)?"));
-            }
-            // The initial value at a position if `x` does not count.
-            let (how, start) = match reduce {
-                Reduce::Sum | Reduce::Mean => (Combine::Add, Some(-0.0)),
-                Reduce::Prod => (Combine::Mul, Some(1.0)),
-                // Counting one of the terms twice does not change their extreme.
-                Reduce::Amax => (Combine::Max, None),
-                Reduce::Amin => (Combine::Min, None),
-            };
-            if !include_self {
-                match start {
-                    Some(start) => {
-                        self.of(self.source.full_like(start, x.dtype())?).run(Combine::Set, x)?;
-                    }
-                    None => self.run(Combine::Set, x)?,
-                }
-            }
-            self.run(how, x)?;
-            if reduce != Reduce::Mean {
-                return Ok(());
-            }
-            let mut counts = x.unnamed().full_like(i64::from(include_self), DType::I64)?;
-            self.of(self.source.full_like(1, DType::I64)?).run(Combine::Add, &mut counts)?;
-            let counts = counts.clamp(1, i64::MAX)?;
-            match x.dtype().is_floating_point() {
-                true => x.div_(&counts).map(drop),
-                false => x.floor_divide_(&counts).map(drop),
-            }
-        }
-    }
-
-    /// Combines the elements of `source`, of the dtype of `x`, with those of `x` at their positions.
-    #[track_caller]
-    fn combine(
-        how: Combine,
-        x: &mut NamedTensor,
-        source: &NamedTensor,
-        sizes: [usize; 3],
-        positions: TargetPositions<'_>,
-    ) -> Result<()> {
-        let dtype = x.dtype();
-        match (how, dtype) {
-            (Combine::Set, _) => dispatch!(dtype, width U => {
-                cpu::replace(source.opaque::<U>()?, sizes, positions, x.opaque_mut()?);
-            }),
-            (Combine::Add, DType::F16) => {
-                cpu::add_floats::<f16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (Combine::Add, DType::BF16) => {
-                cpu::add_floats::<bf16>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (Combine::Add, DType::F32) => {
-                cpu::add_floats::<f32>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (Combine::Add, DType::F64) => {
-                cpu::add::<f64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (Combine::Add, DType::I64) => {
-                cpu::add::<i64>(source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (Combine::Max | Combine::Min, DType::F32) => {
-                let is_max = matches!(how, Combine::Max);
-                cpu::extremes(is_max, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }
-            (_, DType::F32 | DType::F64 | DType::I64) => dispatch!(dtype, wide T => {
-                cpu::combine::<T>(how, source.as_slice()?, sizes, positions, x.as_mut_slice()?);
-            }),
-            // Integers wrap after the last combination as well as after each, and a `bool` is 0 or 1.
-            _ => {
-                let class = if dtype.is_floating_point() { DType::F32 } else { DType::I64 };
-                let mut wide = x.to(class)?.contiguous()?;
-                combine(how, &mut wide, &source.to(class)?, sizes, positions)?;
-                *x = wide.to(dtype)?;
-            }
-        }
-        Ok(())
     }
 
     #[track_caller]

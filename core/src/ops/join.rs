@@ -58,7 +58,6 @@ impl NamedTensor {
 pub(crate) mod kernels {
     use super::*;
     use crate::dim::{called, in_rust};
-    use crate::ops::unify::unify;
 
     #[track_caller]
     pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize, name: Option<Name>) -> Result<NamedTensor> {
@@ -94,7 +93,7 @@ pub(crate) mod kernels {
                 rules::NamedInput { names: &names, sizes: first.sizes() },
                 rules::NamedInput { names: &unified(x), sizes: x.sizes() },
             ];
-            names = unify(OP, "cat", left, right)?;
+            names = rules::unify(OP, "cat", left, right)?;
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
                     "Sizes of tensors must match except in {}. Expected size {} in {} but got size {} for tensor number {number} in the list, \

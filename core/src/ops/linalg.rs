@@ -162,10 +162,10 @@ pub(crate) mod kernels {
             return solve_triangular(&x.mt()?, &other.mt()?, upper.transposed(), true, unitriangular)?.mt();
         }
         // The rows of `other` belong to those of the triangle, and the rows of the solution to its columns.
-        rules::contracted(OP, [x.input(), other.input()], [x.ndim() - 2, other.ndim() - 2])?;
+        rules::contracted(OP, ["x", "other"], [x.input(), other.input()], [x.ndim() - 2, other.ndim() - 2])?;
         let both = [x.input(), other.input()];
         for k in 3..=x.ndim().min(other.ndim()) {
-            rules::matched(OP, "other", both, [x.ndim() - k, other.ndim() - k])?;
+            rules::matched(OP, ["x", "other"], both, [x.ndim() - k, other.ndim() - k])?;
         }
         let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;

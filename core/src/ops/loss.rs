@@ -6,7 +6,6 @@ use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::rules;
-use crate::ops::unify::unify;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
@@ -71,8 +70,12 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
         let names = rules::remove(x.input(), removed);
-        let names =
-            unify(OP, "broadcast", rules::NamedInput { names: &names, sizes: &sizes }, target.input())?;
+        let names = rules::unify(
+            OP,
+            "broadcast",
+            rules::NamedInput { names: &names, sizes: &sizes },
+            target.input(),
+        )?;
         let indices = indices(target)?;
         if let Some(bad) = stray(indices.as_slice()?, classes, Some(ignore_index as i64)) {
             let message = format!("Target {bad} is out of bounds for {classes} classes.");

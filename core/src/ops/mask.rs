@@ -8,7 +8,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Name, Names, rules};
 use crate::ops::index::kernels::vector_index;
-use crate::ops::unify::unify;
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
@@ -31,7 +30,7 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         const OP: &str = "masked_select";
         check_mask(OP, mask)?;
-        unify(OP, "broadcast", x.input(), mask.input())?;
+        rules::unify(OP, "broadcast", x.input(), mask.input())?;
         let sizes = crate::sizes::broadcast(OP, x.sizes(), mask.sizes())
             .map_err(|error| error.with_operands([x.shape(), mask.shape()]))?;
         let all = x.unnamed().expand(&sizes[..])?.contiguous()?;

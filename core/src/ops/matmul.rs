@@ -72,7 +72,6 @@ pub(crate) mod kernels {
     use crate::names::{Name, Names, rules};
     use crate::ops::by_element::Kernel;
     use crate::ops::shape::kernels::{reorder, reshaped};
-    use crate::ops::unify::unify;
     use crate::sizes::broadcast;
     use crate::tensor::{NamedTensor, Unwritten};
     use smallvec::smallvec;
@@ -106,7 +105,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn mm(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         check_matrices("mm", x, other)?;
-        let names = rules::mm("mm", x.input(), other.input())?;
+        let names = rules::matmul("mm", rules::CALL, x.input(), other.input())?;
         product("mm", x, other, names)
     }
 
@@ -206,7 +205,7 @@ pub(crate) mod kernels {
             );
             return Err(Error::about(&[x, other], ErrorKind::Shape, "mv", message));
         }
-        let names = rules::mv("mv", x.input(), other.input())?;
+        let names = rules::matmul("mv", rules::CALL, x.input(), other.input())?;
         product("mv", x, other, names)
     }
 
@@ -231,7 +230,7 @@ pub(crate) mod kernels {
             let message = format!("both vectors must have the same number of elements, but got {a} and {b}");
             return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
-        rules::matmul("dot", x.input(), other.input())?;
+        rules::matmul("dot", rules::CALL, x.input(), other.input())?;
         product("dot", x, other, Names::none())
     }
 
@@ -256,7 +255,7 @@ pub(crate) mod kernels {
             let turned = x.sizes()[0] == other.sizes()[0] && x.sizes()[2] == other.sizes()[2];
             return Err(if turned { error.with_repair("x.bmm(&y.mt()?)?") } else { error });
         }
-        let names = rules::matmul("bmm", x.input(), other.input())?;
+        let names = rules::matmul("bmm", rules::CALL, x.input(), other.input())?;
         product("bmm", x, other, names)
     }
 
@@ -273,7 +272,7 @@ pub(crate) mod kernels {
         if inner_l != inner_r {
             return Err(not_multiplied(OP, x, other));
         }
-        let names = rules::matmul(OP, x.input(), other.input())?;
+        let names = rules::matmul(OP, rules::CALL, x.input(), other.input())?;
         product(OP, x, other, names)
     }
 
@@ -375,9 +374,10 @@ pub(crate) mod kernels {
             let [x, a, b] = [x.to(DType::I64)?, a.to(DType::I64)?, b.to(DType::I64)?];
             return add_product(op, &x, &a, &b, beta, alpha, sizes)?.to(dtype);
         }
-        let names = rules::matmul(op, a.input(), b.input())?;
+        let names = rules::matmul(op, ["a", "b"], a.input(), b.input())?;
         let product = rules::NamedInput { names: &names, sizes: &sizes };
-        let names = unify(op, "broadcast", product, x.input())?;
+        let names = rules::unify(op, "broadcast", product, x.input())
+            .map_err(|error| error.with_inputs(&[x, a, b]))?;
         let spread = x.expand(&sizes[..]).map_err(|_| {
             let message =
                 format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());
@@ -529,7 +529,7 @@ pub(crate) mod kernels {
             return Err(Error::about(&[&x, &other], ErrorKind::Shape, "tensordot", message));
         }
         for (dim, other_dim) in dims.iter().zip(&other_dims) {
-            x.check_contracted("tensordot", &other, [*dim, *other_dim])?;
+            x.check_contracted("tensordot", rules::CALL, &other, [*dim, *other_dim])?;
         }
         let pairs = dims.into_iter().zip(other_dims).collect();
         paired("tensordot", &x, &other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))

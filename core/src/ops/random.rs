@@ -9,9 +9,8 @@ use crate::cpu::random::{
 use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
-use crate::names::Names;
+use crate::names::{Names, rules};
 use crate::operand::Operand;
-use crate::ops::unify::unify;
 use crate::random::{Generator, next_of_default};
 use crate::shape::Shape;
 use crate::sizes::checked_numel;
@@ -362,7 +361,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut NamedTensor> {
         let p = p.operand_beside(DType::F64)?;
-        unify("bernoulli_", "broadcast", self.input(), p.input())?;
+        rules::unify("bernoulli_", "broadcast", self.input(), p.input())?;
         let p = if p.is_number() { p.to(DType::F64)? } else { p.unnamed() };
         let drawn = p.expand(self.sizes())?.bernoulli()?.to(self.dtype())?;
         *self = drawn.with_names(self.names().clone());

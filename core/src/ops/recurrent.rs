@@ -249,7 +249,7 @@ pub(crate) mod kernels {
             }
             for (name, of_batch) in [("hx", Some(hx)), ("cx", cx), ("lengths", lengths)] {
                 let Some(of_batch) = of_batch else { continue };
-                rules::agree(OP, name, [x.input(), of_batch.input()], [1, 0])?;
+                rules::agree(OP, ["x", name], [x.input(), of_batch.input()], [1, 0])?;
             }
             if w_hr.is_none() && state != hidden {
                 let message = format!("the state has {state} elements, and the weights are for {hidden}");

@@ -214,10 +214,13 @@ pub(crate) mod kernels {
         /// group.
         #[track_caller]
         fn over(self, op: &'static str, x: &NamedTensor, dims: &Over) -> Result<NamedTensor> {
-            if let Some((once, count)) = without_repeats(x, dims).filter(|_| self != Folding::Product) {
+            // Powers of integers are exact, those of rounded floats are not.
+            let is_exact = self != Folding::Product || !x.dtype().is_floating_point();
+            if let Some((once, count)) = without_repeats(x, dims).filter(|_| is_exact) {
                 let part = self.over(op, &once, dims)?;
                 return match self {
                     Folding::Total | Folding::Squares => part.mul(count),
+                    Folding::Product => part.pow(count),
                     _ => Ok(part),
                 };
             }

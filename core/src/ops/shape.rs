@@ -379,6 +379,34 @@ pub(crate) mod kernels {
         Some(strides)
     }
 
+    /// Checks that dims of `x` have the same order in `wanted`: a reshape moves no elements.
+    #[track_caller]
+    fn check_order(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<()> {
+        let kept = |dim: &OpenDim| dim.name.and_then(|name| x.names().position(name));
+        if !x.has_names() || wanted.iter().filter_map(kept).is_sorted() {
+            return Ok(());
+        }
+        let message = format!(
+            "the sizes {} name dims of {} in another order, and a reshape only reads the elements one by one",
+            literal(wanted),
+            x.names().list(x.ndim())
+        );
+        let error = Error::about(&[x], ErrorKind::Misaligned, op, message);
+        let names: Vec<Option<Name>> =
+            wanted.iter().filter(|dim| kept(dim).is_some()).map(|dim| dim.name).collect();
+        if names.len() < x.ndim() {
+            return Err(error);
+        }
+        let order = rules::argument(&Names::unchecked(names), x.ndim());
+        let is_whole = wanted
+            .iter()
+            .all(|dim| kept(dim).is_some_and(|own| dim.size.is_none_or(|size| size == x.sizes()[own])));
+        Err(error.with_repair(match is_whole {
+            true => format!("x.align_to({order})?"),
+            false => format!("x.align_to({order})?.reshape({})?", literal(wanted)),
+        }))
+    }
+
     /// The given names; if there are none, the names of `x` are kept if its sizes do not change.
     #[track_caller]
     fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
@@ -391,6 +419,7 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn view(x: &NamedTensor, wanted: OpenShape) -> Result<NamedTensor> {
+        check_order("view", x, &wanted)?;
         let sizes = infer_sizes("view", x, &wanted)?;
         let Some(strides) = view_strides(x, &sizes) else {
             let message = format!(
@@ -408,6 +437,7 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn reshape(x: &NamedTensor, wanted: OpenShape) -> Result<NamedTensor> {
+        check_order("reshape", x, &wanted)?;
         let sizes = infer_sizes("reshape", x, &wanted)?;
         let names = names_of("reshape", x, &sizes, &wanted)?;
         reshaped("reshape", x, sizes, names)

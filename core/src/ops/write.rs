@@ -3,8 +3,7 @@
 use crate::cpu::copy::unpack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
-use crate::names::rules;
-use crate::ops::unify::unify;
+use crate::names::{Meets, of_call, rules};
 use crate::tensor::NamedTensor;
 use crate::tensor::range::{does_not_fit, fits};
 
@@ -34,7 +33,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
-        let names = rules::out(OP, &unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
+        let names =
+            rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
         *self = spread.with_names(names);
         Ok(self)
@@ -64,17 +64,23 @@ impl NamedTensor {
     /// Same as there.
     #[track_caller]
     pub fn write_to(self, out: &mut NamedTensor) -> Result<&mut NamedTensor> {
+        const OP: &str = "write_to";
+        // The names first: in another order, the sizes may differ too.
+        if self.ndim() == out.ndim() {
+            rules::out(OP, self.names(), out.input()).map_err(|error| {
+                of_call(error, OP, &[("out", Meets::First, out), ("y", Meets::Matched, &self)])
+            })?;
+        }
         if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
             let message = format!(
                 "the output has sizes {:?}, but the result has {:?}; only an unnamed output without elements is resized",
                 out.sizes(),
                 self.sizes()
             );
-            return Err(Error::about(&[out, &self], ErrorKind::Shape, "write_to", message)
+            return Err(Error::about(&[out, &self], ErrorKind::Shape, OP, message)
                 .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
         }
-        rules::out("write_to", self.names(), out.input())?;
-        out.replace_with("write_to", self)
+        out.replace_with(OP, self)
     }
 
     /// Writes `value`, cast and broadcast, to the elements of `part`, a view of this tensor, which must be

@@ -24,14 +24,4 @@ impl Error {
         let tensors = || inputs.iter().filter(|x| !x.is_number());
         self.with_described(tensors().map(|x| x.shape()).collect(), tensors().map(|x| x.dtype()).collect())
     }
-
-    /// The error of an op that calls others, as one of `op` about its own `inputs`. An error of the op itself
-    /// keeps the inputs that it names.
-    #[doc(hidden)]
-    #[cold]
-    pub fn of_call(self, op: &'static str, inputs: &[&NamedTensor]) -> Error {
-        let own = self.op().trim_end_matches('_') == op.trim_end_matches('_') && !self.operands().is_empty();
-        let error = self.of(op);
-        if own || inputs.is_empty() { error } else { error.with_inputs(inputs) }
-    }
 }

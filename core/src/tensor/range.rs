@@ -45,6 +45,40 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
 }
 
 impl NamedTensor {
+    /// An error of `op` unless the dtype of this tensor has the number, which is rounded if it is a float.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_has(&self, op: &'static str, number: f64) -> Result<()> {
+        let is_finite = match self.dtype() {
+            DType::F16 => half::f16::from_f64(number).is_finite(),
+            DType::BF16 => half::bf16::from_f64(number).is_finite(),
+            DType::F32 => (number as f32).is_finite(),
+            _ => true,
+        };
+        let is_whole = number.fract() == 0.0;
+        let has = match self.dtype().category() {
+            Category::Float => is_finite || !number.is_finite(),
+            _ => is_whole && fits(Scalar::Float(number), self.dtype()),
+        };
+        if has {
+            return Ok(());
+        }
+        let is_integer = is_whole && fits(Scalar::Float(number), DType::I64);
+        let wider = if is_integer && !self.dtype().is_floating_point() {
+            DType::I64
+        } else if number.abs() > f64::from(f32::MAX) {
+            DType::F64
+        } else {
+            DType::F32
+        };
+        let message = format!("{number:?} does not fit in {}", self.dtype());
+        Err(Error::about(&[self], ErrorKind::Value, op, message)
+            .with_repair(format!("x.to(DType::{wider:?})?")))
+    }
+
     /// An error of `op` if an element is NaN or infinite.
     ///
     /// # Errors

@@ -82,8 +82,8 @@ functional! { linear;
     /// name.
     bilinear (x, other, weight, bias?) on floats integers names contracts => {
         check_bilinear([x, other, weight], bias)?;
-        x.value().check_contracted("bilinear", weight.value(), [x.ndim() - 1, 1])?;
-        other.value().check_contracted("bilinear", weight.value(), [other.ndim() - 1, 2])?;
+        x.value().check_contracted("bilinear", ["x", "weight"], weight.value(), [x.ndim() - 1, 1])?;
+        other.value().check_contracted("bilinear", ["other", "weight"], weight.value(), [other.ndim() - 1, 2])?;
         let [out, first, second] = [0, 1, 2].map(|dim| weight.sizes()[dim]);
         let leading = &x.sizes()[..x.ndim() - 1];
         let mut names: Vec<Option<Name>> = (0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))).collect();

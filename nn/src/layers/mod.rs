@@ -162,7 +162,7 @@ pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String 
 pub(crate) fn within(error: Error, layer: &'static str, inputs: &[&Tensor], path: &ModulePath) -> Error {
     let mut values = Vec::with_capacity(inputs.len());
     inputs.iter().for_each(|x| values.push(x.value()));
-    let error = error.of_call(layer, &values);
+    let error = error.of_layer(layer, &values);
     let Some(path) = path.get().filter(|path| !path.is_empty()) else { return error };
     let place = format!("the layer '{path}'");
     if error.message().contains(&place) { error } else { error.context(format_args!("{place}: ")) }

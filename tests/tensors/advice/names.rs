@@ -1,14 +1,16 @@
 //! Names that do not fit: misspelt, missing, at another place, or of other dims.
 
 use super::{Advice, follow};
-use namegrad::autograd::scan;
+use namegrad::autograd::{BackwardOptions, scan};
 use namegrad::names;
 use namegrad::prelude::*;
 
 pub(super) fn follow(advice: &mut Advice) -> Result<()> {
     naming(advice)?;
     meeting(advice)?;
+    products(advice)?;
     positions(advice)?;
+    writing(advice)?;
     names::strict(|| strictly(advice))
 }
 
@@ -65,7 +67,8 @@ fn meeting(advice: &mut Advice) -> Result<()> {
     });
     follow!(advice, x.clone().copy_(&y).map(drop) => {
         let (mut x, same) = (x.zeros_like()?, x.clone());
-        x.copy_(&y.align_as(&x)?)?;
+        let src = &y;
+        x.copy_(&src.align_as(&x)?)?;
         assert!(x.allclose(&same)?)
     });
     let (narrow, wide) =
@@ -80,15 +83,17 @@ fn meeting(advice: &mut Advice) -> Result<()> {
     });
     let y = Tensor::ones([("N", 2), ("inn", 3)])?;
     follow!(advice, x.add(&y) => { assert_eq!(*x.add(&y.rename([("inn", "in")])?)?.names(), ["N", "in"]) });
-    follow!(advice, x.lerp(&y, 0.5) => { let y = y.rename([("inn", "in")])?; assert_eq!(x.lerp(&y, 0.5)?.numel(), 6) });
+    follow!(advice, x.lerp(&y, 0.5) => { let end = &y; assert_eq!(x.lerp(&end.rename([("inn", "in")])?, 0.5)?.numel(), 6) });
     let y = Tensor::ones([("in", 3), ("W", 4)])?;
     follow!(advice, x.mul(&y) => { assert_eq!(x.align_to(["N", "in", "W"])?.mul(&y.align_to(["N", "in", "W"])?)?.sizes(), [2, 3, 4]) });
     follow!(advice, x.lerp(&y, 0.5) => {
-        let (x, y) = (x.align_to(["N", "in", "W"])?, y.align_to(["N", "in", "W"])?);
-        assert_eq!(x.lerp(&y, 0.5)?.sizes(), [2, 3, 4])
+        let end = &y;
+        let (x, end) = (x.align_to(["N", "in", "W"])?, end.align_to(["N", "in", "W"])?);
+        assert_eq!(x.lerp(&end, 0.5)?.sizes(), [2, 3, 4])
     });
-    let (dim, y) = ("N", x.t()?);
-    follow!(advice, Tensor::cat([&x, &y], "N") => { assert_eq!(Tensor::cat([&x, &y.align_as(&x)?], dim)?.sizes(), [4, 3]) });
+    let y = x.t()?;
+    follow!(advice, Tensor::cat([&x, &y], "N") => { assert_eq!(Tensor::cat([&x, &y.align_as(&x)?], "N")?.sizes(), [4, 3]) });
+    follow!(advice, Tensor::stack([&x, &y], 0) => { assert!(Tensor::stack([&x, &y.align_as(&x)?], 0)?.select(0, 1)?.allclose(&x)?) });
     let y = Tensor::ones([("N", 2), ("out", 3)])?;
     follow!(advice, Tensor::cat([&x, &y], 0) => { assert_eq!(Tensor::cat([&x, &y.rename([("out", "in")])?], 0)?.sizes(), [4, 3]) });
     let y = Tensor::ones([("in", 3), ("N", 2)])?;
@@ -96,10 +101,116 @@ fn meeting(advice: &mut Advice) -> Result<()> {
     Ok(())
 }
 
+/// `from + 0, from + 1, ..` in a shape with names.
+fn counted<const K: usize>(shape: [(&str, usize); K], from: f64) -> Result<Tensor> {
+    let numel: usize = shape.iter().map(|(_, size)| size).product();
+    Tensor::arange(from, from + numel as f64, 1.0)?.reshape(shape)
+}
+
+/// Factors and sums with dims in another order.
+fn products(advice: &mut Advice) -> Result<()> {
+    let (x, y) =
+        (counted([("N", 2), ("A", 3), ("B", 4)], 0.0)?, counted([("N", 2), ("B", 4), ("C", 5)], 1.0)?);
+    let right = x.bmm(&y)?;
+    {
+        let y = y.align_to(["B", "N", "C"])?;
+        follow!(advice, x.bmm(&y) => { assert!(x.bmm(&y.align_to(["N", "B", "C"])?)?.equal(&right)?) });
+        follow!(advice, x.matmul(&y) => { assert!(x.matmul(&y.align_to(["N", "B", "C"])?)?.equal(&right)?) });
+    }
+    {
+        let x = x.align_to(["A", "N", "B"])?;
+        follow!(advice, x.bmm(&y) => { assert!(x.align_to(["N", "A", "B"])?.bmm(&y)?.equal(&right)?) });
+    }
+    {
+        // All sizes are the same, so that the names alone tell.
+        let (x, y) =
+            (counted([("A", 2), ("N", 2), ("B", 2)], 0.0)?, counted([("N", 2), ("B", 2), ("C", 2)], 1.0)?);
+        let right = x.align_to(["N", "A", "B"])?.bmm(&y)?;
+        follow!(advice, x.bmm(&y) => { assert!(x.align_to(["N", "A", "B"])?.bmm(&y)?.equal(&right)?) });
+    }
+    let (a, b) = (counted([("A", 2), ("K", 3)], 0.0)?, counted([("K", 3), ("C", 4)], 1.0)?);
+    let x = counted([("C", 4), ("A", 2)], 5.0)?;
+    let right = a.mm(&b)?.add(&x.t()?)?;
+    follow!(advice, x.addmm(&a, &b) => { assert!(x.align_to(["A", "C"])?.addmm(&a, &b)?.equal(&right)?) });
+    follow!(advice, x.clone().addmm_(&a, &b).map(drop) => {
+        let mut x = x.align_to(["A", "C"])?;
+        assert!(x.addmm_(&a, &b)?.equal(&right)?)
+    });
+    let x = counted([("A", 2)], 5.0)?;
+    follow!(advice, x.addmm(&a, &b) => { assert_eq!(x.align_to(["A", "C"])?.addmm(&a, &b)?.sizes(), [2, 4]) });
+    let (a, b) = (a.select("K", 1)?, b.select("K", 0)?);
+    let x = counted([("C", 4), ("A", 2)], 5.0)?;
+    let right = a.outer(&b)?.add(&x.t()?)?;
+    follow!(advice, x.addr(&a, &b) => { assert!(x.align_to(["A", "C"])?.addr(&a, &b)?.equal(&right)?) });
+    let (a, b) =
+        (counted([("N", 2), ("A", 3), ("B", 4)], 0.0)?, counted([("N", 2), ("B", 4), ("C", 5)], 1.0)?);
+    let right = a.bmm(&b)?.sum("N")?.add(&counted([("C", 5), ("A", 3)], 5.0)?.t()?)?;
+    {
+        let x = counted([("C", 5), ("A", 3)], 5.0)?;
+        follow!(advice, x.addbmm(&a, &b) => { assert!(x.align_to(["A", "C"])?.addbmm(&a, &b)?.equal(&right)?) });
+    }
+    let x = counted([("A", 3), ("N", 2), ("C", 5)], 5.0)?;
+    let right = a.bmm(&b)?.add(&x.align_to(["N", "A", "C"])?)?;
+    follow!(advice, x.baddbmm(&a, &b) => { assert!(x.align_to(["N", "A", "C"])?.baddbmm(&a, &b)?.equal(&right)?) });
+    // The names of the factors are those of the call.
+    let (x, a, b) =
+        (Tensor::ones([2, 2])?, Tensor::ones([("N", 2), ("K", 3)])?, Tensor::ones([("K", 3), ("N", 2)])?);
+    follow!(advice, x.addmm(&a, &b) => { assert_eq!(*x.addmm(&a, &b.rename([("N", "N_")])?)?.names(), ["N", "N_"]) });
+    Ok(())
+}
+
+/// Dims in another order where elements are written, read one by one, or given as a gradient.
+fn writing(advice: &mut Advice) -> Result<()> {
+    let x = counted([("N", 2), ("C", 3)], 0.0)?;
+    let mask = x.gt(1)?;
+    {
+        let mask = mask.t()?;
+        follow!(advice, x.masked_scatter(&mask, &x) => { assert!(x.masked_scatter(&mask.align_as(&x)?, &x).is_ok()) });
+    }
+    let source = x.mul(2)?.t()?;
+    follow!(advice, x.masked_scatter(&mask, &source) => {
+        let written = x.masked_scatter(&mask, &source.align_as(&x)?)?;
+        assert_eq!(written.to_vec::<f32>()?, [0., 1., 0., 2., 4., 6.])
+    });
+    let index = Tensor::new([[5, 4, 3], [2, 1, 0]])?.refine_names(["P", "Q"])?;
+    let source = index.mul(10)?.float()?.t()?;
+    follow!(advice, x.put(&index, &source) => {
+        assert!(x.put(&index, &source.align_as(&index)?)?.equal(&x.full_like(10)?.mul(&x)?)?)
+    });
+    let y = x.clone().requiring_grad()?.square()?;
+    let gradient = x.t()?;
+    for named in [false, true] {
+        let options = BackwardOptions::new().retain_graph(true).named(named);
+        follow!(advice, y.backward_with(Some(&gradient), options) => {
+            assert!(y.backward_with(Some(&gradient.align_as(&y)?), options).is_ok())
+        });
+    }
+    let mut out = Tensor::zeros([("C", 3), ("N", 2)])?;
+    {
+        let y = x.square()?;
+        follow!(advice, y.clone().write_to(&mut out) => {
+            let mut out = Tensor::zeros([("C", 3), ("N", 2)])?;
+            assert!(y.align_as(&out)?.write_to(&mut out)?.equal(&x.square()?.t()?)?)
+        });
+    }
+    let other = Tensor::zeros([("C", 3), ("N", 2)])?;
+    follow!(advice, x.view_as(&other) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
+    follow!(advice, x.reshape_as(&other) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
+    follow!(advice, x.reshape([("C", 3), ("N", 2)]) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
+    follow!(advice, x.reshape([("C", 3), ("N", 1), ("M", 2)]) => {
+        assert_eq!(x.align_to(["C", "N"])?.reshape([("C", 3), ("N", 1), ("M", 2)])?.to_vec::<f32>()?, [0., 3., 1., 4., 2., 5.])
+    });
+    follow!(advice, x.clone().resize_as_(&other).map(drop) => {
+        let mut x = x.clone();
+        assert_eq!(*x.resize_as_(&other.align_as(&x)?)?.names(), ["N", "C"])
+    });
+    Ok(())
+}
+
 fn positions(advice: &mut Advice) -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     let index = Tensor::zeros([("C", 3), ("N", 1)])?.long()?;
-    follow!(advice, x.gather(&index, "N") => { let index = index.align_to(["N", "C"])?; assert_eq!(x.gather(&index, "N")?.sizes(), [1, 3]) });
+    follow!(advice, x.gather(&index, "N") => { assert_eq!(x.gather(&index.align_as(&x)?, "N")?.sizes(), [1, 3]) });
     // The positions of an index without the dim, in any order.
     let index = Tensor::new([2, 0])?.rename(["N"])?;
     follow!(advice, x.gather(&index, "C") => { assert_eq!(*x.gather(&index.align_as(&x)?, "C")?.names(), ["N", "C"]) });

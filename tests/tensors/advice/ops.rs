@@ -130,8 +130,8 @@ fn products(advice: &mut Advice) -> Result<()> {
     }
     let (one, two) = (Tensor::ones([3])?, Tensor::ones([3])?.to(DType::F64)?);
     follow!(advice, one.inner(&two) => {
-        let (x, y) = (one.clone(), two.clone());
-        assert_eq!(x.to(DType::F64)?.inner(&y.to(DType::F64)?)?.item::<f64>()?, 3.0)
+        let (x, other) = (one.clone(), two.clone());
+        assert_eq!(x.inner(&other.to(DType::F32)?)?.item::<f32>()?, 3.0)
     });
     let wide = y.to(DType::F64)?;
     follow!(advice, x.matmul(&wide) => { let y = wide.clone(); assert_eq!(x.matmul(&y.to(DType::F32)?)?.sizes(), [2, 2]) });

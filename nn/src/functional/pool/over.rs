@@ -3,7 +3,7 @@
 use super::*;
 use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
-use namegrad_core::names::{Meets, in_order};
+use namegrad_core::names::{Meets, of_call};
 
 /// The names of `dims`.
 pub(super) fn names_at(x: &Tensor, dims: &Positions) -> Vec<Option<Name>> {
@@ -127,7 +127,7 @@ pub(crate) fn unpool_over(
         ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")
             .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
     let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
-    checked.map_err(|error| in_order(error, &both, false))?;
+    checked.map_err(|error| of_call(error, "", &both))?;
     if !matches!(indices.dtype(), DType::I32 | DType::I64) {
         let message = format_args!("expected indices of int32 or int64, got {}", indices.dtype());
         return Err(wrong_dtype(message, ("indices", DType::I64)));
