@@ -418,7 +418,7 @@ impl Draw {
                 _ => self.below(3).into(),
             },
             "ClassDim" => self.dim(x),
-            "MapDims" => self.dims(x),
+            "SlidingDims" if !arg.option => self.dims(x),
             "usize" if arg.name == "groups" && self.below(4) > 0 => 1_usize.into(),
             "usize" => self.below(5).into(),
             "isize" => (self.below(9) as i64 - 3).into(),

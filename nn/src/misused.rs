@@ -7,7 +7,15 @@
 //! any other type. The lifetime makes the compiler accept a condition that never holds.
 
 use crate::*;
-use namegrad_core::Result;
+
+/// Methods with these names, `fn affine<T>(self, _: T) -> Self`.
+macro_rules! options {
+    ($($option:ident)*) => {
+        $(fn $option<T>(self, _: T) -> Self {
+            self
+        })*
+    };
+}
 
 /// Implemented by nothing.
 #[diagnostic::on_unimplemented(
@@ -28,75 +36,12 @@ pub trait IsBuilt {}
 /// Setters of builders, which what is built does not have.
 #[allow(missing_docs)]
 pub trait Options: Sized {
-    fn affine<T>(self, _: T) -> Self {
-        self
-    }
-    fn batch_first<T>(self, _: T) -> Self {
-        self
-    }
-    fn betas<T>(self, _: T) -> Self {
-        self
-    }
-    fn bidirectional<T>(self, _: T) -> Self {
-        self
-    }
-    fn dilation<T>(self, _: T) -> Self {
-        self
-    }
-    fn eps<T>(self, _: T) -> Self {
-        self
-    }
-    fn groups<T>(self, _: T) -> Self {
-        self
-    }
-    fn ignore_index<T>(self, _: T) -> Self {
-        self
-    }
-    fn label_smoothing<T>(self, _: T) -> Self {
-        self
-    }
-    fn lr<T>(self, _: T) -> Self {
-        self
-    }
-    fn momentum<T>(self, _: T) -> Self {
-        self
-    }
-    fn num_layers<T>(self, _: T) -> Self {
-        self
-    }
-    fn padding_idx<T>(self, _: T) -> Self {
-        self
-    }
-    fn reduction<T>(self, _: T) -> Self {
-        self
-    }
-    fn stride<T>(self, _: T) -> Self {
-        self
-    }
-    fn track_running_stats<T>(self, _: T) -> Self {
-        self
-    }
-    fn weight_decay<T>(self, _: T) -> Self {
-        self
+    options! {
+        affine batch_first betas bidirectional dilation eps groups ignore_index label_smoothing lr momentum num_layers
+        padding_idx reduction stride track_running_stats weight_decay
     }
 }
 
-impl Options for Embedding where for<'never> Embedding: TakesOptions {}
-impl Options for Result<Embedding> where for<'never> Result<Embedding>: TakesOptions {}
-impl Options for Fold where for<'never> Fold: TakesOptions {}
-impl Options for Result<Fold> where for<'never> Result<Fold>: TakesOptions {}
-impl Options for Transformer where for<'never> Transformer: TakesOptions {}
-impl Options for Result<Transformer> where for<'never> Result<Transformer>: TakesOptions {}
-impl Options for TransformerDecoderLayer where for<'never> TransformerDecoderLayer: TakesOptions {}
-impl Options for Result<TransformerDecoderLayer> where
-    for<'never> Result<TransformerDecoderLayer>: TakesOptions
-{
-}
-impl Options for TransformerEncoderLayer where for<'never> TransformerEncoderLayer: TakesOptions {}
-impl Options for Result<TransformerEncoderLayer> where
-    for<'never> Result<TransformerEncoderLayer>: TakesOptions
-{
-}
 impl Options for TripletMarginWithDistanceLoss where for<'never> TripletMarginWithDistanceLoss: TakesOptions {}
 
 /// Methods of what builders make, which builders do not have.
@@ -107,11 +52,6 @@ pub trait Built: Sized {
     fn zero_grad(&mut self) {}
 }
 
-impl Built for EmbeddingBuilder where for<'never> EmbeddingBuilder: IsBuilt {}
-impl Built for FoldBuilder where for<'never> FoldBuilder: IsBuilt {}
-impl Built for TransformerBuilder where for<'never> TransformerBuilder: IsBuilt {}
-impl Built for TransformerDecoderLayerBuilder where for<'never> TransformerDecoderLayerBuilder: IsBuilt {}
-impl Built for TransformerEncoderLayerBuilder where for<'never> TransformerEncoderLayerBuilder: IsBuilt {}
 impl Built for TripletMarginWithDistanceLossBuilder where
     for<'never> TripletMarginWithDistanceLossBuilder: IsBuilt
 {

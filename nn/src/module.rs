@@ -27,8 +27,9 @@ use std::sync::Arc;
 /// # Attributes of the derive macro
 /// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`](crate::Field)
 /// - `#[module(flatten)]` on a field: the name of the field is left out of paths
-/// - `#[module(describe = path)]` on the struct: the [description](ModuleFields::describe) is `path(&self)`
-///   instead of the name of the struct
+/// - `#[module(name = "weight_g")]` on a field: its name in paths
+/// - `#[module(describe = path)]` on the struct: the [description](ModuleFields::describe) is `path(&self)`, or
+///   another expression, instead of the name of the struct
 /// - `#[module(layer)]` on the struct: implements [`Layer`](crate::Layer) with your method
 ///   `forward(&self, x: &Tensor) -> Result<Tensor>`; `#[module(layer(x, target))]` for several tensors
 /// - `#[module(no_display)]` on the struct: you implement `Display` yourself

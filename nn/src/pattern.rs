@@ -1,5 +1,6 @@
 //! Patterns of paths, such as `blocks.*.norm`.
 
+use crate::dims::repaired;
 use namegrad_core::names::{closest, edit_distance};
 use namegrad_core::{Error, ErrorKind};
 
@@ -112,10 +113,8 @@ impl Pattern {
         };
         let error = Error::new(ErrorKind::Value, op, message);
         let corrected = near.first().and_then(|(_, path)| corrected(text, path));
-        match corrected.or_else(|| closest(text, paths.into_iter()).map(String::from)) {
-            Some(path) => error.with_repair(format!("{path:?}")),
-            None => error,
-        }
+        let likely = corrected.or_else(|| closest(text, paths.into_iter()).map(String::from));
+        repaired(error, likely.map(|path| format!("{path:?}")))
     }
 }
 

@@ -171,7 +171,7 @@ impl ModulePath {
         &self,
         layer: &'static str,
         inputs: &[&Tensor],
-        f: impl FnOnce(&Running) -> Result<T>,
+        f: &dyn Fn(&Running) -> Result<T>,
     ) -> Result<T> {
         let running = self.running();
         match f(&running) {

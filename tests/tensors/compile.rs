@@ -136,7 +136,7 @@ const PROGRAMS: &[Program] = &[
         "#[derive(Module)] enum Net { Dense { linear: Linear, #[module(no)] rate: f64 } }
          Net::Dense { linear: model, rate: 0.5 }.parameters();",
         "",
-        &["expected `skip` or `flatten` on a field", ONE],
+        &["expected `skip`, `flatten` or `name = \"..\"` on a field", ONE],
     ),
     program(
         "#[derive(Module)] struct Heads { of: std::collections::HashMap<String, Linear> }",

@@ -94,10 +94,15 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// The constructor and the chained setters of an option struct with public fields, for structs that do not
-/// come from rows. With `#[setters(builder)]` on the struct, the builder of a layer, or `#[setters(row)]`, it
-/// has no constructor; with `#[setters(of(A, B), at = settings)]`, the setters are those of the builders `A`
-/// and `B`, whose field `settings` holds the struct, or with `fallible` a `Result` of it, and with `own` those
-/// of the struct too.
+/// come from rows. With `#[setters(row)]` on the struct, it has no constructor; with `#[setters(of(A, B), at =
+/// settings)]`, the setters are those of the builders `A` and `B`, whose field `settings` holds the struct, and
+/// with `own` those of the struct too.
+///
+/// With `#[setters(builder)]`, the struct is the builder of a layer, as `LinearBuilder` of `Linear`, and with
+/// `#[setters(builds(A, B))]` the settings of the layers `A` and `B`, whose builders hold it as `config`. The
+/// layer gets the constructors `new` and `builder`. The fields with `#[setters(given)]` are the arguments, and
+/// their docs those of the arguments. All other fields start as the default of their type, or with
+/// `#[setters(default = value)]` as that value, in which `layer` is the name of the layer.
 ///
 /// The setter of a field takes its type, and for `f64` anything that converts into it. `#[setters(into)]` on
 /// the field takes anything that converts into its type, `some` the content of its `Option`, `cloned` a
@@ -105,6 +110,13 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
+}
+
+/// `Immediate` for an enum without fields, whose words in calls by name are those of the variants:
+/// `nearest-exact` for `NearestExact`, unless the variant has another one, as `#[word = "batchmean"]`.
+#[proc_macro_derive(Words, attributes(word))]
+pub fn words(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    or_error(syn::parse(input).and_then(|input| setters::words(&input)))
 }
 
 /// The path of the file in which the macro is called.

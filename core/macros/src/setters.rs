@@ -1,12 +1,12 @@
-//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct, and the setters of
-//! builders.
+//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct; the setters of builders,
+//! and the constructors of the layers that they build.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
 use syn::parse::Parse;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Path, PathArguments, Result,
-    Token, Type, parenthesized,
+    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Field, Fields, FieldsNamed, GenericArgument, Lit,
+    Meta, Path, PathArguments, Result, Token, Type, parenthesized, parse_str,
 };
 
 /// The words on a struct.
@@ -22,8 +22,10 @@ struct OnStruct {
     own: bool,
     /// `at = settings`: the field of the builders that holds it.
     at: Option<Expr>,
-    /// `fallible`: the field is a `Result`.
-    fallible: bool,
+    /// `builds(A, B)`: the settings of these layers, whose builders hold it as `config`.
+    builds: Vec<Ident>,
+    /// `layer = NAME`: the name of the layer in errors, if it is not that of its type.
+    layer: Option<Expr>,
 }
 
 /// How a setter gets the value of its field.
@@ -31,6 +33,10 @@ struct OnStruct {
 struct OnField {
     /// No setter.
     skip: bool,
+    /// No setter: an argument of the constructors of the layer.
+    given: bool,
+    /// The value in a new builder, if it is not the default of the type.
+    default: Option<TokenStream>,
     /// Anything that converts into the type.
     into: bool,
     /// The content of an `Option`.
@@ -47,11 +53,14 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
-    let OnStruct { builder, row, of, own: has_own, at, fallible } = on_struct(&input.attrs)?;
+    let OnStruct { builder, row, of, own: has_own, at, builds, layer } = on_struct(&input.attrs)?;
     let name = &input.ident;
     let (generics, own, bounds) = input.generics.split_for_impl();
+    let text = name.to_string();
+    let built = text.strip_suffix("Builder").unwrap_or_default();
+    let layer = layer.map_or_else(|| quote!(#built), |layer| quote!(#layer));
     let setters = |place: &TokenStream| -> Result<TokenStream> {
-        fields.named.iter().map(|field| setter(field, place, fallible)).collect()
+        fields.named.iter().map(|field| setter(field, place, &layer)).collect()
     };
     let mut builders = TokenStream::new();
     if let Some(at) = at {
@@ -61,7 +70,6 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
             return Ok(builders);
         }
     }
-    let setters = setters(&quote!(self))?;
     let new = (!builder && !row).then(|| {
         quote! {
             /// The defaults.
@@ -70,19 +78,141 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     });
-    let text = name.to_string();
-    let misused = text.strip_suffix("Builder").filter(|_| builder).map(|built| {
-        let built = format_ident!("{built}");
-        misused(quote!(#generics), &quote!(#name #own), &quote!(#built #own), true)
-    });
+    for built in &builds {
+        let builder = format_ident!("{built}Builder");
+        let text = built.to_string();
+        let setters = setters(&quote!(self.config))?;
+        let doc = format!(" A builder for [`{text}`]; see [`{text}::builder`].");
+        let types = [&TokenStream::new(), &quote!(#built), &quote!(#builder)];
+        let made = |fields: TokenStream| quote!(#builder { config: #name { #fields } });
+        builders.extend(misused(TokenStream::new(), &quote!(#builder), &quote!(#built), true));
+        builders.extend(constructors(fields, types, &quote!(#text), &made)?);
+        builders.extend(quote! {
+            #[doc = #doc]
+            #[derive(Clone, Debug)]
+            pub struct #builder {
+                config: #name,
+            }
+            impl #builder { #setters }
+        });
+    }
+    if !builds.is_empty() {
+        return Ok(builders);
+    }
+    let setters = setters(&quote!(self))?;
+    if builder && !built.is_empty() {
+        let built: Ident = parse_str(built)?;
+        let types = [&quote!(#generics), &quote!(#built #own), &quote!(#name #own)];
+        builders.extend(misused(quote!(#generics), types[2], types[1], true));
+        builders.extend(constructors(fields, types, &layer, &|fields| quote!(#name { #fields }))?);
+    }
     Ok(quote! {
         #builders
-        #misused
         impl #generics #name #own #bounds {
             #new
             #setters
         }
     })
+}
+
+/// `new` and `builder` of a layer whose builder has these fields, if one of them is given.
+fn constructors(
+    fields: &FieldsNamed,
+    [generics, built, builder]: [&TokenStream; 3],
+    layer: &TokenStream,
+    made: &dyn Fn(TokenStream) -> TokenStream,
+) -> Result<TokenStream> {
+    let (mut names, mut docs) = (Vec::new(), Vec::new());
+    let (mut parameters, mut values) = (Vec::new(), Vec::new());
+    for field in &fields.named {
+        let OnField { given, default, .. } = on_field(&field.attrs)?;
+        let (name, ty) = (&field.ident, &field.ty);
+        let value = match (given, default) {
+            (true, _) => {
+                let (parameter, value) = argument(ty, &quote!(#name), &quote!(layer));
+                names.push(name);
+                parameters.push(quote!(#name: #parameter));
+                let doc = doc_of(field).join(" ");
+                docs.push(format!(" - `{}`: {}", quote!(#name), doc.trim().trim_end_matches('.')));
+                value
+            }
+            (false, Some(default)) => default,
+            (false, None) if quote!(#ty).to_string() == "DType" => quote!(namegrad_core::default_dtype()),
+            (false, None) => quote!(::std::default::Default::default()),
+        };
+        values.push(quote!(#name: #value));
+    }
+    if names.is_empty() {
+        return Ok(TokenStream::new());
+    }
+    let start = builder.to_string();
+    let start = start.split(' ').next().unwrap_or_default();
+    let errors = format!(" Those of [`build`]({start}::build).");
+    let made = made(quote!(#(#values),*));
+    Ok(quote! {
+        impl #generics #built {
+            /// The layer with the default options:
+            #(#[doc = #docs])*
+            ///
+            /// # Errors
+            #[doc = #errors]
+            #[track_caller]
+            pub fn new(#(#parameters),*) -> namegrad_core::Result<Self> {
+                Self::builder(#(#names),*).build()
+            }
+
+            /// A builder, to change the defaults of [`new`](Self::new).
+            #[track_caller]
+            pub fn builder(#(#parameters),*) -> #builder {
+                let layer: &'static str = #layer;
+                #made
+            }
+        }
+    })
+}
+
+/// The type of the parameter for a field that is given, and the value of the field.
+fn argument(ty: &Type, name: &TokenStream, layer: &TokenStream) -> (TokenStream, TokenStream) {
+    let dim = quote!(impl namegrad_core::NewDim);
+    let text = ty.to_token_stream().to_string().replace(' ', "");
+    match text.as_str() {
+        "Result<Named>" => (dim, quote!(crate::dims::named(#layer, #name))),
+        "Result<Vec<Named>>" => {
+            (quote!(impl namegrad_core::IntoShape), quote!(crate::dims::all_dims(#layer, #name)))
+        }
+        "Result<Seq>" => (
+            quote!(impl ::std::convert::Into<namegrad_core::Dim>),
+            quote!(crate::dims::sequences::Seq::new(#layer, #name)),
+        ),
+        "Vec<usize>" => {
+            // An iterator can be endless; so long a list is refused.
+            let numbers = quote!(impl ::std::iter::IntoIterator<Item = usize>);
+            (numbers, quote!(::std::iter::IntoIterator::into_iter(#name).take(1 << 13).collect()))
+        }
+        "usize" | "f64" => (quote!(#ty), quote!(#name)),
+        text => match text.strip_prefix("Result<[Named;").and_then(|rest| rest.strip_suffix("]>")) {
+            Some(count) => {
+                let count: TokenStream = count.parse().expect("it was parsed before");
+                let dims = quote!(#name.map(namegrad_core::NewDim::into_new_dim));
+                (quote!([#dim; #count]), quote!(crate::dims::all_named(#layer, #dims)))
+            }
+            None => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+        },
+    }
+}
+
+/// The lines of the doc of a field.
+fn doc_of(field: &Field) -> Vec<String> {
+    let mut lines = Vec::new();
+    for attribute in &field.attrs {
+        if let Meta::NameValue(doc) = &attribute.meta
+            && doc.path.is_ident("doc")
+            && let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &doc.value
+        {
+            lines.push(line.value().trim().to_string());
+        }
+    }
+    lines
 }
 
 /// The compiler's words for a setter of a layer, and for a method of a layer that is called on its builder: see
@@ -102,9 +232,9 @@ pub(crate) fn misused(
 }
 
 /// The setter of a field of the struct in `place`.
-fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStream> {
-    let OnField { skip, into, some, cloned } = on_field(&field.attrs)?;
-    if skip {
+fn setter(field: &Field, place: &TokenStream, layer: &TokenStream) -> Result<TokenStream> {
+    let OnField { skip, given, into, some, cloned, .. } = on_field(&field.attrs)?;
+    if skip || given {
         return Ok(TokenStream::new());
     }
     let (name, mut ty) = (&field.ident, &field.ty);
@@ -116,7 +246,9 @@ fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStr
         ty = inside(ty).ok_or_else(|| Error::new_spanned(ty, "expected an `Option`"))?;
     }
     let is = |name: &str| matches!(ty, Type::Path(path) if path.path.is_ident(name));
+    let is_dim = quote!(#ty).to_string().starts_with("Result <");
     let (given, mut value) = match into || is("f64") {
+        _ if is_dim => argument(ty, &quote!(#name), layer),
         true => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
         false if cloned && is("Tensor") => (
             quote!(impl ::namegrad_autograd::AsTensor),
@@ -128,15 +260,13 @@ fn setter(field: &Field, place: &TokenStream, fallible: bool) -> Result<TokenStr
     if some {
         value = quote!(::std::option::Option::Some(#value));
     }
-    let set = match fallible {
-        true => quote!(if let ::std::result::Result::Ok(settings) = &mut #place { settings.#name = #value; }),
-        false => quote!(#place.#name = #value;),
-    };
     let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let caller = is_dim.then(|| quote!(#[track_caller]));
     Ok(quote! {
         #(#docs)*
+        #caller
         pub fn #name(mut self, #name: #given) -> Self {
-            #set
+            #place.#name = #value;
             self
         }
     })
@@ -161,19 +291,23 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
                 words.builder = true;
             } else if meta.path.is_ident("row") {
                 words.row = true;
-            } else if meta.path.is_ident("fallible") {
-                words.fallible = true;
             } else if meta.path.is_ident("own") {
                 words.own = true;
             } else if meta.path.is_ident("at") {
                 words.at = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("layer") {
+                words.layer = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("of") {
                 let builders;
                 parenthesized!(builders in meta.input);
                 words.of.extend(builders.parse_terminated(Path::parse, Token![,])?);
+            } else if meta.path.is_ident("builds") {
+                let layers;
+                parenthesized!(layers in meta.input);
+                words.builds.extend(layers.parse_terminated(Ident::parse, Token![,])?);
             } else {
                 return Err(meta.error(
-                    "expected `builder`, `row`, or `of(Builder), at = field` and `own` or `fallible`",
+                    "expected `builder` and `builds(Layer)` or `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
                 ));
             }
             Ok(())
@@ -187,15 +321,56 @@ fn on_field(attributes: &[Attribute]) -> Result<OnField> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
         attribute.parse_nested_meta(|meta| {
             let word = match meta.path.get_ident().map(ToString::to_string).as_deref() {
+                Some("default") => {
+                    let (value, mut tokens) = (meta.value()?, TokenStream::new());
+                    while !value.is_empty() && !value.peek(Token![,]) {
+                        tokens.extend([value.parse::<TokenTree>()?]);
+                    }
+                    words.default = Some(tokens);
+                    return Ok(());
+                }
+                Some("given") => &mut words.given,
                 Some("skip") => &mut words.skip,
                 Some("into") => &mut words.into,
                 Some("some") => &mut words.some,
                 Some("cloned") => &mut words.cloned,
-                _ => return Err(meta.error("expected `into`, `some`, `cloned` or `skip`")),
+                _ => {
+                    return Err(
+                        meta.error("expected `into`, `some`, `cloned`, `default = value`, `given` or `skip`")
+                    );
+                }
             };
             *word = true;
             Ok(())
         })?;
     }
     Ok(words)
+}
+
+/// The words of an enum.
+pub(crate) fn words(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Enum(data) = &input.data else {
+        return Err(Error::new_spanned(input, "words are those of an enum"));
+    };
+    let (name, mut words) = (&input.ident, Vec::new());
+    for variant in &data.variants {
+        let own = &variant.ident;
+        let mut text = String::new();
+        for letter in own.to_string().chars() {
+            if letter.is_uppercase() && !text.is_empty() {
+                text.push('-');
+            }
+            text.extend(letter.to_lowercase());
+        }
+        let mut word = quote!(#text);
+        for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("word")) {
+            word = attribute.meta.require_name_value()?.value.to_token_stream();
+        }
+        words.push(quote!((#word, #name::#own)));
+    }
+    Ok(quote! {
+        impl namegrad_core::args::Immediate for #name {
+            const WORDS: &'static [(&'static str, Self)] = &[#(#words),*];
+        }
+    })
 }

@@ -87,8 +87,14 @@ impl NamedTensor {
     /// [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
-        let dim = dim.into().resolve("unflatten", self)?;
-        let wanted = shape.into_open_shape().map_err(|error| error.of("unflatten"))?;
+        self.unflattened(dim.into(), shape.into_open_shape())
+    }
+
+    /// [`unflatten`](Self::unflatten), compiled once.
+    #[track_caller]
+    fn unflattened(&self, dim: Dim, shape: Result<crate::args::OpenShape>) -> Result<NamedTensor> {
+        let dim = dim.resolve("unflatten", self)?;
+        let wanted = shape.map_err(|error| error.of("unflatten"))?;
         let size = self.length_of(dim);
         if wanted.is_empty() {
             return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", "sizes must be non-empty"));

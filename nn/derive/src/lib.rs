@@ -17,12 +17,14 @@ use syn::{
 /// For an enum, the fields are those of the variant that it is. A variant with one field without a name, such
 /// as `Dense(Linear)`, adds no segment.
 ///
-/// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
-/// the struct, `#[module(describe = path)]` names a function that returns its text in the summary, and
-/// `#[module(dims = value)]` has what is in parentheses after its name there. `#[module(layer)]` implements
-/// `Layer` with its method `forward(&self, x: &Tensor) -> Result<Tensor>`, of several tensors with
-/// `#[module(layer(x, target))]`, `#[module(no_display)]` does not implement `Display`, and
-/// `#[module(crate = path)]` is the path of `Module`'s module if it is not `::namegrad::nn`.
+/// On a field, `#[module(skip)]` ignores the field, `#[module(flatten)]` leaves its name out of paths, and
+/// `#[module(name = "weight_g")]` gives it another one. On the struct, `#[module(describe = path)]` names a
+/// function that returns its text in the summary, or is the text, and `#[module(dims = value)]` has what is in
+/// parentheses after its name there. `#[module(layer)]` implements `Layer` with its method `forward(&self, x:
+/// &Tensor) -> Result<Tensor>`, of several tensors with `#[module(layer(x, target))]`, and
+/// `#[module(no_display)]` does not implement `Display`. `#[module(part)]` implements `Field` alone: the struct
+/// is no module, and a module that flattens it has its fields. `#[module(crate = path)]` is the path of
+/// `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -40,6 +42,7 @@ pub fn dims(notation: TokenStream, function: TokenStream) -> TokenStream {
 struct FieldOptions {
     skip: bool,
     flatten: bool,
+    name: Option<syn::LitStr>,
 }
 
 impl FieldOptions {
@@ -51,8 +54,10 @@ impl FieldOptions {
                     options.skip = true;
                 } else if meta.path.is_ident("flatten") {
                     options.flatten = true;
+                } else if meta.path.is_ident("name") {
+                    options.name = Some(meta.value()?.parse()?);
                 } else {
-                    return Err(meta.error("expected `skip` or `flatten` on a field"));
+                    return Err(meta.error("expected `skip`, `flatten` or `name = \"..\"` on a field"));
                 }
                 Ok(())
             })?;
@@ -64,9 +69,11 @@ impl FieldOptions {
 /// The options of `#[module(..)]` on the struct.
 struct StructOptions {
     krate: Path,
-    describe: Option<Path>,
+    describe: Option<Expr>,
     dims: Option<Expr>,
     no_display: bool,
+    /// Only a field of other modules, not a module.
+    part: bool,
     /// The inputs of `forward`.
     layer: Option<Vec<Ident>>,
 }
@@ -74,7 +81,7 @@ struct StructOptions {
 impl StructOptions {
     fn new() -> StructOptions {
         let krate = parse_quote!(::namegrad::nn);
-        StructOptions { krate, describe: None, dims: None, no_display: false, layer: None }
+        StructOptions { krate, describe: None, dims: None, no_display: false, part: false, layer: None }
     }
 
     fn read(&mut self, attributes: &[syn::Attribute]) -> syn::Result<()> {
@@ -83,11 +90,13 @@ impl StructOptions {
                 if meta.path.is_ident("crate") {
                     self.krate = meta.value()?.call(Path::parse_mod_style)?;
                 } else if meta.path.is_ident("describe") {
-                    self.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
+                    self.describe = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("dims") {
                     self.dims = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("no_display") {
                     self.no_display = true;
+                } else if meta.path.is_ident("part") {
+                    self.part = true;
                 } else if meta.path.is_ident("layer") {
                     let mut inputs = Vec::new();
                     if meta.input.peek(syn::token::Paren) {
@@ -101,7 +110,7 @@ impl StructOptions {
                     self.layer = Some(inputs);
                 } else {
                     let words =
-                        "expected `crate = path`, `describe = path`, `dims = value`, `layer` or `no_display` on the struct";
+                        "expected `crate = path`, `describe = text`, `dims = value`, `layer`, `part` or `no_display` on the struct";
                     return Err(meta.error(words));
                 }
                 Ok(())
@@ -119,7 +128,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     if let Err(error) = options.read(&input.attrs) {
         wrong.extend(error.to_compile_error());
     }
-    let StructOptions { krate, describe, dims, no_display, layer } = options;
+    let StructOptions { krate, describe, dims, no_display, part, layer } = options;
     let mut types = Vec::new();
     let visits = match &input.data {
         Data::Struct(data) => {
@@ -149,7 +158,8 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     };
     let label = name.to_string();
     let describe = match (describe, dims) {
-        (Some(describe), _) => quote!(#describe(self)),
+        (Some(Expr::Path(function)), _) => quote!(#function(self)),
+        (Some(text), _) => quote!(#text),
         (None, Some(dims)) => quote!(::std::format!("{}({})", #label, #dims)),
         (None, None) => quote!(::std::string::String::from(#label)),
     };
@@ -165,6 +175,16 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     });
     let generics = with_bounds(input.generics.clone(), &types, &krate);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+    if part {
+        return Ok(quote! {
+            #wrong
+            impl #impl_generics #krate::Field for #name #ty_generics #where_clause {
+                fn visit(&self, visitor: &mut #krate::Visitor<'_>) {
+                    #visits
+                }
+            }
+        });
+    }
     let display = (!no_display).then(|| {
         quote! {
             impl #impl_generics ::std::fmt::Display for #name #ty_generics #where_clause {
@@ -234,6 +254,7 @@ fn visits<'f>(
         let label = label.trim_start_matches("r#");
         let is_only = held.is_some() && fields.len() == 1 && field.ident.is_none();
         let label = if options.flatten || is_only { "" } else { label };
+        let label = options.name.map_or_else(|| label.to_string(), |name| name.value());
         // For a field of an unsupported type, the compiler points at the type.
         let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
         let access = match (&field.ident, held) {

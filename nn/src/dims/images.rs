@@ -1,6 +1,6 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::{Order, by_name, names_of, others, sizes_of};
+use super::{Order, by_name, names_of, others, renaming, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -110,7 +110,7 @@ pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positi
         let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
         return Err(fault(ErrorKind::Shape, message));
     }
-    Ok(positions(x, wanted, None)?.into_iter().collect())
+    Ok(positions(x, wanted, None)?.into())
 }
 
 /// The positions of dims with these names: by name, or as the last dims that are left, if these do not have
@@ -158,10 +158,7 @@ fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>) -> R
         _ => return Ok(()),
     };
     let (kind, repair) = match (wanted, there) {
-        (Some(wanted), Some(there)) => (
-            ErrorKind::NameNotFound,
-            format!("x.rename([(\"{there}\", \"{wanted}\")])?, if both names mean the same"),
-        ),
+        (Some(wanted), Some(there)) => (ErrorKind::NameNotFound, renaming("x", there, &wanted)),
         (Some(wanted), None) => {
             (ErrorKind::NameMismatch, format!("x.refine_names([\"...\", \"{wanted}\"])?"))
         }

@@ -12,7 +12,9 @@ use crate::layers::called;
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape};
+use namegrad_core::{DType, Error, ErrorKind, IntoShape, NewDim, Result, Shape};
+use std::fmt::Display;
+use std::ops::Range;
 
 /// A dim that a layer was made for: the name, if it has one, and the size.
 pub(crate) type Named = (Option<Name>, usize);
@@ -47,6 +49,29 @@ pub(crate) fn all_named<const N: usize>(layer: &'static str, dims: [Result<Named
         *to = dim.map_err(|error| error.of(layer))?;
     }
     Ok(all)
+}
+
+/// The dims of windows, none of which is empty.
+#[track_caller]
+pub(crate) fn window<const N: usize>(layer: &'static str, dims: Result<[Named; N]>) -> Result<[Named; N]> {
+    let dims = dims?;
+    let sizes = dims.map(|(_, size)| size);
+    Error::ensure(!sizes.contains(&0), ErrorKind::Value, layer, || {
+        format!("a window must have at least one element along each dim, got {sizes:?}")
+    })?;
+    Ok(dims)
+}
+
+/// The dims that a layer normalizes over, of which there is at least one.
+#[track_caller]
+pub(crate) fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
+    let shape = dims.into_shape().map_err(|error| error.of(layer))?;
+    let dims = dims_with(&all_names(&shape.names, shape.sizes.len()), &shape.sizes);
+    if dims.is_empty() {
+        let message = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
+        return Err(Error::new(ErrorKind::Value, layer, message));
+    }
+    Ok(dims)
 }
 
 /// Finds the dims of a layer in its inputs.
@@ -144,16 +169,31 @@ impl Finder<'_> {
             };
             return self.error(x, ErrorKind::Shape, message);
         };
-        let message = format!("{who} needs the dim '{name}', which the input does not have");
-        let error = self.error(x, ErrorKind::NameNotFound, message);
-        // The only dim with that size.
-        let mut alike = (0..x.ndim()).filter(|dim| x.sizes()[*dim] == size).map(|dim| x.name(dim));
-        let likely = alike.next().filter(|_| alike.next().is_none()).flatten();
-        match likely {
-            Some(other) => error
-                .with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?, if both names mean the same")),
-            None => error,
-        }
+        let mut alike = range(0..x.ndim());
+        alike.retain(|dim| x.sizes()[*dim] == size);
+        self.lacks(x, &name, &alike)
+    }
+
+    /// The error for an input without the dim `name`, which one of these dims may be: the only one.
+    #[cold]
+    pub(crate) fn lacks(self, x: &Tensor, name: &dyn Display, likely: &[usize]) -> Error {
+        let message = format!("{} needs the dim '{name}', which the input does not have", self.who());
+        let other = if let [only] = likely { x.name(*only) } else { None };
+        let repair = other.map(|other| renaming("x", other, name));
+        repaired(self.error(x, ErrorKind::NameNotFound, message), repair)
+    }
+}
+
+/// The repair that gives a dim of a tensor another name.
+pub(crate) fn renaming(what: &str, own: Name, wanted: &dyn Display) -> String {
+    format!("{what}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same")
+}
+
+/// The error with the repair, if there is one.
+pub(crate) fn repaired(error: Error, repair: Option<String>) -> Error {
+    match repair {
+        Some(repair) => error.with_repair(repair),
+        None => error,
     }
 }
 
@@ -174,17 +214,50 @@ pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> 
 
 /// The dims of `x` other than these.
 pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {
-    (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect()
+    let mut others = range(0..x.ndim());
+    others.retain(|dim| !dims.contains(dim));
+    others
 }
 
 /// The names of all dims of `x`.
 pub(crate) fn names_of(x: &Tensor) -> Vec<Option<Name>> {
-    x.names().iter(x.ndim()).collect()
+    all_names(x.names(), x.ndim())
+}
+
+/// The names of this many dims.
+pub(crate) fn all_names(names: &Names, ndim: usize) -> Vec<Option<Name>> {
+    names.iter(ndim).collect()
+}
+
+/// The names of these dims of `x`.
+pub(crate) fn names_at(x: &Tensor, dims: &[usize]) -> Vec<Option<Name>> {
+    let mut names = Vec::with_capacity(dims.len() + 3); // callers add some
+    dims.iter().for_each(|dim| names.push(x.name(*dim)));
+    names
 }
 
 /// The sizes of these dims of `x`.
 pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
-    dims.iter().map(|dim| x.sizes()[*dim]).collect()
+    let mut sizes = Vec::with_capacity(dims.len());
+    dims.iter().for_each(|dim| sizes.push(x.sizes()[*dim]));
+    sizes
+}
+
+/// The numbers of a range, in order.
+pub(crate) fn range(numbers: Range<usize>) -> Vec<usize> {
+    numbers.collect()
+}
+
+/// Numbers that are known to be positions or lengths.
+pub(crate) fn whole(numbers: &[i64]) -> Vec<usize> {
+    let mut all = Vec::with_capacity(numbers.len());
+    numbers.iter().for_each(|number| all.push(*number as usize));
+    all
+}
+
+/// Dims with their sizes, for errors.
+pub(crate) fn dims_with(names: &[Option<Name>], sizes: &[usize]) -> Vec<Named> {
+    names.iter().copied().zip(sizes.iter().copied()).collect()
 }
 
 /// The order in which a layer has the dims of a tensor, and the names of its result.

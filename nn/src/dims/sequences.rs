@@ -146,20 +146,10 @@ impl Sequences<'_> {
 
     #[cold]
     fn no_sequence(self, x: &Tensor, seq: Seq, features: usize) -> Error {
-        let who = self.of.who();
         match seq {
-            Seq::Name(name) => {
-                let message = format!("{who} needs the dim '{name}', which the input does not have");
-                let error = self.of.error(x, ErrorKind::NameNotFound, message);
-                let mut others = (0..x.ndim()).filter(|dim| *dim != features).map(|dim| x.name(dim));
-                match others.next().filter(|_| others.next().is_none()).flatten() {
-                    Some(other) => error.with_repair(format!(
-                        "x.rename([(\"{other}\", \"{name}\")])?, if both names mean the same"
-                    )),
-                    None => error,
-                }
-            }
+            Seq::Name(name) => self.of.lacks(x, &name, &others(x, &[features])),
             Seq::Index(index) => {
+                let who = self.of.who();
                 let message = format!(
                     "{who} has its sequence in dim {index}, which the input does not have beside its features"
                 );

@@ -1,7 +1,10 @@
 //! The positions of the steps, the features and the batch dims in the input of a recurrent layer, and the
 //! dims of its results.
 
-use super::{Finder, Named, Order, by_name, dim_of, names_of, others, permuted, shape_of, sizes_of};
+use super::{
+    Finder, Named, Order, all_names, by_name, dim_of, dims_with, names_at, names_of, others, permuted,
+    repaired, shape_of, sizes_of,
+};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -134,7 +137,7 @@ impl<'a> Steps<'a> {
         if state.ndim() != expected.sizes.len() {
             return Err(self.of.error(given, ErrorKind::Shape, wrong()));
         }
-        let wanted: Vec<Option<Name>> = expected.names.iter(state.ndim()).collect();
+        let wanted = all_names(&expected.names, state.ndim());
         let Some(places) = matched(state, &wanted).filter(|places| places.len() == state.ndim()) else {
             return Err(self.of.error(given, ErrorKind::NameNotFound, wrong()));
         };
@@ -153,19 +156,16 @@ impl<'a> Steps<'a> {
             let error = self.of.error(self.x, kind, format!("{}: {message}", self.of.who()));
             Err(error.with_operands([self.x.shape(), lengths.shape()]))
         };
-        let dtype = lengths.dtype();
-        if dtype.is_floating_point() || dtype == DType::Bool {
-            return wrong(ErrorKind::DType, format!("lengths are integers, not {dtype}"));
+        if let Some((kind, message)) = unfit_lengths(lengths.dtype()) {
+            return wrong(kind, message);
         }
-        let (sizes, mut wanted) = (sizes_of(self.x, &self.batch), Vec::new());
-        self.batch.iter().for_each(|dim| wanted.push(self.x.name(*dim)));
+        let (sizes, wanted) = (sizes_of(self.x, &self.batch), names_at(self.x, &self.batch));
         let found = batch_dims(lengths, &wanted);
         let fits = found.as_ref().is_some_and(|found| {
             found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
         });
         let Some(found) = found.filter(|_| fits) else {
-            let dims: Vec<Named> = wanted.into_iter().zip(sizes).collect();
-            let dims = shape_of(&dims)?;
+            let dims = shape_of(&dims_with(&wanted, &sizes))?;
             let own = lengths.shape();
             return wrong(
                 ErrorKind::Shape,
@@ -173,10 +173,8 @@ impl<'a> Steps<'a> {
             );
         };
         let value = lengths.value().unnamed().to(DType::I64)?;
-        let (own, steps) = (value.to_vec::<i64>()?, self.steps());
-        if let Some(at) = own.iter().position(|length| *length < 1 || *length > steps as i64) {
-            let message = format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
-            return wrong(ErrorKind::Value, message);
+        if let Some((kind, message)) = unfit_length(&value.to_vec()?, self.steps()) {
+            return wrong(kind, message);
         }
         let (mut present, mut open) = (Vec::new(), Vec::new());
         for (dim, size) in found.iter().zip(&sizes) {
@@ -188,11 +186,24 @@ impl<'a> Steps<'a> {
     }
 }
 
+/// What is wrong with the dtype of lengths.
+pub(crate) fn unfit_lengths(dtype: DType) -> Option<(ErrorKind, String)> {
+    let fits = !dtype.is_floating_point() && dtype != DType::Bool;
+    (!fits).then(|| (ErrorKind::DType, format!("lengths are integers, not {dtype}")))
+}
+
+/// What is wrong with the first length that is not one of a sequence with at most this many steps.
+pub(crate) fn unfit_length(lengths: &[i64], steps: usize) -> Option<(ErrorKind, String)> {
+    let at = lengths.iter().position(|length| *length < 1 || *length > steps as i64)?;
+    let message = format!("length {} at position {at} is not between 1 and {steps} steps", lengths[at]);
+    Some((ErrorKind::Value, message))
+}
+
 /// A state with the dims that it lacks: that of layers if there is only one, as in a state of a cell; and
 /// batch dims if all of its dims have names, along which it is the same for the whole batch, as it is along
 /// those of size 1.
 fn expanded(given: &Tensor, way: &Flattening, expected: &Shape) -> Result<Tensor> {
-    let names: Vec<Option<Name>> = expected.names.iter(expected.sizes.len()).collect();
+    let names = all_names(&expected.names, expected.sizes.len());
     let lacks = |name: &Option<Name>| name.is_some_and(|name| given.names().position(name).is_none());
     let hidden = way.order.order[names.len() - 1];
     let mut batch: Vec<(Name, usize)> = Vec::new();
@@ -247,8 +258,7 @@ impl Flattening {
     fn shape(&self) -> Result<Shape> {
         let mut sizes = self.sizes.clone();
         self.order.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
-        let dims: Vec<Named> = self.order.names.iter(sizes.len()).zip(sizes).collect();
-        shape_of(&dims)
+        shape_of(&dims_with(&all_names(&self.order.names, sizes.len()), &sizes))
     }
 }
 
@@ -305,11 +315,8 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
         }
         Dim::Name(name) if x.name(first).is_some() => {
             let message = format!("{} steps along the dim '{name}', which the input does not have", who());
-            let error = of.error(x, ErrorKind::NameNotFound, message);
-            Err(match x.size(*name).err().and_then(|error| error.repair().map(str::to_string)) {
-                Some(repair) => error.with_repair(repair),
-                None => error,
-            })
+            let repair = x.size(*name).err().and_then(|error| error.repair().map(str::to_string));
+            Err(repaired(of.error(x, ErrorKind::NameNotFound, message), repair))
         }
         Dim::Name(name) if is_strict() => {
             let message = format!("strict names: {} would take an unnamed dim as '{name}'", who());

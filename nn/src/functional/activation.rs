@@ -13,16 +13,13 @@ functions! {
 
 /// The formula by which [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has
 /// an example.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum Approximate {
     /// With the error function, exactly.
     #[default]
     None,
     /// With an approximation by `tanh`.
     Tanh,
-}
-impl Immediate for Approximate {
-    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("tanh", Self::Tanh)];
 }
 
 functional! { activation;

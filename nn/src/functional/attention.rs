@@ -112,6 +112,17 @@ struct Key {
 }
 
 impl Key {
+    /// Sorts the dims of tensors without names.
+    fn sort(keys: &mut [Key]) {
+        for end in 1..keys.len() {
+            let mut at = end;
+            while at > 0 && keys[at - 1].from_right < keys[at].from_right {
+                keys.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+    }
+
     /// The dims of a tensor.
     fn all(x: &Tensor) -> Vec<Key> {
         let mut keys = Vec::with_capacity(x.ndim());
@@ -197,8 +208,8 @@ impl AttentionCall<'_> {
             if *key == embed { result.extend(&own) } else { result.push(*key) }
         }
         if !is_named {
-            batch.sort_by_key(|key| std::cmp::Reverse(key.from_right));
-            result.sort_by_key(|key| std::cmp::Reverse(key.from_right));
+            Key::sort(&mut batch);
+            Key::sort(&mut result);
         }
         let kv_heads = match heads {
             Some(name) => self.groups(name, &mut batch)?,
@@ -240,13 +251,8 @@ impl AttentionCall<'_> {
                     (message, last.name)
                 }
             };
-            let error = fault(ErrorKind::Value, message);
-            return Err(match example {
-                Some(name) => error.with_repair(format!(
-                    "AttentionOptions::new().query_dim(\"{name}\"), or another of them"
-                )),
-                None => error,
-            });
+            let repair = |name| format!("AttentionOptions::new().query_dim(\"{name}\"), or another of them");
+            return Err(repaired(fault(ErrorKind::Value, message), example.map(repair)));
         }
         // Any of them gives the same result; most queries at once are fastest.
         Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0])))
@@ -441,8 +447,8 @@ impl AttentionDims {
         scores.extend(self.query.map(|query| (query, self.lengths[0])));
         scores.push((key, self.lengths[1]));
         let unfit = |kind| {
-            let all: Vec<(Option<Name>, usize)> =
-                scores.iter().map(|(key, size)| (key.name, *size)).collect();
+            let mut all = Vec::with_capacity(scores.len());
+            scores.iter().for_each(|(key, size)| all.push((key.name, *size)));
             let message = format!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&all));
             Err(fault(kind, message))
         };

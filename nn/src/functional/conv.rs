@@ -167,7 +167,7 @@ fn layout(
     if let Some(bias) = bias.filter(|bias| bias.ndim() == 1) {
         check_meeting(("bias", bias, 0), ("the weight", weight.name(made)))?;
     }
-    let spatial: Vec<Option<Name>> = (2..weight.ndim()).map(|dim| weight.name(dim)).collect();
+    let spatial = names_at(weight, &range(2..weight.ndim()));
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), of_weight: true };
     let layout = ImageDims::find(x, wanted)?;
@@ -261,15 +261,10 @@ pub(crate) fn transposed_images(
     let mut y = images.convolution_input_with(&weight.rename(None)?, &sizes[..], options)?;
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];
-        ensure_shape(*bias.sizes() == [made], || {
-            format!("the bias must have sizes [{made}], got {:?}", bias.sizes())
-        })?;
-        if !autocast::fits(bias.dtype(), y.dtype()) {
-            let message = format_args!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
-            return Err(
-                fault(ErrorKind::DType, message).with_repair(format!("bias.to(DType::{:?})?", y.dtype()))
-            );
-        }
+        ensure_length("bias", bias, made)?;
+        let (own, dtype) = (bias.dtype(), y.dtype());
+        let message = format_args!("the bias is {own}, and the weight is {dtype}");
+        ensure_dtype(autocast::fits(own, dtype), message, ("bias", dtype))?;
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;
         y = y.add(&bias.to(y.dtype()).rename(None).reshape(sizes)?)?;

@@ -49,10 +49,7 @@ functional! { distance;
     pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats integers
         names removes, x2: unified layer PairwiseDistance => {
         for x in [x1, x2] {
-            if x.dtype() == DType::Bool {
-                let message = "not implemented for bool; it takes the integers and floats";
-                return Err(wrong_dtype(message, ("x", DType::F32)));
-            }
+            ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::F32))?;
         }
         let [x1, x2] = broadcast(x1, x2)?;
         x1.sub(&x2).add(eps).vector_norm_with(dim, VectorNormOptions::new().ord(p))

@@ -1,58 +1,8 @@
 //! Dropout.
 
+use super::pool::SlidingDims;
 use super::*;
 use namegrad_core::Shape;
-
-/// The dims of a feature map, such as `["H", "W"]`: its elements share one fate, and every other dim has its
-/// own. In a call by name, the default is PyTorch's: the last dim in `dropout1d`, the last three in
-/// `dropout3d`, and all but the first two in `dropout2d` and `feature_alpha_dropout`.
-#[derive(Clone, Debug, Default)]
-pub struct MapDims(Option<Dims>);
-
-impl<T: Into<Dims>> From<T> for MapDims {
-    fn from(dims: T) -> MapDims {
-        MapDims(Some(dims.into()))
-    }
-}
-
-impl Argument for MapDims {
-    type Resolved = Positions;
-    type View<'a> = &'a Positions;
-    #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
-        let of_map = match op {
-            "dropout1d" => Some(1),
-            "dropout2d" => Some(2),
-            "dropout3d" => Some(3),
-            _ => None,
-        };
-        let Some(dims) = self.0 else {
-            let ndim = of.first().map_or(0, |x| x.ndim());
-            let start = match of_map {
-                Some(count) if count != 2 => ndim.saturating_sub(count).max(1),
-                _ => 2,
-            };
-            return Dims::from((start.min(ndim)..ndim).collect::<Vec<usize>>()).look_up(op, of);
-        };
-        let dims = dims.look_up(op, of)?;
-        match of_map.filter(|count| dims.len() != *count) {
-            Some(count) => {
-                let message = format!("a feature map has {count} dims here, and {} were given", dims.len());
-                Err(Error::new(ErrorKind::Value, op, message).with_operands(of.iter().map(|x| x.shape())))
-            }
-            None => Ok(dims),
-        }
-    }
-    fn view(resolved: &Positions) -> &Positions {
-        resolved
-    }
-    fn from_value(value: &Value) -> Option<MapDims> {
-        Dims::from_value(value).map(MapDims::from)
-    }
-    fn accepted() -> String {
-        Dims::accepted()
-    }
-}
 
 functional! { dropout;
     /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`. Otherwise
@@ -77,7 +27,7 @@ functional! { dropout;
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
     /// floating-point and would be scaled.
     dropout (x; p: f64 or 0.5, training: bool = true)
-        layer Dropout (p if probability) => dropped(op, x, p, None, training, false);
+        layer Dropout (p if probability) => dropped(x, p, None, training, false);
     /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it
     /// are so alike that dropping one of them has no effect. Each index of the other dims has its own fate.
     ///
@@ -95,8 +45,8 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
-    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout1d (p if probability) =>
-        dropped(op, x, p, Some(&dims), training, false);
+    dropout1d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout1d (p if probability) =>
+        dropped(x, p, Some(map_dims(x, Some(1), dims)?), training, false);
     /// [`dropout1d`] with feature maps of two dims.
     ///
     /// # Examples
@@ -110,8 +60,8 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout2d (p if probability) =>
-        dropped(op, x, p, Some(&dims), training, false);
+    dropout2d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout2d (p if probability) =>
+        dropped(x, p, Some(map_dims(x, Some(2), dims)?), training, false);
     /// [`dropout1d`] with feature maps of three dims.
     ///
     /// # Examples
@@ -125,8 +75,8 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) layer Dropout3d (p if probability) =>
-        dropped(op, x, p, Some(&dims), training, false);
+    dropout3d (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = true) layer Dropout3d (p if probability) =>
+        dropped(x, p, Some(map_dims(x, Some(3), dims)?), training, false);
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
     /// they are. Otherwise, which is the default as in PyTorch, returns `x`.
@@ -147,7 +97,7 @@ functional! { dropout;
     /// # Errors
     /// Same as [`dropout`].
     alpha_dropout (x; p: f64 or 0.5, training: bool = false)
-        layer AlphaDropout (p if probability) => dropped(op, x, p, None, training, true);
+        layer AlphaDropout (p if probability) => dropped(x, p, None, training, true);
     /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
     ///
     /// # Examples
@@ -162,8 +112,8 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false) layer FeatureAlphaDropout (p if probability) =>
-        dropped(op, x, p, Some(&dims), training, true);
+    feature_alpha_dropout (x; p: f64 or 0.5, dims: SlidingDims or SlidingDims::LAST, training: bool = false) layer FeatureAlphaDropout (p if probability) =>
+        dropped(x, p, Some(map_dims(x, None, dims)?), training, true);
 }
 
 /// Checks an argument that is a probability.
@@ -174,56 +124,55 @@ fn probability(op: &'static str, _: &str, p: f64) -> Result<()> {
     })
 }
 
-fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
-    probability(op, "p", p).map_err(|error| error.with_operands([x.shape()]))?;
-    if training && p > 0.0 && p < 1.0 && !x.dtype().is_floating_point() {
-        let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
-        return Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([x.shape()])
-            .with_repair("x.to(DType::F32)?"));
-    }
-    Ok(())
+/// The dims of feature maps of this many dims, or of any number. By default they are PyTorch's: the last dim,
+/// the last three, or all but the first two.
+fn map_dims(x: &Tensor, count: Option<usize>, dims: Option<Positions>) -> Result<Positions> {
+    let Some(dims) = dims else {
+        let start = match count {
+            Some(count) if count != 2 => x.ndim().saturating_sub(count).max(1),
+            _ => 2,
+        };
+        return Ok(range(start.min(x.ndim())..x.ndim()).into());
+    };
+    let wanted = count.unwrap_or(dims.len());
+    ensure_value(dims.len() == wanted, || {
+        format!("a feature map has {wanted} dims here, and {} were given", dims.len())
+    })?;
+    Ok(dims)
 }
 
 /// A mask of `values[1]` with probability `1 - p`, else `values[0]`, the same along `dims`.
-fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
+fn mask(x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
     let size = |dim: usize| if dims.contains(&dim) { 1 } else { x.sizes()[dim] };
     let shape = Shape::new((0..x.ndim()).map(|dim| (x.name(dim), size(dim))))?;
-    NamedTensor::choice(op, shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
+    NamedTensor::choice("", shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
 }
 
 /// `x` without a share `p` of its elements, or of its feature maps over the dims `maps`. With `alpha`, what is
 /// dropped has the limit of `selu` for small numbers, and the result the mean and the variance of `x`.
-fn dropped(
-    op: &'static str,
-    x: &Tensor,
-    p: f64,
-    maps: Option<&[usize]>,
-    training: bool,
-    alpha: bool,
-) -> Result<Tensor> {
+fn dropped(x: &Tensor, p: f64, maps: Option<Positions>, training: bool, alpha: bool) -> Result<Tensor> {
     use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
-    check(op, x, p, training)?;
+    probability("", "p", p)?;
+    let (dtype, is_scaled) = (x.dtype(), training && p > 0.0 && p < 1.0);
+    let message = format_args!("only floating-point tensors can be scaled, and x is {dtype}");
+    ensure_dtype(!is_scaled || dtype.is_floating_point(), message, ("x", DType::F32))?;
     if !training || p == 0.0 {
         return Ok(x.clone());
     }
     if p == 1.0 {
         return x.mul(0);
     }
-    let dims = maps.unwrap_or(&[]);
-    if maps.is_some() && (x.ndim() < 2 || dims.len() == x.ndim()) {
+    let dims = maps.as_deref().unwrap_or(&[]);
+    ensure_shape(maps.is_none() || x.ndim() >= 2 && dims.len() < x.ndim(), || {
         let (count, sizes) = (dims.len(), x.sizes());
-        let message = format!(
-            "expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}"
-        );
-        return Err(Error::new(ErrorKind::Shape, op, message));
-    }
+        format!("expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}")
+    })?;
     if !alpha {
-        return x.mul(mask(op, x, p, dims, [0.0, 1.0 / (1.0 - p)])?);
+        return x.mul(mask(x, p, dims, [0.0, 1.0 / (1.0 - p)])?);
     }
     let limit = SELU_ALPHA * SELU_SCALE;
     let a = 1.0 / ((limit * limit * p + 1.0) * (1.0 - p)).sqrt();
-    let kept = mask(op, x, p, dims, [0.0, 1.0])?;
+    let kept = mask(x, p, dims, [0.0, 1.0])?;
     let shift = kept.sub(1).mul(limit * a).add(limit * a * p)?;
     x.mul(kept.mul(a)?).add(shift)
 }

@@ -4,7 +4,7 @@ use super::*;
 use namegrad_autograd::{Op, starting};
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum BagMode {
     /// Their sum.
     Sum,
@@ -13,10 +13,6 @@ pub enum BagMode {
     Mean,
     /// The largest of each column.
     Max,
-}
-impl Immediate for BagMode {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("sum", Self::Sum), ("mean", Self::Mean), ("max", Self::Max)];
 }
 
 functional! { embedding;
@@ -179,10 +175,9 @@ impl BagCall<'_> {
         ensure_shape(weight.ndim() == 2, || {
             format!("expected a weight [vocab, embed], got {} dims", weight.ndim())
         })?;
-        if !weight.dtype().is_floating_point() {
-            let message = format_args!("expected a weight of floats, got {}", weight.dtype());
-            return Err(wrong_dtype(message, ("weight", DType::F32)));
-        }
+        let dtype = weight.dtype();
+        let message = format_args!("expected a weight of floats, got {dtype}");
+        ensure_dtype(dtype.is_floating_point(), message, ("weight", DType::F32))?;
         let rows = weight.sizes()[0] as isize;
         let padding = match padding_idx {
             None => None,
@@ -214,7 +209,7 @@ impl BagCall<'_> {
 
     /// The names of the first `leading` dims of `x`, and the name of the columns.
     fn names(&self, x: &Tensor, leading: usize) -> Result<Names> {
-        let mut names: Vec<Option<Name>> = (0..leading).map(|dim| x.name(dim)).collect();
+        let mut names = names_at(x, &range(0..leading));
         names.push(self.weight.name(1));
         Names::new("", names)
     }
@@ -238,9 +233,9 @@ pub(crate) fn renormed(
     norm_type: f64,
 ) -> Result<NamedTensor> {
     let Some(max_norm) = max_norm.filter(|_| index.numel() > 0) else { return Ok(weight.clone()) };
-    let mut rows: Vec<i64> = index.to_vec()?;
-    rows.sort_unstable();
-    rows.dedup();
+    let (mut used, mut rows) = (vec![false; weight.sizes()[0]], Vec::new());
+    index.to_vec::<i64>()?.into_iter().for_each(|row| used[row as usize] = true);
+    rows.extend((0_i64..).zip(used).filter(|(_, is_used)| *is_used).map(|(row, _)| row));
     let index = NamedTensor::from_slice(&rows, [rows.len()])?;
     let plain = weight.rename(None)?;
     let rows = plain.index_select(&index, 0)?;
@@ -300,12 +295,10 @@ fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
-fn check_integers((what, name): (&str, &str), x: &Tensor) -> Result<()> {
-    if !x.dtype().is_floating_point() && x.dtype() != DType::Bool {
-        return Ok(());
-    }
-    let message = format_args!("expected {what} of an integer dtype, got {}", x.dtype());
-    Err(wrong_dtype(message, (name, DType::I64)))
+pub(crate) fn check_integers((what, name): (&str, &str), x: &Tensor) -> Result<()> {
+    let dtype = x.dtype();
+    let fits = !dtype.is_floating_point() && dtype != DType::Bool;
+    ensure_dtype(fits, format_args!("expected {what} of an integer dtype, got {dtype}"), (name, DType::I64))
 }
 
 /// Checks the factors of the indices.
@@ -337,7 +330,9 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
             let error = fault(ErrorKind::Value, message);
             return Err(error.with_repair("x.unsqueeze(0)?"));
         };
-        return Ok((0..=bags.iter().product()).map(|bag: usize| bag * items).collect());
+        let mut starts = range(0..bags.iter().product::<usize>() + 1);
+        starts.iter_mut().for_each(|start| *start *= items);
+        return Ok(starts);
     };
     let count = x.numel();
     ensure_value(x.ndim() == 1, || {
@@ -353,7 +348,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
     let message = match (starts.first(), starts.last()) {
         (Some(first), Some(last)) if *last == count as i64 => {
             if (*first == 0 || starts.len() == 1) && starts.is_sorted() {
-                return Ok(starts.into_iter().map(|at| at as usize).collect());
+                return Ok(whole(&starts));
             }
             format!(
                 "offsets must start at 0, not decrease and not be beyond the {count} indices, got {given:?}"

@@ -66,10 +66,7 @@ functional! { fold;
         x; output_size: Extents, kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0,
         stride: Extents or 1
     ) on floats integers names removes => {
-        if x.dtype() == DType::Bool {
-            let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(wrong_dtype(message, ("x", DType::U8)));
-        }
+        ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::U8))?;
         let names = output_size.names(2);
         let image = output_size.in_order("", "output_size", &names, None)?.over("", "output_size", 2)?;
         let [height, width] = image[..] else {
@@ -154,10 +151,9 @@ impl WindowGrid {
             };
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }
-        if padded[0].checked_mul(padded[1]).is_none_or(|volume| volume > isize::MAX as usize) {
-            let message = format_args!("out of memory: an image of sizes {padded:?}");
-            return Err(fault(ErrorKind::OutOfMemory, message));
-        }
+        let volume = padded[0].checked_mul(padded[1]);
+        let fits = volume.is_some_and(|volume| volume <= isize::MAX as usize);
+        ensure_memory(fits, format_args!("an image of sizes {padded:?}"))?;
         Ok(WindowGrid { kernel, dilation, padding, stride, padded, count })
     }
 

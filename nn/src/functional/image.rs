@@ -14,7 +14,7 @@ use namegrad_core::args::{Factors, Interpolation, Outside, Pads, Sampling, Sizes
 use resize::{Interpolate, resized};
 
 /// The values that [`pad`] puts around a tensor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum PadMode {
     /// A number.
     #[default]
@@ -26,17 +26,9 @@ pub enum PadMode {
     /// The elements from the other end.
     Circular,
 }
-impl Immediate for PadMode {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("constant", Self::Constant),
-        ("reflect", Self::Reflect),
-        ("replicate", Self::Replicate),
-        ("circular", Self::Circular),
-    ];
-}
 
 /// The method by which [`interpolate`] makes the elements of a larger or smaller image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum InterpolateMode {
     /// The value of the element at the rounded-down position.
     #[default]
@@ -54,20 +46,9 @@ pub enum InterpolateMode {
     /// The mean of an area.
     Area,
 }
-impl Immediate for InterpolateMode {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("nearest", Self::Nearest),
-        ("nearest-exact", Self::NearestExact),
-        ("linear", Self::Linear),
-        ("bilinear", Self::Bilinear),
-        ("bicubic", Self::Bicubic),
-        ("trilinear", Self::Trilinear),
-        ("area", Self::Area),
-    ];
-}
 
 /// The method by which [`grid_sample`] interpolates between elements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum SampleMode {
     /// Linearly of those beside it, over two dims or three.
     #[default]
@@ -76,10 +57,6 @@ pub enum SampleMode {
     Nearest,
     /// With cubic polynomials, over two dims.
     Bicubic,
-}
-impl Immediate for SampleMode {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("bilinear", Self::Bilinear), ("nearest", Self::Nearest), ("bicubic", Self::Bicubic)];
 }
 
 functional! { image;

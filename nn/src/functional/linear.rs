@@ -49,7 +49,7 @@ functional! { linear;
         if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
             return x.matmul(weight.t()?); // for its error
         }
-        let mut names: Vec<Option<Name>> = x.names().iter(last).collect();
+        let mut names = names_at(x, &range(0..last));
         names.push(weight.name(0));
         let names = Names::new("", names)?;
         let count: usize = x.sizes()[..last].iter().product(); // rows may have no elements
@@ -112,9 +112,7 @@ fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim: usize) -> 
     let fits = |dim_of_x: usize| x.sizes()[dim_of_x] == weight.sizes()[dim];
     let repair = match x.names().position(wanted) {
         Some(at) if fits(at) => format!("{what}.movedim(\"{wanted}\", -1)?"),
-        None if fits(last) => {
-            format!("{what}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same")
-        }
+        None if fits(last) => renaming(what, own, &wanted),
         _ => return Ok(()), // for the error about sizes
     };
     let message =
@@ -139,7 +137,8 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
         format!("the last dim of the weight has {input} elements, and {of_x}")
     })?;
     let dtype = weight.dtype();
-    ensure_dtype("x", x, dtype, || format!("x is {}, and the weight is {dtype}", x.dtype()))?;
+    let of_x = x.dtype();
+    ensure_dtype(of_x == dtype, format_args!("x is {of_x}, and the weight is {dtype}"), ("x", dtype))?;
     let name = weight.name(0).filter(|_| out.is_some());
     if let Some(name) = name
         && x.names().position(name).is_some_and(|taken| taken + 1 < x.ndim())
@@ -149,9 +148,8 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
         return Err(Error::new(ErrorKind::DuplicateName, "", message).with_repair(repair));
     }
     let Some(bias) = bias else { return Ok(()) };
-    ensure_dtype("bias", bias, dtype, || {
-        format!("the bias is {}, and x and the weight are {dtype}", bias.dtype())
-    })?;
+    let message = format_args!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
+    ensure_dtype(bias.dtype() == dtype, message, ("bias", dtype))?;
     ensure_shape(bias.numel() == 1 || bias.sizes() == out.as_slice(), || {
         let want = out.map_or("one number".into(), |out| format!("sizes [{out}]"));
         format!("the bias must have {want}, got {:?}", bias.sizes())
@@ -187,22 +185,14 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
             "all dims of x and other but the last must have the same sizes, got {leading:?} and {of_other:?}"
         )
     })?;
-    if x.dtype() == DType::Bool {
-        return ensure_dtype("x", x, DType::F32, || {
-            "not implemented for bool; it takes the integers and floats".into()
-        });
-    }
+    ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::F32))?;
     for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
         let Some(input) = input else { continue };
-        ensure_dtype(which, input, x.dtype(), || {
-            format!("x is {}, and the {which} is {}", x.dtype(), input.dtype())
-        })?;
+        let (own, dtype) = (input.dtype(), x.dtype());
+        ensure_dtype(own == dtype, format_args!("x is {dtype}, and the {which} is {own}"), (which, dtype))?;
     }
     if let Some(bias) = bias {
-        let out = weight.sizes()[0];
-        ensure_shape(*bias.sizes() == [out], || {
-            format!("the bias must have sizes [{out}], got {:?}", bias.sizes())
-        })?;
+        ensure_length("bias", bias, weight.sizes()[0])?;
         check_meeting(("bias", bias, 0), ("the weight", weight.name(0)))?;
     }
     for dim in 0..leading.len() {
@@ -214,12 +204,4 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         }
     }
     Ok(())
-}
-
-/// An error unless the tensor called `name` has this dtype.
-fn ensure_dtype(name: &str, x: &Tensor, dtype: DType, message: impl FnOnce() -> String) -> Result<()> {
-    if x.dtype() == dtype {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::DType, "", message()).with_repair(format!("{name}.to(DType::{dtype:?})?")))
 }

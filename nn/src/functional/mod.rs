@@ -20,14 +20,16 @@ mod shuffle;
 
 // Most tables need these names: their files begin with `use super::*`.
 use crate::dims::images::fault;
-use crate::dims::{moved_back, names_of, others, permuted, sizes_of, with_names};
+use crate::dims::{
+    moved_back, names_at, names_of, others, permuted, range, renaming, repaired, sizes_of, whole, with_names,
+};
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
-use namegrad_core::args::{Argument, Extents, Immediate, Positions, Value};
+use namegrad_core::args::{Argument, Extents, Positions, Value};
 use namegrad_core::names::is_strict;
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
-use namegrad_macros::{functional, functions};
+use namegrad_macros::{Words, functional, functions};
 use std::borrow::Cow;
 
 /// An error about sizes unless they fit. The function of the row adds its name and its inputs.
@@ -40,6 +42,28 @@ fn ensure_shape<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Res
 #[inline]
 fn ensure_value<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
     Error::ensure(fits, ErrorKind::Value, "", message)
+}
+
+/// What is wrong with `bool` for a function of numbers.
+const NOT_BOOL: &str = "not implemented for bool; it takes the integers and floats";
+
+/// An error about a dtype unless it fits, which says to cast the tensor of this name to this dtype.
+#[inline]
+fn ensure_dtype(fits: bool, message: impl std::fmt::Display, cast: (&str, DType)) -> Result<()> {
+    if fits { Ok(()) } else { Err(wrong_dtype(message, cast)) }
+}
+
+/// An error unless what the message describes fits in memory.
+#[inline]
+fn ensure_memory(fits: bool, what: impl std::fmt::Display) -> Result<()> {
+    if fits { Ok(()) } else { Err(fault(ErrorKind::OutOfMemory, format_args!("out of memory: {what}"))) }
+}
+
+/// An error unless a vector, such as a bias, has this size.
+fn ensure_length(which: &str, x: &Tensor, size: usize) -> Result<()> {
+    ensure_shape(*x.sizes() == [size], || {
+        format!("expected a {which} of sizes [{size}], got {:?}", x.sizes())
+    })
 }
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
@@ -59,10 +83,9 @@ fn check_last(rank: usize, x: &Tensor) -> Result<()> {
         x.shape()
     );
     let error = fault(ErrorKind::Misaligned, message);
-    Err(match first {
-        0 => error,
-        _ => error.with_repair(format!("x.movedim(\"{name}\", {})?, or the names of the dims", first - 1)),
-    })
+    let before = first.checked_sub(1);
+    let repair = before.map(|dim| format!("x.movedim(\"{name}\", {dim})?, or the names of the dims"));
+    Err(repaired(error, repair))
 }
 
 /// Checks that two dims that meet by position have the same name, if both have one; in strict mode, that both
@@ -74,12 +97,9 @@ fn check_meeting(
     let error = match (x.name(dim), wanted) {
         (Some(own), Some(wanted)) if own != wanted => {
             let message = format_args!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}");
-            let repair = format!("{name}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same");
-            let error = fault(ErrorKind::NameMismatch, message);
-            match x.names().position(wanted) {
-                None => error.with_repair(repair),
-                Some(_) => error, // it would have the name twice
-            }
+            let is_free = x.names().position(wanted).is_none(); // it would have the name twice
+            let repair = is_free.then(|| renaming(name, own, &wanted));
+            repaired(fault(ErrorKind::NameMismatch, message), repair)
         }
         (Some(own), None) if is_strict() => {
             let message =
@@ -96,54 +116,34 @@ fn check_meeting(
     Err(error)
 }
 
-// Each table is a file, some in the folder `loss`. A new one is added to the four lists below.
+pub(crate) use self::loss::no_class;
 pub use self::loss::{ClassDim, Reduction};
-pub use self::{
-    activation::*, attention::*, conv::*, distance::*, dropout::*, embedding::*, fold::*, image::*,
-    linear::*, loss::classes::*, loss::ctc::*, loss::margin::*, loss::probability::*, loss::regression::*,
-    loss::similarity::*, norm::*, pool::*, sample::*, shuffle::*,
-};
 
-/// The options of functions.
-pub mod options {
-    pub use super::{
-        activation::options::*, attention::options::*, conv::options::*, distance::options::*,
-        dropout::options::*, embedding::options::*, image::options::*, linear::options::*,
-        loss::classes::options::*, loss::ctc::options::*, loss::margin::options::*,
-        loss::probability::options::*, loss::regression::options::*, loss::similarity::options::*,
-        norm::options::*, pool::options::*, sample::options::*,
+/// Exports the functions of tables, with their options and layers, and lists them for the registry.
+macro_rules! tables {
+    ($($($table:ident)::+),*) => {
+        $(pub use self::$($table)::+::*;)*
+
+        /// The options of functions.
+        #[allow(unused_imports, unreachable_pub)] // a table may have none
+        pub mod options {
+            $(pub use super::$($table)::+::options::*;)*
+        }
+
+        /// The layers of functions.
+        #[allow(unused_imports, unreachable_pub)] // a table may have none
+        pub(crate) mod layers {
+            pub use super::activation::{along_layers::*, unary_layers::*};
+            $(pub use super::$($table)::+::layers::*;)*
+        }
+
+        /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
+        pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($($table)::+::OPS),*];
     };
 }
 
-/// The layers of functions.
-pub(crate) mod layers {
-    pub use super::activation::{along_layers::*, layers::*, unary_layers::*};
-    pub use super::loss::{
-        classes::layers::*, ctc::layers::*, margin::layers::*, probability::layers::*, regression::layers::*,
-        similarity::layers::*,
-    };
-    pub use super::{distance::layers::*, dropout::layers::*, image::layers::*, shuffle::layers::*};
+// Each table is a file, some in the folder `loss`.
+tables! {
+    activation, attention, conv, distance, dropout, embedding, fold, image, linear, loss::classes, loss::ctc,
+    loss::margin, loss::probability, loss::regression, loss::similarity, norm, pool, sample, shuffle
 }
-
-/// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
-pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[
-    activation::OPS,
-    attention::OPS,
-    conv::OPS,
-    distance::OPS,
-    dropout::OPS,
-    embedding::OPS,
-    fold::OPS,
-    image::OPS,
-    linear::OPS,
-    loss::classes::OPS,
-    loss::ctc::OPS,
-    loss::margin::OPS,
-    loss::probability::OPS,
-    loss::regression::OPS,
-    loss::similarity::OPS,
-    norm::OPS,
-    pool::OPS,
-    sample::OPS,
-    shuffle::OPS,
-];

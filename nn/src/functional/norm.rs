@@ -49,7 +49,7 @@ functional! { norm;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
     ) -> (y, mean, var) on floats names keeps, mean: removes, var: removes, running_mean: along dim, running_var: along dim,
         weight: along dim, bias: along dim => {
-        let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
+        let over = others(x, &[dim]).into();
         ensure_value(eps > 0.0 || eps == 0.0 && !training, || {
             format!("eps must be positive in training and never negative, got {eps}")
         })?;
@@ -188,7 +188,9 @@ const NO_CHANNELS: &str = "expected a dim of channels, but the input is one numb
 /// batch, as in PyTorch, or the second if the channels come first.
 fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
     let skipped = (dims.len() == x.ndim()).then_some(usize::from(dim == 0));
-    dims.into_iter().filter(|other| *other != dim && Some(*other) != skipped).collect()
+    let mut dims = dims;
+    dims.retain(|other| *other != dim && Some(*other) != skipped);
+    dims
 }
 
 /// A normalization by channels.
@@ -232,14 +234,7 @@ impl Norm<'_> {
         };
         ensure_value(wrong.is_empty(), || format!("running_mean and running_var {wrong}"))?;
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
-            if !statistic.dtype().is_floating_point() {
-                let message = format_args!("expected a {which} of floats, got {}", statistic.dtype());
-                return Err(wrong_dtype(message, (which, DType::F32)));
-            }
-            ensure_shape(*statistic.sizes() == [channels], || {
-                format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes())
-            })?;
-            check_meeting((which, statistic, 0), ("x", x.name(self.dim)))?;
+            self.check_of_channels((which, statistic), x)?;
         }
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
@@ -264,7 +259,7 @@ impl Norm<'_> {
             let new = new.rename(None)?;
             // The average over the instances, of which there is one in batch normalization.
             let at = (0..self.dim).filter(|dim| !self.over.contains(dim)).count();
-            let others: Vec<usize> = (0..new.ndim()).filter(|dim| *dim != at).collect();
+            let others = others(&new, &[at]);
             let new = if others.is_empty() { new } else { new.mean(others)? }.mul(factor)?;
             let Some(old) = old else { return new.rename([x.name(self.dim)]) };
             let next = old.rename(None).mul(1.0 - momentum).add(&new.mul(momentum)?).to(old.dtype())?;
@@ -276,7 +271,11 @@ impl Norm<'_> {
 
     /// The result with these statistics: `x scale + (bias - mean scale)`.
     fn fixed(&self, x: &Tensor, mean: &Tensor, var: &Tensor) -> Result<Tensor> {
-        self.check_parameters(x)?;
+        for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
+            if let Some(parameter) = parameter {
+                self.check_of_channels((which, parameter), x)?;
+            }
+        }
         let dtype = x.dtype().compute();
         let mut sizes = vec![1; x.ndim()];
         sizes[self.dim] = x.sizes()[self.dim];
@@ -293,19 +292,12 @@ impl Norm<'_> {
         with_names(y, x.names())
     }
 
-    fn check_parameters(&self, x: &Tensor) -> Result<()> {
-        let (wanted, name) = (x.sizes()[self.dim], x.name(self.dim));
-        for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
-            let Some(parameter) = parameter else { continue };
-            ensure_shape(*parameter.sizes() == [wanted], || {
-                format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes())
-            })?;
-            if !parameter.dtype().is_floating_point() {
-                let message = format_args!("expected a {which} of floats, got {}", parameter.dtype());
-                return Err(wrong_dtype(message, (which, DType::F32)));
-            }
-            check_meeting((which, parameter, 0), ("x", name))?;
-        }
-        Ok(())
+    /// Checks a tensor that has a number for each channel of `x`.
+    fn check_of_channels(&self, (which, numbers): (&str, &Tensor), x: &Tensor) -> Result<()> {
+        let dtype = numbers.dtype();
+        let message = format_args!("expected a {which} of floats, got {dtype}");
+        ensure_dtype(dtype.is_floating_point(), message, (which, DType::F32))?;
+        ensure_length(which, numbers, x.sizes()[self.dim])?;
+        check_meeting((which, numbers, 0), ("x", x.name(self.dim)))
     }
 }

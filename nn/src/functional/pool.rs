@@ -7,7 +7,6 @@ mod over;
 
 pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 
-use self::over::names_at;
 use super::*;
 use namegrad_core::args::{Factors, Windows};
 
@@ -95,8 +94,8 @@ functional! { pool;
         ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
             format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
         })?;
-        let dims = or_last(rank, x, dims, &[kernel_size])?;
-        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
+        let windows = windows.stride(stride).ceil_mode(ceil_mode);
         Ok(max_over(x, windows.padding(padding).dilation(dilation), &dims)?.values)
     }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
@@ -121,8 +120,8 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let dims = or_last(1, x, dims, &[kernel_size])?;
-        let windows = sliding(1, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(1, x, kernel_size, dims)?;
+        let windows = windows.stride(stride).ceil_mode(ceil_mode);
         avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
     }
     /// [`avg_pool1d`] over two dims.
@@ -132,8 +131,8 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let dims = or_last(rank, x, dims, &[kernel_size])?;
-        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode).padding(padding);
+        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
+        let windows = windows.stride(stride).ceil_mode(ceil_mode).padding(padding);
         let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
         avg_over(x, windows, &dims)
     }
@@ -155,8 +154,8 @@ functional! { pool;
     adaptive_max_pool2d
     /// [`adaptive_max_pool1d`] over three dims.
     adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers => {
-        let dims = or_last(rank, x, dims, &[output_size])?;
-        Ok(max_over(x, adaptive(rank, x, output_size, &dims)?, &dims)?.values)
+        let (windows, dims) = adaptive(rank, x, output_size, dims)?;
+        Ok(max_over(x, windows, &dims)?.values)
     }
     /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
     ///
@@ -175,8 +174,8 @@ functional! { pool;
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats => {
         x.value().check_float(op)?;
-        let dims = or_last(rank, x, dims, &[output_size])?;
-        avg_over(x, adaptive(rank, x, output_size, &dims)?, &dims)
+        let (windows, dims) = adaptive(rank, x, output_size, dims)?;
+        avg_over(x, windows, &dims)
     }
     /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
     /// an infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a
@@ -200,8 +199,8 @@ functional! { pool;
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats => {
-        let dims = or_last(rank, x, dims, &[kernel_size])?;
-        let windows = sliding(rank, x, kernel_size, &dims)?.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
+        let windows = windows.stride(stride).ceil_mode(ceil_mode);
         lp_over(x, norm_type, windows, &dims)
     }
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the two
@@ -261,23 +260,35 @@ functional! { pool;
     }
 }
 
-/// Windows of one size for all dims, or a size for each. Pairs are in the order of `dims`; those of other
-/// options are looked up by the op.
-fn sliding(rank: usize, x: &Tensor, kernel_size: Extents, dims: &Positions) -> Result<Windows> {
-    let sizes = kernel_size.in_order("", "kernel_size", &names_at(x, dims), None)?;
-    Ok(Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]))
+/// Windows of one size for all dims, or a size for each, with their dims. Pairs are in the order of `dims`;
+/// those of other options are looked up by the op.
+fn sliding(
+    rank: usize,
+    x: &Tensor,
+    kernel_size: Extents,
+    dims: Option<Positions>,
+) -> Result<(Windows, Positions)> {
+    let dims = or_last(rank, x, dims, &[kernel_size])?;
+    let sizes = kernel_size.in_order("", "kernel_size", &names_at(x, &dims), None)?;
+    Ok((Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]), dims))
 }
 
-/// The windows that give a result of `output_size` along each of the dims.
-fn adaptive(rank: usize, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
-    let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+/// The windows that give a result of `output_size` along each of the dims, with the dims.
+fn adaptive(
+    rank: usize,
+    x: &Tensor,
+    output_size: Extents,
+    dims: Option<Positions>,
+) -> Result<(Windows, Positions)> {
+    let dims = or_last(rank, x, dims, &[output_size])?;
+    let lengths = sizes_of(x, &dims);
     let output_size =
-        output_size.in_order("", "output_size", &names_at(x, dims), Some(Extents::from(&lengths[..])))?;
+        output_size.in_order("", "output_size", &names_at(x, &dims), Some(Extents::from(&lengths[..])))?;
     let sizes = match lengths.len() == rank {
         true => output_size.or_lengths("", "output_size", &lengths),
         false => output_size.over("", "output_size", rank), // before an error of `dims`
     };
-    Ok(Windows::adaptive(&sizes?[..]))
+    Ok((Windows::adaptive(&sizes?[..]), dims))
 }
 
 /// The dims, or those that sizes name, or the last ones of `x`. Without names, the channels and at most the
@@ -291,16 +302,16 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
         for name in sizes.names(rank).into_iter().flatten() {
             named.extend(Dims::from(name).look_up("", &[x.value()])?.iter());
         }
-        named.sort_unstable();
-        named.dedup();
-        if named.len() == rank {
-            return Ok(named.into_iter().collect());
+        let mut dims = range(0..x.ndim());
+        dims.retain(|dim| named.contains(dim));
+        if dims.len() == rank {
+            return Ok(dims.into());
         }
     }
     check_last(rank, x)?;
     let before = x.ndim().checked_sub(rank);
     if let Some(first) = before.filter(|first| x.has_names() || (1..=2).contains(first)) {
-        return Ok((first..x.ndim()).collect());
+        return Ok(range(first..x.ndim()).into());
     }
     let message = format!(
         "expected the channels, and at most a batch before them, before the {rank} dims of the windows, \

@@ -49,8 +49,7 @@ functional! { sample;
         })?;
         ensure_value(top_k != Some(0), || "top_k must be at least 1, got 0")?;
         ensure_value((0.0..=1.0).contains(&top_p), || format!("top_p must be between 0 and 1, got {top_p}"))?;
-        let names: Vec<_> = (0..logits.ndim()).filter(|d| *d != dim).map(|d| logits.name(d)).collect();
-        let names = Names::new(op, names)?;
+        let names = Names::new(op, names_at(logits, &others(logits, &[dim])))?;
         let x = logits.detach().rename(None).to(DType::F64).movedim(dim, -1)?; // [.., classes]
         if x.numel() == 0 {
             let others = &x.sizes()[..x.ndim() - 1];

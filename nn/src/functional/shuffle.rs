@@ -62,7 +62,8 @@ functional! { shuffle;
         })?;
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
         let (split, order) = parts(&made, at, r);
-        let apart: Vec<usize> = order.iter().map(|part| split[*part]).collect();
+        let mut apart = order.clone();
+        apart.iter_mut().for_each(|part| *part = split[*part]);
         with_names(moved_back(x.rename(None).reshape(apart)?, &order).reshape(made)?, x.names())
     }
     /// Splits the channels along `dim` into `groups` and interleaves them: the first channel of each group,

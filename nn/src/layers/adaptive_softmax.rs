@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::dims::sequences::open;
-use crate::dims::with_names;
+use crate::dims::{whole, with_names};
+use crate::functional::embedding::check_integers;
+use crate::functional::no_class;
 use namegrad_core::Names;
 use std::panic::Location;
 
@@ -70,14 +72,29 @@ pub struct AdaptiveLogSoftmax {
 }
 
 /// A builder for [`AdaptiveLogSoftmaxWithLoss`]; see [`AdaptiveLogSoftmaxWithLoss::builder`].
+///
+/// ```
+/// use namegrad::nn::AdaptiveLogSoftmaxWithLoss;
+/// use namegrad::prelude::*;
+/// let softmax = AdaptiveLogSoftmaxWithLoss::builder(8, 20, [5]).div_value(2.0).head_bias(true).build()?;
+/// let paths: Vec<_> = softmax.named_parameters().into_iter().map(|(path, _)| path).collect();
+/// assert_eq!(paths, ["head.weight", "head.bias", "tail.0.0.weight", "tail.0.1.weight"]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct AdaptiveLogSoftmaxWithLossBuilder {
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
-    #[setters(skip)]
+    /// The input dim, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The dim of the classes, a size with or without a name.
+    #[setters(given)]
+    classes: Result<Named>,
+    /// The classes at which the clusters after the first begin.
+    #[setters(given)]
     cutoffs: Vec<usize>,
     /// By what the number of features is divided from one cluster to the next; the default is 4.
+    #[setters(default = 4.0)]
     div_value: f64,
     /// Whether the scores of the first cluster and of the others have a bias; the default is `false`.
     head_bias: bool,
@@ -94,8 +111,8 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
     /// dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
-        let AdaptiveLogSoftmaxWithLossBuilder { dims, cutoffs, div_value, head_bias, dtype } = self;
-        let [input, classes] = dims?;
+        let AdaptiveLogSoftmaxWithLossBuilder { cutoffs, div_value, head_bias, dtype, .. } = self;
+        let (input, classes) = (self.input?, self.classes?);
         let fit = (1..=MOST_CLUSTERS).contains(&cutoffs.len())
             && cutoffs[0] > 0
             && cutoffs.is_sorted_by(|a, b| a < b)
@@ -136,46 +153,6 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
 }
 
 impl AdaptiveLogSoftmaxWithLoss {
-    /// A layer from the dim `input` to `classes`, both sizes with or without a name, whose clusters begin at
-    /// 0 and at the `cutoffs`.
-    ///
-    /// # Errors
-    /// Same as [`build`](AdaptiveLogSoftmaxWithLossBuilder::build).
-    #[track_caller]
-    pub fn new(
-        input: impl NewDim,
-        classes: impl NewDim,
-        cutoffs: impl IntoIterator<Item = usize>,
-    ) -> Result<AdaptiveLogSoftmaxWithLoss> {
-        AdaptiveLogSoftmaxWithLoss::builder(input, classes, cutoffs).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::nn::AdaptiveLogSoftmaxWithLoss;
-    /// use namegrad::prelude::*;
-    /// let softmax = AdaptiveLogSoftmaxWithLoss::builder(8, 20, [5]).div_value(2.0).head_bias(true).build()?;
-    /// let paths: Vec<_> = softmax.named_parameters().into_iter().map(|(path, _)| path).collect();
-    /// assert_eq!(paths, ["head.weight", "head.bias", "tail.0.0.weight", "tail.0.1.weight"]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(
-        input: impl NewDim,
-        classes: impl NewDim,
-        cutoffs: impl IntoIterator<Item = usize>,
-    ) -> AdaptiveLogSoftmaxWithLossBuilder {
-        let dims = all_named(LAYER, [input.into_new_dim(), classes.into_new_dim()]);
-        AdaptiveLogSoftmaxWithLossBuilder {
-            dims,
-            cutoffs: cutoffs.into_iter().take(MOST_CLUSTERS + 1).collect(), // an iterator can be endless
-            div_value: 4.0,
-            head_bias: false,
-            dtype: default_dtype(),
-        }
-    }
-
     /// The log probability of each target, and the mean loss.
     ///
     /// # Errors
@@ -185,7 +162,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        self.path.run(LAYER, &[x, target], |_| {
+        self.path.run(LAYER, &[x, target], &|_| {
             let dim = self.place(x)?;
             let rest = x.value().select(dim, 0)?;
             if target.sizes() != rest.sizes() {
@@ -235,7 +212,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(LAYER, &[x], |_| {
+        self.path.run(LAYER, &[x], &|_| {
             let dim = self.place(x)?;
             let head = self.head.forward(x)?.log_softmax(dim)?;
             let mut parts = vec![head.narrow(dim, 0, self.ends[1])?];
@@ -265,28 +242,12 @@ impl AdaptiveLogSoftmaxWithLoss {
 
     /// The classes of all targets, checked.
     fn classes_of(&self, target: &Tensor) -> Result<Vec<usize>> {
-        if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::U8) {
-            let message = format!("expected classes of an integer dtype, got {}", target.dtype());
-            return Err(Error::new(ErrorKind::DType, LAYER, message)
-                .with_operands([target.shape()])
-                .with_repair("target.to(DType::I64)?"));
-        }
-        let count = self.classes.1;
+        check_integers(("classes", "target"), target)?;
         let classes = target.to(DType::I64)?.to_vec::<i64>()?;
-        let mut checked = Vec::with_capacity(classes.len());
-        for (position, class) in classes.iter().enumerate() {
-            match usize::try_from(*class) {
-                Ok(class) if class < count => checked.push(class),
-                _ => {
-                    let message = format!(
-                        "Target {class} at position {position} is out of bounds for {count} classes: they are 0 to {}",
-                        count - 1
-                    );
-                    return Err(Error::new(ErrorKind::Index, LAYER, message).with_operands([target.shape()]));
-                }
-            }
+        match classes.iter().position(|class| !(0..self.classes.1 as i64).contains(class)) {
+            Some(at) => Err(no_class(target, at, classes[at], self.classes.1)),
+            None => Ok(whole(&classes)),
         }
-        Ok(checked)
     }
 
     fn dims(&self) -> String {

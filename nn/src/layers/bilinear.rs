@@ -44,9 +44,17 @@ pub struct Bilinear {
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct BilinearBuilder {
-    #[setters(skip)]
-    dims: Result<[Named; 3]>,
+    /// The dim of the first input, a size with or without a name.
+    #[setters(given)]
+    first: Result<Named>,
+    /// The dim of the second input, a size with or without a name.
+    #[setters(given)]
+    second: Result<Named>,
+    /// The output dim, a size with or without a name.
+    #[setters(given)]
+    output: Result<Named>,
     /// Whether the layer has a bias; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
@@ -61,9 +69,8 @@ impl BilinearBuilder {
     /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Bilinear> {
-        let (dims, dtype) = (self.dims?, self.dtype);
+        let (first, second, out, dtype) = (self.first?, self.second?, self.output?, self.dtype);
         check_dtype("Bilinear", dtype)?;
-        let [first, second, out] = dims;
         let bound = 1.0 / (first.1.max(1) as f64).sqrt();
         let renamed = |(name, size): Named, taken: &[Option<Name>], suffix: &str| -> Result<Named> {
             match name {
@@ -75,29 +82,11 @@ impl BilinearBuilder {
         let two = renamed(second, &[out.0, first.0], "_in2")?;
         let weight = uniform("Bilinear", &[out, one, two], bound, dtype)?;
         let bias = if self.bias { Some(uniform("Bilinear", &[out], bound, dtype)?) } else { None };
-        Ok(Bilinear { weight, bias, dims, path: ModulePath::new() })
+        Ok(Bilinear { weight, bias, dims: [first, second, out], path: ModulePath::new() })
     }
 }
 
 impl Bilinear {
-    /// A layer with a bias, from two dims to the dim `output`. Each is a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName),
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a negative size.
-    #[track_caller]
-    pub fn new(first: impl NewDim, second: impl NewDim, output: impl NewDim) -> Result<Bilinear> {
-        Bilinear::builder(first, second, output).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(first: impl NewDim, second: impl NewDim, output: impl NewDim) -> BilinearBuilder {
-        let dims = [first.into_new_dim(), second.into_new_dim(), output.into_new_dim()];
-        let dims = all_named("Bilinear", dims);
-        BilinearBuilder { dims, bias: true, dtype: default_dtype() }
-    }
-
     /// The weight, `[out, in1, in2]`.
     pub fn weight(&self) -> &Parameter {
         &self.weight
@@ -115,7 +104,7 @@ impl Bilinear {
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes do not fit.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        self.path.run("Bilinear", &[x, other], |_| {
+        self.path.run("Bilinear", &[x, other], &|_| {
             let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
             // The other dims in one order, if both inputs have the same names.
             let (order, own) = (names_of(&x), names_of(&other));

@@ -24,7 +24,7 @@ pub enum PaddingMode {
 
 /// A convolution over `N` dims: [`Conv`], or if `TRANSPOSED`, [`ConvTranspose`].
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Convolution::text, layer)]
+#[module(crate = crate, describe = self.body.settings.text(), layer)]
 pub struct Convolution<const N: usize, const TRANSPOSED: bool> {
     #[module(flatten)]
     body: ConvBody,
@@ -125,29 +125,36 @@ pub type ConvTransposeBuilder<const N: usize> = ConvolutionBuilder<N, true>;
 
 /// A builder for a convolution; see [`Convolution::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
+#[setters(builder, layer = Convolution::<N, TRANSPOSED>::NAME)]
 pub struct ConvolutionBuilder<const N: usize, const TRANSPOSED: bool> {
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
-    #[setters(skip)]
+    /// The input dim, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The output dim, a size with or without a name.
+    #[setters(given)]
+    output: Result<Named>,
+    /// The sizes of the kernel, with or without names: those of the dims that it slides along.
+    #[setters(given)]
     kernel: Result<[Named; N]>,
     /// The step from one place of the kernel to the next; the default is 1. One number for all dims, a
     /// list of one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
-    #[setters(into)]
+    #[setters(into, default = Extents::from(1))]
     stride: Extents,
-    #[setters(skip)]
+    #[setters(skip, default = Padding::Valid)]
     padding: Padding,
     /// The distance between the elements under the kernel; the default is 1.
-    #[setters(into)]
+    #[setters(into, default = Extents::from(1))]
     dilation: Extents,
     /// The number of groups into which the channels are split, each with its own part of the weight;
     /// the default is 1.
+    #[setters(default = 1)]
     groups: usize,
     #[setters(skip)]
     mode: PaddingMode,
-    #[setters(skip)]
+    #[setters(skip, default = Extents::from(0))]
     output_padding: Extents,
     /// Whether the layer has a bias; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
@@ -186,11 +193,13 @@ impl<const N: usize, const TRANSPOSED: bool> ConvolutionBuilder<N, TRANSPOSED> {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Same as [`Convolution::new`]; [`ErrorKind::Value`] if the channels cannot be split into the groups,
-    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::DuplicateName`] if the dims of the weight would have a name twice, [`ErrorKind::Value`] if
+    /// the channels cannot be split into the groups, [`ErrorKind::DType`] for a dtype that is not
+    /// floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Convolution<N, TRANSPOSED>> {
-        let ([input, output], kernel) = (self.dims?, self.kernel?);
+        let (input, output, kernel) = (self.input?, self.output?, self.kernel?);
         let settings = ConvSettings {
             layer: Convolution::<N, TRANSPOSED>::NAME,
             transposed: TRANSPOSED,
@@ -217,38 +226,6 @@ impl<const N: usize, const TRANSPOSED: bool> Convolution<N, TRANSPOSED> {
         }
     };
 
-    /// A layer with a bias from the dim `input` to the dim `output`, with a kernel of these sizes. Each is a
-    /// size with or without a name; a name of the kernel is that of the dim that it slides along.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
-    /// [`ErrorKind::DuplicateName`] if the dims of the weight would have a name twice.
-    #[track_caller]
-    pub fn new(input: impl NewDim, output: impl NewDim, kernel: [impl NewDim; N]) -> Result<Self> {
-        Self::builder(input, output, kernel).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(
-        input: impl NewDim,
-        output: impl NewDim,
-        kernel: [impl NewDim; N],
-    ) -> ConvolutionBuilder<N, TRANSPOSED> {
-        ConvolutionBuilder {
-            dims: all_named(Self::NAME, [input.into_new_dim(), output.into_new_dim()]),
-            kernel: all_named(Self::NAME, kernel.map(NewDim::into_new_dim)),
-            stride: Extents::from(1),
-            padding: Padding::Valid,
-            dilation: Extents::from(1),
-            groups: 1,
-            mode: PaddingMode::Zeros,
-            output_padding: Extents::from(0),
-            bias: true,
-            dtype: default_dtype(),
-        }
-    }
-
     /// The weight.
     pub fn weight(&self) -> &Parameter {
         &self.body.weight
@@ -270,10 +247,6 @@ impl<const N: usize, const TRANSPOSED: bool> Convolution<N, TRANSPOSED> {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.body.forward(x, None)
-    }
-
-    fn text(&self) -> String {
-        self.body.settings.text()
     }
 }
 

@@ -7,18 +7,30 @@ use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 
 /// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
-#[setters(of(EmbeddingBuilder, EmbeddingBagBuilder), at = table, fallible)]
+#[setters(builds(Embedding, EmbeddingBag))]
 struct EmbeddingTable {
-    #[setters(skip)]
-    dims: [Named; 2],
+    /// The dim of the rows of the table, a size with or without a name.
+    #[setters(given)]
+    vocab: Result<Named>,
+    /// The dim of an embedding, a size with or without a name.
+    #[setters(given)]
+    embed: Result<Named>,
     /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets no
     /// gradient.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let table = Embedding::builder(("vocab", 5), ("embed", 2)).padding_idx(0).build()?;
+    /// assert_eq!(table.forward(&Tensor::new(0)?)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[setters(some)]
     padding_idx: Option<isize>,
     /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
     #[setters(some)]
     max_norm: Option<f64>,
     /// The norm that `max_norm` limits; the default is 2.
+    #[setters(default = 2.0)]
     norm_type: f64,
     /// Whether the gradient of a row is divided by the number of its indices; the default is `false`.
     scale_grad_by_freq: bool,
@@ -28,35 +40,35 @@ struct EmbeddingTable {
     /// has the dims of the vocabulary and of the vectors, by name or by position.
     #[setters(some, cloned)]
     weight: Option<Parameter>,
+    #[setters(skip)]
+    mode: BagMode,
+    /// The dim of the items of a bag; `None` for the last.
+    #[setters(skip)]
+    items: Option<Dim>,
+    #[setters(skip)]
+    include_last_offset: bool,
 }
 
 impl EmbeddingTable {
     #[track_caller]
-    fn new(layer: &'static str, vocab: impl NewDim, embed: impl NewDim) -> Result<EmbeddingTable> {
-        Ok(EmbeddingTable {
-            dims: all_named(layer, [vocab.into_new_dim(), embed.into_new_dim()])?,
-            padding_idx: None,
-            max_norm: None,
-            norm_type: 2.0,
-            scale_grad_by_freq: false,
-            dtype: default_dtype(),
-            weight: None,
-        })
+    fn dims(&self) -> Result<[Named; 2]> {
+        Ok([self.vocab.clone()?, self.embed.clone()?])
     }
 
     /// The weight: the one that was given, or else normally distributed, with zeros for padding.
     #[track_caller]
     fn weight(&mut self, layer: &'static str) -> Result<Parameter> {
         check_dtype(layer, self.dtype)?;
-        let rows = self.dims[0].1 as isize;
+        let dims = self.dims()?;
+        let rows = dims[0].1 as isize;
         if let Some(padding) = self.padding_idx.filter(|padding| !(-rows..rows).contains(padding)) {
             let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
             return Err(Error::new(ErrorKind::Value, layer, message));
         }
         if let Some(weight) = self.weight.take() {
-            return shared(layer, weight, self.dims);
+            return shared(layer, weight, dims);
         }
-        let shape = shape_of(&self.dims)?;
+        let shape = shape_of(&dims)?;
         let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
         let mut value = value.map_err(|error| error.of(layer))?;
         if let Some(padding) = self.padding_idx {
@@ -81,7 +93,8 @@ impl EmbeddingTable {
     }
 
     fn text(&self) -> String {
-        format!("{} -> {}", dim_text(self.dims[0]), dim_text(self.dims[1]))
+        self.dims()
+            .map_or(String::new(), |[vocab, embed]| format!("{} -> {}", dim_text(vocab), dim_text(embed)))
     }
 }
 
@@ -113,12 +126,6 @@ pub struct Embedding {
     path: ModulePath,
 }
 
-/// A builder for [`Embedding`]; see [`Embedding::builder`].
-#[derive(Clone, Debug)]
-pub struct EmbeddingBuilder {
-    table: Result<EmbeddingTable>,
-}
-
 impl EmbeddingBuilder {
     /// Builds the layer.
     ///
@@ -128,34 +135,12 @@ impl EmbeddingBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Embedding> {
-        let mut table = self.table?;
+        let mut table = self.config;
         Ok(Embedding { weight: table.weight("Embedding")?, table, path: ModulePath::new() })
     }
 }
 
 impl Embedding {
-    /// A table with a row for each of `vocab` and a column for each of `embed`, sizes with or without names.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(vocab: impl NewDim, embed: impl NewDim) -> Result<Embedding> {
-        Embedding::builder(vocab, embed).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let table = Embedding::builder(("vocab", 5), ("embed", 2)).padding_idx(0).build()?;
-    /// assert_eq!(table.forward(&Tensor::new(0)?)?.to_vec::<f32>()?, [0.0, 0.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBuilder {
-        EmbeddingBuilder { table: EmbeddingTable::new("Embedding", vocab, embed) }
-    }
-
     /// The weight, `[vocab, embed]`.
     pub fn weight(&self) -> &Parameter {
         &self.weight
@@ -168,7 +153,7 @@ impl Embedding {
     /// integers, [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Embedding", &[x], |_| {
+        self.path.run("Embedding", &[x], &|_| {
             self.table.renorm(&self.weight, x)?;
             let options = EmbeddingOptions {
                 padding_idx: self.table.padding_idx,
@@ -207,30 +192,22 @@ pub struct EmbeddingBag {
     weight: Parameter,
     #[module(skip)]
     table: EmbeddingTable,
-    #[module(skip)]
-    mode: BagMode,
-    /// The dim of the items of a bag; `None` for the last.
-    #[module(skip)]
-    items: Option<Dim>,
-    include_last_offset: bool,
     path: ModulePath,
 }
 
-/// A builder for [`EmbeddingBag`]; see [`EmbeddingBag::builder`].
-#[derive(Clone, Debug, Setters)]
-#[setters(builder)]
-pub struct EmbeddingBagBuilder {
-    #[setters(skip)]
-    table: Result<EmbeddingTable>,
-    /// The reduction of the rows of a bag; the default is their mean.
-    mode: BagMode,
-    #[setters(skip)]
-    items: Option<Dim>,
-    /// Whether the last offset is the end of the last bag; the default is `false`.
-    include_last_offset: bool,
-}
-
 impl EmbeddingBagBuilder {
+    /// The reduction of the rows of a bag; the default is their mean.
+    pub fn mode(mut self, mode: BagMode) -> EmbeddingBagBuilder {
+        self.config.mode = mode;
+        self
+    }
+
+    /// Whether the last offset is the end of the last bag; the default is `false`.
+    pub fn include_last_offset(mut self, include_last_offset: bool) -> EmbeddingBagBuilder {
+        self.config.include_last_offset = include_last_offset;
+        self
+    }
+
     /// The dim along which the indices of `x` are a bag; the default is the last.
     ///
     /// ```
@@ -242,7 +219,7 @@ impl EmbeddingBagBuilder {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn dim(mut self, dim: impl Into<Dim>) -> EmbeddingBagBuilder {
-        self.items = Some(dim.into());
+        self.config.items = Some(dim.into());
         self
     }
 
@@ -254,34 +231,12 @@ impl EmbeddingBagBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<EmbeddingBag> {
-        let EmbeddingBagBuilder { table, mode, items, include_last_offset } = self;
-        let mut table = table?;
-        let weight = table.weight("EmbeddingBag")?;
-        Ok(EmbeddingBag { weight, table, mode, items, include_last_offset, path: ModulePath::new() })
+        let mut table = self.config;
+        Ok(EmbeddingBag { weight: table.weight("EmbeddingBag")?, table, path: ModulePath::new() })
     }
 }
 
 impl EmbeddingBag {
-    /// A table with a row for each of `vocab` and a column for each of `embed`, sizes with or without names.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(vocab: impl NewDim, embed: impl NewDim) -> Result<EmbeddingBag> {
-        EmbeddingBag::builder(vocab, embed).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBagBuilder {
-        EmbeddingBagBuilder {
-            table: EmbeddingTable::new("EmbeddingBag", vocab, embed),
-            mode: BagMode::Mean,
-            items: None,
-            include_last_offset: false,
-        }
-    }
-
     /// The weight, `[vocab, embed]`.
     pub fn weight(&self) -> &Parameter {
         &self.weight
@@ -294,9 +249,9 @@ impl EmbeddingBag {
     /// integers, [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match &self.items {
+        match &self.table.items {
             Some(items) => {
-                let last = self.path.run("EmbeddingBag", &[x], |_| x.movedim(items.clone(), -1))?;
+                let last = self.path.run("EmbeddingBag", &[x], &|_| x.movedim(items.clone(), -1))?;
                 self.forward_bags(&last, None, None)
             }
             None => self.forward_bags(x, None, None),
@@ -325,16 +280,16 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
-        self.path.run("EmbeddingBag", &[x], |_| {
+        self.path.run("EmbeddingBag", &[x], &|_| {
             let table = &self.table;
             table.renorm(&self.weight, x)?;
             let options = EmbeddingBagOptions {
                 offsets: offsets.map(Cow::Borrowed),
                 per_sample_weights: per_sample_weights.map(Cow::Borrowed),
-                mode: self.mode,
+                mode: table.mode,
                 padding_idx: table.padding_idx,
                 scale_grad_by_freq: table.scale_grad_by_freq,
-                include_last_offset: self.include_last_offset,
+                include_last_offset: table.include_last_offset,
                 ..EmbeddingBagOptions::new()
             };
             F::embedding_bag_with(x, &self.weight, options)

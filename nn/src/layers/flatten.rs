@@ -1,7 +1,7 @@
 //! [`Flatten`] and [`Unflatten`].
 
 use super::*;
-use crate::dims::others;
+use crate::dims::{others, range};
 use namegrad_core::args::Positions;
 use namegrad_core::{Argument, Dims, IntoShape, Shape};
 
@@ -56,10 +56,10 @@ impl Flatten {
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Flatten", &[x], |_| {
+        self.path.run("Flatten", &[x], &|_| {
             let dims: Positions = match &self.dims {
                 Some(dims) => dims.clone().resolve("Flatten", x.value())?,
-                None => (1..x.ndim()).collect(),
+                None => range(1..x.ndim()).into(),
             };
             let Some(first) = dims.iter().min().copied() else {
                 // Nothing to flatten: a dim of one element, as in PyTorch for one number.
@@ -68,8 +68,7 @@ impl Flatten {
             let mut order = others(x, &dims);
             let before = order.partition_point(|dim| *dim < first);
             order.splice(before..before, dims.iter().copied());
-            let flat: Vec<usize> = (first..first + dims.len()).collect();
-            x.permute(order)?.flatten(flat, self.name.map(Name::as_str))
+            x.permute(order)?.flatten(range(first..first + dims.len()), self.name.map(Name::as_str))
         })
     }
 
@@ -100,7 +99,7 @@ impl Flatten {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Unflatten::text, layer)]
+#[module(crate = crate, describe = format!("Unflatten(-> {})", self.shape), layer)]
 pub struct Unflatten {
     #[module(skip)]
     dim: Dim,
@@ -126,10 +125,6 @@ impl Unflatten {
     /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unflatten", &[x], |_| x.unflatten(self.dim.clone(), &self.shape))
-    }
-
-    fn text(&self) -> String {
-        format!("Unflatten(-> {})", self.shape)
+        self.path.run("Unflatten", &[x], &|_| x.unflatten(self.dim.clone(), &self.shape))
     }
 }

@@ -2,16 +2,14 @@
 
 use super::*;
 use crate::dims::images::sliding_dims;
-use crate::dims::{others, sizes_of, with_names};
+use crate::dims::{names_at, others, sizes_of, window, with_names};
 use namegrad_core::Names;
 use namegrad_core::args::{Argument, Extents, NewName};
 
 /// The positions of windows on an image.
 #[derive(Clone, Copy, Debug, Setters)]
-#[setters(of(UnfoldBuilder, FoldBuilder), at = windows, fallible)]
+#[setters(of(UnfoldBuilder, FoldBuilder), at = settings)]
 struct WindowSettings {
-    #[setters(skip)]
-    kernel: [Named; 2],
     /// The distance between the elements of a window; the default is 1.
     #[setters(into)]
     dilation: Extents,
@@ -24,17 +22,13 @@ struct WindowSettings {
     stride: Extents,
 }
 
-impl WindowSettings {
-    #[track_caller]
-    fn new(layer: &'static str, kernel: [impl NewDim; 2]) -> Result<WindowSettings> {
-        let dims = all_named(layer, kernel.map(NewDim::into_new_dim))?;
-        if dims.iter().any(|(_, size)| *size == 0) {
-            let message = "a window must have at least one element along each dim, got 0";
-            return Err(Error::new(ErrorKind::Value, layer, message));
-        }
-        Ok(WindowSettings { kernel: dims, dilation: 1.into(), padding: 0.into(), stride: 1.into() })
+impl Default for WindowSettings {
+    fn default() -> WindowSettings {
+        WindowSettings { dilation: 1.into(), padding: 0.into(), stride: 1.into() }
     }
+}
 
+impl WindowSettings {
     /// The settings with numbers in the order of these dims, if they are given by name.
     #[track_caller]
     fn in_order(mut self, layer: &'static str, dims: &[Named; 2]) -> Result<WindowSettings> {
@@ -48,11 +42,6 @@ impl WindowSettings {
         }
         Ok(self)
     }
-
-    fn sizes(&self) -> [usize; 2] {
-        let [(_, height), (_, width)] = self.kernel;
-        [height, width]
-    }
 }
 
 /// `x` with these dims last and the others as one before them, and the other dims.
@@ -65,7 +54,7 @@ fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
 
 /// The reverse of [`flattened`], for a result whose last dims have other names.
 fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -> Result<Tensor> {
-    let mut names: Vec<Option<Name>> = others.iter().map(|dim| x.name(*dim)).collect();
+    let mut names = names_at(x, others);
     names.extend_from_slice(last);
     let names = Names::new("rename", names)?;
     with_names(y.reshape([&sizes_of(x, others)[..], &y.sizes()[1..]].concat())?, &names)
@@ -90,10 +79,12 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.windows.kernel), layer)]
+#[module(crate = crate, dims = dims_text(&self.kernel), layer)]
 pub struct Unfold {
     #[module(skip)]
     channels: Dim,
+    #[module(skip)]
+    kernel: [Named; 2],
     #[module(skip)]
     windows: WindowSettings,
     #[module(skip)]
@@ -129,6 +120,8 @@ pub struct Fold {
     #[module(skip)]
     output: [Named; 2],
     #[module(skip)]
+    kernel: [Named; 2],
+    #[module(skip)]
     windows: WindowSettings,
     #[module(skip)]
     columns: Dim,
@@ -139,11 +132,14 @@ pub struct Fold {
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct UnfoldBuilder {
-    #[setters(skip)]
+    /// The dim of the channels.
+    #[setters(given)]
     channels: Dim,
-    /// The windows, or the error in one of the dims.
+    /// The dims of the windows, sizes with or without names.
+    #[setters(given)]
+    kernel: Result<[Named; 2]>,
     #[setters(skip)]
-    windows: Result<WindowSettings>,
+    settings: WindowSettings,
     /// The name of the dim of the windows; by default it has none.
     #[setters(into)]
     name: NewName,
@@ -153,33 +149,17 @@ impl UnfoldBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Same as [`Unfold::new`]; [`ErrorKind::InvalidName`].
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Unfold> {
         let name = self.name.name().map_err(|error| error.of("Unfold"))?;
-        let windows = self.windows?;
-        let windows = windows.in_order("Unfold", &windows.kernel)?;
-        Ok(Unfold { channels: self.channels, windows, name, path: ModulePath::new() })
+        let kernel = window("Unfold", self.kernel)?;
+        let windows = self.settings.in_order("Unfold", &kernel)?;
+        Ok(Unfold { channels: self.channels, kernel, windows, name, path: ModulePath::new() })
     }
 }
 
 impl Unfold {
-    /// A layer for channels along `channels` and windows over two dims, each a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
-    #[track_caller]
-    pub fn new(channels: impl Into<Dim>, kernel: [impl NewDim; 2]) -> Result<Unfold> {
-        Unfold::builder(channels, kernel).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(channels: impl Into<Dim>, kernel: [impl NewDim; 2]) -> UnfoldBuilder {
-        let windows = WindowSettings::new("Unfold", kernel);
-        UnfoldBuilder { channels: channels.into(), windows, name: NewName::None }
-    }
-
     /// The windows of `x`.
     ///
     /// # Errors
@@ -187,12 +167,12 @@ impl Unfold {
     /// [`ErrorKind::Value`] for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unfold", &[x], |_| {
-            let WindowSettings { dilation, padding, stride, kernel } = self.windows;
-            let dims = sliding_dims(x, &[kernel[0].0, kernel[1].0])?;
+        self.path.run("Unfold", &[x], &|_| {
+            let WindowSettings { dilation, padding, stride } = self.windows;
+            let dims = sliding_dims(x, &self.kernel.map(|(name, _)| name))?;
             let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
             let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
-            let columns = F::unfold(&images, self.windows.sizes(), dilation, padding, stride)?;
+            let columns = F::unfold(&images, self.kernel.map(|(_, size)| size), dilation, padding, stride)?;
             unflattened(columns, x, &others, &[x.name(channel), self.name])
         })
     }
@@ -209,32 +189,36 @@ fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &Mod
 }
 
 /// A builder for [`Fold`]; see [`Fold::builder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Setters)]
+#[setters(builder)]
 pub struct FoldBuilder {
+    /// The dim of the channels.
+    #[setters(given)]
     channels: Dim,
+    /// The dims of the images, sizes with or without names.
+    #[setters(given)]
     output: Result<[Named; 2]>,
-    /// The windows, or the error in one of the dims.
-    windows: Result<WindowSettings>,
-    columns: Dim,
+    /// The sizes of the windows, with or without the names of the dims of the images.
+    #[setters(given)]
+    kernel: Result<[Named; 2]>,
+    #[setters(skip)]
+    settings: WindowSettings,
+    /// The dim of the windows; the default is the last.
+    #[setters(into, default = Dim::Index(-1))]
+    windows: Dim,
 }
 
 impl FoldBuilder {
-    /// The dim of the windows; the default is the last.
-    pub fn windows(mut self, dim: impl Into<Dim>) -> FoldBuilder {
-        self.columns = dim.into();
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors
-    /// Same as [`Fold::new`].
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
-        let (output, mut windows) = (self.output?, self.windows?);
-        windows.kernel = kernel_of(&windows.kernel, &output)?;
-        let windows = windows.in_order("Fold", &output)?;
-        Ok(Fold { channels: self.channels, output, windows, columns: self.columns, path: ModulePath::new() })
+        let (channels, output, columns) = (self.channels, self.output?, self.windows);
+        let kernel = kernel_of(&window("Fold", self.kernel)?, &output)?;
+        let windows = self.settings.in_order("Fold", &output)?;
+        Ok(Fold { channels, output, kernel, windows, columns, path: ModulePath::new() })
     }
 }
 
@@ -257,28 +241,6 @@ fn kernel_of(kernel: &[Named; 2], output: &[Named; 2]) -> Result<[Named; 2]> {
 }
 
 impl Fold {
-    /// A layer for channels along `channels` that makes images with the dims `output`, each a size with or
-    /// without a name, of windows with these sizes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
-    #[track_caller]
-    pub fn new(channels: impl Into<Dim>, output: [impl NewDim; 2], kernel: [impl NewDim; 2]) -> Result<Fold> {
-        Fold::builder(channels, output, kernel).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(
-        channels: impl Into<Dim>,
-        output: [impl NewDim; 2],
-        kernel: [impl NewDim; 2],
-    ) -> FoldBuilder {
-        let windows = WindowSettings::new("Fold", kernel);
-        let output = all_named("Fold", output.map(NewDim::into_new_dim));
-        FoldBuilder { channels: channels.into(), output, windows, columns: Dim::Index(-1) }
-    }
-
     /// The images.
     ///
     /// # Errors
@@ -286,19 +248,25 @@ impl Fold {
     /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Fold", &[x], |_| {
-            let WindowSettings { dilation, padding, stride, .. } = self.windows;
+        self.path.run("Fold", &[x], &|_| {
+            let WindowSettings { dilation, padding, stride } = self.windows;
             let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
             let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
             let (matrices, others) = flattened(x, &[channel, columns])?;
             let [(height, rows), (width, columns)] = self.output;
-            let images =
-                F::fold(&matrices, [rows, columns], self.windows.sizes(), dilation, padding, stride)?;
+            let images = F::fold(
+                &matrices,
+                [rows, columns],
+                self.kernel.map(|(_, size)| size),
+                dilation,
+                padding,
+                stride,
+            )?;
             unflattened(images, x, &others, &[x.name(channel), height, width])
         })
     }
 
     fn text(&self) -> String {
-        format!("Fold(-> {}, {})", dims_text(&self.output), dims_text(&self.windows.kernel))
+        format!("Fold(-> {}, {})", dims_text(&self.output), dims_text(&self.kernel))
     }
 }

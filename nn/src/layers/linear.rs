@@ -47,12 +47,23 @@ pub struct Linear {
 }
 
 /// A builder for [`Linear`]; see [`Linear::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let layer = Linear::builder(("in", 3), ("out", 2)).bias(false).dtype(DType::F64).build()?;
+/// assert!(layer.bias().is_none());
+/// assert_eq!(layer.weight().tensor().dtype(), DType::F64);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct LinearBuilder {
-    /// The input and output dims, or the error in one of them.
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
+    /// The input dim, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The output dim, a size with or without a name.
+    #[setters(given)]
+    output: Result<Named>,
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
     ///
@@ -66,6 +77,7 @@ pub struct LinearBuilder {
     #[setters(some, cloned)]
     weight: Option<Parameter>,
     /// Whether the layer has a bias; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     /// The dtype of the weight and the bias; the default is the default dtype.
     dtype: DType,
@@ -80,8 +92,8 @@ impl LinearBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Linear> {
-        let LinearBuilder { dims, weight, bias, dtype } = self;
-        let [input, output] = dims?;
+        let LinearBuilder { input, output, weight, bias, dtype } = self;
+        let (input, output) = (input?, output?);
         let dtype = weight.as_ref().map_or(dtype, Parameter::dtype);
         check_dtype("Linear", dtype)?;
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
@@ -96,31 +108,6 @@ impl LinearBuilder {
 }
 
 impl Linear {
-    /// A layer with a bias, from the dim `input` to the dim `output`. Each is a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
-        Linear::builder(input, output).build()
-    }
-
-    /// A builder for a layer from the dim `input` to the dim `output`, to change the defaults of
-    /// [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let layer = Linear::builder(("in", 3), ("out", 2)).bias(false).dtype(DType::F64).build()?;
-    /// assert!(layer.bias().is_none());
-    /// assert_eq!(layer.weight().tensor().dtype(), DType::F64);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(input: impl NewDim, output: impl NewDim) -> LinearBuilder {
-        let dims = all_named("Linear", [input.into_new_dim(), output.into_new_dim()]);
-        LinearBuilder { dims, weight: None, bias: true, dtype: default_dtype() }
-    }
-
     /// The weight, `[out, in]`.
     pub fn weight(&self) -> &Parameter {
         &self.weight
@@ -139,7 +126,7 @@ impl Linear {
     /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Linear", &[x], |_| {
+        self.path.run("Linear", &[x], &|_| {
             let weight = self.weight.try_tensor()?;
             let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
             let dim = self.input_dim(x)?;

@@ -1,6 +1,7 @@
 //! The cross entropy of a linear map, as a layer with the weight of the map.
 
 use super::*;
+use crate::dims::sequences::open;
 use crate::functional::Reduction;
 use crate::functional::options::CrossEntropyOptions;
 
@@ -46,12 +47,21 @@ pub struct LinearCrossEntropyLoss {
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct LinearCrossEntropyLossBuilder {
-    #[setters(skip)]
-    linear: LinearBuilder,
+    /// The input dim, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The dim of the classes, a size with or without a name.
+    #[setters(given)]
+    classes: Result<Named>,
+    /// Whether the linear map has a bias; the default is `false`.
+    bias: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
     /// The weight of each class.
     #[setters(some, cloned)]
     weight: Option<Tensor>,
     /// The target that is ignored; the default is -100.
+    #[setters(default = -100)]
     ignore_index: isize,
     /// The share of the target that is spread over all classes; the default is 0.
     label_smoothing: f64,
@@ -60,25 +70,15 @@ pub struct LinearCrossEntropyLossBuilder {
 }
 
 impl LinearCrossEntropyLossBuilder {
-    /// Whether the linear map has a bias; the default is `false`.
-    pub fn bias(mut self, bias: bool) -> LinearCrossEntropyLossBuilder {
-        self.linear = self.linear.bias(bias);
-        self
-    }
-
-    /// The dtype of the parameters; the default is the default dtype.
-    pub fn dtype(mut self, dtype: DType) -> LinearCrossEntropyLossBuilder {
-        self.linear = self.linear.dtype(dtype);
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors
     /// The errors of [`LinearBuilder::build`].
     #[track_caller]
     pub fn build(self) -> Result<LinearCrossEntropyLoss> {
-        let LinearCrossEntropyLossBuilder { linear, weight, ignore_index, label_smoothing, reduction } = self;
+        let LinearCrossEntropyLossBuilder { weight, ignore_index, label_smoothing, reduction, .. } = self;
+        let linear =
+            Linear::builder(open(self.input?), open(self.classes?)).bias(self.bias).dtype(self.dtype);
         Ok(LinearCrossEntropyLoss {
             linear: linear.build()?,
             weight: weight.map(Buffer::new),
@@ -91,28 +91,6 @@ impl LinearCrossEntropyLossBuilder {
 }
 
 impl LinearCrossEntropyLoss {
-    /// A layer for the classes `classes` of inputs with the dim `input`. Each is a size with or without a
-    /// name.
-    ///
-    /// # Errors
-    /// The errors of [`Linear::new`].
-    #[track_caller]
-    pub fn new(input: impl NewDim, classes: impl NewDim) -> Result<LinearCrossEntropyLoss> {
-        LinearCrossEntropyLoss::builder(input, classes).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(input: impl NewDim, classes: impl NewDim) -> LinearCrossEntropyLossBuilder {
-        LinearCrossEntropyLossBuilder {
-            linear: Linear::builder(input, classes).bias(false),
-            weight: None,
-            ignore_index: -100,
-            label_smoothing: 0.0,
-            reduction: Reduction::Mean,
-        }
-    }
-
     /// The linear map to the logits.
     pub fn linear(&self) -> &Linear {
         &self.linear

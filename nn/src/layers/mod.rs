@@ -30,12 +30,12 @@ pub use {
 };
 
 // Most layers need these names: their files begin with `use super::*`.
-use crate::dims::{Finder, Named, all_named, dim_text, dims_text, named, shape_of};
+use crate::dims::{Finder, Named, dim_text, dims_text, shape_of};
 use crate::functional as F;
 use crate::training::{ModulePath, Training};
 use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, default_dtype};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result};
 use namegrad_macros::Setters;
 use parameters::{beside, check_dtype, filled, repeated, shared, uniform};
 use std::borrow::Cow;

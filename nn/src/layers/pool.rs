@@ -3,39 +3,27 @@
 
 use super::*;
 use crate::dims::images::sliding_dims;
+use crate::dims::{all_named, window};
 use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 use crate::misused::{Built, IsBuilt, Options, TakesOptions};
 use namegrad_core::Picked;
 use namegrad_core::args::{Argument, Extents, Factors, Windows};
 
-/// The dims that windows slide along, each with a size.
-#[derive(Clone, Copy, Debug)]
-struct SlidingSizes<const N: usize> {
-    names: [Option<Name>; N],
-    sizes: [usize; N],
+/// The dims of windows, and their assertion on the number of dims.
+#[track_caller]
+fn windows<const N: usize>(op: &'static str, dims: [impl NewDim; N]) -> Result<[Named; N]> {
+    const { assert!(N >= 1 && N <= 3, "windows have one, two or three dims") };
+    window(op, all_named(op, dims.map(NewDim::into_new_dim)))
 }
 
-impl<const N: usize> SlidingSizes<N> {
-    #[track_caller]
-    fn new(op: &'static str, dims: [impl NewDim; N]) -> Result<SlidingSizes<N>> {
-        const { assert!(N >= 1 && N <= 3, "windows have one, two or three dims") };
-        let mut over = SlidingSizes { names: [None; N], sizes: [0; N] };
-        for (at, dim) in dims.into_iter().enumerate() {
-            (over.names[at], over.sizes[at]) = dim.into_new_dim().map_err(|error| error.of(op))?;
-        }
-        if over.sizes.contains(&0) {
-            let message =
-                format!("a window must have at least one element along each dim, got {:?}", over.sizes);
-            return Err(Error::new(ErrorKind::Value, op, message));
-        }
-        Ok(over)
-    }
+/// `MaxPool2d(H=2, W=2)`.
+fn text(layer: &str, over: &[Named]) -> String {
+    format!("{layer}({})", dims_text(over))
+}
 
-    /// `MaxPool2d(H=2, W=2)`.
-    fn text(&self, layer: &str) -> String {
-        let dims: Vec<Named> = self.names.iter().copied().zip(self.sizes).collect();
-        format!("{layer}({})", dims_text(&dims))
-    }
+/// The names of windows.
+fn names<const N: usize>(over: &[Named; N]) -> [Option<Name>; N] {
+    over.map(|(name, _)| name)
 }
 
 /// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; the
@@ -71,13 +59,13 @@ macro_rules! layers {
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
-        #[module(crate = crate, describe = $Layer::text, layer($($input),+))]
+        #[module(crate = crate, describe = text(Self::NAME, &self.over), layer($($input),+))]
         pub struct $Layer<const N: usize> {
             $($number: f64,)?
             #[module(skip)]
             windows: Windows,
             #[module(skip)]
-            over: SlidingSizes<N>,
+            over: [Named; N],
             path: ModulePath,
         }
 
@@ -103,13 +91,9 @@ macro_rules! layers {
             /// A builder, to change the defaults of [`new`](Self::new).
             #[track_caller]
             pub fn builder($($number: f64,)? dims: [impl NewDim; N]) -> $Builder<N> {
-                let over = SlidingSizes::new(Self::NAME, dims);
-                let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
+                let over = windows(Self::NAME, dims);
+                let sizes = over.as_ref().map_or([1; N], |over| over.map(|(_, size)| size));
                 $Builder { $($number,)? windows: Windows::$way(sizes), over }
-            }
-
-            fn text(&self) -> String {
-                self.over.text(Self::NAME)
             }
         }
 
@@ -119,7 +103,7 @@ macro_rules! layers {
             $($number: f64,)?
             windows: Windows,
             /// The dims, or the error in one of them.
-            over: Result<SlidingSizes<N>>,
+            over: Result<[Named; N]>,
         }
 
         impl<const N: usize> $Builder<N> {
@@ -132,7 +116,7 @@ macro_rules! layers {
             #[track_caller]
             pub fn build(self) -> Result<$Layer<N>> {
                 let (over, path) = (self.over?, ModulePath::new());
-                let windows = self.windows.in_order($Layer::<N>::NAME, &over.names)?;
+                let windows = self.windows.in_order($Layer::<N>::NAME, &names(&over))?;
                 Ok($Layer { $($number: self.$number,)? windows, over, path })
             }
         }
@@ -162,8 +146,8 @@ macro_rules! layers {
             /// Same as [`forward`](Self::forward).
             #[track_caller]
             pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-                self.path.run(Self::NAME, &[x], |_| {
-                    max_over(x, self.windows, &sliding_dims(x, &self.over.names)?)
+                self.path.run(Self::NAME, &[x], &|_| {
+                    max_over(x, self.windows, &sliding_dims(x, &names(&self.over))?)
                 })
             }
         }
@@ -177,8 +161,8 @@ macro_rules! layers {
             /// [`ErrorKind::DType`] unless `x` is floating-point.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                self.path.run(Self::NAME, &[x], |_| {
-                    avg_over(x, self.windows, &sliding_dims(x, &self.over.names)?)
+                self.path.run(Self::NAME, &[x], &|_| {
+                    avg_over(x, self.windows, &sliding_dims(x, &names(&self.over))?)
                 })
             }
         }
@@ -371,10 +355,10 @@ impl<const N: usize> MaxUnpool<N> {
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
         let sizes = sizes.into();
-        self.path.run(Self::NAME, &[x, indices], |_| {
-            let dims = sliding_dims(x, &self.over.names)?;
+        self.path.run(Self::NAME, &[x, indices], &|_| {
+            let dims = sliding_dims(x, &names(&self.over))?;
             let (kernel, stride, padding) = self.windows.sizes();
-            let sizes = sizes.in_order("", "output_size", &self.over.names, None)?;
+            let sizes = sizes.in_order("", "output_size", &names(&self.over), None)?;
             unpool_over([x, indices], kernel, stride, padding, sizes, &dims)
         })
     }
@@ -388,8 +372,8 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, &[x], |_| {
-            lp_over(x, self.norm_type, self.windows, &sliding_dims(x, &self.over.names)?)
+        self.path.run(Self::NAME, &[x], &|_| {
+            lp_over(x, self.norm_type, self.windows, &sliding_dims(x, &names(&self.over))?)
         })
     }
 }
@@ -417,14 +401,14 @@ impl<const N: usize> LpPool<N> {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = FractionalMaxPool::text, layer)]
+#[module(crate = crate, describe = text(Self::NAME, &self.over), layer)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
     size: Extents,
     #[module(skip)]
     ratio: Factors,
     #[module(skip)]
-    over: SlidingSizes<N>,
+    over: [Named; N],
     path: ModulePath,
 }
 
@@ -442,8 +426,8 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
-        let (over, ratio) = (SlidingSizes::new(Self::NAME, dims)?, Factors::NONE);
-        let size = sizes.into().in_order(Self::NAME, "sizes", &over.names, None)?;
+        let (over, ratio) = (windows(Self::NAME, dims)?, Factors::NONE);
+        let size = sizes.into().in_order(Self::NAME, "sizes", &names(&over), None)?;
         Ok(FractionalMaxPool { size, ratio, over, path: ModulePath::new() })
     }
 
@@ -460,7 +444,7 @@ impl<const N: usize> FractionalMaxPool<N> {
             let message = format!("the ratio must be between 0 and 1, got {ratio}");
             return Err(Error::new(ErrorKind::Value, Self::NAME, message));
         }
-        let (over, size) = (SlidingSizes::new(Self::NAME, dims)?, Extents::default());
+        let (over, size) = (windows(Self::NAME, dims)?, Extents::default());
         Ok(FractionalMaxPool { size, ratio, over, path: ModulePath::new() })
     }
 
@@ -481,14 +465,10 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-        self.path.run(Self::NAME, &[x], |_| {
-            let dims = sliding_dims(x, &self.over.names)?;
+        self.path.run(Self::NAME, &[x], &|_| {
+            let dims = sliding_dims(x, &names(&self.over))?;
             let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
-            fractional_over(x, None, [self.over.sizes.into(), self.size], ratio, &dims)
+            fractional_over(x, None, [self.over.map(|(_, size)| size).into(), self.size], ratio, &dims)
         })
-    }
-
-    fn text(&self) -> String {
-        self.over.text(Self::NAME)
     }
 }

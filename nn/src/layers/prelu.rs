@@ -29,7 +29,7 @@ use super::*;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Prelu::text, layer)]
+#[module(crate = crate, describe = format!("Prelu{}", self.weight.shape()), layer)]
 pub struct Prelu {
     weight: Parameter,
     path: ModulePath,
@@ -39,9 +39,11 @@ pub struct Prelu {
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct PreluBuilder {
-    #[setters(skip)]
+    /// The dim with a slope for each element, a size with or without a name.
+    #[setters(given)]
     channels: Result<Named>,
     /// The first value of each slope; the default is 0.25.
+    #[setters(default = 0.25)]
     init: f64,
     /// The dtype of the weight; the default is the default dtype.
     dtype: DType,
@@ -63,21 +65,6 @@ impl PreluBuilder {
 }
 
 impl Prelu {
-    /// A layer with a slope for each element of the dim `channels`, a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(channels: impl NewDim) -> Result<Prelu> {
-        Prelu::builder(channels).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(channels: impl NewDim) -> PreluBuilder {
-        PreluBuilder { channels: named("Prelu", channels), init: 0.25, dtype: default_dtype() }
-    }
-
     /// The slopes.
     pub fn weight(&self) -> &Parameter {
         &self.weight
@@ -89,7 +76,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Prelu", &[x], |_| {
+        self.path.run("Prelu", &[x], &|_| {
             let weight = self.weight.try_tensor()?;
             let of = Finder {
                 layer: "Prelu",
@@ -102,9 +89,5 @@ impl Prelu {
             }
             F::prelu(x, &weight)
         })
-    }
-
-    fn text(&self) -> String {
-        format!("Prelu{}", self.weight.shape())
     }
 }

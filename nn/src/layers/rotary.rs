@@ -53,11 +53,14 @@ pub struct RotaryEmbedding {
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct RotaryEmbeddingBuilder {
-    #[setters(skip)]
+    /// The features of a head, a size with or without a name.
+    #[setters(given)]
     width: Result<Named>,
-    #[setters(skip)]
+    /// The name or position of the sequence.
+    #[setters(given)]
     seq: Result<Seq>,
     /// The base by which the angles fall, from 1 to almost `1 / base` per position; the default is 10,000.
+    #[setters(default = 10_000.0)]
     base: f64,
     /// Whether the features of a pair are beside each other; the default is `false`.
     interleaved: bool,
@@ -85,23 +88,6 @@ impl RotaryEmbeddingBuilder {
 }
 
 impl RotaryEmbedding {
-    /// A layer for the features `width` of a head, a size with or without a name, and the name or position of
-    /// the sequence.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for an odd number of features.
-    #[track_caller]
-    pub fn new(width: impl NewDim, seq: impl Into<Dim>) -> Result<RotaryEmbedding> {
-        RotaryEmbedding::builder(width, seq).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(width: impl NewDim, seq: impl Into<Dim>) -> RotaryEmbeddingBuilder {
-        let (width, seq) = (named("RotaryEmbedding", width), Seq::new("RotaryEmbedding", seq));
-        RotaryEmbeddingBuilder { width, seq, base: 10_000.0, interleaved: false }
-    }
-
     /// The output for `x`, whose positions are counted from 0.
     ///
     /// # Errors
@@ -119,16 +105,13 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
-        self.path.run("RotaryEmbedding", &[x], |_| {
+        self.path.run("RotaryEmbedding", &[x], &|_| {
             let about = || self.about();
             let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
             let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
             let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
             let Some(seq) = seq else {
-                let who = of.who();
-                let message =
-                    format!("{who} needs the dim '{}', which the input does not have", self.seq.text());
-                return Err(of.error(x, ErrorKind::NameNotFound, message));
+                return Err(of.lacks(x, &self.seq.text(), &[]));
             };
             if !x.dtype().is_floating_point() {
                 let message = format!("{} takes floats, not {}", of.who(), x.dtype());

@@ -1,7 +1,7 @@
 //! [`TripletMarginWithDistanceLoss`], whose distance is a function.
 
 use super::*;
-use crate::functional::{self as F, Reduction, TripletMarginWithDistanceLossOptions};
+use crate::functional::{self as F, TripletMarginWithDistanceLossOptions};
 
 /// The distance of a [`TripletMarginWithDistanceLoss`].
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub struct TripletMarginWithDistanceLoss {
     #[module(skip)]
     distance: Distance,
     #[module(skip)]
-    options: TripletMarginWithDistanceLossOptions,
+    pub(crate) options: TripletMarginWithDistanceLossOptions,
     path: ModulePath,
 }
 
@@ -61,7 +61,7 @@ impl TripletMarginWithDistanceLoss {
 
     /// A builder, to change the options of [`new`](Self::new).
     pub fn builder(distance: impl Into<Distance>) -> TripletMarginWithDistanceLossBuilder {
-        TripletMarginWithDistanceLossBuilder(TripletMarginWithDistanceLoss::new(distance))
+        TripletMarginWithDistanceLossBuilder { layer: TripletMarginWithDistanceLoss::new(distance) }
     }
 
     /// The output.
@@ -70,7 +70,7 @@ impl TripletMarginWithDistanceLoss {
     /// Same as [`F::triplet_margin_with_distance_loss`].
     #[track_caller]
     pub fn forward(&self, anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
-        self.path.run("TripletMarginWithDistanceLoss", &[anchor, positive, negative], |_| {
+        self.path.run("TripletMarginWithDistanceLoss", &[anchor, positive, negative], &|_| {
             let distance = &*self.distance.0;
             F::triplet_margin_with_distance_loss(anchor, positive, negative, distance, self.options)
         })
@@ -86,30 +86,13 @@ impl TripletMarginWithDistanceLoss {
 
 /// A builder for [`TripletMarginWithDistanceLoss`]; see [`TripletMarginWithDistanceLoss::builder`].
 #[derive(Clone, Debug)]
-pub struct TripletMarginWithDistanceLossBuilder(TripletMarginWithDistanceLoss);
+pub struct TripletMarginWithDistanceLossBuilder {
+    pub(crate) layer: TripletMarginWithDistanceLoss,
+}
 
 impl TripletMarginWithDistanceLossBuilder {
-    /// The distance by which the negative should be farther than the positive; the default is 1.
-    pub fn margin(mut self, margin: impl Into<f64>) -> TripletMarginWithDistanceLossBuilder {
-        self.0.options.margin = margin.into();
-        self
-    }
-
-    /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
-    /// default is `false`.
-    pub fn swap(mut self, swap: bool) -> TripletMarginWithDistanceLossBuilder {
-        self.0.options.swap = swap;
-        self
-    }
-
-    /// The reduction of the losses; the default is the mean.
-    pub fn reduction(mut self, reduction: Reduction) -> TripletMarginWithDistanceLossBuilder {
-        self.0.options.reduction = reduction;
-        self
-    }
-
     /// The layer.
     pub fn build(self) -> TripletMarginWithDistanceLoss {
-        self.0
+        self.layer
     }
 }

@@ -1,11 +1,10 @@
 //! LoRA adapters.
 
 use super::{Parametrization, all, parametrized};
+use crate::Module;
 use crate::dims::shape_of;
-use crate::field::Field;
 use crate::init::{KaimingOptions, kaiming_uniform_with_};
 use crate::pattern::Pattern;
-use crate::{Module, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, no_grad, places};
 use namegrad_core::names::Name;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -28,8 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Module)]
 #[module(crate = crate, describe = Lora::text)]
 pub struct Lora {
-    #[module(flatten)]
-    factors: LoraFactors,
+    #[module(name = "lora_A")]
+    a: Parameter,
+    #[module(name = "lora_B")]
+    b: Parameter,
     #[module(skip)]
     scale: f64,
     #[module(skip)]
@@ -39,26 +40,19 @@ pub struct Lora {
     merged: Arc<AtomicBool>,
 }
 
-#[derive(Clone, Debug)]
-struct LoraFactors {
-    a: Parameter,
-    b: Parameter,
-}
-
-impl Field for LoraFactors {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.field("lora_A", &self.a);
-        visitor.field("lora_B", &self.b);
-    }
-}
-
 impl Clone for Lora {
     fn clone(&self) -> Lora {
         let merged = match places::is_copying() {
             true => Arc::new(AtomicBool::new(self.is_merged())),
             false => self.merged.clone(),
         };
-        Lora { factors: self.factors.clone(), scale: self.scale, original: self.original.clone(), merged }
+        Lora {
+            a: self.a.clone(),
+            b: self.b.clone(),
+            scale: self.scale,
+            original: self.original.clone(),
+            merged,
+        }
     }
 }
 
@@ -79,16 +73,16 @@ impl Lora {
         let original = Parameter::new(value)?;
         original.set_requires_grad(false)?;
         let scale = alpha / rank as f64;
-        Ok(Lora { factors: LoraFactors { a, b }, scale, original, merged: Arc::new(AtomicBool::new(false)) })
+        Ok(Lora { a, b, scale, original, merged: Arc::new(AtomicBool::new(false)) })
     }
 
     fn text(&self) -> String {
-        format!("Lora(rank={}, scale={})", self.factors.a.shape().sizes[0], self.scale)
+        format!("Lora(rank={}, scale={})", self.a.shape().sizes[0], self.scale)
     }
 
     /// `(alpha / rank) B A`, with the dims of the weight.
     fn product(&self, weight: &Tensor) -> Result<Tensor> {
-        let product = self.factors.b.tensor().mm(self.factors.a.tensor())?.mul(self.scale)?;
+        let product = self.b.tensor().mm(self.a.tensor())?.mul(self.scale)?;
         match product.names() == weight.names() {
             true => Ok(product),
             false => product.rename(None)?.reshape(weight.sizes())?.rename(Some(weight.names().clone())),

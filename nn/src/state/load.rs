@@ -2,6 +2,7 @@
 
 use super::repair::{Advice, repair};
 use super::{ByPath, StateDict};
+use crate::dims::repaired;
 use crate::module::{EntryPlace, FieldList, Ids, places};
 use namegrad_core::names::{closest, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
@@ -135,10 +136,7 @@ impl StateDict {
             };
             let error =
                 Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {}", report.text(fits > 0)));
-            return Err(match repair {
-                Some(repair) => error.with_repair(repair),
-                None => error,
-            });
+            return Err(repaired(error, repair));
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value.unnamed()) {

@@ -55,7 +55,7 @@ impl GridDims {
             },
         )?;
         let by_position = dims.is_none();
-        let spatial = dims.unwrap_or_else(|| (x.ndim().saturating_sub(coordinates)..x.ndim()).collect());
+        let spatial = dims.unwrap_or_else(|| range(x.ndim().saturating_sub(coordinates)..x.ndim()).into());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
             let message = format_args!(
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
@@ -72,7 +72,7 @@ impl GridDims {
             if by_position {
                 check_last(coordinates, x)?;
             }
-            made = (last - coordinates..last).collect();
+            made = range(last - coordinates..last);
         }
         let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
         for (dim, at) in spatial.iter().zip(&made) {

@@ -9,17 +9,11 @@ fn padded_length(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<
     let length = x.sizes()[dim];
     let made = (length as isize).checked_add(before).and_then(|made| made.checked_add(after));
     let fewer = before.min(0).saturating_add(after.min(0)).unsigned_abs();
-    match made {
-        Some(made) if fewer <= length => Ok(made as usize),
-        Some(_) => {
-            let message = format_args!("{fewer} elements cannot be removed from a length of {length}");
-            Err(fault(ErrorKind::Value, message))
-        }
-        None => {
-            let message = format_args!("out of memory: {before} and {after} elements more than {length}");
-            Err(fault(ErrorKind::OutOfMemory, message))
-        }
-    }
+    ensure_memory(made.is_some(), format_args!("{before} and {after} elements more than {length}"))?;
+    ensure_value(fewer <= length, || {
+        format!("{fewer} elements cannot be removed from a length of {length}")
+    })?;
+    Ok(made.unwrap_or(0) as usize)
 }
 
 /// `x` without the elements that negative numbers remove.
@@ -79,10 +73,7 @@ pub(crate) fn repeated(x: &Tensor, pads: &[(usize, [isize; 2])], mode: PadMode) 
             return Err(fault(ErrorKind::Value, message));
         }
         let mut places: Vec<i64> = Vec::new();
-        if places.try_reserve_exact(made).is_err() {
-            let message = format_args!("out of memory: a length of {made}");
-            return Err(fault(ErrorKind::OutOfMemory, message));
-        }
+        ensure_memory(places.try_reserve_exact(made).is_ok(), format_args!("a length of {made}"))?;
         // The elements of the other end are those that are left; reflected are those that there were.
         let (first, last) = match mode {
             PadMode::Circular => (-pad[0].min(0) as i64, length as i64 - 1 + pad[1].min(0) as i64),

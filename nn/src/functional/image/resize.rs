@@ -45,7 +45,7 @@ pub(super) fn resized(
         Some(dims) => dims,
         None if (3..=5).contains(&x.ndim()) && mode.dims().is_none_or(|dims| dims + 2 == x.ndim()) => {
             check_last(x.ndim() - 2, x)?;
-            (2..x.ndim()).collect()
+            range(2..x.ndim()).into()
         }
         None => {
             let (mode_name, ndim) = (format!("{mode:?}").to_lowercase(), x.ndim());
@@ -60,7 +60,7 @@ pub(super) fn resized(
         mode.dims().is_none_or(|wanted| wanted == dims.len()) && (1..=3).contains(&dims.len()),
         || format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase(),
     )?;
-    let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+    let lengths = sizes_of(x, &dims);
     let factors = if by_size { None } else { factor.over(dims.len()) };
     let mut sizes = Vec::with_capacity(dims.len());
     match (&factors, size.over(dims.len())) {
@@ -72,10 +72,7 @@ pub(super) fn resized(
                         "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
                     )
                 })?;
-                if made >= isize::MAX as f64 {
-                    let message = format_args!("out of memory: {factor} times {length} elements");
-                    return Err(fault(ErrorKind::OutOfMemory, message));
-                }
+                ensure_memory(made < isize::MAX as f64, format_args!("{factor} times {length} elements"))?;
                 sizes.push(made as usize);
             }
         }

@@ -109,10 +109,9 @@ functional! { classes;
         ignore_index: isize = -100,
         reduction: Reduction = Reduction::Mean
     ) on floats names removes, target: without class_dim, weight: along class_dim layer NllLoss => {
-        if !log_probabilities.dtype().is_floating_point() {
-            let message = format_args!("log probabilities are floating-point, not {}", log_probabilities.dtype());
-            return Err(wrong_dtype(message, ("log_probabilities", DType::F32)));
-        }
+        let dtype = log_probabilities.dtype();
+        let message = format_args!("log probabilities are floating-point, not {dtype}");
+        ensure_dtype(dtype.is_floating_point(), message, ("log_probabilities", DType::F32))?;
         let classes = Classes::new(log_probabilities, weight, class_dim)?;
         let targets = Targets::new(log_probabilities, target, &classes, ignore_index)?;
         let log_p = unnamed(log_probabilities, targets.dtype)?;
@@ -132,10 +131,9 @@ fn of_logits(
     ensure_value((0.0..=1.0).contains(&label_smoothing), || {
         format!("label_smoothing must be between 0 and 1, got {label_smoothing}")
     })?;
-    if !logits.dtype().is_floating_point() {
-        let message = format_args!("logits are floating-point, not {}", logits.dtype());
-        return Err(wrong_dtype(message, ("logits", DType::F32)));
-    }
+    let dtype = logits.dtype();
+    let message = format_args!("logits are floating-point, not {dtype}");
+    ensure_dtype(dtype.is_floating_point(), message, ("logits", DType::F32))?;
     let classes = Classes::new(logits, weight, dim)?;
     if target.dtype().is_floating_point() {
         if ignore_index >= 0 {
@@ -190,10 +188,8 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
     }
     x.value().check_float("")?;
     for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
-        if other.dtype() != x.dtype() {
-            let message = format_args!("x is {}, and {name} is {}", x.dtype(), other.dtype());
-            return Err(wrong_dtype(message, (name, x.dtype())));
-        }
+        let (own, dtype) = (x.dtype(), other.dtype());
+        ensure_dtype(own == dtype, format_args!("x is {own}, and {name} is {dtype}"), (name, own))?;
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
         let message = format_args!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
@@ -204,8 +200,8 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
             check_meeting(("linear_bias", bias, dim), ("linear_weight", weight.name(dim)))?;
         }
     }
-    let mut names: Vec<Option<Name>> = (0..batch.len()).map(|dim| x.name(dim)).collect();
-    names.extend((0..classes.len()).map(|dim| weight.name(dim)));
+    let mut names = names_at(x, &range(0..batch.len()));
+    names.extend(names_at(weight, &range(0..classes.len())));
     let names = Names::new("", names)?;
     let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
     let across = weight.rename(None).reshape([count, *own]).t()?;
@@ -339,11 +335,9 @@ fn with_probabilities(
 
 /// Checks that a target has integers.
 pub(super) fn check_indices(target: &Tensor) -> Result<()> {
-    if matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
-        return Ok(());
-    }
-    let message = format_args!("expected class indices of an integer dtype, got {}", target.dtype());
-    Err(wrong_dtype(message, ("target", DType::I64)))
+    let (dtype, cast) = (target.dtype(), ("target", DType::I64));
+    let fits = matches!(dtype, DType::I64 | DType::I32 | DType::U8);
+    ensure_dtype(fits, format_args!("expected class indices of an integer dtype, got {dtype}"), cast)
 }
 
 /// Checked class indices.
@@ -392,13 +386,7 @@ impl Targets {
             if class == ignore_index {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
-                let message = format_args!(
-                    "Target {class}{} is out of bounds for {} classes: they are 0 to {}",
-                    position(target, at),
-                    classes.count,
-                    classes.count - 1
-                );
-                return Err(fault(ErrorKind::Index, message));
+                return Err(no_class(target, at, class, classes.count));
             }
         }
         let ignored = if counted < indices.numel() { Some(indices.eq(ignore_index)?) } else { None };

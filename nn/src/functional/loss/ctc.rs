@@ -1,6 +1,7 @@
 //! Connectionist temporal classification.
 
 use super::*;
+use crate::functional::embedding::check_integers;
 use namegrad_autograd::is_grad_enabled;
 
 functional! { ctc;
@@ -55,7 +56,7 @@ functional! { ctc;
         })?;
         let dims = others(log_probs, &[time_dim, class_dim]);
         let batch = sizes_of(log_probs, &dims);
-        let names: Vec<Option<Name>> = dims.iter().map(|dim| log_probs.name(*dim)).collect();
+        let names = names_at(log_probs, &dims);
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
@@ -137,8 +138,8 @@ impl Batch {
                 format!("blank must be one of the {classes} classes, got {blank}"),
             ));
         }
-        let steps = whole("input_lengths", steps, batch, time)?;
-        let lengths = whole("target_lengths", lengths, batch, targets.numel())?;
+        let steps = lengths_of("input_lengths", steps, batch, time)?;
+        let lengths = lengths_of("target_lengths", lengths, batch, targets.numel())?;
         let (all, sum) = (integers("targets", targets)?, lengths.iter().sum::<usize>());
         // The distance between the first labels of two sequences, unless one follows the other.
         let width = match *targets.sizes() {
@@ -280,21 +281,18 @@ impl Batch {
 
 /// The integers of a tensor.
 fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
-    if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
-        let message = format_args!("{name} must be integers, not {}", x.dtype());
-        return Err(wrong_dtype(message, (name, DType::I64)));
-    }
+    check_integers((name, name), x)?;
     x.to(DType::I64).to_vec()
 }
 
 /// Lengths from 0 to `most`, one for each sequence.
-fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
+fn lengths_of(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
     ensure_shape(numbers.len() == batch, || {
         format!("{name} must have one length for each of the {batch} sequences, got {:?}", lengths.sizes())
     })?;
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
         Some(bad) => Err(fault(ErrorKind::Value, format!("{name} has {bad}, and must be from 0 to {most}"))),
-        None => Ok(numbers.into_iter().map(|length| length as usize).collect()),
+        None => Ok(whole(&numbers)),
     }
 }

@@ -8,6 +8,7 @@ pub(super) mod regression;
 pub(super) mod similarity;
 
 use super::*;
+use crate::dims::all_names;
 use namegrad_core::Dim;
 use namegrad_core::names::apart;
 
@@ -23,7 +24,7 @@ use namegrad_core::names::apart;
 /// assert_eq!(F::mse_loss_with(&x, &target, each)?.to_vec::<f32>()?, [1.0, 9.0]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum Reduction {
     /// The mean, weighted if there are weights.
     #[default]
@@ -61,11 +62,6 @@ impl Reduction {
         Err(fault(ErrorKind::Value, "there is no mean loss of an empty batch")
             .with_repair("if x.numel() > 0 { .. }, or F::Reduction::Sum in the options, which gives 0"))
     }
-}
-
-impl Immediate for Reduction {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("mean", Self::Mean), ("sum", Self::Sum), ("none", Self::None)];
 }
 
 /// The class dim, by name or index, such as `"class"` or `1`. In a call by name, the default is PyTorch's:
@@ -198,12 +194,9 @@ fn check_names((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<Na
             return error.with_repair(repair);
         }
         let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
-        match (x.sizes() == target.sizes(), differing) {
-            (true, Some((own, other))) if target.names().position(own).is_none() => error.with_repair(
-                format!("{name}.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"),
-            ),
-            _ => error,
-        }
+        let differing = differing
+            .filter(|(own, _)| x.sizes() == target.sizes() && target.names().position(*own).is_none());
+        repaired(error, differing.map(|(own, other)| renaming(name, other, &own)))
     })
 }
 
@@ -212,8 +205,11 @@ fn names_without((name, x): (&str, &Tensor), target: &Tensor, dim: Option<usize>
     let (x, target) = ((name, x.value()), ("target", target.value()));
     check_order(x, target)?;
     let names = check_names(x, target)?;
-    let rest = (0..x.1.ndim()).filter(|own| Some(*own) != dim).map(|own| names.get(own));
-    Names::new("", rest.collect::<Vec<Option<Name>>>())
+    let mut rest = all_names(&names, x.1.ndim());
+    if let Some(dim) = dim {
+        rest.remove(dim);
+    }
+    Names::new("", rest)
 }
 
 /// Checks that the dims of a target or weight are in the order of the dims of `x`, if both have the same names.
@@ -257,13 +253,6 @@ fn widened((x_name, x): Called<'_>, (name, other): Called<'_>, all: bool) -> Opt
     Some(format!("{call}{expanded}, if it is the same along {}", lacking.join(" and ")))
 }
 
-fn repaired(error: Error, repair: Option<String>) -> Error {
-    match repair {
-        Some(repair) => error.with_repair(repair),
-        None => error,
-    }
-}
-
 /// The call that removes an extra dim of size one that one of two tensors has, for a repair.
 fn squeezed_pair((x_name, x): Called<'_>, (name, other): Called<'_>) -> Option<String> {
     squeezed(x, other.sizes(), x_name).or_else(|| squeezed(other, x.sizes(), name))
@@ -280,6 +269,15 @@ fn squeezed(x: &NamedTensor, sizes: &[usize], name: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// The error for a target, element number `at`, that is not one of the classes.
+#[cold]
+pub(crate) fn no_class(target: &Tensor, at: usize, class: i64, count: usize) -> Error {
+    let (place, last) = (position(target, at), count.saturating_sub(1));
+    let message =
+        format_args!("Target {class}{place} is out of bounds for {count} classes: they are 0 to {last}");
+    fault(ErrorKind::Index, message)
 }
 
 /// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.

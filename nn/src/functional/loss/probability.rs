@@ -3,21 +3,18 @@
 use super::*;
 
 /// The reduction of the losses of [`kl_div`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub enum KlReduction {
     /// The mean over all elements, which is PyTorch's default.
     #[default]
     Mean,
     /// The sum divided by the size of the first dim, the batch: the divergence as it is defined.
+    #[word = "batchmean"]
     BatchMean,
     /// The sum.
     Sum,
     /// No reduction: one loss for each element.
     None,
-}
-impl Immediate for KlReduction {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("mean", Self::Mean), ("batchmean", Self::BatchMean), ("sum", Self::Sum), ("none", Self::None)];
 }
 
 functional! { probability;

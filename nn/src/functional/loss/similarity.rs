@@ -89,13 +89,14 @@ fn over(x: Tensor, dim: usize) -> Result<Tensor> {
 
 /// The options of [`triplet_margin_with_distance_loss`].
 #[derive(Clone, Copy, Debug, namegrad_macros::Setters)]
+#[setters(of(crate::TripletMarginWithDistanceLossBuilder), at = layer.options, own)]
 pub struct TripletMarginWithDistanceLossOptions {
     /// The distance by which the negative should be farther than the positive; the default is 1.
     pub margin: f64,
     /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
     /// default is `false`.
     pub swap: bool,
-    /// The reduction of the losses.
+    /// The reduction of the losses; the default is the mean.
     pub reduction: Reduction,
 }
 

@@ -5,11 +5,6 @@ use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
 use namegrad_core::names::{Meets, of_call};
 
-/// The names of `dims`.
-pub(super) fn names_at(x: &Tensor, dims: &Positions) -> Vec<Option<Name>> {
-    dims.iter().map(|dim| x.name(*dim)).collect()
-}
-
 /// `x` with `dims` last, and the order of its dims.
 fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
     ensure_value(dims.len() == windows, || {
@@ -128,10 +123,9 @@ pub(crate) fn unpool_over(
             .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
     let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
     checked.map_err(|error| of_call(error, "", &both))?;
-    if !matches!(indices.dtype(), DType::I32 | DType::I64) {
-        let message = format_args!("expected indices of int32 or int64, got {}", indices.dtype());
-        return Err(wrong_dtype(message, ("indices", DType::I64)));
-    }
+    let dtype = indices.dtype();
+    let message = format_args!("expected indices of int32 or int64, got {dtype}");
+    ensure_dtype(matches!(dtype, DType::I32 | DType::I64), message, ("indices", DType::I64))?;
     let names = names_at(x, dims);
     let numbers = |name, extents: Extents, or: Option<Extents>| {
         extents.in_order("", name, &names, or)?.over("", name, dims.len())

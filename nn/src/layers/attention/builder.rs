@@ -5,70 +5,71 @@ use crate::dims::sequences::{Seq, open};
 use std::panic::Location;
 
 /// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let cross = MultiheadAttention::builder(("embed", 8), ("heads", 2), "target")
+///     .kdim(("depth", 6))
+///     .vdim(("depth", 6))
+///     .key_seq("source")
+///     .build()?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// let source = Tensor::randn([("N", 3), ("depth", 6), ("source", 7)])?;
+/// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct MultiheadAttentionBuilder {
-    #[setters(skip)]
-    pub(super) dims: Result<[Named; 2]>,
-    #[setters(skip)]
-    pub(super) seq: Result<Seq>,
-    #[setters(skip)]
-    pub(super) key_seq: Option<Result<Seq>>,
-    #[setters(skip)]
-    pub(super) kdim: Option<Result<Named>>,
-    #[setters(skip)]
-    pub(super) vdim: Option<Result<Named>>,
+    /// The features, a size with or without a name.
+    #[setters(given)]
+    embed: Result<Named>,
+    /// The number of heads, with or without the name of the dim of heads.
+    #[setters(given)]
+    heads: Result<Named>,
+    /// The name or position of the sequence.
+    #[setters(given)]
+    seq: Result<Seq>,
+    /// The sequence in keys and values, if it has another name than in the queries.
+    #[setters(some)]
+    key_seq: Option<Result<Seq>>,
+    /// The features of the keys, a size with or without a name; by default those of the queries.
+    #[setters(some)]
+    kdim: Option<Result<Named>>,
+    /// The features of the values, a size with or without a name; by default those of the queries.
+    #[setters(some)]
+    vdim: Option<Result<Named>>,
     /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
     /// default there are as many as for queries. PyTorch's layer does not have this.
     #[setters(some)]
-    pub(super) kv_heads: Option<usize>,
+    kv_heads: Option<usize>,
     /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`;
     /// by default there are none. PyTorch's layer does not have this.
     #[setters(some)]
-    pub(super) rotary: Option<RotaryEmbedding>,
+    rotary: Option<RotaryEmbedding>,
     /// The probability to drop a weight in training; the default is 0.
-    pub(super) dropout: f64,
+    dropout: f64,
     /// Whether the projections have biases; the default is `true`.
-    pub(super) bias: bool,
+    #[setters(default = true)]
+    bias: bool,
     /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
-    pub(super) add_bias_kv: bool,
+    add_bias_kv: bool,
     /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
-    pub(super) add_zero_attn: bool,
+    add_zero_attn: bool,
     /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
     /// PyTorch.
-    pub(super) batch_first: bool,
+    batch_first: bool,
     /// Whether a query sees only the keys up to its own position; the default is `false`.
-    pub(super) is_causal: bool,
+    is_causal: bool,
     /// The number of positions up to which a query sees keys on both sides, or with
     /// [`is_causal`](Self::is_causal) before it; by default it sees all.
     #[setters(some)]
-    pub(super) window: Option<usize>,
+    window: Option<usize>,
     /// The dtype of the parameters; the default is the default dtype.
-    pub(super) dtype: DType,
+    dtype: DType,
 }
 
 impl MultiheadAttentionBuilder {
-    /// The features of the keys, a size with or without a name; by default those of the queries.
-    #[track_caller]
-    pub fn kdim(mut self, kdim: impl NewDim) -> MultiheadAttentionBuilder {
-        self.kdim = Some(named("MultiheadAttention", kdim));
-        self
-    }
-
-    /// The features of the values, a size with or without a name; by default those of the queries.
-    #[track_caller]
-    pub fn vdim(mut self, vdim: impl NewDim) -> MultiheadAttentionBuilder {
-        self.vdim = Some(named("MultiheadAttention", vdim));
-        self
-    }
-
-    /// The sequence in keys and values, if it has another name than in the queries.
-    #[track_caller]
-    pub fn key_seq(mut self, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
-        self.key_seq = Some(Seq::new("MultiheadAttention", seq));
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors
@@ -79,7 +80,7 @@ impl MultiheadAttentionBuilder {
     #[track_caller]
     pub fn build(self) -> Result<MultiheadAttention> {
         const LAYER: &str = "MultiheadAttention";
-        let [embed, heads] = self.dims?;
+        let (embed, heads) = (self.embed?, self.heads?);
         let kv_heads = self.kv_heads.unwrap_or(heads.1);
         check_dtype(LAYER, self.dtype)?;
         let value = ErrorKind::Value;

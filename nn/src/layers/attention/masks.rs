@@ -1,7 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
-use crate::dims::permuted;
+use crate::dims::{dims_with, permuted};
 use crate::functional::without_keys;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
@@ -96,7 +96,7 @@ impl MaskedScores<'_> {
             names.drain(n - 3..n - 1);
             sizes.drain(n - 3..n - 1);
         }
-        let dims: Vec<Named> = names.iter().copied().zip(sizes).collect();
+        let dims = dims_with(&names, &sizes);
         let who = self.of.who();
         let missing =
             (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));

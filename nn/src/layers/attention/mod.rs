@@ -185,52 +185,6 @@ pub struct Attended {
 }
 
 impl MultiheadAttention {
-    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
-    /// name or position of the sequence.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`]; [`ErrorKind::Value`] if `heads` does not divide `embed`.
-    #[track_caller]
-    pub fn new(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Result<MultiheadAttention> {
-        MultiheadAttention::builder(embed, heads, seq).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let cross = MultiheadAttention::builder(("embed", 8), ("heads", 2), "target")
-    ///     .kdim(("depth", 6))
-    ///     .vdim(("depth", 6))
-    ///     .key_seq("source")
-    ///     .build()?;
-    /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
-    /// let source = Tensor::randn([("N", 3), ("depth", 6), ("source", 7)])?;
-    /// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
-        const LAYER: &str = "MultiheadAttention";
-        MultiheadAttentionBuilder {
-            dims: all_named(LAYER, [embed.into_new_dim(), heads.into_new_dim()]),
-            seq: Seq::new(LAYER, seq),
-            key_seq: None,
-            kdim: None,
-            vdim: None,
-            rotary: None,
-            kv_heads: None,
-            dropout: 0.0,
-            bias: true,
-            add_bias_kv: false,
-            add_zero_attn: false,
-            batch_first: false,
-            is_causal: false,
-            window: None,
-            dtype: default_dtype(),
-        }
-    }
-
     /// The weight of the merged projections, `[qkv, embed]`, unless keys or values have other features.
     pub fn in_proj_weight(&self) -> Option<&Parameter> {
         self.in_proj_weight.as_ref()
@@ -295,7 +249,7 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
-        self.path.run("MultiheadAttention", &[query, key, value], |_| {
+        self.path.run("MultiheadAttention", &[query, key, value], &|_| {
             let config = &self.config;
             let text = || config.text();
             let finder = Sequences {
@@ -452,7 +406,7 @@ impl MultiheadAttention {
         if parts.len() == 1 {
             return Ok(x);
         }
-        Tensor::cat(&parts.iter().collect::<Vec<_>>(), -2)
+        Tensor::cat(&parts, -2)
     }
 
     /// The output with the dims of the queries.

@@ -85,8 +85,10 @@ impl ConvSettings {
 }
 
 /// A layer without its number of dims.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, part)]
 pub(super) struct ConvBody {
+    #[module(skip)]
     pub(super) settings: ConvSettings,
     pub(super) weight: Parameter,
     pub(super) bias: Option<Parameter>,
@@ -125,7 +127,7 @@ impl ConvBody {
     /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        self.path.run(self.settings.layer, &[x], |_| match self.settings.transposed {
+        self.path.run(self.settings.layer, &[x], &|_| match self.settings.transposed {
             true => self.transposed(x, sizes),
             false => self.convolved(x),
         })
@@ -173,12 +175,6 @@ impl ConvBody {
         finder.check_size(x, layout.channel(), input)?;
         finder.check_dtype("the input", x, dtype)?;
         Ok(layout)
-    }
-}
-
-impl Field for ConvBody {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.fields(&[("weight", &self.weight), ("bias", &self.bias), ("path", &self.path)]);
     }
 }
 

@@ -47,21 +47,32 @@ pub struct BatchNorm {
 }
 
 /// A builder for [`BatchNorm`]; see [`BatchNorm::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = BatchNorm::builder(("F", 3)).momentum(None).affine(false).build()?;
+/// assert!(norm.weight().is_none());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct BatchNormBuilder {
-    #[setters(skip)]
+    /// The dim of the channels, a size with or without a name.
+    #[setters(given)]
     dim: Result<Named>,
     /// The number that is added to the variance; the default is `1e-5`.
+    #[setters(default = 1e-5)]
     eps: f64,
     /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
     /// average of all batches.
-    #[setters(into)]
+    #[setters(into, default = Some(0.1))]
     momentum: Option<f64>,
     /// Whether the layer has a weight and a bias; the default is `true`.
+    #[setters(default = true)]
     affine: bool,
     /// Whether the layer has running statistics; the default is `true`. Without them, it uses those of the
     /// input in evaluation, too.
+    #[setters(default = true)]
     track_running_stats: bool,
     /// The dtype of the parameters and the running statistics; the default is the default dtype.
     dtype: DType,
@@ -90,35 +101,6 @@ impl BatchNorm {
     /// The bias, if the layer has one.
     pub fn bias(&self) -> Option<&Parameter> {
         self.body.affine.bias.as_ref()
-    }
-
-    /// A layer for the channel dim `dim`, a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(dim: impl NewDim) -> Result<BatchNorm> {
-        BatchNorm::builder(dim).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let norm = BatchNorm::builder(("F", 3)).momentum(None).affine(false).build()?;
-    /// assert!(norm.weight().is_none());
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(dim: impl NewDim) -> BatchNormBuilder {
-        BatchNormBuilder {
-            dim: named("BatchNorm", dim),
-            eps: 1e-5,
-            momentum: Some(0.1),
-            affine: true,
-            track_running_stats: true,
-            dtype: default_dtype(),
-        }
     }
 
     /// The running mean, if the layer has one.

@@ -48,18 +48,30 @@ pub struct GroupNorm {
 }
 
 /// A builder for [`GroupNorm`]; see [`GroupNorm::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = GroupNorm::builder(2, ("F", 4), ["H", "W"]).affine(false).build()?;
+/// assert!(norm.weight().is_none());
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct GroupNormBuilder {
-    #[setters(skip)]
+    /// The number of groups, each of which is normalized.
+    #[setters(given)]
     num_groups: usize,
-    #[setters(skip)]
+    /// The dim of the channels, which is split into groups, a size with or without a name.
+    #[setters(given)]
     dim: Result<Named>,
-    #[setters(skip)]
+    /// The other dims over which it normalizes.
+    #[setters(given)]
     dims: Dims,
     /// The number that is added to the variance; the default is `1e-5`.
+    #[setters(default = 1e-5)]
     eps: f64,
     /// Whether the layer has a weight and a bias; the default is `true`.
+    #[setters(default = true)]
     affine: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
@@ -98,31 +110,6 @@ impl GroupNorm {
         self.affine.bias.as_ref()
     }
 
-    /// A layer that splits the channels `dim`, a size with or without a name, into `num_groups` groups, and
-    /// normalizes over a group and `dims`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size, [`ErrorKind::Shape`] if the
-    /// groups do not divide the channels.
-    #[track_caller]
-    pub fn new(num_groups: usize, dim: impl NewDim, dims: impl Into<Dims>) -> Result<GroupNorm> {
-        GroupNorm::builder(num_groups, dim, dims).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let norm = GroupNorm::builder(2, ("F", 4), ["H", "W"]).affine(false).build()?;
-    /// assert!(norm.weight().is_none());
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(num_groups: usize, dim: impl NewDim, dims: impl Into<Dims>) -> GroupNormBuilder {
-        let (dim, dims) = (named("GroupNorm", dim), dims.into());
-        GroupNormBuilder { num_groups, dim, dims, eps: 1e-5, affine: true, dtype: default_dtype() }
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
@@ -130,7 +117,7 @@ impl GroupNorm {
     /// has another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("GroupNorm", &[x], |_| {
+        self.path.run("GroupNorm", &[x], &|_| {
             let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
             let dim = finder.place(x, self.dim, Some(1))?;
             let [weight, bias] = self.affine.tensors()?;

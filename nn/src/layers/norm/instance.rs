@@ -45,16 +45,28 @@ pub struct InstanceNorm {
 }
 
 /// A builder for [`InstanceNorm`]; see [`InstanceNorm::builder`].
+///
+/// ```
+/// use namegrad::nn::InstanceNorm;
+/// use namegrad::prelude::*;
+/// let norm = InstanceNorm::builder(("F", 3), "time").affine(true).track_running_stats(true).build()?;
+/// assert_eq!(norm.state_dict().len(), 5);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct InstanceNormBuilder {
-    #[setters(skip)]
+    /// The dim of the channels, a size with or without a name.
+    #[setters(given)]
     dim: Result<Named>,
-    #[setters(skip)]
+    /// The dims over which it normalizes.
+    #[setters(given)]
     dims: Dims,
     /// The number that is added to the variance; the default is `1e-5`.
+    #[setters(default = 1e-5)]
     eps: f64,
     /// The share of a batch in the running statistics; the default is `0.1`.
+    #[setters(default = 0.1)]
     momentum: f64,
     /// Whether the layer has a weight and a bias; the default is `false`.
     affine: bool,
@@ -87,37 +99,6 @@ impl InstanceNorm {
     /// The bias, if the layer has one.
     pub fn bias(&self) -> Option<&Parameter> {
         self.body.affine.bias.as_ref()
-    }
-
-    /// A layer for the channel dim `dim`, a size with or without a name, that normalizes over `dims`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
-    #[track_caller]
-    pub fn new(dim: impl NewDim, dims: impl Into<Dims>) -> Result<InstanceNorm> {
-        InstanceNorm::builder(dim, dims).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::nn::InstanceNorm;
-    /// use namegrad::prelude::*;
-    /// let norm = InstanceNorm::builder(("F", 3), "time").affine(true).track_running_stats(true).build()?;
-    /// assert_eq!(norm.state_dict().len(), 5);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(dim: impl NewDim, dims: impl Into<Dims>) -> InstanceNormBuilder {
-        InstanceNormBuilder {
-            dim: named("InstanceNorm", dim),
-            dims: dims.into(),
-            eps: 1e-5,
-            momentum: 0.1,
-            affine: false,
-            track_running_stats: false,
-            dtype: default_dtype(),
-        }
     }
 
     /// The output for `x`, with the dims of `x`.

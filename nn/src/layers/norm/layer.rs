@@ -1,20 +1,7 @@
 //! Layer normalization, and its form without a mean.
 
 use super::*;
-use namegrad_core::IntoShape;
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
-
-/// The dims that a layer normalizes over.
-#[track_caller]
-fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
-    let shape = dims.into_shape().map_err(|error| error.of(layer))?;
-    let dims: Vec<Named> = shape.names.iter(shape.sizes.len()).zip(shape.sizes).collect();
-    if dims.is_empty() {
-        let message = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
-        return Err(Error::new(ErrorKind::Value, layer, message));
-    }
-    Ok(dims)
-}
 
 /// The positions of dims that are found by name, or else are the last ones.
 fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named]) -> Result<Dims> {
@@ -64,16 +51,27 @@ pub struct LayerNorm {
 }
 
 /// A builder for [`LayerNorm`]; see [`LayerNorm::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = LayerNorm::builder([("H", 4), ("W", 4)]).bias(false).eps(1e-6).build()?;
+/// assert_eq!(norm.weight().unwrap().shape().to_string(), "[H=4, W=4]");
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct LayerNormBuilder {
-    #[setters(skip)]
+    /// The dims to normalize over, each a size with or without a name.
+    #[setters(given)]
     dims: Result<Vec<Named>>,
     /// The number that is added to the variance; the default is `1e-5`.
+    #[setters(default = 1e-5)]
     eps: f64,
     /// Whether the layer has parameters; the default is `true`.
+    #[setters(default = true)]
     elementwise_affine: bool,
     /// Whether the layer has a bias; the default is `true`. It has none without other parameters.
+    #[setters(default = true)]
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
@@ -105,34 +103,6 @@ impl LayerNorm {
         self.affine.bias.as_ref()
     }
 
-    /// A layer that normalizes over `dims`, each a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or no dims.
-    #[track_caller]
-    pub fn new(dims: impl IntoShape) -> Result<LayerNorm> {
-        LayerNorm::builder(dims).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let norm = LayerNorm::builder([("H", 4), ("W", 4)]).bias(false).eps(1e-6).build()?;
-    /// assert_eq!(norm.weight().unwrap().shape().to_string(), "[H=4, W=4]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(dims: impl IntoShape) -> LayerNormBuilder {
-        LayerNormBuilder {
-            dims: all_dims("LayerNorm", dims),
-            eps: 1e-5,
-            elementwise_affine: true,
-            bias: true,
-            dtype: default_dtype(),
-        }
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
@@ -140,7 +110,7 @@ impl LayerNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("LayerNorm", &[x], |_| {
+        self.path.run("LayerNorm", &[x], &|_| {
             let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
             let [weight, bias] = self.affine.tensors()?;
             x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
@@ -183,16 +153,25 @@ pub struct RmsNorm {
 }
 
 /// A builder for [`RmsNorm`]; see [`RmsNorm::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = RmsNorm::builder([("embed", 4)]).eps(1e-6).elementwise_affine(false).build()?;
+/// assert_eq!(norm.num_parameters(), 0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Setters)]
 #[setters(builder)]
 pub struct RmsNormBuilder {
-    #[setters(skip)]
+    /// The dims to normalize over, each a size with or without a name.
+    #[setters(given)]
     dims: Result<Vec<Named>>,
     /// The number that is added to the mean square. The default, `None`, is the distance from 1 to the next
     /// number of the dtype.
     #[setters(into)]
     eps: Option<f64>,
     /// Whether the layer has a weight; the default is `true`.
+    #[setters(default = true)]
     elementwise_affine: bool,
     /// The dtype of the weight; the default is the default dtype.
     dtype: DType,
@@ -213,33 +192,6 @@ impl RmsNormBuilder {
 }
 
 impl RmsNorm {
-    /// A layer that normalizes over `dims`, each a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or no dims.
-    #[track_caller]
-    pub fn new(dims: impl IntoShape) -> Result<RmsNorm> {
-        RmsNorm::builder(dims).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let norm = RmsNorm::builder([("embed", 4)]).eps(1e-6).elementwise_affine(false).build()?;
-    /// assert_eq!(norm.num_parameters(), 0);
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[track_caller]
-    pub fn builder(dims: impl IntoShape) -> RmsNormBuilder {
-        RmsNormBuilder {
-            dims: all_dims("RmsNorm", dims),
-            eps: None,
-            elementwise_affine: true,
-            dtype: default_dtype(),
-        }
-    }
-
     /// The weight, if the layer has one.
     pub fn weight(&self) -> Option<&Parameter> {
         self.affine.weight.as_ref()
@@ -252,7 +204,7 @@ impl RmsNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("RmsNorm", &[x], |_| {
+        self.path.run("RmsNorm", &[x], &|_| {
             let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
             let [weight, _] = self.affine.tensors()?;
             x.rms_norm_with(dims, RmsNormOptions { weight, eps: self.eps })

@@ -8,7 +8,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Module)]
+#[module(crate = crate, part)]
 struct Affine {
     weight: Option<Parameter>,
     bias: Option<Parameter>,
@@ -34,12 +35,6 @@ impl Affine {
     }
 }
 
-impl Field for Affine {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.fields(&[("weight", &self.weight), ("bias", &self.bias)]);
-    }
-}
-
 thread_local! {
     /// Whether running statistics are the averages of all batches, whatever the momentum.
     static AVERAGING: Cell<bool> = const { Cell::new(false) };
@@ -60,12 +55,17 @@ pub fn averaging_statistics<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Running statistics, with PyTorch's names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, part)]
 struct RunningStatistics {
+    #[module(name = "running_mean")]
     mean: Buffer,
+    #[module(name = "running_var")]
     var: Buffer,
+    #[module(name = "num_batches_tracked")]
     batches: Buffer,
     /// Locked while the three change, because threads can share the buffers.
+    #[module(skip)]
     updating: Arc<Mutex<()>>,
 }
 
@@ -93,22 +93,16 @@ impl RunningStatistics {
     }
 }
 
-impl Field for RunningStatistics {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.fields(&[
-            ("running_mean", &self.mean),
-            ("running_var", &self.var),
-            ("num_batches_tracked", &self.batches),
-        ]);
-    }
-}
-
 /// A norm over channels that can have running statistics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, part)]
 struct ChannelNorm {
     layer: &'static str,
+    #[module(flatten)]
     affine: Affine,
+    #[module(flatten)]
     running: Option<RunningStatistics>,
+    #[module(skip)]
     dim: Named,
     eps: f64,
     /// The share of a batch in the running statistics; without it, they are the average of all batches.
@@ -137,7 +131,7 @@ impl ChannelNorm {
     /// mean and the variance change the running statistics.
     #[track_caller]
     fn forward(&self, x: &Tensor, dims: Option<&Dims>) -> Result<Tensor> {
-        self.path.run(self.layer, &[x], |running| {
+        self.path.run(self.layer, &[x], &|running| {
             let finder = Finder { layer: self.layer, path: &self.path, dims: &|| dim_text(self.dim) };
             let dim = finder.place(x, self.dim, Some(1))?;
             let [weight, bias] = self.affine.tensors()?;
@@ -182,13 +176,6 @@ impl ChannelNorm {
             running.gives(&y); // not the statistics
             Ok(y)
         })
-    }
-}
-
-impl Field for ChannelNorm {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        let Self { affine, running, training, path, .. } = self;
-        visitor.fields(&[("", affine), ("", running), ("training", training), ("path", path)]);
     }
 }
 

@@ -1,17 +1,17 @@
 //! [`RnnCell`], [`LstmCell`] and [`GruCell`]: three kinds of [`RecurrentCell`].
 
 use super::kinds::RecurrentKind;
-use super::stack::{RecurrentSettings, SingleStep};
+use super::stack::{RecurrentSettings, Stack};
 use super::*;
 use namegrad_core::Cell;
 use std::marker::PhantomData;
 
 /// A step of a recurrent layer: [`RnnCell`], [`LstmCell`] or [`GruCell`].
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = RecurrentCell::text)]
+#[module(crate = crate, describe = self.step.text())]
 pub struct RecurrentCell<K> {
     #[module(flatten)]
-    step: SingleStep,
+    step: Stack,
     #[module(skip)]
     kind: PhantomData<fn() -> K>,
 }
@@ -97,13 +97,18 @@ pub type GruCellBuilder = RecurrentCellBuilder<GruOptions>;
 
 /// A builder for a step of a recurrent layer; see [`RecurrentCell::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
-pub struct RecurrentCellBuilder<K> {
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
-    #[setters(skip)]
+#[setters(builder, layer = K::NAMES[1])]
+pub struct RecurrentCellBuilder<K: RecurrentKind> {
+    /// The features of the input, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The features of the states, a size with or without a name.
+    #[setters(given)]
+    hidden: Result<Named>,
+    #[setters(skip, default = K::CELL)]
     cell: Cell,
     /// Whether there are biases; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
@@ -127,31 +132,13 @@ impl<K: RecurrentKind> RecurrentCellBuilder<K> {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<RecurrentCell<K>> {
-        let RecurrentCellBuilder { dims, cell, bias, dtype, kind } = self;
-        let ([_, layer], [input, hidden]) = (K::NAMES, dims?);
-        let settings = RecurrentSettings { layer, cell, input, hidden, bias, dtype, proj_size: 0 };
-        Ok(RecurrentCell { step: SingleStep::new(settings)?, kind })
+        let dims = [self.input?, self.hidden?];
+        let settings = RecurrentSettings::single(K::NAMES[1], self.cell, dims, self.bias, self.dtype);
+        Ok(RecurrentCell { step: Stack::new(settings, None)?, kind: PhantomData })
     }
 }
 
 impl<K: RecurrentKind> RecurrentCell<K> {
-    /// A cell from the features `input` to states `hidden`. Each is a size with or without a name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or a hidden size of 0.
-    #[track_caller]
-    pub fn new(input: impl NewDim, hidden: impl NewDim) -> Result<RecurrentCell<K>> {
-        RecurrentCell::builder(input, hidden).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(input: impl NewDim, hidden: impl NewDim) -> RecurrentCellBuilder<K> {
-        let dims = all_named(K::NAMES[1], [input.into_new_dim(), hidden.into_new_dim()]);
-        let (cell, dtype) = (K::CELL, default_dtype());
-        RecurrentCellBuilder { dims, cell, bias: true, dtype, kind: PhantomData }
-    }
-
     /// The state after `state`, which is `h`, or `(h, c)` for an [`LstmCell`]; `None` is a state of zeros.
     ///
     /// # Errors
@@ -159,12 +146,7 @@ impl<K: RecurrentKind> RecurrentCell<K> {
     /// [`ErrorKind::DType`] if an input does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward<'a>(&self, x: &Tensor, state: impl Into<Option<K::Before<'a>>>) -> Result<K::After> {
-        Ok(K::after(self.step.forward(x, K::before(state.into()))?))
-    }
-}
-
-impl<K> RecurrentCell<K> {
-    fn text(&self) -> String {
-        self.step.text()
+        let [_, h, c] = self.step.forward(x, K::before(state.into()), None, None)?;
+        Ok(K::after([h, c]))
     }
 }

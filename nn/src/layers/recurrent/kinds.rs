@@ -24,33 +24,9 @@ pub trait RecurrentKind: Default {
     fn after(state: [Tensor; 2]) -> Self::After;
 }
 
-impl RecurrentKind for RnnOptions {
-    const NAMES: [&'static str; 2] = ["Rnn", "RnnCell"];
-    const CELL: Cell = Cell::Tanh;
-    type Output<S> = RecurrentOutput<S>;
-    type Before<'a> = &'a Tensor;
-    type After = Tensor;
-
-    fn given(&self) -> ([Option<&Tensor>; 2], Option<&Tensor>) {
-        ([self.h0.as_ref(), None], self.lengths.as_ref())
-    }
-
-    fn output<S>(output: S, hn: Tensor, _: Tensor) -> RecurrentOutput<S> {
-        RecurrentOutput { output, hn }
-    }
-
-    fn before<'a>(state: Option<Self::Before<'a>>) -> [Option<&'a Tensor>; 2] {
-        [state, None]
-    }
-
-    fn after([h, _]: [Tensor; 2]) -> Tensor {
-        h
-    }
-}
-
-impl RecurrentKind for GruOptions {
-    const NAMES: [&'static str; 2] = ["Gru", "GruCell"];
-    const CELL: Cell = Cell::Gru;
+impl<const GATED: bool> RecurrentKind for StateOptions<GATED> {
+    const NAMES: [&'static str; 2] = if GATED { ["Gru", "GruCell"] } else { ["Rnn", "RnnCell"] };
+    const CELL: Cell = if GATED { Cell::Gru } else { Cell::Tanh };
     type Output<S> = RecurrentOutput<S>;
     type Before<'a> = &'a Tensor;
     type After = Tensor;

@@ -1,7 +1,7 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
 use super::packed::PackedSequence;
-use super::stack::{Layers, RecurrentSettings, Stack};
+use super::stack::{RecurrentSettings, Stack};
 use super::*;
 use namegrad_core::Cell;
 use namegrad_core::args::NewName;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// A recurrent layer: [`Rnn`], [`Lstm`] or [`Gru`].
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Recurrent::text)]
+#[module(crate = crate, describe = self.stack.text())]
 pub struct Recurrent<K> {
     #[module(flatten)]
     stack: Stack,
@@ -232,21 +232,14 @@ pub struct LstmOutput<S = Tensor> {
 }
 
 /// The options of [`Rnn::forward_with`].
-#[derive(Clone, Debug, Default, Setters)]
-pub struct RnnOptions {
-    /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
-    /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
-    #[setters(some, cloned)]
-    pub h0: Option<Tensor>,
-    /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
-    /// output 0, and its last state is that at its end.
-    #[setters(some, cloned)]
-    pub lengths: Option<Tensor>,
-}
+pub type RnnOptions = StateOptions<false>;
 
 /// The options of [`Gru::forward_with`].
+pub type GruOptions = StateOptions<true>;
+
+/// The options of [`Rnn`] and [`Gru`].
 #[derive(Clone, Debug, Default, Setters)]
-pub struct GruOptions {
+pub struct StateOptions<const GATED: bool> {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
     /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
     #[setters(some, cloned)]
@@ -275,15 +268,21 @@ pub struct LstmOptions {
 
 /// A builder for a recurrent layer; see [`Recurrent::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
-pub struct RecurrentBuilder<K> {
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
-    #[setters(skip)]
+#[setters(builder, layer = K::NAMES[0])]
+pub struct RecurrentBuilder<K: RecurrentKind> {
+    /// The features of the input, a size with or without a name.
+    #[setters(given)]
+    input: Result<Named>,
+    /// The features of the states, a size with or without a name.
+    #[setters(given)]
+    hidden: Result<Named>,
+    /// The dim to step along: a name, or a number if inputs have no names.
+    #[setters(given)]
     time: Dim,
-    #[setters(skip)]
+    #[setters(skip, default = K::CELL)]
     cell: Cell,
     /// The number of layers on top of each other; the default is 1.
+    #[setters(default = 1)]
     num_layers: usize,
     /// Whether each layer also steps from the last step to the first; the default is `false`.
     bidirectional: bool,
@@ -294,6 +293,7 @@ pub struct RecurrentBuilder<K> {
     #[setters(some, into)]
     layer_dim: Option<NewName>,
     /// Whether there are biases; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     #[setters(skip)]
     proj_size: usize,
@@ -329,45 +329,16 @@ impl<K: RecurrentKind> RecurrentBuilder<K> {
     /// a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Recurrent<K>> {
-        let RecurrentBuilder { dims, time, cell, num_layers, bidirectional, dropout, .. } = self;
-        let [layer, _] = K::NAMES;
-        let ([input, hidden], bias, dtype, proj_size) = (dims?, self.bias, self.dtype, self.proj_size);
-        let settings = RecurrentSettings { layer, cell, input, hidden, bias, dtype, proj_size };
-        let layers = Layers { time, layers: num_layers, bidirectional, dropout, layer_dim: None };
-        Ok(Recurrent { stack: Stack::new(settings, layers, self.layer_dim)?, kind: PhantomData })
+        let (dims, layer_dim) = ([self.input?, self.hidden?], self.layer_dim);
+        let one = RecurrentSettings::single(K::NAMES[0], self.cell, dims, self.bias, self.dtype);
+        let RecurrentBuilder { num_layers, bidirectional, dropout, proj_size, .. } = self;
+        let time = Some(self.time);
+        let settings = RecurrentSettings { time, num_layers, bidirectional, dropout, proj_size, ..one };
+        Ok(Recurrent { stack: Stack::new(settings, layer_dim)?, kind: PhantomData })
     }
 }
 
 impl<K: RecurrentKind> Recurrent<K> {
-    /// One layer in one direction, from the dim `input` to the dim `hidden`, that steps along `time`.
-    /// `input` and `hidden` are sizes with or without a name; `time` is a name, or a number if inputs have no
-    /// names.
-    ///
-    /// # Errors
-    /// Same as [`RecurrentBuilder::build`].
-    #[track_caller]
-    pub fn new(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> Result<Recurrent<K>> {
-        Recurrent::builder(input, hidden, time).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> RecurrentBuilder<K> {
-        RecurrentBuilder {
-            dims: all_named(K::NAMES[0], [input.into_new_dim(), hidden.into_new_dim()]),
-            time: time.into(),
-            cell: K::CELL,
-            num_layers: 1,
-            bidirectional: false,
-            dropout: 0.0,
-            layer_dim: None,
-            bias: true,
-            proj_size: 0,
-            dtype: default_dtype(),
-            kind: PhantomData,
-        }
-    }
-
     /// The results for `x`, from a state of zeros.
     ///
     /// # Errors
@@ -410,12 +381,6 @@ impl<K: RecurrentKind> Recurrent<K> {
         let (states, lengths) = options.given();
         let (output, hn, cn) = self.stack.forward_packed(x, states, lengths)?;
         Ok(K::output(output, hn, cn))
-    }
-}
-
-impl<K> Recurrent<K> {
-    fn text(&self) -> String {
-        self.stack.text()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sequences of different lengths: [`PackedSequence`], and functions that pad and pack.
 
 use super::*;
-use crate::dims::{names_of, others, sizes_of, with_names};
+use crate::dims::steps::{unfit_length, unfit_lengths};
+use crate::dims::{names_at, names_of, others, range, sizes_of, whole, with_names};
 use namegrad_core::Scalar;
 use namegrad_core::args::{Argument, NewName};
 use namegrad_core::names::{Names, is_strict};
@@ -125,7 +126,7 @@ impl PackedSequence {
 
     /// For each dim of the padded tensor, its position in `[time, batch, ..]`, and the names.
     fn order_of_padded(&self) -> (Vec<usize>, Vec<Option<Name>>) {
-        let mut order: Vec<usize> = (2..self.data.ndim() + 1).collect();
+        let mut order = range(2..self.data.ndim() + 1);
         let mut names = names_of(&self.data);
         names.remove(0);
         let mut both = [(self.time, 0), (self.batch, 1)];
@@ -162,8 +163,8 @@ fn rows(x: &Tensor, time: usize, batch: usize, wanted: &[(usize, usize)]) -> Res
     let (others, count) = (others(x, &[time, batch]), x.sizes()[batch]);
     let rows: Vec<i64> = wanted.iter().map(|(t, n)| (t * count + n) as i64).collect();
     let sizes = [&[x.sizes()[time] * count], &sizes_of(x, &others)[..]].concat();
-    let mut names = vec![None];
-    others.iter().for_each(|dim| names.push(x.name(*dim)));
+    let mut names = names_at(x, &others);
+    names.insert(0, None);
     let order = [&[time, batch], &others[..]].concat();
     let flat = x.rename(None)?.permute(order)?.reshape(sizes)?;
     let flat = flat.index_select(Tensor::from_slice(&rows, [rows.len()])?, 0)?;
@@ -250,26 +251,19 @@ fn lengths_of(
     time: usize,
     batch: Option<usize>,
 ) -> Result<Vec<usize>> {
-    let dtype = lengths.dtype();
     let count = batch.map_or(0, |batch| x.sizes()[batch]);
-    let (kind, message) = if dtype.is_floating_point() || dtype == DType::Bool {
-        (ErrorKind::DType, format!("lengths are integers, not {dtype}"))
-    } else if batch.is_none() || lengths.sizes() != [count] {
+    let mut wrong = unfit_lengths(lengths.dtype());
+    if wrong.is_none() && (batch.is_none() || lengths.sizes() != [count]) {
         let message = format!("expected a length for each of {count} sequences, got {}", lengths.shape());
-        (ErrorKind::Shape, message)
-    } else {
-        let own = lengths.to(DType::I64)?.to_vec::<i64>()?;
-        let steps = x.sizes()[time];
-        match own.iter().position(|length| *length < 1 || *length > steps as i64) {
-            None => return Ok(own.into_iter().map(|length| length as usize).collect()),
-            Some(at) => {
-                let message =
-                    format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
-                (ErrorKind::Value, message)
-            }
+        wrong = Some((ErrorKind::Shape, message));
+    }
+    let own = if wrong.is_some() { Vec::new() } else { lengths.to(DType::I64)?.to_vec()? };
+    match wrong.or_else(|| unfit_length(&own, x.sizes()[time])) {
+        None => Ok(whole(&own)),
+        Some((kind, message)) => {
+            Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
         }
-    };
-    Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
+    }
 }
 
 /// The options of [`pad_sequence_with`] and [`pad_packed_sequence_with`].

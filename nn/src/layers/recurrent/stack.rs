@@ -39,28 +39,78 @@ pub(super) struct RecurrentSettings {
     pub(super) dtype: DType,
     /// The size of a state, or 0 for `hidden`.
     pub(super) proj_size: usize,
+    /// The dim to step along; `None` for a single step.
+    pub(super) time: Option<Dim>,
+    pub(super) num_layers: usize,
+    pub(super) bidirectional: bool,
+    /// The probability to drop an element between two layers in training.
+    pub(super) dropout: f64,
+    /// The name of the dim of layers and directions.
+    pub(super) layer_dim: Option<Name>,
 }
 
 impl RecurrentSettings {
+    /// The settings of a single step.
+    pub(super) fn single(
+        layer: &'static str,
+        cell: Cell,
+        [input, hidden]: [Named; 2],
+        bias: bool,
+        dtype: DType,
+    ) -> RecurrentSettings {
+        let (proj_size, time, num_layers, bidirectional) = (0, None, 1, false);
+        let (dropout, layer_dim) = (0.0, None);
+        RecurrentSettings {
+            layer,
+            cell,
+            input,
+            hidden,
+            bias,
+            dtype,
+            proj_size,
+            time,
+            num_layers,
+            bidirectional,
+            dropout,
+            layer_dim,
+        }
+    }
+
     /// The size of a state.
-    pub(super) fn state(&self) -> usize {
+    fn state(&self) -> usize {
         if self.proj_size > 0 { self.proj_size } else { self.hidden.1 }
     }
 
     /// `embed=64 -> hidden=128`
-    pub(super) fn dims(&self) -> String {
-        format!("{} -> {}", dim_text(self.input), dim_text(self.hidden))
+    fn directions(&self) -> usize {
+        if self.bidirectional { 2 } else { 1 }
     }
 
-    /// An error of `build`.
+    /// `embed=64 -> hidden=128 along time`, and of a single step `embed=64 -> hidden=128`.
+    fn dims(&self) -> String {
+        let along = match &self.time {
+            Some(Dim::Name(name)) => format!(" along {name}"),
+            Some(Dim::Index(at)) => format!(" along dim {at}"),
+            Some(Dim::Unknown(text)) => format!(" along {text}"),
+            None => String::new(),
+        };
+        format!("{} -> {}{along}", dim_text(self.input), dim_text(self.hidden))
+    }
+
     #[cold]
     #[track_caller]
-    pub(super) fn refuse(&self, message: String) -> Error {
+    fn refuse(&self, message: String) -> Error {
         Error::new(ErrorKind::Value, self.layer, message)
     }
 
+    /// The settings, checked, with the dim of layers that the user named, or its default.
     #[track_caller]
-    pub(super) fn check(&self) -> Result<()> {
+    fn checked(mut self, layer_dim: Option<NewName>) -> Result<RecurrentSettings> {
+        self.layer_dim = match (layer_dim, self.hidden.0) {
+            (Some(name), _) => name.name().map_err(|error| error.of(self.layer))?,
+            (None, Some(_)) => Some(Name::new("layer")?),
+            (None, None) => None,
+        };
         check_dtype(self.layer, self.dtype)?;
         if self.hidden.1 == 0 {
             return Err(self.refuse("the hidden size must be greater than zero".into()));
@@ -71,13 +121,29 @@ impl RecurrentSettings {
                 format!("proj_size has to be smaller than the hidden size, got {proj} and {hidden}");
             return Err(self.refuse(message));
         }
-        Ok(())
+        if self.num_layers == 0 {
+            return Err(self.refuse("the number of layers must be greater than zero".into()));
+        }
+        if !(0.0..=1.0).contains(&self.dropout) {
+            let message = format!("dropout probability has to be between 0 and 1, but got {}", self.dropout);
+            return Err(self.refuse(message));
+        }
+        if let Some(Dim::Unknown(text)) = &self.time {
+            self.time = Some(Dim::Name(Name::new(text).map_err(|error| error.of(self.layer))?));
+        }
+        if let (Some(Dim::Name(time)), Some(input)) = (&self.time, self.input.0)
+            && *time == input
+        {
+            let message = format!("'{time}' cannot be both the dim of time and that of the features");
+            return Err(Error::new(ErrorKind::DuplicateName, self.layer, message));
+        }
+        Ok(self)
     }
 }
 
 /// The parameters of one direction of one layer.
 #[derive(Clone, Debug)]
-pub(super) struct Weights {
+struct Weights {
     /// The end of their names, such as `_l0_reverse`.
     suffix: String,
     w_ih: Parameter,
@@ -89,7 +155,7 @@ pub(super) struct Weights {
 impl Weights {
     /// Parameters for these features, uniform in ±1/√hidden.
     #[track_caller]
-    pub(super) fn new(settings: &RecurrentSettings, input: Named, suffix: String) -> Result<Weights> {
+    fn new(settings: &RecurrentSettings, input: Named, suffix: String) -> Result<Weights> {
         let (hidden, state) = (settings.hidden, settings.state());
         let gates = hidden.0.map(|_| Name::new("gates")).transpose()?;
         let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
@@ -122,12 +188,8 @@ impl Weights {
         })
     }
 
-    pub(super) fn dtype(&self) -> DType {
-        self.w_ih.dtype()
-    }
-
     /// The results of the op: the states after all steps, the last state and, for an LSTM, the last cells.
-    pub(super) fn run(
+    fn run(
         &self,
         cell: Cell,
         x: &Tensor,
@@ -166,100 +228,54 @@ impl Field for Weights {
     }
 }
 
-/// The body of [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru).
+/// The body of all recurrent layers and of their single steps.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     settings: RecurrentSettings,
-    shape: Layers,
     /// Layer by layer, forward and then reverse.
     weights: Vec<Weights>,
     training: Training,
     path: ModulePath,
 }
 
-/// The numbers of layers and directions, and the dim along which they step.
-#[derive(Clone, Debug)]
-pub(super) struct Layers {
-    pub(super) time: Dim,
-    pub(super) layers: usize,
-    pub(super) bidirectional: bool,
-    /// The probability to drop an element between two layers in training.
-    pub(super) dropout: f64,
-    /// The name of the dim of layers and directions.
-    pub(super) layer_dim: Option<Name>,
-}
-
 impl Stack {
     #[track_caller]
-    pub(super) fn new(
-        settings: RecurrentSettings,
-        mut shape: Layers,
-        layer_dim: Option<NewName>,
-    ) -> Result<Stack> {
-        shape.layer_dim = match (layer_dim, settings.hidden.0) {
-            (Some(name), _) => name.name().map_err(|error| error.of(settings.layer))?,
-            (None, Some(_)) => Some(Name::new("layer")?),
-            (None, None) => None,
-        };
-        settings.check()?;
-        if shape.layers == 0 {
-            return Err(settings.refuse("the number of layers must be greater than zero".into()));
-        }
-        if !(0.0..=1.0).contains(&shape.dropout) {
-            let message = format!("dropout probability has to be between 0 and 1, but got {}", shape.dropout);
-            return Err(settings.refuse(message));
-        }
-        if let Dim::Unknown(text) = &shape.time {
-            shape.time = Dim::Name(Name::new(text).map_err(|error| error.of(settings.layer))?);
-        }
-        if let (Dim::Name(time), Some(input)) = (&shape.time, settings.input.0)
-            && *time == input
-        {
-            let message = format!("'{time}' cannot be both the dim of time and that of the features");
-            return Err(Error::new(ErrorKind::DuplicateName, settings.layer, message));
-        }
-        let directions = if shape.bidirectional { 2 } else { 1 };
-        let weights = repeated(settings.layer, shape.layers.saturating_mul(directions), &mut |at| {
+    pub(super) fn new(settings: RecurrentSettings, layer_dim: Option<NewName>) -> Result<Stack> {
+        let settings = settings.checked(layer_dim)?;
+        let (hidden, directions) = (settings.hidden.0, settings.directions());
+        let count = settings.num_layers.saturating_mul(directions);
+        let weights = repeated(settings.layer, count, &mut |at| {
             let layer = at / directions;
             let input = match layer {
                 0 => settings.input,
-                _ => (settings.hidden.0, settings.state().saturating_mul(directions)),
+                _ => (hidden, settings.state().saturating_mul(directions)),
             };
             let reverse = if at % directions == 1 { "_reverse" } else { "" };
-            Weights::new(&settings, input, format!("_l{layer}{reverse}"))
+            let suffix = match settings.time {
+                Some(_) => format!("_l{layer}{reverse}"),
+                None => String::new(),
+            };
+            Weights::new(&settings, input, suffix)
         })?;
-        Ok(Stack { settings, shape, weights, training: Training::new(), path: ModulePath::new() })
-    }
-
-    fn directions(&self) -> usize {
-        if self.shape.bidirectional { 2 } else { 1 }
-    }
-
-    /// `embed=64 -> hidden=128 along time`
-    fn dims(&self) -> String {
-        let time = match &self.shape.time {
-            Dim::Name(name) => name.to_string(),
-            Dim::Index(at) => format!("dim {at}"),
-            Dim::Unknown(text) => text.clone(),
-        };
-        format!("{} along {time}", self.settings.dims())
+        Ok(Stack { settings, weights, training: Training::new(), path: ModulePath::new() })
     }
 
     /// The description of the layer in the summary.
     pub(super) fn text(&self) -> String {
-        let Layers { layers, bidirectional, dropout, .. } = self.shape;
-        let mut text = format!("{}({}", self.settings.layer, self.dims());
-        if self.settings.cell == Cell::Relu {
+        let RecurrentSettings { layer, cell, num_layers, bidirectional, proj_size, dropout, .. } =
+            self.settings;
+        let mut text = format!("{layer}({}", self.settings.dims());
+        if cell == Cell::Relu {
             text += ", relu";
         }
-        if layers > 1 {
-            text += &format!(", layers={layers}");
+        if num_layers > 1 {
+            text += &format!(", layers={num_layers}");
         }
         if bidirectional {
             text += ", bidirectional";
         }
-        if self.settings.proj_size > 0 {
-            text += &format!(", proj_size={}", self.settings.proj_size);
+        if proj_size > 0 {
+            text += &format!(", proj_size={proj_size}");
         }
         if dropout > 0.0 {
             text += &format!(", dropout={dropout}");
@@ -268,7 +284,7 @@ impl Stack {
     }
 
     /// The output for `x`, and the last states and cells. It steps along `time` if that is given, otherwise
-    /// along the dim of the layer.
+    /// along the dim of the layer. Of a single step, the output is the state.
     #[track_caller]
     pub(super) fn forward(
         &self,
@@ -277,26 +293,38 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<[Tensor; 3]> {
-        self.path.run(self.settings.layer, &[x], |running| {
-            let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
-            let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
+        self.path.run(self.settings.layer, &[x], &|running| {
+            let settings = &self.settings;
+            let of = Finder { layer: settings.layer, path: &self.path, dims: &|| settings.dims() };
+            let (name, hidden) = settings.hidden;
             let known = time.map(|time| Dim::Index(time as isize));
-            let places =
-                Steps::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
-            places.check_dtype(self.weights[0].dtype())?;
-            let layers = (self.shape.layer_dim, self.weights.len());
-            let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
-            let of_h = places.like_state(Some(layers), (name, self.settings.state()))?;
-            let of_c = places.like_state(Some(layers), (name, hidden))?;
+            let places = Steps::find(of, x, settings.input, known.as_ref().or(settings.time.as_ref()))?;
+            places.check_dtype(self.weights[0].w_ih.dtype())?;
+            let layers = settings.time.as_ref().map(|_| (settings.layer_dim, self.weights.len()));
+            let of_output = places.like_input((name, settings.state() * settings.directions()))?;
+            let of_h = places.like_state(layers, (name, settings.state()))?;
+            let of_c = places.like_state(layers, (name, hidden))?;
             let lengths = lengths.map(|lengths| places.lengths(lengths)).transpose()?;
-            let given = |what, state: Option<&Tensor>, of_state: &Flattening| {
-                state.map(|state| places.state(what, state, of_state)).transpose()
+            let given = |what: &str, state: Option<&Tensor>, of_state: &Flattening| -> Result<Vec<Tensor>> {
+                match (state, layers) {
+                    (None, _) => Ok(Vec::new()),
+                    (Some(state), Some(_)) => places.state(&format!("{what}0"), state, of_state)?.unbind(0),
+                    (Some(state), None) => Ok(vec![places.state(what, state, of_state)?]),
+                }
             };
-            let first = [given("h0", h0, &of_h)?, given("c0", c0, &of_c)?];
-            let flat = of_output.flat(x)?;
-            let [y, hn, cn] = self.run(flat, first, lengths.as_ref())?;
-            let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
-            let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
+            let first = [given("h", h0, &of_h)?, given("c", c0, &of_c)?];
+            let mut flat = of_output.flat(x)?;
+            if layers.is_none() {
+                flat = flat.unsqueeze(0)?;
+            }
+            let [y, hns, cns] = self.run(flat, first, lengths.as_ref())?;
+            let last = |mut states: Vec<Tensor>, of_state: &Flattening| match layers {
+                Some(_) => of_state.restore(&Tensor::stack(&states, 0)?),
+                None => of_state.restore(&states.remove(0)),
+            };
+            let (hn, is_lstm) = (last(hns, &of_h)?, settings.cell == Cell::Lstm);
+            let cn = if is_lstm { last(cns, &of_c)? } else { hn.clone() };
+            let output = if layers.is_some() { of_output.restore(&y[0])? } else { hn.clone() };
             running.gives(&output);
             Ok([output, hn, cn])
         })
@@ -319,27 +347,23 @@ impl Stack {
         Ok((x.repacked(&output)?, hn, cn))
     }
 
-    /// The layers for `x`, `[time, batch, features]`, and first states `[layers, batch, hidden]`.
-    fn run(&self, x: Tensor, first: [Option<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Tensor; 3]> {
-        let (cell, directions, batch) = (self.settings.cell, self.directions(), x.sizes()[1]);
+    /// The layers for `x`, `[time, batch, features]`, from states `[batch, hidden]` for each layer or none: the
+    /// output, and the last states and cells of each layer.
+    fn run(&self, x: Tensor, first: [Vec<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Vec<Tensor>; 3]> {
+        let RecurrentSettings { cell, hidden, num_layers, dropout, .. } = self.settings;
+        let (directions, batch) = (self.settings.directions(), x.sizes()[1]);
         let options = TensorOptions::new().dtype(x.dtype());
-        let zeros =
-            [options.zeros([batch, self.settings.state()])?, options.zeros([batch, self.settings.hidden.1])?];
+        let zeros = [options.zeros([batch, self.settings.state()])?, options.zeros([batch, hidden.1])?];
         let (mut y, mut hns, mut cns) = (x, Vec::new(), Vec::new());
-        for layer in 0..self.shape.layers {
+        for layer in 0..num_layers {
             if layer > 0 {
                 let training = DropoutOptions { training: self.training.get() };
-                y = F::dropout_with(&y, self.shape.dropout, training)?;
+                y = F::dropout_with(&y, dropout, training)?;
             }
             let mut parts = Vec::with_capacity(directions);
             for direction in 0..directions {
                 let at = layer * directions + direction;
-                let mut state = zeros.clone();
-                for (state, first) in state.iter_mut().zip(&first) {
-                    if let Some(first) = first {
-                        *state = first.select(0, at as isize)?;
-                    }
-                }
+                let state = [0, 1].map(|k| first[k].get(at).unwrap_or(&zeros[k]).clone());
                 let [part, hn, cn] = self.weights[at].run(cell, &y, state, lengths, direction == 1)?;
                 parts.push(part);
                 hns.push(hn);
@@ -347,66 +371,13 @@ impl Stack {
             }
             y = if directions == 1 { parts.remove(0) } else { Tensor::cat(&parts, 2)? };
         }
-        let cn = if cell == Cell::Lstm { Tensor::stack(&cns, 0)? } else { cns.remove(0) };
-        Ok([y, Tensor::stack(&hns, 0)?, cn])
+        Ok([vec![y], hns, cns])
     }
 }
 
 impl Field for Stack {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.weights.iter().for_each(|weights| weights.visit(visitor));
-        visitor.field("training", &self.training);
-        visitor.field("path", &self.path);
-    }
-}
-
-/// The body of the cells: one step of one layer.
-#[derive(Clone, Debug)]
-pub(super) struct SingleStep {
-    settings: RecurrentSettings,
-    weights: Weights,
-    path: ModulePath,
-}
-
-impl SingleStep {
-    #[track_caller]
-    pub(super) fn new(settings: RecurrentSettings) -> Result<SingleStep> {
-        settings.check()?;
-        let weights = Weights::new(&settings, settings.input, String::new())?;
-        Ok(SingleStep { settings, weights, path: ModulePath::new() })
-    }
-
-    /// The description of the cell in the summary.
-    pub(super) fn text(&self) -> String {
-        let relu = if self.settings.cell == Cell::Relu { ", relu" } else { "" };
-        format!("{}({}{relu})", self.settings.layer, self.settings.dims())
-    }
-
-    /// The next state, and for an LSTM the next cells. States that are not given are zeros.
-    #[track_caller]
-    pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
-        self.path.run(self.settings.layer, &[x], |running| {
-            let of = Finder { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
-            let hidden = self.settings.hidden;
-            let places = Steps::find(of, x, self.settings.input, None)?;
-            places.check_dtype(self.weights.dtype())?;
-            let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
-            let flat = of_input.flat(x)?.unsqueeze(0)?;
-            let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
-            let h = h.map(|h| places.state("h", h, &way)).transpose()?.unwrap_or_else(|| zeros.clone());
-            let c = c.map(|c| places.state("c", c, &way)).transpose()?.unwrap_or(zeros);
-            let [_, hn, cn] = self.weights.run(self.settings.cell, &flat, [h, c], None, false)?;
-            let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
-            let hn = way.restore(&hn)?;
-            running.gives(&hn);
-            Ok([hn, cn])
-        })
-    }
-}
-
-impl Field for SingleStep {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.weights.visit(visitor);
-        visitor.field("path", &self.path);
+        visitor.fields(&[("training", &self.training), ("path", &self.path)]);
     }
 }

@@ -52,21 +52,7 @@ pub struct TransformerDecoderLayer {
     text: String,
 }
 
-/// A builder for [`TransformerDecoderLayer`]; see [`TransformerDecoderLayer::builder`].
-#[derive(Clone, Debug)]
-pub struct TransformerDecoderLayerBuilder {
-    pub(super) config: TransformerConfig,
-}
-
 impl TransformerDecoderLayerBuilder {
-    /// The features between the two linear maps, a size with or without a name; the default is
-    /// `("feedforward", 2048)`.
-    #[track_caller]
-    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerDecoderLayerBuilder {
-        self.config.dim_feedforward = named(self.config.layer, dim);
-        self
-    }
-
     /// The sequence in the memory, if it has another name than in the target.
     #[track_caller]
     #[must_use]
@@ -128,32 +114,6 @@ pub struct TransformerDecoderOptions<'a> {
 }
 
 impl TransformerDecoderLayer {
-    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
-    /// name or position of the sequence.
-    ///
-    /// # Errors
-    /// Same as [`MultiheadAttention::new`].
-    #[track_caller]
-    pub fn new(
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> Result<TransformerDecoderLayer> {
-        TransformerDecoderLayer::builder(embed, heads, seq).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> TransformerDecoderLayerBuilder {
-        TransformerDecoderLayerBuilder {
-            config: TransformerConfig::new("TransformerDecoderLayer", embed, heads, seq),
-        }
-    }
-
     /// The output for a target and a memory, with the dims of the target.
     ///
     /// # Errors

@@ -50,21 +50,7 @@ pub struct TransformerEncoderLayer {
     text: String,
 }
 
-/// A builder for [`TransformerEncoderLayer`]; see [`TransformerEncoderLayer::builder`].
-#[derive(Clone, Debug)]
-pub struct TransformerEncoderLayerBuilder {
-    pub(super) config: TransformerConfig,
-}
-
 impl TransformerEncoderLayerBuilder {
-    /// The features between the two linear maps, a size with or without a name; the default is
-    /// `("feedforward", 2048)`.
-    #[track_caller]
-    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerEncoderLayerBuilder {
-        self.config.dim_feedforward = named(self.config.layer, dim);
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors
@@ -102,32 +88,6 @@ pub struct TransformerEncoderOptions<'a> {
 }
 
 impl TransformerEncoderLayer {
-    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
-    /// name or position of the sequence.
-    ///
-    /// # Errors
-    /// Same as [`MultiheadAttention::new`].
-    #[track_caller]
-    pub fn new(
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> Result<TransformerEncoderLayer> {
-        TransformerEncoderLayer::builder(embed, heads, seq).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> TransformerEncoderLayerBuilder {
-        TransformerEncoderLayerBuilder {
-            config: TransformerConfig::new("TransformerEncoderLayer", embed, heads, seq),
-        }
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors

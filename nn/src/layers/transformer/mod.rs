@@ -18,28 +18,41 @@ type Activation = fn(&Tensor) -> Result<Tensor>;
 
 /// The configuration of the layers of an encoder and a decoder.
 #[derive(Clone, Debug, Setters)]
-#[setters(of(TransformerEncoderLayerBuilder, TransformerDecoderLayerBuilder, TransformerBuilder), at = config)]
+#[setters(builds(TransformerEncoderLayer, TransformerDecoderLayer, Transformer), layer = self.config.layer)]
 struct TransformerConfig {
-    #[setters(skip)]
+    #[setters(skip, default = layer)]
     layer: &'static str,
-    #[setters(skip)]
-    dims: Result<[Named; 2]>,
-    #[setters(skip)]
+    /// The features, a size with or without a name.
+    #[setters(given)]
+    embed: Result<Named>,
+    /// The number of heads, with or without a name.
+    #[setters(given)]
+    heads: Result<Named>,
+    /// The name or position of the sequence.
+    #[setters(given)]
     seq: Result<Seq>,
     #[setters(skip)]
     memory_seq: Option<Result<Seq>>,
-    #[setters(skip)]
+    #[setters(skip, default = [6, 6])]
+    num_layers: [usize; 2],
+    /// The features between the two linear maps, a size with or without a name; the default is
+    /// `("feedforward", 2048)`.
+    #[setters(default = Ok((None, 2048)))]
     dim_feedforward: Result<Named>,
     /// The probability to drop an element, and a weight of the attention, in training; the default is 0.1.
+    #[setters(default = 0.1)]
     dropout: f64,
     /// The function between the two linear maps, such as `Tensor::gelu`; the default is `Tensor::relu`.
+    #[setters(default = Tensor::relu)]
     activation: Activation,
     /// The number that the norms add to the variance; the default is `1e-5`.
+    #[setters(default = 1e-5)]
     layer_norm_eps: f64,
     /// Whether the input of attention and linear maps is normalized, and not their sum with it; the default
     /// is `false`.
     norm_first: bool,
     /// Whether linear maps, attention and norms have biases; the default is `true`.
+    #[setters(default = true)]
     bias: bool,
     /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
     /// PyTorch.
@@ -52,38 +65,9 @@ struct TransformerConfig {
 }
 
 impl TransformerConfig {
-    #[track_caller]
-    fn new(
-        layer: &'static str,
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> TransformerConfig {
-        TransformerConfig {
-            layer,
-            dims: all_named(layer, [embed.into_new_dim(), heads.into_new_dim()]),
-            seq: Seq::new(layer, seq),
-            memory_seq: None,
-            dim_feedforward: Ok((None, 2048)),
-            dropout: 0.1,
-            activation: Tensor::relu,
-            layer_norm_eps: 1e-5,
-            norm_first: false,
-            bias: true,
-            batch_first: false,
-            is_causal: false,
-            dtype: default_dtype(),
-        }
-    }
-
-    #[track_caller]
-    fn embed(&self) -> Result<Named> {
-        Ok(self.dims.clone()?[0])
-    }
-
     fn attention(&self) -> Result<MultiheadAttentionBuilder> {
-        let [embed, heads] = self.dims.clone()?;
-        let attention = MultiheadAttention::builder(open(embed), open(heads), self.seq.clone()?.dim());
+        let (embed, heads) = (open(self.embed.clone()?), open(self.heads.clone()?));
+        let attention = MultiheadAttention::builder(embed, heads, self.seq.clone()?.dim());
         Ok(attention.dropout(self.dropout).bias(self.bias).batch_first(self.batch_first).dtype(self.dtype))
     }
 
@@ -94,14 +78,14 @@ impl TransformerConfig {
 
     #[track_caller]
     fn norm(&self) -> Result<LayerNorm> {
-        let norm = LayerNorm::builder([open(self.embed()?)]).eps(self.layer_norm_eps).bias(self.bias);
+        let norm = LayerNorm::builder([open(self.embed.clone()?)]).eps(self.layer_norm_eps).bias(self.bias);
         norm.dtype(self.dtype).build().map_err(|error| error.of(self.layer))
     }
 
     /// The linear maps with the activation between them.
     #[track_caller]
     fn feed_forward(&self) -> Result<FeedForward> {
-        let (embed, mut hidden) = (self.embed()?, self.dim_feedforward.clone()?);
+        let (embed, mut hidden) = (self.embed.clone()?, self.dim_feedforward.clone()?);
         if embed.0.is_some() && hidden.0.is_none() {
             hidden.0 = Some(Name::new("feedforward")?);
         }
@@ -122,8 +106,8 @@ impl TransformerConfig {
 
     /// `embed=64, heads=4, along seq`.
     fn text(&self) -> String {
-        match (&self.dims, &self.seq) {
-            (Ok([embed, heads]), Ok(seq)) => {
+        match (&self.embed, &self.heads, &self.seq) {
+            (Ok(embed), Ok(heads), Ok(seq)) => {
                 format!("{}, heads={}, along {}", dim_text(*embed), heads.1, seq.text())
             }
             _ => String::new(),
@@ -132,11 +116,13 @@ impl TransformerConfig {
 }
 
 /// `linear2(dropout(activation(linear1(x))))`, with dropout after it, too.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, part)]
 struct FeedForward {
     linear1: Linear,
     dropout: Dropout,
     linear2: Linear,
+    #[module(skip)]
     activation: Activation,
     dropout2: Dropout,
 }
@@ -146,18 +132,6 @@ impl FeedForward {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let h = (self.activation)(&self.linear1.forward(x)?)?;
         self.dropout2.forward(&self.linear2.forward(&self.dropout.forward(&h)?)?)
-    }
-}
-
-impl Field for FeedForward {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        let Self { linear1, dropout, linear2, dropout2, .. } = self;
-        visitor.fields(&[
-            ("linear1", linear1),
-            ("dropout", dropout),
-            ("linear2", linear2),
-            ("dropout2", dropout2),
-        ]);
     }
 }
 

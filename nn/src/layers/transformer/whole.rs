@@ -51,34 +51,18 @@ pub struct Transformer {
     decoder: TransformerDecoder,
 }
 
-/// A builder for [`Transformer`]; see [`Transformer::builder`].
-#[derive(Clone, Debug)]
-pub struct TransformerBuilder {
-    pub(super) config: TransformerConfig,
-    encoder_layers: usize,
-    decoder_layers: usize,
-}
-
 impl TransformerBuilder {
-    /// The features between the two linear maps, a size with or without a name; the default is
-    /// `("feedforward", 2048)`.
-    #[track_caller]
-    pub fn dim_feedforward(mut self, dim: impl NewDim) -> TransformerBuilder {
-        self.config.dim_feedforward = named(self.config.layer, dim);
-        self
-    }
-
     /// The number of layers of the encoder; the default is 6.
     #[must_use]
     pub fn num_encoder_layers(mut self, layers: usize) -> TransformerBuilder {
-        self.encoder_layers = layers;
+        self.config.num_layers[0] = layers;
         self
     }
 
     /// The number of layers of the decoder; the default is 6.
     #[must_use]
     pub fn num_decoder_layers(mut self, layers: usize) -> TransformerBuilder {
-        self.decoder_layers = layers;
+        self.config.num_layers[1] = layers;
         self
     }
 
@@ -98,12 +82,13 @@ impl TransformerBuilder {
     pub fn build(self) -> Result<Transformer> {
         let mut of_encoder = TransformerConfig { is_causal: false, ..self.config.clone() };
         of_encoder.seq = self.config.memory_seq.clone().unwrap_or(of_encoder.seq);
+        let [encoder_layers, decoder_layers] = self.config.num_layers;
         let (encoder_norm, decoder_norm) = (of_encoder.norm()?, self.config.norm()?);
         let of_encoder = TransformerEncoderLayerBuilder { config: of_encoder };
         let of_decoder = TransformerDecoderLayerBuilder { config: self.config };
         let model = Transformer {
-            encoder: TransformerEncoder::new(of_encoder, self.encoder_layers)?.with_norm(encoder_norm),
-            decoder: TransformerDecoder::new(of_decoder, self.decoder_layers)?.with_norm(decoder_norm),
+            encoder: TransformerEncoder::new(of_encoder, encoder_layers)?.with_norm(encoder_norm),
+            decoder: TransformerDecoder::new(of_decoder, decoder_layers)?.with_norm(decoder_norm),
         };
         for parameter in model.parameters().iter().filter(|parameter| parameter.ndim() > 1) {
             init::xavier_uniform_(parameter)?;
@@ -113,23 +98,6 @@ impl TransformerBuilder {
 }
 
 impl Transformer {
-    /// A model over the features `embed`, with this many `heads`, each a size with or without a name, and the
-    /// name or position of the sequence.
-    ///
-    /// # Errors
-    /// Same as [`MultiheadAttention::new`](crate::MultiheadAttention::new).
-    #[track_caller]
-    pub fn new(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Result<Transformer> {
-        Transformer::builder(embed, heads, seq).build()
-    }
-
-    /// A builder, to change the defaults of [`new`](Self::new).
-    #[track_caller]
-    pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> TransformerBuilder {
-        let config = TransformerConfig::new("Transformer", embed, heads, seq);
-        TransformerBuilder { config, encoder_layers: 6, decoder_layers: 6 }
-    }
-
     /// The encoder.
     pub fn encoder(&self) -> &TransformerEncoder {
         &self.encoder
