@@ -227,7 +227,7 @@ impl<M: Field> fmt::Debug for ModuleList<M> {
 /// ```
 /// use namegrad::nn::ModuleDict;
 /// use namegrad::prelude::*;
-/// let head = |name: &'static str, size| Linear::new(("hidden", 4), (name, size));
+/// let head = |name: &'static str, size: usize| Linear::new(("hidden", 4), (name, size));
 /// let mut heads = ModuleDict::of([("class", head("class", 10)?), ("box", head("corner", 4)?)])?;
 /// heads.insert("depth", head("depth", 1)?)?;
 /// let h = Tensor::ones([("N", 2), ("hidden", 4)])?;

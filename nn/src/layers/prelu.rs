@@ -78,14 +78,11 @@ impl Prelu {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Prelu", &[x], &|_| {
             let weight = self.weight.try_tensor()?;
-            let of = Finder {
-                layer: "Prelu",
-                path: &self.path,
-                dims: &|| dims_text(&[(weight.name(0), weight.numel())]),
-            };
+            let channels = (weight.name(0), weight.numel());
+            let of = Finder { layer: "Prelu", path: &self.path, dims: &|| dim_text(channels) };
             of.check_dtype("the input", x, weight.dtype())?;
             if weight.numel() > 1 {
-                of.place(x, (weight.name(0), weight.numel()), Some(1))?;
+                of.place(x, channels, Some(1))?;
             }
             F::prelu(x, &weight)
         })
