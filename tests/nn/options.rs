@@ -95,7 +95,7 @@ fn fields(text: &str) -> Vec<(&str, &str, &str)> {
             derives = false;
         } else if line == "}" {
             of = None;
-        } else if code.starts_with("#[setters(skip") {
+        } else if code.starts_with("#[setters(skip") || code.starts_with("#[setters(given") {
             skipped = true;
         } else if let (Some(of), Some((name, ty))) =
             (of, code.strip_suffix(',').and_then(|code| code.split_once(": ")))
