@@ -98,7 +98,7 @@ pub mod ops;
 
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
-pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
+pub use namegrad_core::{Error, ErrorKind, Result, Winograd, memory, names, set_winograd};
 #[cfg(feature = "training")]
 pub use namegrad_data as data;
 pub use namegrad_io as io;

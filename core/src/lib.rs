@@ -35,6 +35,7 @@ mod tensor;
 
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 pub use cell::Cell;
+pub use cpu::conv::{Winograd, set_winograd};
 pub use device::Device;
 pub use dim::{Dim, Dims, IntoDim, IntoDims, except, keep};
 #[doc(hidden)]

@@ -12,12 +12,17 @@
 mod gathered;
 mod weight;
 mod windows;
+#[cfg(target_arch = "x86_64")]
+mod winograd;
 
 use super::matmul::{MatmulElement, MatrixView, NumberKind, gemm_batched, rows_collide};
 use super::room::{Room, written};
 use super::threads::each;
 use crate::dtype::dispatch;
 use gathered::Gathered;
+use std::sync::atomic::{AtomicU8, Ordering};
+#[cfg(target_arch = "x86_64")]
+use winograd::TiledConvolution;
 
 /// The sizes of a convolution. The output at place `t` is the sum over taps `k` of the weight at `k` times
 /// the input at `stride t + dilation k - padding`; there are zeros outside of the input.
@@ -36,6 +41,43 @@ pub(crate) struct Geometry {
     /// The zeros before the input.
     pub(crate) padding: [usize; 3],
     pub(crate) dilation: [usize; 3],
+}
+
+/// How convolutions of `f32` images by a kernel of 3 × 3 are computed, with a stride and a dilation of 1, one
+/// group, at least 16 channels and features, and on a CPU with AVX2: by Winograd's algorithm, which has fewer
+/// multiplications for each tile of the result, or as all others, as a sum of products.
+///
+/// The errors of a sum of products in `f32`, relative to the sum of the absolute values of its products, are
+/// about 2e-8 (the square root of their mean square), and at most 3e-7 in a million results. The table has those
+/// of tiles, for the output and for the gradient of the input. Those for the gradient of the weight are less.
+///
+/// | tiles | multiplications | mean | greatest |
+/// | --- | --- | --- | --- |
+/// | `TwoByTwo` | 4/9 | 3e-8 | 5e-7 |
+/// | `FourByFour` | 1/4 | 5e-8 | 2e-6 |
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Winograd {
+    /// Sums of products.
+    Off = 0,
+    /// Tiles of 2 × 2.
+    TwoByTwo = 2,
+    /// Tiles of 4 × 4, the default.
+    FourByFour = 4,
+}
+
+/// The value of [`Winograd`] in use.
+static WINOGRAD: AtomicU8 = AtomicU8::new(Winograd::FourByFour as u8);
+
+/// Sets how the whole process computes convolutions by a kernel of 3 × 3, from the next one on.
+///
+/// # Examples
+/// ```
+/// use namegrad::{Winograd, set_winograd};
+/// set_winograd(Winograd::Off);
+/// ```
+pub fn set_winograd(tiles: Winograd) {
+    WINOGRAD.store(tiles as u8, Ordering::Relaxed);
 }
 
 /// The elements of a block.
@@ -118,6 +160,12 @@ struct To(*mut u8);
 unsafe impl Sync for To {}
 
 impl To {
+    /// Elements that tasks read.
+    #[cfg(target_arch = "x86_64")]
+    fn of(x: ElementBytes<'_>) -> To {
+        To(x.0.as_ptr().cast_mut())
+    }
+
     fn ptr(&self) -> *mut u8 {
         self.0
     }
@@ -179,6 +227,17 @@ unsafe fn output_of(
         let factor = MatrixView::rows(weight.0.as_ptr().cast_mut(), columns, size);
         // SAFETY: the contract is the same.
         return unsafe { pointwise(kind, x, factor, bias, y, [features, columns], geometry) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = TiledConvolution::of(kind, geometry, false) {
+        // SAFETY: the contract is the same, and the numbers are `f32`.
+        let is_written = unsafe {
+            let bias = bias.map(|bias| bias.by_width::<f32>());
+            tiles.write(To::of(x), To::of(weight), bias, y)
+        };
+        if is_written {
+            return;
+        }
     }
     let row_stride = if features > 1 { apart(columns, size) } else { columns };
     let copied = (row_stride != columns).then(|| {
@@ -246,6 +305,13 @@ unsafe fn input_of(
         let factor = MatrixView::rows(weight.0.as_ptr().cast_mut(), channels, kind.size).t();
         // SAFETY: the contract is the same.
         return unsafe { pointwise(kind, g, factor, None, dx, [channels, features], geometry) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = TiledConvolution::of(kind, geometry, true) {
+        // SAFETY: the contract is the same.
+        if unsafe { tiles.write(To::of(g), To::of(weight), None, dx) } {
+            return;
+        }
     }
     // A part that starts after the end has no places, and there can be many of them.
     for start in positions(std::array::from_fn(|dim| stride[dim].min(geometry.input[dim]))) {

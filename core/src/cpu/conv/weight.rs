@@ -2,6 +2,8 @@
 
 use super::gathered::BLOCKS;
 use super::windows::TapWindows;
+#[cfg(target_arch = "x86_64")]
+use super::winograd::TiledConvolution;
 use super::{ElementBytes, Geometry, To, volume};
 use crate::cpu::matmul::{MatrixView, NumberKind, add_sums, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::{each, each_part};
@@ -35,6 +37,13 @@ pub(super) unsafe fn weight_of(
     (dw, len): (To, usize),
     geometry: &Geometry,
 ) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = TiledConvolution::of(kind, geometry, false) {
+        // SAFETY: the contract is the same.
+        if unsafe { tiles.write_weight(To::of(x), To::of(g), dw) } {
+            return;
+        }
+    }
     let Geometry { batch, groups, channels, features, .. } = *geometry;
     let taps = geometry.taps();
     let parts = (PARTIAL / len.max(1)).clamp(1, TASKS).min(batch.max(1));

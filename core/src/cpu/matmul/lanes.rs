@@ -142,7 +142,7 @@ unsafe impl<T: Accumulator, const N: usize> Lanes for Array<T, N> {
 }
 
 /// The vectors of x86-64.
-pub(super) mod x86 {
+pub(crate) mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;
 

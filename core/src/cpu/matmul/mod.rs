@@ -65,6 +65,8 @@ use product::{BlockResults, Product, Sums};
 pub(crate) use buffer::{PanelBuffer, with_buffer};
 pub(crate) use element::{Accumulator, MatmulNumber};
 pub(crate) use kind::MatmulElement;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use lanes::{Lanes, x86};
 pub(crate) use product::{MatrixView, NumberKind};
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.

@@ -194,8 +194,9 @@ unsafe fn transpose<T: MatmulNumber, const SIDE: usize>(p: &PanelCopy, wide: &mu
     }
 }
 
-/// Transposes eight rows of eight numbers of 32 bits: pairs of rows are interleaved, then pairs of pairs,
-/// then halves. The rows are `bytes` apart and need no alignment.
+/// Transposes eight rows of eight numbers of 32 bits. A vector gets four numbers of a row and of the fourth
+/// row after it, so that only numbers within 128 bits are interleaved, in pairs and then in pairs of pairs. The
+/// rows are `bytes` apart and need no alignment.
 ///
 /// # Safety
 /// `from` is valid for reads of the rows at their stride, `to` for writes. The code is compiled for AVX2.
@@ -204,17 +205,18 @@ unsafe fn transpose<T: MatmulNumber, const SIDE: usize>(p: &PanelCopy, wide: &mu
 pub(super) unsafe fn square_of_8(from: *const f32, bytes: isize, to: *mut f32, to_stride: usize) {
     // SAFETY: the caller guarantees the rows and the instructions.
     unsafe {
-        let mut r = [_mm256_setzero_ps(); 8];
-        for (i, row) in (0..).zip(&mut r) {
-            *row = _mm256_loadu_ps(from.byte_offset(i * bytes));
-        }
-        let ((a0, a1), (b0, b1)) = (interleave(r[0], r[1]), interleave(r[2], r[3]));
-        let ((c0, c1), (d0, d1)) = (interleave(r[4], r[5]), interleave(r[6], r[7]));
-        let ((e0, e1), (e2, e3)) = (interleave_pairs(a0, b0), interleave_pairs(a1, b1));
-        let ((f0, f1), (f2, f3)) = (interleave_pairs(c0, d0), interleave_pairs(c1, d1));
-        for (i, (e, f)) in [(e0, f0), (e1, f1), (e2, f2), (e3, f3)].into_iter().enumerate() {
-            _mm256_storeu_ps(to.add(i * to_stride), _mm256_permute2f128_ps::<0x20>(e, f));
-            _mm256_storeu_ps(to.add((i + 4) * to_stride), _mm256_permute2f128_ps::<0x31>(e, f));
+        for half in [0, 4] {
+            let mut r = [_mm256_setzero_ps(); 4];
+            for (i, row) in (0..).zip(&mut r) {
+                let from = from.add(half).byte_offset(i * bytes);
+                let upper = _mm_loadu_ps(from.byte_offset(4 * bytes));
+                *row = _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(_mm_loadu_ps(from)), upper);
+            }
+            let ((a0, a1), (b0, b1)) = (interleave(r[0], r[1]), interleave(r[2], r[3]));
+            let ((e0, e1), (e2, e3)) = (interleave_pairs(a0, b0), interleave_pairs(a1, b1));
+            for (i, column) in [e0, e1, e2, e3].into_iter().enumerate() {
+                _mm256_storeu_ps(to.add((half + i) * to_stride), column);
+            }
         }
     }
 }

@@ -178,20 +178,25 @@ impl NumberKind {
         cols: usize,
         to: *mut u8,
     ) -> MatrixView {
-        let size = self.acc_size() as isize;
         // SAFETY: the contract is the same.
-        unsafe {
-            (self.pack)(PanelCopy {
-                k: rows,
-                count: cols,
-                width: cols,
-                from: x.ptr,
-                k_stride: x.row,
-                stride: x.col,
-                to,
-            });
-        }
-        MatrixView { ptr: to, row: cols as isize * size, col: size }
+        unsafe { self.copy_matrix(x, [rows, cols], to, cols) };
+        MatrixView::rows(to, cols, self.acc_size())
+    }
+
+    /// Copies a matrix to rows of accumulators whose starts are `width` apart.
+    ///
+    /// # Safety
+    /// The numbers are valid for reads, and `to` for writes of as many accumulators in each row.
+    pub(crate) unsafe fn copy_matrix(
+        &self,
+        x: MatrixView,
+        [k, count]: [usize; 2],
+        to: *mut u8,
+        width: usize,
+    ) {
+        let MatrixView { ptr: from, row: k_stride, col: stride } = x;
+        // SAFETY: the contract is the same.
+        unsafe { (self.pack)(PanelCopy { k, count, width, from, k_stride, stride, to }) }
     }
 }
 
