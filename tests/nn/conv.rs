@@ -3,6 +3,7 @@
 use namegrad::autograd::{gradcheck, gradgradcheck};
 use namegrad::nn::PaddingMode;
 use namegrad::prelude::*;
+use namegrad::{Winograd, set_winograd};
 
 fn numbers(sizes: &[usize]) -> Tensor {
     let count: usize = sizes.iter().product();
@@ -76,6 +77,11 @@ fn large_convolutions() -> Result<()> {
         (plain, [3, 33, 9, 9], [17, 33, 1, 1]),
         (Slide { stride: [3, 3], ..plain }, [2, 4, 10, 11], [5, 4, 1, 1]),
         (plain, [2, 2, 40, 30], [3, 2, 2, 2]),
+        (Slide { padding: [1, 0], ..plain }, [2, 17, 13, 19], [18, 17, 3, 3]),
+        (Slide { padding: [4, 1], ..plain }, [1, 16, 16, 15], [16, 16, 3, 3]),
+        (Slide { stride: [2, 3], padding: [1, 2], groups: 6, ..plain }, [2, 6, 11, 17], [6, 1, 3, 3]),
+        (Slide { padding: [2, 1], dilation: [2, 1], groups: 3, ..plain }, [1, 3, 7, 20], [3, 1, 3, 2]),
+        (plain, [0, 16, 20, 20], [16, 16, 3, 3]),
     ];
     for (slide, x_sizes, weight_sizes) in cases {
         let x = numbers(&x_sizes).requiring_grad()?;
@@ -97,9 +103,34 @@ fn large_convolutions() -> Result<()> {
             // Sums of at most a few thousand products below 1.
             assert!(got.len() == want.len() && apart < 1e-10, "{slide:?} {which}: {apart}");
         }
-        let single =
-            slide.call(&x.to(DType::F32)?, &weight.to(DType::F32)?)?.to(DType::F64)?.to_vec::<f64>()?;
-        assert!(single.iter().zip(&want[0]).all(|(a, b)| (a - b).abs() < 1e-3), "{slide:?} in f32");
+        // In `f32`, which has other loops.
+        let single = [&x, &weight].map(|x| x.detach()?.to(DType::F32)?.requiring_grad());
+        let [x, weight] = single.map(Result::unwrap);
+        let y = slide.call(&x, &weight)?;
+        y.backward_with(Some(&g.to(DType::F32)?), BackwardOptions::default())?;
+        for (which, (got, want)) in
+            [y, x.grad().unwrap(), weight.grad().unwrap()].iter().zip(&want).enumerate()
+        {
+            let got = got.to(DType::F64)?.to_vec::<f64>()?;
+            let apart = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(got.len() == want.len() && apart < 1e-3, "{slide:?} {which} in f32: {apart}");
+        }
+    }
+    Ok(())
+}
+
+/// Without tiles, a convolution by a kernel of 3 × 3 has the errors of a sum of products.
+#[test]
+fn convolutions_without_tiles() -> Result<()> {
+    let (x, weight) = (numbers(&[1, 16, 18, 18]), numbers(&[16, 16, 3, 3]));
+    let exact = F::conv2d(&x, &weight)?;
+    // The sums of 144 products are of numbers up to 1.
+    for (tiles, most) in [(Winograd::TwoByTwo, 1e-4), (Winograd::Off, 2e-5), (Winograd::FourByFour, 2e-4)] {
+        set_winograd(tiles);
+        let y = F::conv2d(&x.to(DType::F32)?, &weight.to(DType::F32)?)?;
+        let (y, exact) = (y.to(DType::F64)?.to_vec::<f64>()?, exact.to_vec::<f64>()?);
+        let apart = y.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(apart < most, "{tiles:?}: {apart}");
     }
     Ok(())
 }

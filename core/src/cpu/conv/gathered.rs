@@ -59,6 +59,9 @@ struct GatheredBlock {
 impl Gathered<'_> {
     /// Writes the results of all places to the output, which has room for them.
     pub(super) fn write(&self, output: To) {
+        if self.is_depthwise() {
+            return self.write_rows(output);
+        }
         let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let places = self.batch * volume(&self.grid);
         let columns = self.channels * self.taps.len();
@@ -87,6 +90,21 @@ impl Gathered<'_> {
         });
     }
 
+    /// The windows of a group.
+    pub(super) fn windows(&self, group: usize) -> TapWindows<'_> {
+        let of_group = self.channels * volume(&self.input);
+        let first = group * of_group * self.kind.size;
+        TapWindows {
+            source: ElementBytes(&self.source.0[first.min(self.source.0.len())..]),
+            image_stride: self.groups * of_group,
+            channels: 0..self.channels,
+            input: self.input,
+            step: self.step,
+            taps: &self.taps,
+            grid: self.grid,
+        }
+    }
+
     /// The results for the places of a block.
     ///
     /// # Safety
@@ -96,18 +114,7 @@ impl Gathered<'_> {
         let GatheredBlock { group, from, count, sums, windows, width } = *block;
         let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let columns = self.channels * self.taps.len();
-        let volume = volume(&self.input);
-        let source = TapWindows {
-            source: ElementBytes(
-                &self.source.0[(group * self.channels * volume * size).min(self.source.0.len())..],
-            ),
-            image_stride: self.groups * self.channels * volume,
-            channels: 0..self.channels,
-            input: self.input,
-            step: self.step,
-            taps: &self.taps,
-            grid: self.grid,
-        };
+        let source = self.windows(group);
         let factor = self.factor.ptr().wrapping_add(group * self.factor.group_stride * size);
         // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements. The sums
         // are read only if they were filled with the bias.

@@ -81,7 +81,7 @@ impl TapWindows<'_> {
     }
 
     /// The columns of a run in which a tap is inside of the input.
-    fn span(&self, run: &GridRun, tap: [isize; 3]) -> ColumnSpan {
+    pub(super) fn span(&self, run: &GridRun, tap: [isize; 3]) -> ColumnSpan {
         let [_, height, width] = self.input;
         let at = |dim: usize| (run.place[dim] * self.step[dim]) as isize + tap[dim];
         let inside = (0..2).all(|dim| (0..self.input[dim] as isize).contains(&at(dim)));
@@ -121,10 +121,10 @@ impl TapWindows<'_> {
 }
 
 /// The columns `start..end` of a run, the first of which is at `from` in a channel of the input.
-struct ColumnSpan {
-    start: usize,
-    end: usize,
-    from: usize,
+pub(super) struct ColumnSpan {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) from: usize,
 }
 
 /// Copies `len` elements, `step` apart. Runs are short, so the copies of a few elements at a time, which need
