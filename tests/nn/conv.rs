@@ -104,7 +104,7 @@ fn large_convolutions() -> Result<()> {
             assert!(got.len() == want.len() && apart < 1e-10, "{slide:?} {which}: {apart}");
         }
         // In `f32`, which has other loops.
-        let single = [&x, &weight].map(|x| x.detach()?.to(DType::F32)?.requiring_grad());
+        let single = [&x, &weight].map(|x| x.detach().to(DType::F32)?.requiring_grad());
         let [x, weight] = single.map(Result::unwrap);
         let y = slide.call(&x, &weight)?;
         y.backward_with(Some(&g.to(DType::F32)?), BackwardOptions::default())?;

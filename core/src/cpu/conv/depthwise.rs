@@ -2,10 +2,10 @@
 //! sum of rows of the source, one for each tap.
 
 use super::gathered::Gathered;
-use super::windows::{ColumnSpan, TapWindows, runs};
-use super::{ElementBytes, Geometry, To, volume};
+use super::windows::{ColumnSpan, runs};
+use super::{To, volume};
 use crate::cpu::math::Real;
-use crate::cpu::matmul::{MatmulElement, NumberKind};
+use crate::cpu::matmul::MatmulElement;
 use crate::cpu::room::{Room, fill};
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::cpu::threads::parallel;
