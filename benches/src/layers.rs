@@ -10,18 +10,28 @@ pub(crate) fn convolutions(bench: &Bench) -> Result<()> {
     if !bench.wants("W9") {
         return Ok(());
     }
+    // Batch, channels, height, width, features; kernel, padding, stride, groups.
     let cases = [
-        ("3x3_64_56", [16, 64, 56, 64], 3, 1),
-        ("3x3_128_28", [16, 128, 28, 128], 3, 1),
-        ("1x1_256_512", [16, 256, 14, 512], 1, 0),
+        ("3x3_64_56", [16, 64, 56, 56, 64], [3, 1, 1, 1]),
+        ("3x3_128_28", [16, 128, 28, 28, 128], [3, 1, 1, 1]),
+        ("1x1_256_512", [16, 256, 14, 14, 512], [1, 0, 1, 1]),
+        ("3x3_256_14", [16, 256, 14, 14, 256], [3, 1, 1, 1]),
+        ("3x3_96_27", [8, 96, 27, 27, 96], [3, 1, 1, 1]),
+        ("3x3_67_odd", [3, 67, 23, 31, 75], [3, 2, 1, 1]),
+        ("3x3_17_56", [16, 17, 56, 56, 33], [3, 1, 1, 1]),
+        ("3x3_3_64", [16, 3, 56, 56, 64], [3, 1, 1, 1]),
+        ("3x3_64_56_one", [1, 64, 56, 56, 64], [3, 1, 1, 1]),
+        ("strided_64_56", [16, 64, 56, 56, 64], [3, 1, 2, 1]),
+        ("depthwise_64_56", [16, 64, 56, 56, 64], [3, 1, 1, 64]),
     ];
-    for (name, [batch, channels, size, features], kernel, padding) in cases {
-        let x = uniform(1, &[batch, channels, size, size], 1.0)?;
-        let weight = uniform(2, &[features, channels, kernel, kernel], 0.05)?;
-        let flops = 2 * batch * features * channels * kernel * kernel * size * size;
+    for (name, [batch, channels, height, width, features], [kernel, padding, stride, groups]) in cases {
+        let x = uniform(1, &[batch, channels, height, width], 1.0)?;
+        let weight = uniform(2, &[features, channels / groups, kernel, kernel], 0.05)?;
+        let [rows, columns] = [height, width].map(|size| (size + 2 * padding - kernel) / stride + 1);
+        let flops = 2 * batch * features * channels / groups * kernel * kernel * rows * columns;
         let work = [Work::Flops(flops), Work::Flops(3 * flops)];
         both(bench, &format!("W9.{name}"), work, [x, weight], |[x, weight]| {
-            F::conv2d_with(x, weight, Conv2dOptions::new().padding(padding))
+            F::conv2d_with(x, weight, Conv2dOptions::new().padding(padding).stride(stride).groups(groups))
         })?;
     }
     Ok(())
@@ -77,6 +87,23 @@ pub(crate) fn others(bench: &Bench) -> Result<()> {
             q.scaled_dot_product_attention_with(k, v, options)
         })?;
     }
+    for (length, window) in [(2048, 128), (8192, 128)] {
+        let draw = |seed| uniform(seed, &[1, 8, length, 64], 1.0);
+        let name = format!("W12.attention.{length}x64.window{window}");
+        both(bench, &name, work, [draw(1)?, draw(2)?, draw(3)?], |[q, k, v]| {
+            let options = ScaledDotProductAttentionOptions::new().window(window);
+            q.scaled_dot_product_attention_with(k, v, options)
+        })?;
+    }
+    // Messages along the edges of a graph.
+    let (nodes, edges) = (10_000, 100_000);
+    let to = classes(2, edges, nodes as u64)?;
+    let messages = || uniform(1, &[edges, 64], 1.0);
+    both(bench, "W12.segment_sum.100000x64", work, [messages()?], |[x]| x.segment_sum(&to, 0, nodes))?;
+    both(bench, "W12.segment_max.100000x64", work, [messages()?], |[x]| x.segment_max(&to, 0, nodes))?;
+    both(bench, "W12.segment_softmax.100000x64", work, [messages()?], |[x]| {
+        x.segment_softmax(&to, 0, nodes)
+    })?;
     Ok(())
 }
 
