@@ -14,7 +14,7 @@ use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm_serial};
 use super::room::{Room, fill, written};
 use super::row::{self, LANES, largest};
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, each};
 use crate::cpu::random::{Generator, fill_bernoulli};
 use std::marker::PhantomData;
@@ -440,6 +440,7 @@ struct Soften<T> {
 
 impl<T: Real> Vectorized for Soften<T> {
     type Out<'a> = (&'a mut [T], QueryRows<'a, T>);
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], QueryRows<'_, T>)) {
@@ -479,6 +480,7 @@ struct ScoreWeights<'a, T> {
 
 impl<T: Real> Vectorized for ScoreWeights<'_, T> {
     type Out<'a> = &'a mut [T];
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
@@ -502,7 +504,7 @@ struct OfScores<'a, T> {
 
 impl<T: Real> Vectorized for OfScores<'_, T> {
     type Out<'a> = &'a mut [T];
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
@@ -530,7 +532,7 @@ struct RowDots<'a, T> {
 
 impl<T: Real> Vectorized for RowDots<'_, T> {
     type Out<'a> = &'a mut [T];
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [T]) {

@@ -177,28 +177,41 @@ impl<T: Real> Vectorized for Mapped<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, _: ()) {
-        let x = simd.numbers_mut(self.x);
-        match self.f {
+        map(self.f, simd.numbers_mut(self.x));
+    }
+}
+
+/// The loop of [`Mapped`]. The rest is padded to whole lanes, so that the loop contains each function once.
+#[inline(always)]
+fn map<T: Real>(f: Function, x: &mut [T]) {
+    let blocks = x.len().div_ceil(LANES);
+    let (whole, rest) = x.as_chunks_mut::<LANES>();
+    let mut last = [T::ONE; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for i in 0..blocks {
+        let lanes = if i < whole.len() { &mut whole[i] } else { &mut last };
+        match f {
             Function::Exp => {
-                for x in x {
-                    *x = x.exp();
+                for j in 0..steps::<T>(LANES) {
+                    lanes[j] = lanes[j].exp();
                 }
             }
             Function::Ln => {
-                for x in x {
-                    *x = x.ln();
+                for j in 0..steps::<T>(LANES) {
+                    lanes[j] = lanes[j].ln();
                 }
             }
             Function::Tanh => {
-                for x in x {
-                    *x = x.tanh();
+                for j in 0..steps::<T>(LANES) {
+                    lanes[j] = lanes[j].tanh();
                 }
             }
             Function::Sigmoid => {
-                for x in x {
-                    *x = x.sigmoid();
+                for j in 0..steps::<T>(LANES) {
+                    lanes[j] = lanes[j].sigmoid();
                 }
             }
         }
     }
+    rest.copy_from_slice(&last[..rest.len()]);
 }

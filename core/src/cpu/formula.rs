@@ -5,7 +5,7 @@
 //! few hundred bytes for each type and set of instructions. The last elements are copied to a chunk.
 
 use super::math::Real;
-use super::simd::{Simd, Vectorized, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::update::Loop;
 use std::marker::PhantomData;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -224,7 +224,7 @@ impl<F: Formula<K, N>, T: Real, const K: usize, const N: usize, const S: usize, 
 {
     type Out<'a> = ();
     /// Most parameters are `f32`.
-    const IS_WIDE: bool = size_of::<T>() < size_of::<f64>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<I: Simd>(self, _: I, (): ()) {

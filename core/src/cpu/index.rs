@@ -4,8 +4,10 @@
 //! on every position being in range.
 
 use super::room::{self, Room};
-use super::threads::{DisjointParts, each_part, parallel, write_parts};
+use super::threads::{DisjointParts, each, parallel, write_parts};
 use crate::dtype::{Element, Scalar};
+use std::hint::black_box;
+use std::ops::Range;
 
 /// The elements that a thread moves at a time.
 const TASK: usize = 1 << 14;
@@ -149,10 +151,7 @@ pub(crate) fn add_floats<T: Element>(
     if x.len() / MANY < y.len() {
         return add(x, sizes, positions, y);
     }
-    let mut sums = Vec::with_capacity(y.len());
-    for y in y.iter() {
-        sums.push(y.to_scalar().to_f64());
-    }
+    let mut sums = room::vec_of(y.len(), |sums| room::write_each(sums, |i| y[i].to_scalar().to_f64()));
     scatter_by(|sum, x: T| sum + x.to_scalar().to_f64(), x, sizes, positions, &mut sums);
     for (y, sum) in y.iter_mut().zip(&sums) {
         *y = T::from_scalar(Scalar::Float(*sum));
@@ -168,7 +167,8 @@ pub(crate) fn combine<T: Element>(
     positions: TargetPositions<'_>,
     y: &mut [T],
 ) {
-    scatter_by(|a, b| combined(how, a, b), x, sizes, positions, y);
+    // Otherwise the compiler makes a loop for each way.
+    scatter_by(|a, b| combined(black_box(how), a, b), x, sizes, positions, y);
 }
 
 /// [`combine`] with the larger or the smaller one of two `f32`; NaN if there is one. Its own loop takes a
@@ -186,63 +186,98 @@ pub(crate) fn extremes(
     }
 }
 
-fn scatter_by<T: Copy + Send + Sync, S: Copy + Send + Sync>(
+/// Elements to be combined with others. It has the loops; what divides them among threads is compiled once.
+trait Terms: Sync {
+    /// Combines the elements from `x` on with those of `y` in a range.
+    ///
+    /// # Safety
+    /// No other thread has elements of this range.
+    unsafe fn combine_row(&self, x: usize, y: Range<usize>);
+
+    /// Combines the elements from `x` on with those at the positions in a slab of `y`, of rows of `inner`.
+    ///
+    /// # Safety
+    /// No other thread has elements of this slab.
+    unsafe fn combine_each(&self, x: usize, positions: &[i64], inner: usize, y: Range<usize>);
+}
+
+/// `y` combined with `x` by `join`.
+struct Joined<'a, T, S, J> {
+    join: J,
+    x: &'a [T],
+    y: DisjointParts<'a, S>,
+}
+
+impl<T: Copy + Sync, S: Copy + Send, J: Fn(S, T) -> S + Sync> Terms for Joined<'_, T, S, J> {
+    unsafe fn combine_row(&self, x: usize, y: Range<usize>) {
+        // SAFETY: the caller's contract.
+        let y = unsafe { self.y.part(y) };
+        let x = &self.x[x..][..y.len()];
+        for i in 0..y.len() {
+            y[i] = (self.join)(y[i], x[i]);
+        }
+    }
+
+    unsafe fn combine_each(&self, x: usize, positions: &[i64], inner: usize, y: Range<usize>) {
+        // SAFETY: the caller's contract.
+        let y = unsafe { self.y.part(y) };
+        let x = &self.x[x..][..positions.len()];
+        let mut column = 0;
+        for k in 0..x.len() {
+            let there = &mut y[positions[k] as usize * inner + column];
+            *there = (self.join)(*there, x[k]);
+            column += 1;
+            if column == inner {
+                column = 0;
+            }
+        }
+    }
+}
+
+fn scatter_by<T: Copy + Sync, S: Copy + Send>(
     join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     sizes: [usize; 3],
     positions: TargetPositions<'_>,
     y: &mut [S],
 ) {
-    if x.is_empty() || y.is_empty() {
+    let lens = [x.len(), y.len()];
+    scatter(&Joined { join, x, y: DisjointParts::new(y) }, lens, sizes, positions);
+}
+
+fn scatter(terms: &dyn Terms, [x, y]: [usize; 2], sizes: [usize; 3], positions: TargetPositions<'_>) {
+    if x == 0 || y == 0 {
         return;
     }
     match positions {
-        TargetPositions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
+        TargetPositions::OfElements(positions) => scatter_elements(terms, x, sizes, positions),
         // Rows of one element.
         TargetPositions::OfRows(positions) if sizes[0] * sizes[2] == 1 => {
-            scatter_elements(join, x, sizes, positions, y);
+            scatter_elements(terms, x, sizes, positions);
         }
-        TargetPositions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
+        TargetPositions::OfRows(positions) => scatter_rows(terms, sizes, positions),
     }
 }
 
-fn scatter_elements<T: Copy + Send + Sync, S: Copy + Send + Sync>(
-    join: impl Fn(S, T) -> S + Sync,
-    x: &[T],
-    [outer, n, inner]: [usize; 3],
-    positions: &[i64],
-    y: &mut [S],
-) {
-    let (slab, whole) = (x.len() / outer, n * inner);
+fn scatter_elements(terms: &dyn Terms, x: usize, [outer, n, inner]: [usize; 3], positions: &[i64]) {
+    let (slab, whole) = (x / outer, n * inner);
     let slabs = (TASK / slab).max(1);
-    each_part(y, slabs * whole, &|task, y| {
-        for (k, y) in y.chunks_exact_mut(whole).enumerate() {
-            let elements = (task * slabs + k) * slab..(task * slabs + k + 1) * slab;
-            let (x, positions) = (&x[elements.clone()], &positions[elements]);
-            for (x, positions) in x.chunks_exact(inner).zip(positions.chunks_exact(inner)) {
-                for (i, (x, at)) in x.iter().zip(positions).enumerate() {
-                    let there = &mut y[*at as usize * inner + i];
-                    *there = join(*there, *x);
-                }
-            }
+    each(outer.div_ceil(slabs), &|task| {
+        for o in task * slabs..((task + 1) * slabs).min(outer) {
+            let positions = &positions[o * slab..(o + 1) * slab];
+            // SAFETY: each slab is taken once.
+            unsafe { terms.combine_each(o * slab, positions, inner, o * whole..(o + 1) * whole) };
         }
     });
 }
 
-fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
-    join: impl Fn(S, T) -> S + Sync,
-    x: &[T],
-    [outer, n, inner]: [usize; 3],
-    positions: &[i64],
-    y: &mut [S],
-) {
+fn scatter_rows(terms: &dyn Terms, [outer, n, inner]: [usize; 3], positions: &[i64]) {
     let count = positions.len();
     // Several slabs are not cut. Of a single one, each thread takes some columns of all rows. The terms of a
     // sum have the same order either way.
     let is_cut = outer == 1 && count * inner > 2 * TASK && rayon::current_num_threads() > 1;
     let width = if is_cut { (TASK / count).max(COLUMNS).min(inner) } else { inner };
     let (blocks, grain) = (inner.div_ceil(width), (TASK / (count * width)).max(1));
-    let y = DisjointParts::new(y);
     parallel(outer * blocks, grain, |tasks| {
         // Columns that are adjacent are taken together.
         let (slabs, columns) = match blocks {
@@ -250,15 +285,11 @@ fn scatter_rows<T: Copy + Send + Sync, S: Copy + Send + Sync>(
             _ => (0..1, tasks.start * width..(tasks.end * width).min(inner)),
         };
         for o in slabs {
-            for (row, at) in x[o * count * inner..].chunks_exact(inner).zip(positions) {
+            for (j, at) in positions.iter().enumerate() {
                 assert!((*at as usize) < n, "the caller has checked the positions");
-                let place = (o * n + *at as usize) * inner;
+                let (from, to) = ((o * count + j) * inner, (o * n + *at as usize) * inner);
                 // SAFETY: slabs and columns of different threads do not overlap.
-                let place = unsafe { y.part(place + columns.start..place + columns.end) };
-                let row = &row[columns.clone()][..place.len()];
-                for i in 0..place.len() {
-                    place[i] = join(place[i], row[i]);
-                }
+                unsafe { terms.combine_row(from + columns.start, to + columns.start..to + columns.end) };
             }
         }
     });

@@ -4,7 +4,7 @@
 use super::math::Real;
 use super::room::{Room, copy, fill, written};
 use super::row::{sum, sum_products};
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, parallel};
 
 /// The elements that a thread takes at a time.
@@ -64,7 +64,7 @@ struct Forward<'a, T> {
 
 impl<T: Real> Vectorized for Forward<'_, T> {
     type Out<'a> = [&'a mut Room<T>; 3];
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
@@ -197,7 +197,7 @@ struct InputGradients<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for InputGradients<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
@@ -236,7 +236,7 @@ struct Parameters<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for Parameters<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (weight, bias): (&mut [T], &mut [T])) {

@@ -12,7 +12,7 @@
 use super::exps::{sigmoid_all, tanh_all};
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm};
-use super::simd::{Simd, Vectorized, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use crate::cell::Cell;
 use std::marker::PhantomData;
 
@@ -334,6 +334,7 @@ type StepOut<'a, T> = (&'a mut [T], &'a mut [T], &'a mut [T], &'a mut [T]);
 
 impl<T: Real> Vectorized for ForwardStep<T> {
     type Out<'a> = StepOut<'a, T>;
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (gates, inner, c, h): StepOut<'_, T>) {
@@ -407,6 +408,7 @@ impl<T: Real> Vectorized for BackwardStep<'_, T> {
     /// The gradients of the gates, of what enters the last gate of a GRU, of the cells, and the state before
     /// its projection.
     type Out<'a> = StepOut<'a, T>;
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (dgates, dinner, dc, full): StepOut<'_, T>) {

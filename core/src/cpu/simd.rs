@@ -45,8 +45,8 @@ pub(crate) trait Vectorized: Sized {
     /// compiler knows that it overlaps no input.
     type Out<'a>;
 
-    /// Whether the loop is also compiled for AVX-512. Otherwise AVX2 is the widest.
-    const IS_WIDE: bool = true;
+    /// What the loop is compiled for.
+    const UP_TO: UpTo = UpTo::Avx512;
 
     /// The loop.
     ///
@@ -56,8 +56,25 @@ pub(crate) trait Vectorized: Sized {
     fn run<S: Simd>(self, simd: S, out: Self::Out<'_>);
 }
 
-/// [`Vectorized::IS_WIDE`] of loops that wait for memory more than for the CPU. Programs seldom wait for those
-/// over `f64`, which take as long with AVX2 as with AVX-512.
+/// The sets of instructions that a loop is compiled for: the narrowest up to this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UpTo {
+    /// Only what the build target guarantees, for loops that programs seldom wait for.
+    Target,
+    /// Not AVX-512, for loops that take as long with AVX2 because they wait for memory.
+    Avx2,
+    /// All.
+    Avx512,
+}
+
+impl UpTo {
+    /// All for a loop over `f32`, and these for a loop over longer numbers. Programs seldom wait for those.
+    pub(crate) const fn if_long<T>(self) -> UpTo {
+        if is_short::<T>() { UpTo::Avx512 } else { self }
+    }
+}
+
+/// Whether the numbers are shorter than `f64`, which most programs use.
 pub(crate) const fn is_short<T>() -> bool {
     size_of::<T>() < size_of::<f64>()
 }
@@ -67,30 +84,34 @@ pub(crate) const fn is_short<T>() -> bool {
 pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
     // Nothing that is dropped, since the code for that would be in each copy of this function.
     let (job, out) = (ManuallyDrop::new(job), ManuallyDrop::new(out));
-    // SAFETY: there is a copy for each number, and this CPU has the instructions that `isa` found.
-    unsafe {
-        let copy = V::COPIES.get_unchecked(isa_number());
-        copy(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out));
-    }
+    // SAFETY: this CPU has the instructions that `isa` found.
+    unsafe { on_this_cpu(&V::COPIES)(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
 }
 
-/// The copies of a loop, in the order of [`Isa`].
-trait LoopCopies: Vectorized {
+/// The copies of a loop, in the order of [`Isa`], for loops that are data. [`on_this_cpu`] finds the one to run.
+pub(crate) trait LoopCopies: Vectorized {
     const COPIES: [CopyOf<Self>; Isa::COUNT];
 }
 
 /// A loop, compiled for the instructions of an [`Isa`], which the CPU must have.
-type CopyOf<V> = for<'a> unsafe fn(V, <V as Vectorized>::Out<'a>);
+pub(crate) type CopyOf<V> = for<'a> unsafe fn(V, <V as Vectorized>::Out<'a>);
+
+/// The copy for the widest vectors of this CPU.
+#[inline]
+pub(crate) fn on_this_cpu<F: Copy>(copies: &[F; Isa::COUNT]) -> F {
+    // SAFETY: there is a copy for each number.
+    unsafe { *copies.get_unchecked(isa_number()) }
+}
 
 impl<V: Vectorized> LoopCopies for V {
     #[cfg(not(target_arch = "x86_64"))]
     const COPIES: [CopyOf<V>; Isa::COUNT] = [<V as OnBaseline>::compiled];
     #[cfg(target_arch = "x86_64")]
-    const COPIES: [CopyOf<V>; Isa::COUNT] = [
-        <V as OnBaseline>::compiled,
-        <V as OnAvx2>::compiled,
-        if V::IS_WIDE { <V as OnAvx512>::compiled } else { <V as OnAvx2>::compiled },
-    ];
+    const COPIES: [CopyOf<V>; Isa::COUNT] = match V::UP_TO {
+        UpTo::Target => [<V as OnTarget>::compiled; Isa::COUNT],
+        UpTo::Avx2 => [<V as OnBaseline>::compiled, <V as OnAvx2>::compiled, <V as OnAvx2>::compiled],
+        UpTo::Avx512 => [<V as OnBaseline>::compiled, <V as OnAvx2>::compiled, <V as OnAvx512>::compiled],
+    };
 }
 
 /// Loops with a copy for the build target.
@@ -167,6 +188,40 @@ impl Simd for Baseline {
     fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
         // SAFETY: every CPU that runs this program has the instructions of the build target.
         unsafe { OnBaseline::compiled(job, out) }
+    }
+}
+
+/// Loops with one copy for all CPUs.
+#[cfg(target_arch = "x86_64")]
+trait OnTarget: Vectorized {
+    #[inline(never)]
+    unsafe fn compiled(self, out: Self::Out<'_>) {
+        self.run(Target, out);
+    }
+}
+#[cfg(target_arch = "x86_64")]
+impl<V: Vectorized> OnTarget for V {}
+
+/// The instructions of [`Baseline`] for a loop that every CPU runs, so that its speed counts too.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Target;
+
+#[cfg(target_arch = "x86_64")]
+impl Simd for Target {
+    const ISA: Isa = Isa::Baseline;
+    const IS_RARE: bool = false;
+    type Number<T: Real> = T;
+
+    #[inline(always)]
+    unsafe fn assume() -> Self {
+        Target
+    }
+
+    #[inline(always)]
+    fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
+        // SAFETY: every CPU that runs this program has the instructions of the build target.
+        unsafe { OnTarget::compiled(job, out) }
     }
 }
 
@@ -281,7 +336,7 @@ pub(crate) enum Isa {
 
 impl Isa {
     /// The number of sets.
-    const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
+    pub(crate) const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
 }
 
 /// The instruction set that loops run with: the widest of this CPU, unless [`VARIABLE`] names a narrower one.

@@ -8,7 +8,7 @@
 use super::math::Real;
 use super::room::{Room, written};
 use super::row::{sum, sum_products};
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, parallel};
 
 /// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number
@@ -98,7 +98,7 @@ struct RunSums<'a, T> {
 
 impl<T: Real> Vectorized for RunSums<'_, T> {
     type Out<'a> = (&'a mut [f64], &'a mut [f64]);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
@@ -138,7 +138,7 @@ struct ColumnSums<'a, T> {
 
 impl<T: Real> Vectorized for ColumnSums<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
@@ -220,7 +220,7 @@ struct Runs<'a, T> {
 
 impl<T: Real> Vectorized for Runs<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {

@@ -6,7 +6,7 @@
 //! [`sweep_any`], which divides the slices between threads, only for each type.
 
 use super::math::Real;
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, each, parallel};
 
 /// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
@@ -244,7 +244,7 @@ impl<L: Sweep<STATES, SUMS>, T: Real, const STATES: usize, const SUMS: usize> Ve
     for Part<'_, '_, L, T, STATES, SUMS>
 {
     type Out<'a> = (&'a mut [T], &'a mut [f64; SUMS]);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (x, sums): (&mut [T], &mut [f64; SUMS])) {

@@ -3,7 +3,7 @@
 
 use super::math::Real;
 use super::row::{LANES, dot, largest_magnitude, sum_lanes};
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::each_part;
 use super::update::{PARALLEL, TASK};
 
@@ -158,7 +158,7 @@ struct ProductTile<'a, T> {
 
 impl<T: Real> Vectorized for ProductTile<'_, T> {
     type Out<'a> = &'a mut [[f64; PAIR]; GROUP];
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [[f64; PAIR]; GROUP]) {
@@ -227,7 +227,7 @@ struct Combination<'a, T> {
 
 impl<T: Real> Vectorized for Combination<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut (f64, f64));
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (to, (product, most)): Self::Out<'_>) {

@@ -30,7 +30,7 @@ ops! { binary;
     remainder remainder_ (x, other) scalar { float: x.remainder(other), int: x.floor_rem(other), before: no_zero }
     /// `x^exponent`. For integers, a negative number as the exponent is an error; with a tensor of exponents,
     /// a negative power of anything but 1 and -1 is 0.
-    pow pow_ (x, exponent) { float: x.powf(exponent), int: x.power(exponent), before: powers }
+    pow pow_ (x, exponent) long { float: x.powf(exponent), int: x.power(exponent), before: powers }
     /// The angle of the point with abscissa `other` and ordinate `x`: `atan(x / other)` in the right
     /// quadrant, in radians.
     atan2 atan2_ (x, other) scalar { float: x.atan2(other) }
@@ -41,13 +41,13 @@ ops! { binary;
     /// `log2(2^x + 2^other)` without overflow.
     logaddexp2 (x, other) scalar { float: x.logaddexp2(other) }
     /// `x ln other`, and 0 where `x` is 0.
-    xlogy xlogy_ (x, other) { float: x.xlogy(other) }
+    xlogy xlogy_ (x, other) long { float: x.xlogy(other) }
     /// The cross entropy `-(other ln x + (1 - other) ln(1 - x))` of a probability `x` with the target
     /// `other`, another probability. Logarithms are at least -100, and the derivative divides by at least
     /// 1e-12, so that a probability of 0 or 1 gives finite numbers.
     /// [`binary_cross_entropy`](https://docs.rs/namegrad) in `nn::functional` checks its inputs, and adds
     /// weights and reductions.
-    bernoulli_cross_entropy (x, other) {
+    bernoulli_cross_entropy (x, other) long {
         float: (other - T::ONE) * (-x).ln_1p().maximum(T::from_f64(-100.0)) - other * x.ln().maximum(T::from_f64(-100.0)),
         dtypes: Dtypes::Floats
     }

@@ -255,15 +255,15 @@ impl Kernel {
     }
 
     #[inline]
-    fn loop_for(&self, dtype: DType) -> ElementLoop {
+    fn loop_for(&self, dtype: DType) -> &ElementLoop {
         let found = match dtype {
             _ if self.any.is_some() => {
-                self.any.map(|loops| loops[dtype.itemsize().trailing_zeros() as usize])
+                self.any.as_ref().map(|loops| &loops[dtype.itemsize().trailing_zeros() as usize])
             }
-            DType::F64 => self.float.map(|loops| loops[1]),
-            DType::F32 | DType::F16 | DType::BF16 => self.float.map(|loops| loops[0]),
-            DType::Bool => self.boolean,
-            _ => self.int,
+            DType::F64 => self.float.as_ref().map(|loops| &loops[1]),
+            DType::F32 | DType::F16 | DType::BF16 => self.float.as_ref().map(|loops| &loops[0]),
+            DType::Bool => self.boolean.as_ref(),
+            _ => self.int.as_ref(),
         };
         found.expect("compute_dtype chose a dtype that the row has")
     }
@@ -416,7 +416,7 @@ impl Kernel {
     /// The loop for `dtype` over these inputs.
     #[inline]
     fn job<'a>(
-        &self,
+        &'a self,
         dtype: DType,
         inputs: &'a [LoopInput<'a>],
         args: &'a [Scalar],

@@ -21,22 +21,22 @@ namegrad_macros::kernels! {
     sqrt (y, g) { float: g / (y + y) }
     /// `g (Φ(x) + x φ(x))`, with the distribution function `Φ` and the density `φ` of the normal
     /// distribution.
-    gelu (x, g) { float: g * (x.ndtr() + x * (x * x * -T::HALF).exp() * T::from_f64(1.0 / std::f64::consts::TAU.sqrt())) }
+    gelu (x, g) long { float: g * (x.ndtr() + x * (x * x * -T::HALF).exp() * T::from_f64(1.0 / std::f64::consts::TAU.sqrt())) }
     /// `g s (1 + x (1 - s))`, where `s` is the sigmoid of `x`.
-    silu (x, g) { float: { let s = x.sigmoid(); g * (s * (T::ONE + x * (T::ONE - s))) } }
+    silu (x, g) long { float: { let s = x.sigmoid(); g * (s * (T::ONE + x * (T::ONE - s))) } }
     /// `g alpha e^x` for `x <= 0`, else `g`.
-    elu (x, g; alpha: f64) { float: if x <= T::ZERO { g * alpha * x.exp() } else { g } }
+    elu (x, g; alpha: f64) long { float: if x <= T::ZERO { g * alpha * x.exp() } else { g } }
     /// `g` for `x > 0`, else `g negative_slope`.
     leaky_relu (x, g; negative_slope: f64) { float: if x > T::ZERO { g } else { g * negative_slope } }
     /// `g` where `beta x > threshold`, else `g / (1 + e^(-beta x))`.
-    softplus (x, g; beta: f64, threshold: f64) { float: if x * beta > threshold { g } else { g * (x * beta).sigmoid() } }
+    softplus (x, g; beta: f64, threshold: f64) long { float: if x * beta > threshold { g } else { g * (x * beta).sigmoid() } }
     /// `g` between `min_val` and `max_val`, else 0.
     hardtanh (x, g; min_val: f64, max_val: f64) { float: if (x <= min_val) | (x >= max_val) { T::ZERO } else { g } }
     /// `g scale alpha e^x` for `x <= 0`, else `g scale`.
-    selu (x, g) { float: if x <= T::ZERO { g * (T::from_f64(SELU_ALPHA * SELU_SCALE) * x.exp()) } else { g * T::from_f64(SELU_SCALE) } }
+    selu (x, g) long { float: if x <= T::ZERO { g * (T::from_f64(SELU_ALPHA * SELU_SCALE) * x.exp()) } else { g * T::from_f64(SELU_SCALE) } }
     /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`. With `n` as in
     /// the op, `1 - t²` is `4 (n + 1) / (n + 2)²`.
-    mish (x, g) {
+    mish (x, g) long {
         // `0 x` is NaN at infinity, as in the formula.
         float: if x > T::from_f64(20.0) { g * (T::ONE + x * T::ZERO) } else {
             let e = x.exp();
@@ -50,7 +50,7 @@ namegrad_macros::kernels! {
         float: if x <= T::from_f64(-3.0) { T::ZERO } else if x < T::from_f64(3.0) { g * (x / T::from_f64(3.0) + T::HALF) } else { g }
     }
     /// `g / (1 + e^x)`.
-    logsigmoid (x, g) { float: g * (-x).sigmoid() }
+    logsigmoid (x, g) long { float: g * (-x).sigmoid() }
     /// `g e^(x / alpha)` for `x <= 0`, else `g`.
     celu (x, g; alpha: f64) scalar { float: if x <= T::ZERO { g * (x / alpha).exp() } else { g } }
 }

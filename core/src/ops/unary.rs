@@ -3,8 +3,8 @@
 //! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers (as
 //! `i64`), `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default
 //! float; otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and
-//! `before` a function that checks the inputs before the op runs. `plain` and `scalar` are for rare
-//! functions, whose loops are not compiled for all sets of vectors.
+//! `before` a function that checks the inputs before the op runs. `long` is for formulas of many instructions,
+//! `plain` and `scalar` are for rare functions, whose loops are not compiled for all sets of vectors.
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
@@ -65,19 +65,19 @@ ops! { unary;
     /// `1 / x` of each element.
     reciprocal reciprocal_ (x) { float: x.recip() }
     /// `e^x` of each element.
-    exp exp_ (x) { float: x.exp() }
+    exp exp_ (x) long { float: x.exp() }
     /// `2^x` of each element.
     exp2 exp2_ (x) scalar { float: x.exp2() }
     /// `e^x - 1` of each element, accurate for small `x`.
-    expm1 expm1_ (x) { float: x.exp_m1() }
+    expm1 expm1_ (x) long { float: x.exp_m1() }
     /// The natural logarithm of each element; -inf at 0, NaN below.
-    log log_ (x) { float: x.ln() }
+    log log_ (x) long { float: x.ln() }
     /// The logarithm to base 2 of each element.
     log2 log2_ (x) scalar { float: x.log2() }
     /// The logarithm to base 10 of each element.
     log10 log10_ (x) scalar { float: x.log10() }
     /// `ln(1 + x)` of each element, accurate for small `x`.
-    log1p log1p_ (x) { float: x.ln_1p() }
+    log1p log1p_ (x) long { float: x.ln_1p() }
     /// The sine of each element, in radians.
     sin sin_ (x) scalar { float: x.sin() }
     /// The cosine of each element, in radians.
@@ -95,7 +95,7 @@ ops! { unary;
     /// The hyperbolic cosine of each element.
     cosh cosh_ (x) scalar { float: x.cosh() }
     /// The hyperbolic tangent of each element.
-    tanh tanh_ (x) { float: x.tanh() }
+    tanh tanh_ (x) long { float: x.tanh() }
     /// The inverse hyperbolic sine of each element.
     asinh asinh_ (x) scalar { float: x.asinh() }
     /// The inverse hyperbolic cosine of each element; NaN below 1.
@@ -109,16 +109,16 @@ ops! { unary;
     /// Radians to degrees: `x 180 / π`.
     rad2deg rad2deg_ (x) plain { float: x.rad2deg() }
     /// `1 / (1 + e^-x)` of each element.
-    sigmoid sigmoid_ (x) { float: x.sigmoid() }
+    sigmoid sigmoid_ (x) long { float: x.sigmoid() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(0) }
     /// `x Φ(x)` of each element, where `Φ` is the distribution function of the normal distribution:
     /// `x/2 (1 + erf(x/√2))`.
-    gelu gelu_ (x) { float: x.gelu(), dtypes: Dtypes::Floats }
+    gelu gelu_ (x) long { float: x.gelu(), dtypes: Dtypes::Floats }
     /// `x / (1 + e^-x)` of each element: `x` times its [`sigmoid`](Self::sigmoid).
-    silu silu_ (x) { float: x.silu(), dtypes: Dtypes::Floats }
+    silu silu_ (x) long { float: x.silu(), dtypes: Dtypes::Floats }
     /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
-    erf erf_ (x) { float: x.erf() }
+    erf erf_ (x) long { float: x.erf() }
     /// `1 - erf(x)`, accurate for large `x`.
     erfc erfc_ (x) scalar { float: x.erfc() }
     /// The inverse of [`erf`](Self::erf); infinite at ±1, NaN outside.
@@ -168,14 +168,14 @@ ops! { unary;
     /// `k ≥ 0`; `digamma` itself for 0.
     polygamma polygamma_ (x; n: usize) scalar { float: x.polygamma(n.to_f64() as u32) }
     /// `x` for `x > 0`, else `alpha (e^x - 1)`.
-    elu elu_ (x; alpha: f64 = 1.0) { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }
+    elu elu_ (x; alpha: f64 = 1.0) long { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }
     /// `x` for `x > 0`, else `negative_slope x`.
     leaky_relu leaky_relu_ (x; negative_slope: f64 = 0.01) {
         float: if x > T::ZERO { x } else { negative_slope * x }, dtypes: Dtypes::Floats
     }
     /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu). Where `beta x > threshold`, the result is
     /// `x` itself, which is equal up to rounding.
-    softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) {
+    softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) long {
         float: if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, dtypes: Dtypes::Floats
     }
     /// `x` limited to the range from `min_val` to `max_val`: `min(max(x, min_val), max_val)`. At a bound the
@@ -201,7 +201,7 @@ ops! { unary;
     ///
     /// # Source
     /// Klambauer et al., *Self-Normalizing Neural Networks* (2017), equation 2.
-    selu selu_ (x) {
+    selu selu_ (x) long {
         float: if x > T::ZERO { x * T::from_f64(SELU_SCALE) } else { x.exp_m1() * T::from_f64(SELU_ALPHA * SELU_SCALE) },
         dtypes: Dtypes::Floats
     }
@@ -209,7 +209,7 @@ ops! { unary;
     ///
     /// # Source
     /// Misra, *Mish: A Self Regularized Non-Monotonic Activation Function* (2019), equation 1.
-    mish mish_ (x) {
+    mish mish_ (x) long {
         // With n = e^2x + 2 e^x, tanh(ln(1 + e^x)) is n / (n + 2), which takes one exponential.
         float: if x > T::from_f64(20.0) { x } else { let e = x.exp(); let n = e * (e + T::from_f64(2.0)); x * (n / (n + T::from_f64(2.0))) },
         dtypes: Dtypes::Floats
@@ -228,7 +228,7 @@ ops! { unary;
         float: (x + T::from_f64(3.0)).maximum(T::ZERO).minimum(T::from_f64(6.0)) / T::from_f64(6.0), dtypes: Dtypes::Floats
     }
     /// `ln(1 / (1 + e^-x))`, the logarithm of [`sigmoid`](Self::sigmoid), without overflow.
-    logsigmoid (x) { float: x.minimum(T::ZERO) - (-x.abs()).exp().ln_1p(), dtypes: Dtypes::Floats }
+    logsigmoid (x) long { float: x.minimum(T::ZERO) - (-x.abs()).exp().ln_1p(), dtypes: Dtypes::Floats }
 }
 
 /// Selects the kernel of `round`: rounding to integers has its own loop, and integers do not change.

@@ -10,7 +10,7 @@ pub(crate) mod plain;
 use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::row::{apart, steps};
-use super::simd::{Simd, Vectorized, is_short, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{WritePart, write_parts};
 use std::mem::MaybeUninit;
 
@@ -349,11 +349,22 @@ fn join_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, mut lanes: [T; L]
 #[inline(always)]
 fn fold_block<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
     match x.len() {
-        0..32 => x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)),
+        0..32 => fold_short(fold, x),
+        _ if T::IS_RARE => fold_lanes::<LANES, T, F>(fold, x),
         _ if F::IS_EXACT => fold_overlapping::<32, T, F>(fold, x),
         32..512 => fold_lanes::<16, T, F>(fold, x),
         _ => fold_lanes::<LANES, T, F>(fold, x),
     }
+}
+
+/// Reduces fewer elements than lanes.
+#[inline(always)]
+fn fold_short<T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
+    let mut acc = fold.start();
+    for x in x {
+        acc = fold.add(acc, *x);
+    }
+    acc
 }
 
 /// Reduces at most [`TASK`] elements in blocks, which are combined as a tree.
@@ -387,7 +398,7 @@ struct ShortRows<'a, T, F> {
 
 impl<T: Real, F: FoldKernel> Vectorized for ShortRows<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
-    const IS_WIDE: bool = F::IS_EXACT || is_short::<T>();
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
@@ -396,11 +407,7 @@ impl<T: Real, F: FoldKernel> Vectorized for ShortRows<'_, T, F> {
         if n < 32 {
             // the CPU runs several short rows at once
             for (x, y) in x.chunks_exact(n).zip(y) {
-                let mut acc = self.fold.start();
-                for x in x {
-                    acc = self.fold.add(acc, *x);
-                }
-                y.write(self.fold.finish(acc));
+                y.write(self.fold.finish(fold_short(self.fold, x)));
             }
             return;
         }
@@ -442,7 +449,7 @@ struct FoldColumns<'a, T, F> {
 
 impl<T: Real, F: FoldKernel> Vectorized for FoldColumns<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
-    const IS_WIDE: bool = F::IS_EXACT || is_short::<T>();
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {

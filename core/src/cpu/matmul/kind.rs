@@ -55,7 +55,9 @@ const fn of_sums<T: MatmulElement + Accumulator>(
     multiply: ForeignFn,
 ) -> NumberKind {
     let (size, acc) = (size_of::<T>(), T::kind as fn() -> &'static NumberKind);
-    let (pack, write, add) = (pack::<T> as PackFn, write::<T> as WriteFn, add::<T> as AddFn);
+    // Integers are packed as floats of their width: what is copied are bits.
+    let pack = if size == size_of::<f64>() { pack::<f64> as PackFn } else { pack::<f32> };
+    let (write, add) = (write::<T> as WriteFn, add::<T> as AddFn);
     NumberKind { size, acc, is_acc: true, one: T::ONE_BITS, kernels, pack, write, add, multiply }
 }
 
@@ -161,7 +163,7 @@ mod x86_64 {
     pub(super) fn kernels_of_f64() -> Option<&'static Kernels> {
         static WIDE: Kernels = with::<Avx512, x86::F64x8>(
             4,
-            [tiles!(Avx512, x86::F64x8, [12 8 4 1] 1), tiles!(Avx512, x86::F64x8, [12 8 4 2 1] 2)],
+            [tiles!(Avx512, x86::F64x8, [12 4 1] 1), tiles!(Avx512, x86::F64x8, [12 4 1] 2)],
         );
         static NARROW: Kernels = with::<Avx2, x86::F64x4>(
             4,
@@ -175,7 +177,7 @@ mod x86_64 {
         const PAIRS: Kernels = Kernels {
             depth: 2,
             panels: Some([pairs::pack, pairs::pack]),
-            ..with::<Avx512, x86::F32x16>(4, [tiles!(pairs, [12 8 4 1] 1), tiles!(pairs, [12 8 4 2 1] 2)])
+            ..with::<Avx512, x86::F32x16>(4, [tiles!(pairs, [12 4 1] 1), tiles!(pairs, [12 4 1] 2)])
         };
         static OF_PAIRS: Kernels = PAIRS;
         static OF_TILES: Kernels = Kernels {

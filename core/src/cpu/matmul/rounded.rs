@@ -3,11 +3,13 @@
 use super::element::{Accumulator, MatmulNumber};
 use super::pack::run_with_avx2;
 use super::product::{BlockResults, Strip};
-use crate::cpu::simd::{Simd, Vectorized};
+use crate::cpu::simd::{Baseline, Simd, Vectorized};
 
 /// Writes sums to a C of `T`. The contract is that of [`WriteFn`](super::product::WriteFn).
 pub(super) unsafe fn write<T: MatmulNumber>(results: &BlockResults) {
-    run_with_avx2(Rounding::<T>(results, std::marker::PhantomData), ());
+    let job = Rounding::<T>(results, std::marker::PhantomData);
+    // A C of accumulators is only written here if its rows are not contiguous.
+    if T::IS_ACC { Baseline.run(job, ()) } else { run_with_avx2(job, ()) }
 }
 
 /// The argument of [`write`], which meets its contract.

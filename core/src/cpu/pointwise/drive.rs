@@ -17,7 +17,7 @@ pub(crate) const MOST: usize = 3;
 /// A loop and its operands.
 pub(crate) struct Job<'a> {
     /// The loop.
-    pub(crate) body: ElementLoop,
+    pub(crate) body: &'a ElementLoop,
     /// The arguments that are the same for all elements.
     pub(crate) args: &'a [Scalar],
     /// The inputs, which broadcast to the sizes of the output.
@@ -153,7 +153,7 @@ const GRAIN: usize = 1 << 16;
 #[inline]
 pub(crate) unsafe fn run_direct(
     numel: usize,
-    body: ElementLoop,
+    body: &ElementLoop,
     args: &[Scalar],
     from: [*const u8; MOST],
     compute: impl FnOnce() -> [DType; MOST],
@@ -162,7 +162,7 @@ pub(crate) unsafe fn run_direct(
 ) {
     if numel <= 2 * GRAIN {
         // SAFETY: the caller's contract.
-        return unsafe { body(numel, from.as_ptr(), args, bytes(to, numel * out_itemsize)) };
+        return unsafe { body.run(numel, from.as_ptr(), args, bytes(to, numel * out_itemsize)) };
     }
     // SAFETY: the same contract.
     unsafe { run_in_parts(numel, body, args, from, compute(), to, out_itemsize) }
@@ -171,7 +171,7 @@ pub(crate) unsafe fn run_direct(
 /// [`run_direct`] on several threads.
 unsafe fn run_in_parts(
     numel: usize,
-    body: ElementLoop,
+    body: &ElementLoop,
     args: &[Scalar],
     from: [*const u8; MOST],
     compute: [DType; MOST],
@@ -186,7 +186,7 @@ unsafe fn run_in_parts(
         }
         let to = (to + range.start * out_itemsize) as *mut u8;
         // SAFETY: ranges of different threads do not overlap.
-        unsafe { body(range.len(), part.as_ptr(), args, bytes(to, range.len() * out_itemsize)) }
+        unsafe { body.run(range.len(), part.as_ptr(), args, bytes(to, range.len() * out_itemsize)) }
     });
 }
 
@@ -196,7 +196,7 @@ type Scratch = [MaybeUninit<u64>; CHUNK];
 
 /// A loop with its operands, of which a thread runs a part.
 struct Task<'a> {
-    body: ElementLoop,
+    body: &'a ElementLoop,
     args: &'a [Scalar],
     compute: [DType; MOST],
     made: DType,
@@ -253,10 +253,10 @@ impl Task<'_> {
             unsafe {
                 let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
                 if self.made == self.out_dtype {
-                    (self.body)(n, from.as_ptr(), self.args, bytes(out, n * self.made.itemsize()));
+                    self.body.run(n, from.as_ptr(), self.args, bytes(out, n * self.made.itemsize()));
                 } else {
                     let buffer = made.as_mut_ptr().cast::<u8>();
-                    (self.body)(n, from.as_ptr(), self.args, bytes(buffer, size_of::<Scratch>()));
+                    self.body.run(n, from.as_ptr(), self.args, bytes(buffer, size_of::<Scratch>()));
                     converter(self.made, self.out_dtype).run(n, buffer, 1, out);
                 }
             }
@@ -334,7 +334,7 @@ impl Task<'_> {
                             *row = first.offset(r as isize * pitch);
                         }
                         let out = bytes(out, width * self.made.itemsize());
-                        (self.body)(width, rows.as_ptr(), self.args, out);
+                        self.body.run(width, rows.as_ptr(), self.args, out);
                     }
                 }
             }

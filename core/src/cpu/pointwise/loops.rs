@@ -1,23 +1,50 @@
 //! The loops of a row: its formula, compiled into a loop for each dtype that kernels compute in.
 //!
 //! Loops are the largest part of a build, so a row says how many of them its formula is worth: [`wide`] for
-//! functions that programs wait for, [`plain`] for rare ones of a few instructions, [`scalar`] for rare ones
-//! that call functions. Integers are computed in `i64` and narrowed by the driver; what an op only moves
-//! ([`moving`]) has a loop for each width of an element and not for each dtype.
+//! functions that programs wait for, [`long`] for those of many instructions, [`plain`] for rare ones of a few
+//! instructions, [`scalar`] for rare ones that call functions. Integers are computed in `i64` and narrowed by
+//! the driver; what an op only moves ([`moving`]) has a loop for each width of an element and not for each
+//! dtype.
 
+use super::MOST;
 use crate::cpu::math::Real;
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::{CopyOf, Isa, LoopCopies, Simd, UpTo, Vectorized, on_this_cpu};
 use crate::dtype::Scalar;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// A loop over `n` contiguous elements of each of the inputs, with arguments that are the same for all
-/// elements.
+/// The loop of a formula over contiguous elements of certain dtypes: a copy for each [`Isa`].
+#[derive(Clone, Copy)]
+pub(crate) struct ElementLoop {
+    copies: [LoopCopy; Isa::COUNT],
+    /// The memory of a loop that takes only whole blocks.
+    blocks: Option<Blocks>,
+}
+
+/// The sizes of the operands of a loop that takes only whole blocks of [`BLOCK`] elements: a rest is padded.
+#[derive(Clone, Copy)]
+struct Blocks {
+    inputs: [u8; MOST],
+    out: u8,
+}
+
+/// The elements of a block: a power of two that is a multiple of the lanes of all vectors.
+const BLOCK: usize = 16;
+
+/// A loop with arguments that are the same for all elements.
 ///
 /// # Safety
 /// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
 /// dtypes that the loop was made for, and the output is aligned for its dtype.
-pub(crate) type ElementLoop = unsafe fn(n: usize, inputs: InputAddresses, args: &[Scalar], out: &mut Bytes);
+type LoopCopy = unsafe fn(Elements<'_>, out: &mut Bytes);
+
+/// What a loop reads.
+#[derive(Clone, Copy)]
+struct Elements<'a> {
+    n: usize,
+    inputs: InputAddresses,
+    args: &'a [Scalar],
+}
 
 /// The memory of an output. It is a slice, and a parameter of every loop, so that the compiler knows that it
 /// overlaps no input and a loop needs no second form for that.
@@ -26,6 +53,94 @@ pub(crate) type Bytes = [MaybeUninit<u8>];
 /// The addresses of the inputs of a loop: the first of an array, so that loops over any number of inputs have
 /// one type.
 type InputAddresses = *const *const u8;
+
+impl ElementLoop {
+    /// A loop with the same copy for all instructions.
+    const fn single(copy: LoopCopy) -> Self {
+        ElementLoop { copies: [copy; Isa::COUNT], blocks: None }
+    }
+
+    /// The copies of a loop that is nothing but its [`Elements`].
+    const fn of<V: Vectorized>(blocks: Option<Blocks>) -> Self
+    where
+        for<'a> V: Vectorized<Out<'a> = &'a mut Bytes>,
+    {
+        let mut copies = [nothing as LoopCopy; Isa::COUNT];
+        let mut k = 0;
+        while k < Isa::COUNT {
+            // SAFETY: `V` is a transparent struct of `Elements`, so that both functions are called alike.
+            copies[k] = unsafe { std::mem::transmute::<CopyOf<V>, LoopCopy>(V::COPIES[k]) };
+            k += 1;
+        }
+        ElementLoop { copies, blocks }
+    }
+
+    /// Runs the loop on `n` elements.
+    ///
+    /// # Safety
+    /// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
+    /// dtypes that the loop was made for, and the output is aligned for its dtype.
+    #[inline]
+    pub(crate) unsafe fn run(&self, n: usize, inputs: InputAddresses, args: &[Scalar], out: &mut Bytes) {
+        match self.blocks {
+            // SAFETY: the same contract.
+            Some(sizes) if !n.is_multiple_of(BLOCK) || n == 0 => unsafe {
+                self.run_with_rest(sizes, n, inputs, args, out);
+            },
+            // SAFETY: the same contract, for this CPU.
+            _ => unsafe { on_this_cpu(&self.copies)(Elements { n, inputs, args }, out) },
+        }
+    }
+
+    /// [`run`](Self::run) for a loop that takes only whole blocks.
+    #[inline(never)]
+    unsafe fn run_with_rest(
+        &self,
+        sizes: Blocks,
+        n: usize,
+        inputs: InputAddresses,
+        args: &[Scalar],
+        out: &mut Bytes,
+    ) {
+        let copy = on_this_cpu(&self.copies);
+        if n == 0 {
+            return;
+        }
+        let rest = n % BLOCK;
+        let whole = n - rest;
+        let (done, out) = out.split_at_mut(whole * usize::from(sizes.out));
+        if whole > 0 {
+            // SAFETY: the caller's contract.
+            unsafe { copy(Elements { n: whole, inputs, args }, done) };
+        }
+        let mut padded = [[0_u64; BLOCK]; MOST];
+        let mut addresses = [std::ptr::null(); MOST];
+        for k in 0..MOST {
+            let size = usize::from(sizes.inputs[k]);
+            if size > 0 {
+                let to = padded[k].as_mut_ptr().cast::<u8>();
+                // SAFETY: the rest of the input, of elements of at most eight bytes.
+                unsafe {
+                    let from = (*inputs.add(k)).add(whole * size);
+                    std::ptr::copy_nonoverlapping(from, to, rest * size);
+                }
+                addresses[k] = to.cast_const();
+            }
+        }
+        let mut made = [0_u64; BLOCK];
+        let len = BLOCK * usize::from(sizes.out);
+        // SAFETY: a block of each input, and room for one of elements of at most eight bytes.
+        unsafe {
+            let made = std::slice::from_raw_parts_mut(made.as_mut_ptr().cast(), len);
+            copy(Elements { n: BLOCK, inputs: addresses.as_ptr(), args }, made);
+            let len = rest * usize::from(sizes.out);
+            out[..len].copy_from_slice(&made[..len]);
+        }
+    }
+}
+
+/// A place that the copies of a loop fill.
+unsafe fn nothing(_: Elements<'_>, _: &mut Bytes) {}
 
 /// The formula of a row on floats, generic over the float type. `Out` is `T`, or `bool` for a test; `args`
 /// are the `A` arguments of the row.
@@ -149,17 +264,21 @@ fn whole<const A: usize>(args: &[Scalar]) -> [i64; A] {
 /// A loop on floats, compiled as a part of its caller.
 ///
 /// # Safety
-/// The contract of [`ElementLoop`], for `T`.
+/// The contract of [`LoopCopy`], for `T`; `n` is a multiple of [`BLOCK`] and not 0 if `LONG`.
 #[inline(always)]
-unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
+unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, const LONG: bool>(
+    Elements { mut n, inputs, args }: Elements<'_>,
     out: &mut Bytes,
 ) {
     let (args, out) = (converted::<T, A>(args), out.as_mut_ptr().cast::<K::Out<T>>());
     // SAFETY: the caller's contract.
     let inputs = unsafe { addresses::<N>(inputs) };
+    if LONG {
+        // For the compiler, which makes no second loop for a rest then.
+        n &= !(BLOCK - 1);
+        // SAFETY: the caller's contract.
+        unsafe { std::hint::assert_unchecked(n >= BLOCK) };
+    }
     let mut i = 0;
     while i < n {
         // SAFETY: the caller's contract.
@@ -174,14 +293,12 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
 /// A loop over a function of `f64`, one element at a time: all that is compiled for a row is that function.
 ///
 /// # Safety
-/// The contract of [`ElementLoop`], for `T`.
+/// The contract of [`LoopCopy`], for `T`.
 #[inline(never)]
 unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     f: fn([f64; N], bool, [f64; A]) -> O,
     at_mask: usize,
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
+    Elements { n, inputs, args }: Elements<'_>,
     out: &mut Bytes,
 ) {
     let (args, out) = (converted::<f64, A>(args), out.as_mut_ptr().cast::<u8>());
@@ -200,58 +317,47 @@ unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     }
 }
 
-/// The arguments of an [`ElementLoop`] on `T`, which meet its contract.
-struct Floats<'a, K, T, const N: usize, const A: usize> {
-    n: usize,
-    inputs: InputAddresses,
-    args: &'a [Scalar],
+/// A loop on `T`, whose [`Elements`] meet the contract of [`LoopCopy`].
+#[repr(transparent)]
+struct Floats<'a, K, T, const N: usize, const A: usize, const LONG: bool> {
+    elements: Elements<'a>,
     formula: PhantomData<(K, T)>,
 }
 
-impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize> Vectorized for Floats<'_, K, T, N, A> {
+impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, const LONG: bool> Vectorized
+    for Floats<'_, K, T, N, A, LONG>
+{
     type Out<'a> = &'a mut Bytes;
+    const UP_TO: UpTo = if LONG { UpTo::Avx512 } else { UpTo::Avx2.if_long::<T>() };
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut Bytes) {
         const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
-        // SAFETY: the arguments meet the contract of `ElementLoop`, and `Number<T>` has the layout of `T`.
+        // SAFETY: the elements meet the contract of `LoopCopy`, and `Number<T>` has the layout of `T`.
         unsafe {
             if S::IS_RARE {
-                call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.n, self.inputs, self.args, out);
+                call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.elements, out);
             } else {
-                float_loop::<K, S::Number<T>, N, A>(self.n, self.inputs, self.args, out);
+                float_loop::<K, S::Number<T>, N, A, LONG>(self.elements, out);
             }
         }
     }
 }
 
-unsafe fn run_wide<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
-    out: &mut Bytes,
-) {
-    vectorize(Floats::<K, T, N, A> { n, inputs, args, formula: PhantomData }, out);
-}
-
 unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
+    elements: Elements<'_>,
     out: &mut Bytes,
 ) {
     // SAFETY: the same contract.
-    unsafe { float_loop::<K, T, N, A>(n, inputs, args, out) }
+    unsafe { float_loop::<K, T, N, A, false>(elements, out) }
 }
 
 unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
+    elements: Elements<'_>,
     out: &mut Bytes,
 ) {
     // SAFETY: the same contract.
-    unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, n, inputs, args, out) }
+    unsafe { call_each::<T, _, N, A>(K::f::<f64>, K::MASK, elements, out) }
 }
 
 /// Fails to compile unless a formula on floats has the results that its row says.
@@ -265,7 +371,32 @@ pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [run_wide::<K, f32, N, A>, run_wide::<K, f64, N, A>]
+    [
+        ElementLoop::of::<Floats<'static, K, f32, N, A, false>>(None),
+        ElementLoop::of::<Floats<'static, K, f64, N, A, false>>(None),
+    ]
+}
+
+/// Like [`wide`], for formulas of many instructions: the loops take whole blocks, so that they contain the
+/// formula once. Others contain it twice, in vectors and for a rest.
+pub(crate) const fn long<const N: usize, const A: usize, K: FloatOp<N, A>>(
+    to_bool: bool,
+) -> [ElementLoop; 2] {
+    check_result::<N, A, K>(to_bool);
+    [
+        ElementLoop::of::<Floats<'static, K, f32, N, A, true>>(Some(blocks::<f32, N, A, K>())),
+        ElementLoop::of::<Floats<'static, K, f64, N, A, true>>(Some(blocks::<f64, N, A, K>())),
+    ]
+}
+
+/// The sizes of the operands of a formula on `T`.
+const fn blocks<T: Real, const N: usize, const A: usize, K: FloatOp<N, A>>() -> Blocks {
+    let (mut inputs, mut k) = ([0; MOST], 0);
+    while k < N {
+        inputs[k] = if k == K::MASK { size_of::<bool>() as u8 } else { size_of::<T>() as u8 };
+        k += 1;
+    }
+    Blocks { inputs, out: size_of::<K::Out<T>>() as u8 }
 }
 
 /// Like [`wide`], compiled only for the build target.
@@ -273,7 +404,7 @@ pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [run_plain::<K, f32, N, A>, run_plain::<K, f64, N, A>]
+    [ElementLoop::single(run_plain::<K, f32, N, A>), ElementLoop::single(run_plain::<K, f64, N, A>)]
 }
 
 /// Like [`wide`], as calls of one function of `f64`.
@@ -281,21 +412,19 @@ pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [run_scalar::<K, f32, N, A>, run_scalar::<K, f64, N, A>]
+    [ElementLoop::single(run_scalar::<K, f32, N, A>), ElementLoop::single(run_scalar::<K, f64, N, A>)]
 }
 
 unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    args: &[Scalar],
+    Elements { n, inputs, args }: Elements<'_>,
     out: &mut Bytes,
 ) {
     let (args, out) = (whole::<A>(args), out.as_mut_ptr().cast::<K::Out>());
-    // SAFETY: the contract of `ElementLoop`.
+    // SAFETY: the contract of `LoopCopy`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
-        // SAFETY: the contract of `ElementLoop`.
+        // SAFETY: the contract of `LoopCopy`.
         unsafe {
             let (x, mask) = read::<i64, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask, args);
@@ -308,21 +437,16 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
 /// results. It is compiled only for the build target. The results must be `bool` if `to_bool`.
 pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> ElementLoop {
     assert!(size_of::<K::Out>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
-    run_int::<K, N, A>
+    ElementLoop::single(run_int::<K, N, A>)
 }
 
-unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    _: &[Scalar],
-    out: &mut Bytes,
-) {
+unsafe fn run_bool<K: BoolOp<N>, const N: usize>(Elements { n, inputs, .. }: Elements<'_>, out: &mut Bytes) {
     let out = out.as_mut_ptr().cast::<bool>();
-    // SAFETY: the contract of `ElementLoop`.
+    // SAFETY: the contract of `LoopCopy`.
     let inputs = unsafe { addresses::<N>(inputs) };
     let mut i = 0;
     while i < n {
-        // SAFETY: the contract of `ElementLoop`.
+        // SAFETY: the contract of `LoopCopy`.
         unsafe {
             let (x, mask) = read::<bool, N>(&inputs, K::MASK, i);
             *out.add(i) = K::f(x, mask);
@@ -333,27 +457,28 @@ unsafe fn run_bool<K: BoolOp<N>, const N: usize>(
 
 /// The loop of a formula on `bool`.
 pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> ElementLoop {
-    run_bool::<K, N>
+    ElementLoop::single(run_bool::<K, N>)
 }
 
-/// The arguments of an [`ElementLoop`] that moves elements of type `T`, which meet its contract.
-struct Moves<K, T, const N: usize> {
-    n: usize,
-    inputs: InputAddresses,
+/// A loop that moves elements of type `T`, and whose [`Elements`] meet the contract of [`LoopCopy`].
+#[repr(transparent)]
+struct Moves<'a, K, T, const N: usize> {
+    elements: Elements<'a>,
     formula: PhantomData<(K, T)>,
 }
 
-impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
+impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
     type Out<'a> = &'a mut Bytes;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut Bytes) {
+        let Elements { n, inputs, .. } = self.elements;
         let out = out.as_mut_ptr().cast::<T>();
-        // SAFETY: the arguments meet the contract of `ElementLoop`.
-        let inputs = unsafe { addresses::<N>(self.inputs) };
+        // SAFETY: the elements meet the contract of `LoopCopy`.
+        let inputs = unsafe { addresses::<N>(inputs) };
         let mut i = 0;
-        while i < self.n {
-            // SAFETY: the arguments meet the contract of `ElementLoop`.
+        while i < n {
+            // SAFETY: the elements meet the contract of `LoopCopy`.
             unsafe {
                 let (x, mask) = read::<T, N>(&inputs, K::MASK, i);
                 *out.add(i) = K::f(x, mask);
@@ -363,16 +488,12 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<K, T, N> {
     }
 }
 
-unsafe fn run_moves<K: AnyOp<N>, T: Copy, const N: usize>(
-    n: usize,
-    inputs: InputAddresses,
-    _: &[Scalar],
-    out: &mut Bytes,
-) {
-    vectorize(Moves::<K, T, N> { n, inputs, formula: PhantomData }, out);
-}
-
 /// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.
 pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [ElementLoop; 4] {
-    [run_moves::<K, u8, N>, run_moves::<K, u16, N>, run_moves::<K, u32, N>, run_moves::<K, u64, N>]
+    [
+        ElementLoop::of::<Moves<'static, K, u8, N>>(None),
+        ElementLoop::of::<Moves<'static, K, u16, N>>(None),
+        ElementLoop::of::<Moves<'static, K, u32, N>>(None),
+        ElementLoop::of::<Moves<'static, K, u64, N>>(None),
+    ]
 }

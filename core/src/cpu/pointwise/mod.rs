@@ -8,5 +8,5 @@ mod loops;
 
 pub(crate) use drive::{Job, LoopInput, MOST, drive, run_direct};
 pub(crate) use loops::{
-    AnyOp, BoolOp, ElementLoop, FloatOp, IntOp, booleans, integers, moving, plain, scalar, wide,
+    AnyOp, BoolOp, ElementLoop, FloatOp, IntOp, booleans, integers, long, moving, plain, scalar, wide,
 };

@@ -3,7 +3,7 @@
 use super::{Plane, Planes, TASK};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
-use crate::cpu::simd::{Simd, Vectorized, is_short, vectorize};
+use crate::cpu::simd::{Simd, UpTo, Vectorized, is_short, vectorize};
 use crate::cpu::threads::{DisjointParts, parallel};
 
 /// A number that has a maximum.
@@ -88,7 +88,7 @@ struct Lines<'a, T> {
 
 impl<T: Ordered> Vectorized for Lines<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>, &'a mut Room<i64>);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, to: (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>)) {
@@ -104,6 +104,7 @@ fn max_of_lines<S: Simd, T: Ordered>(
     (places, values, indices): (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>),
 ) {
     let stride = plane.stride;
+    let is_fast = !S::IS_RARE && is_short::<T>();
     let count = plane.windows_of_line();
     let (mut best, mut taps) = (vec![T::LEAST; count], vec![0_u32; count]);
     for (windows, spans) in &plane.lines {
@@ -113,8 +114,8 @@ fn max_of_lines<S: Simd, T: Ordered>(
         for (tap, place) in (0..).zip(places.iter()) {
             let x = &x[*place..][..(count - 1) * stride + 1];
             match stride {
-                1 if !S::IS_RARE => rise(&mut best, &mut taps, x, 1, tap),
-                2 if !S::IS_RARE => rise(&mut best, &mut taps, x, 2, tap),
+                1 if is_fast => rise(&mut best, &mut taps, x, 1, tap),
+                2 if is_fast => rise(&mut best, &mut taps, x, 2, tap),
                 _ => rise(&mut best, &mut taps, x, stride, tap),
             }
         }

@@ -6,7 +6,7 @@ use crate::cpu::fold::{Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::row::sum;
-use crate::cpu::simd::{Simd, Vectorized, is_short, vectorize};
+use crate::cpu::simd::{Simd, UpTo, Vectorized, is_short, vectorize};
 use crate::cpu::threads::DisjointParts;
 
 /// The mean of each window, or its sum divided by `divisor`.
@@ -54,7 +54,7 @@ struct Means<'a, T> {
 
 impl<T: Real> Vectorized for Means<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, y): (&mut Vec<usize>, &mut Room<T>)) {
@@ -71,6 +71,7 @@ fn mean_of_windows<T: Real>(
     y: &mut Room<T>,
 ) {
     let stride = plane.stride;
+    let is_fast = !T::IS_RARE && is_short::<T>();
     for (windows, spans) in &plane.lines {
         let y = fill(&mut y[windows.clone()], T::ZERO);
         let length = (y.len() - 1) * stride + 1;
@@ -78,8 +79,8 @@ fn mean_of_windows<T: Real>(
         for place in places.iter() {
             let x = &x[*place..][..length];
             match stride {
-                1 if !T::IS_RARE => add(x, 1, y),
-                2 if !T::IS_RARE => add(x, 2, y),
+                1 if is_fast => add(x, 1, y),
+                2 if is_fast => add(x, 2, y),
                 _ => add(x, stride, y),
             }
         }
@@ -155,7 +156,7 @@ struct Spread<'a, T> {
 
 impl<T: Real> Vectorized for Spread<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut [T]);
-    const IS_WIDE: bool = is_short::<T>();
+    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, dx): (&mut Vec<usize>, &mut [T])) {
@@ -172,6 +173,7 @@ fn spread_over_windows<T: Real>(
     dx: &mut [T],
 ) {
     let stride = plane.stride;
+    let is_fast = !T::IS_RARE && is_short::<T>();
     let mut shares = vec![T::ZERO; plane.windows_of_line()];
     for (windows, spans) in &plane.lines {
         let (divisor, g) = (divisor_of::<T>(*spans, divisor), &g[windows.clone()]);
@@ -182,8 +184,8 @@ fn spread_over_windows<T: Real>(
         for place in places.iter() {
             let dx = &mut dx[*place..][..(shares.len() - 1) * stride + 1];
             match stride {
-                1 if !T::IS_RARE => add_shares(&shares, 1, dx),
-                2 if !T::IS_RARE => add_shares(&shares, 2, dx),
+                1 if is_fast => add_shares(&shares, 1, dx),
+                2 if is_fast => add_shares(&shares, 2, dx),
                 _ => add_shares(&shares, stride, dx),
             }
         }

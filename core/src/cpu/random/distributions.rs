@@ -12,6 +12,7 @@ use super::generator::Generator;
 use super::philox::GROUP;
 use super::real::SampleReal;
 use crate::cpu::fill::half_down;
+use crate::cpu::simd::is_short;
 use crate::dtype::DType;
 
 /// Two samples from two words.
@@ -84,7 +85,7 @@ struct Uniform<R> {
 }
 
 impl<R: SampleReal> SampleFormula<R> for Uniform<R> {
-    const IS_FREQUENT: bool = true;
+    const IS_FREQUENT: bool = is_short::<R>();
 
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
@@ -119,7 +120,7 @@ struct Normal<R> {
 }
 
 impl<R: SampleReal> SampleFormula<R> for Normal<R> {
-    const IS_FREQUENT: bool = true;
+    const IS_FREQUENT: bool = is_short::<R>();
 
     /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point at distance
     /// `√(-2 ln u)` from the origin, in a uniformly distributed direction, has two normal coordinates.

@@ -5,7 +5,7 @@
 
 use super::generator::Generator;
 use super::philox::{GROUP, Word};
-use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Baseline, Simd, UpTo, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
 
 /// A draw of more elements than this is divided between threads in pieces of this size. For fewer elements,
@@ -39,7 +39,7 @@ struct Piece<G> {
 impl<G: Group> Vectorized for Piece<G> {
     type Out<'a> = &'a mut [G::Out];
     /// The products of a round take as long in vectors of any width.
-    const IS_WIDE: bool = false;
+    const UP_TO: UpTo = UpTo::Avx2;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut [G::Out]) {

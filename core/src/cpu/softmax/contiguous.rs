@@ -6,7 +6,7 @@ use crate::cpu::exps::{exp_all, exp_into, ln_all, sum_exp};
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, written};
 use crate::cpu::row::{self, largest};
-use crate::cpu::simd::Simd;
+use crate::cpu::simd::{Simd, is_short};
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
@@ -114,7 +114,7 @@ fn softmax_short_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, 
 /// for a row.
 #[inline(always)]
 pub(super) fn softmax_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, y: &mut Room<T>) {
-    if n < SHORT {
+    if n < SHORT && is_short::<T>() {
         return softmax_short_rows(simd, kind, x, n, y);
     }
     let width = if kind == Kind::LogSumExp { 1 } else { n };

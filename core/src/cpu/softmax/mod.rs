@@ -12,11 +12,10 @@ mod tests;
 
 use super::math::Real;
 use super::room::{Room, fill, write_each, written};
-use super::simd::{Simd, Vectorized, vectorize};
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, parallel};
 use columns::*;
 use contiguous::*;
-use std::ops::Range;
 
 /// Below this many elements one thread is faster than two.
 const PARALLEL: usize = 1 << 15;
@@ -25,12 +24,12 @@ const TASK: usize = 1 << 13;
 
 /// `y = exp(x - max x) / Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map(Function::Softmax { kind: Kind::Softmax, x }, sizes, y)
+    map(Kind::Softmax, x, sizes, y)
 }
 
 /// `y = x - max x - ln Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
 pub(crate) fn log_softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
-    map(Function::Softmax { kind: Kind::LogSoftmax, x }, sizes, y)
+    map(Kind::LogSoftmax, x, sizes, y)
 }
 
 /// The gradient of [`softmax`]: `y (g - Σ g y)`, with the result `y` and its gradient `g`.
@@ -40,7 +39,7 @@ pub(crate) fn softmax_backward<'a, T: Real>(
     sizes: [usize; 3],
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
-    map(Function::Backward { log: false, inputs: [y, g] }, sizes, dx)
+    backward(false, [y, g], sizes, dx)
 }
 
 /// The gradient of [`log_softmax`]: `g - exp(y) Σ g`, with the result `y` and its gradient `g`.
@@ -50,7 +49,7 @@ pub(crate) fn log_softmax_backward<'a, T: Real>(
     sizes: [usize; 3],
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
-    map(Function::Backward { log: true, inputs: [y, g] }, sizes, dx)
+    backward(true, [y, g], sizes, dx)
 }
 
 /// `y = ln Σ exp(x)`: `[outer, n, inner] -> [outer, inner]`.
@@ -65,8 +64,7 @@ pub(crate) fn logsumexp<'a, T: Real>(
     }
     for_each_group(x.len(), y, n * inner, inner, &|from, y| {
         let x = &x[from * n * inner..][..y.len() * n];
-        let function = Function::Softmax { kind: Kind::LogSumExp, x };
-        vectorize(Loop { function, sizes: [n, inner] }, y);
+        vectorize(Forward { kind: Kind::LogSumExp, x, sizes: [n, inner] }, y);
     });
     // SAFETY: the groups make up `y`, and the loop writes all of a group.
     unsafe { written(y) }
@@ -135,6 +133,7 @@ struct CrossEntropyBackward<'a, T> {
 
 impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
     type Out<'a> = &'a mut Room<T>;
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
@@ -158,70 +157,75 @@ enum Kind {
     LogSumExp,
 }
 
-/// A function along the middle of `[outer, n, inner]`, with its inputs.
-#[derive(Clone, Copy)]
-enum Function<'a, T> {
-    /// One of three functions of `x`.
-    Softmax { kind: Kind, x: &'a [T] },
-    /// The gradient of softmax or of its logarithm, from its result and the gradient of that.
-    Backward { log: bool, inputs: [&'a [T]; 2] },
-}
-
-impl<T> Function<'_, T> {
-    /// The same for some elements of the inputs.
-    fn part(self, range: Range<usize>) -> Self {
-        match self {
-            Function::Softmax { kind, x } => Function::Softmax { kind, x: &x[range] },
-            Function::Backward { log, inputs } => {
-                Function::Backward { log, inputs: [&inputs[0][range.clone()], &inputs[1][range]] }
-            }
-        }
-    }
-}
-
-/// A function on groups of sizes `[n, inner]`, which writes all of `y`.
-struct Loop<'a, T> {
-    function: Function<'a, T>,
+/// A function of groups of sizes `[n, inner]`, which writes all of `y`.
+struct Forward<'a, T> {
+    kind: Kind,
+    x: &'a [T],
     sizes: [usize; 2],
 }
 
-impl<T: Real> Vectorized for Loop<'_, T> {
+impl<T: Real> Vectorized for Forward<'_, T> {
     type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
-        let (y, sizes) = (simd.room(y), self.sizes);
-        let [n, inner] = sizes;
-        match self.function {
-            Function::Softmax { kind, x } => match inner {
-                1 if !S::IS_RARE => softmax_rows(simd, kind, simd.numbers(x), n, y),
-                _ => softmax_columns(simd, kind, simd.numbers(x), sizes, y),
-            },
-            Function::Backward { log, inputs: [of, g] } => {
-                let inputs = [simd.numbers(of), simd.numbers(g)];
-                match inner {
-                    1 if !S::IS_RARE => softmax_backward_rows(simd, log, inputs, n, y),
-                    _ => softmax_backward_columns(simd, log, inputs, sizes, y),
-                }
-            }
+        let (x, y, sizes) = (simd.numbers(self.x), simd.room(y), self.sizes);
+        match sizes[1] {
+            1 if !S::IS_RARE => softmax_rows(simd, self.kind, x, sizes[0], y),
+            _ => softmax_columns(simd, self.kind, x, sizes, y),
         }
     }
 }
 
-/// Applies a function whose result has the sizes of its inputs, on all threads if there are enough elements.
-fn map<'a, T: Real>(
-    function: Function<'_, T>,
-    [outer, n, inner]: [usize; 3],
-    y: &'a mut Room<T>,
-) -> &'a mut [T] {
+/// The gradient of softmax, or of its logarithm, from its result and the gradient of that.
+struct Backward<'a, T> {
+    log: bool,
+    inputs: [&'a [T]; 2],
+    sizes: [usize; 2],
+}
+
+impl<T: Real> Vectorized for Backward<'_, T> {
+    type Out<'a> = &'a mut Room<T>;
+    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
+        let inputs = [simd.numbers(self.inputs[0]), simd.numbers(self.inputs[1])];
+        let (dx, sizes) = (simd.room(dx), self.sizes);
+        match sizes[1] {
+            1 if !S::IS_RARE => softmax_backward_rows(simd, self.log, inputs, sizes[0], dx),
+            _ => softmax_backward_columns(simd, self.log, inputs, sizes, dx),
+        }
+    }
+}
+
+/// Applies a function whose result has the sizes of its input, on all threads if there are enough elements.
+fn map<'a, T: Real>(kind: Kind, x: &[T], [outer, n, inner]: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
     let size = n * inner;
     assert_eq!(y.len(), outer * size);
     for_each_group(y.len(), y, size, size, &|from, y| {
-        let function = function.part(from * size..from * size + y.len());
-        vectorize(Loop { function, sizes: [n, inner] }, y);
+        let x = &x[from * size..][..y.len()];
+        vectorize(Forward { kind, x, sizes: [n, inner] }, y);
     });
     // SAFETY: the groups make up `y`, and the function writes all of a group.
     unsafe { written(y) }
+}
+
+/// The gradient of a function that [`map`] applies.
+fn backward<'a, T: Real>(
+    log: bool,
+    [y, g]: [&[T]; 2],
+    [outer, n, inner]: [usize; 3],
+    dx: &'a mut Room<T>,
+) -> &'a mut [T] {
+    let size = n * inner;
+    assert_eq!(dx.len(), outer * size);
+    for_each_group(dx.len(), dx, size, size, &|from, dx| {
+        let inputs = [&y[from * size..][..dx.len()], &g[from * size..][..dx.len()]];
+        vectorize(Backward { log, inputs, sizes: [n, inner] }, dx);
+    });
+    // SAFETY: the groups make up `dx`, and the loop writes all of a group.
+    unsafe { written(dx) }
 }
 
 /// Runs `f` for parts of `y` with the number of their first group, on all threads if the input has enough
