@@ -2,6 +2,7 @@
 
 use crate::args::{self, Whole};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::has;
 use crate::names::{Name, naming};
 use crate::tensor::NamedTensor;
 use smallvec::SmallVec;
@@ -252,7 +253,7 @@ pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
 pub(crate) fn others(ndim: usize, dims: &[usize]) -> Positions {
     let mut others = Positions::new();
     for dim in 0..ndim {
-        if !dims.contains(&dim) {
+        if !has(&dims, dim) {
             others.push(dim);
         }
     }
@@ -277,7 +278,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
     let mut positions = Positions::new();
     for dim in list {
         let at = position(dim, op, x)?;
-        if positions.contains(&at) {
+        if has(&positions, at) {
             let message = format!("{} appears multiple times in the list of dims", called(x, at));
             return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }

@@ -7,6 +7,7 @@
 //! # Source
 //! The behavior of `torch/_tensor_str.py` in PyTorch 2.15; `names` are printed as up to 2.12.
 
+use crate::layout::has;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
@@ -24,6 +25,12 @@ pub struct PrintOptions {
     pub linewidth: usize,
     /// Whether to use scientific notation; `None` (the default) decides by the numbers.
     pub sci_mode: Option<bool>,
+}
+
+/// A text: what the `format!` of this crate calls.
+#[inline(never)]
+pub(crate) fn formatted(words: fmt::Arguments<'_>) -> String {
+    fmt::format(words)
 }
 
 impl PrintOptions {
@@ -89,7 +96,7 @@ fn tensor_text(
     options: &PrintOptions,
 ) -> String {
     let mut text = String::from(PREFIX);
-    let empty = sizes.contains(&0);
+    let empty = has(&sizes, 0);
     if empty {
         text.push_str("[]");
     } else {

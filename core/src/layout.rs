@@ -154,9 +154,22 @@ pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
 }
 
 /// `[outer, n, inner]` around `dim`; a 0-d tensor counts as having one dim of size one.
+#[inline(never)]
 pub(crate) fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
-    let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
-    [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
+    let inner = product(sizes.get(dim + 1..).unwrap_or_default());
+    [product(&sizes[..dim]), sizes.get(dim).copied().unwrap_or(1), inner]
+}
+
+/// The number of elements with these sizes. A call, since the compiler makes vectors of the loop.
+#[inline(never)]
+pub(crate) fn product(sizes: &[usize]) -> usize {
+    sizes.iter().product()
+}
+
+/// Whether a list has a number: a call, as [`product`] is.
+#[inline(never)]
+pub(crate) fn has(numbers: &[usize], number: usize) -> bool {
+    numbers.contains(&number)
 }
 
 #[cfg(test)]

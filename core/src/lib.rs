@@ -6,6 +6,12 @@
 
 #![deny(unsafe_code)]
 
+/// `format!` as a call. That of `std` has a path of its own for texts without arguments, in each of the
+/// hundreds of messages here.
+macro_rules! format {
+    ($($words:tt)*) => { $crate::fmt::formatted(format_args!($($words)*)) };
+}
+
 #[doc(hidden)]
 pub mod args;
 mod cell;

@@ -1,7 +1,7 @@
 //! Checked arithmetic of sizes: the number of elements, and broadcasting.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Sizes;
+use crate::layout::{Sizes, has};
 use smallvec::SmallVec;
 
 /// The number of elements, or an error if it or the number of bytes overflows.
@@ -23,7 +23,7 @@ pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) 
         );
         return Err(Error::new(ErrorKind::OutOfMemory, op, message));
     }
-    Ok(if sizes.contains(&0) { 0 } else { product })
+    Ok(if has(sizes, 0) { 0 } else { product })
 }
 
 /// The sizes that two shapes broadcast to, from the right.

@@ -5,7 +5,7 @@
 use crate::cpu::storage::Storage;
 use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Layout;
+use crate::layout::{Layout, has, product};
 use crate::layout::{Sizes, Strides};
 use crate::names::rules::NamedInput;
 use crate::names::{Name, Names, apart};
@@ -79,7 +79,7 @@ impl NamedTensor {
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
         let room = self.parts.storage.bytes() / self.parts.dtype.itemsize();
         // An empty view can begin anywhere, even past the end of an empty buffer.
-        let offset = if sizes.contains(&0) { 0 } else { offset };
+        let offset = if has(&sizes, 0) { 0 } else { offset };
         assert!(lies_within(room, &sizes, &strides, offset), "a view outside of the buffer");
         let (storage, layout) = (self.parts.storage.clone(), Layout::new(&sizes, &strides));
         let dtype = self.parts.dtype;
@@ -295,7 +295,7 @@ impl NamedTensor {
     /// The number of elements.
     #[inline(never)]
     pub fn numel(&self) -> usize {
-        self.sizes().iter().product()
+        product(self.sizes())
     }
 
     /// The size of all elements in bytes.

@@ -5,6 +5,7 @@ use crate::cpu::SPATIAL;
 use crate::cpu::resample::{Interpolation, ResizedDim};
 use crate::cpu::sample::{Outside, Sampling};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::has;
 use crate::tensor::NamedTensor;
 use std::panic::Location;
 
@@ -84,11 +85,11 @@ impl Resize {
             return Err(fail(ErrorKind::Value, format!("one to three dims can be resized, got {count}")));
         }
         let sizes = self.sizes.over(op, "size", count).map_err(|error| error.with_inputs(&[x]).at(caller))?;
-        if sizes.len() != count || sizes.contains(&0) {
+        if sizes.len() != count || has(&sizes, 0) {
             let message = format!("the sizes of the result must be at least 1, got {sizes:?}");
             return Err(fail(ErrorKind::Value, message));
         }
-        if lengths.contains(&0) {
+        if has(&lengths, 0) {
             return Err(fail(ErrorKind::Shape, "a dim without elements cannot be resized".into()));
         }
         if self.antialias && !matches!(self.mode, Interpolation::Linear | Interpolation::Cubic) {

@@ -440,7 +440,7 @@ struct Soften<T> {
 
 impl<T: Real> Vectorized for Soften<T> {
     type Out<'a> = (&'a mut [T], QueryRows<'a, T>);
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], QueryRows<'_, T>)) {
@@ -480,7 +480,7 @@ struct ScoreWeights<'a, T> {
 
 impl<T: Real> Vectorized for ScoreWeights<'_, T> {
     type Out<'a> = &'a mut [T];
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
@@ -504,7 +504,7 @@ struct OfScores<'a, T> {
 
 impl<T: Real> Vectorized for OfScores<'_, T> {
     type Out<'a> = &'a mut [T];
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
@@ -532,7 +532,7 @@ struct RowDots<'a, T> {
 
 impl<T: Real> Vectorized for RowDots<'_, T> {
     type Out<'a> = &'a mut [T];
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [T]) {

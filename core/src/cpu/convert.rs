@@ -17,13 +17,15 @@ pub(crate) struct Convert {
     second: Option<ConvertLoop>,
     /// The sizes of an element of the source and of the result.
     itemsizes: [usize; 2],
+    /// Whether the dtypes are the same.
+    is_copy: bool,
 }
 
-/// A loop over `n` elements of `src` that are `stride` elements apart, which are written contiguously to `dst`.
+/// A loop over `n` contiguous elements.
 ///
 /// # Safety
 /// The elements exist, `dst` has room for `n`, and the two do not overlap.
-type ConvertLoop = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
+type ConvertLoop = unsafe fn(n: usize, src: *const u8, dst: *mut u8);
 
 /// The cast from one dtype to another. Frequent ones have a loop of their own; others go through `i64` or
 /// `f64`, which have all numbers of a source, and from which a cast is that of the number itself.
@@ -43,12 +45,12 @@ pub(crate) fn converter(from: DType, to: DType) -> Convert {
         (_, F64) if from.is_floating_point() => Some(to_wide(from)),
         _ => None,
     };
-    let itemsizes = [from.itemsize(), to.itemsize()];
+    let (itemsizes, is_copy) = ([from.itemsize(), to.itemsize()], from == to);
     match direct {
-        Some(first) => Convert { first, second: None, itemsizes },
+        Some(first) => Convert { first, second: None, itemsizes, is_copy },
         None => {
             let wide = if from.is_floating_point() { F64 } else { I64 };
-            Convert { first: to_wide(from), second: Some(converter(wide, to).first), itemsizes }
+            Convert { first: to_wide(from), second: Some(converter(wide, to).first), itemsizes, is_copy }
         }
     }
 }
@@ -79,11 +81,44 @@ impl Convert {
     pub(crate) unsafe fn run(self, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
         // SAFETY: the same contract.
         unsafe {
-            match self.second {
-                _ if stride == 0 && n > 1 => self.repeat(n, src, dst),
-                None => (self.first)(n, src, stride, dst),
-                Some(second) => self.in_two_steps(second, n, src, stride, dst),
+            match stride {
+                _ if n <= 1 => self.run_dense(n, src, dst),
+                1 => self.run_dense(n, src, dst),
+                0 => self.repeat(n, src, dst),
+                _ if self.is_copy => gather(self.itemsizes[0], n, src, stride, dst),
+                _ => self.run_gathered(n, src, stride, dst),
             }
+        }
+    }
+
+    /// [`run`](Self::run) of contiguous elements.
+    #[inline]
+    unsafe fn run_dense(self, n: usize, src: *const u8, dst: *mut u8) {
+        // SAFETY: the same contract.
+        unsafe {
+            match self.second {
+                None => (self.first)(n, src, dst),
+                Some(second) => self.in_two_steps(second, n, src, dst),
+            }
+        }
+    }
+
+    /// [`run`](Self::run) of elements that are gathered in the cache first, so that loops are over contiguous
+    /// ones.
+    #[inline(never)]
+    unsafe fn run_gathered(self, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+        let mut dense = [MaybeUninit::<u64>::uninit(); PART];
+        let dense = dense.as_mut_ptr().cast::<u8>();
+        let mut done = 0;
+        while done < n {
+            let count = (n - done).min(PART);
+            // SAFETY: these are elements `done..done + count` of both, and there is room for them.
+            unsafe {
+                let from = src.offset(done as isize * stride * self.itemsizes[0] as isize);
+                gather(self.itemsizes[0], count, from, stride, dense);
+                self.run_dense(count, dense, dst.add(done * self.itemsizes[1]));
+            }
+            done += count;
         }
     }
 
@@ -92,7 +127,7 @@ impl Convert {
     unsafe fn repeat(self, n: usize, src: *const u8, dst: *mut u8) {
         // SAFETY: the same contract. The first element is written before it is read.
         unsafe {
-            self.run(1, src, 1, dst);
+            self.run_dense(1, src, dst);
             match self.itemsizes[1] {
                 1 => fill_with_first::<u8>(n, dst),
                 2 => fill_with_first::<u16>(n, dst),
@@ -102,27 +137,49 @@ impl Convert {
         }
     }
 
-    /// [`run`](Self::run) through wide numbers in the cache.
+    /// [`run_dense`](Self::run_dense) through wide numbers in the cache.
     #[inline(never)]
-    unsafe fn in_two_steps(self, second: ConvertLoop, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-        const WIDE: usize = 512;
-        let mut wide = [MaybeUninit::<u64>::uninit(); WIDE];
+    unsafe fn in_two_steps(self, second: ConvertLoop, n: usize, src: *const u8, dst: *mut u8) {
+        let mut wide = [MaybeUninit::<u64>::uninit(); PART];
         let wide = wide.as_mut_ptr().cast::<u8>();
         let mut done = 0;
         while done < n {
-            let count = (n - done).min(WIDE);
+            let count = (n - done).min(PART);
             // SAFETY: these are elements `done..done + count` of both, and the wide numbers have room.
             unsafe {
-                (self.first)(
-                    count,
-                    src.offset(done as isize * stride * self.itemsizes[0] as isize),
-                    stride,
-                    wide,
-                );
-                second(count, wide, 1, dst.add(done * self.itemsizes[1]));
+                (self.first)(count, src.add(done * self.itemsizes[0]), wide);
+                second(count, wide, dst.add(done * self.itemsizes[1]));
             }
             done += count;
         }
+    }
+}
+
+/// The elements that stay in the cache between two loops.
+const PART: usize = 512;
+
+/// Copies elements of some width that are `stride` elements apart.
+///
+/// # Safety
+/// As for [`Convert::run`].
+#[inline(never)]
+unsafe fn gather(itemsize: usize, n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe {
+        match itemsize {
+            1 => gather_as::<u8>(n, src, stride, dst),
+            2 => gather_as::<u16>(n, src, stride, dst),
+            4 => gather_as::<u32>(n, src, stride, dst),
+            _ => gather_as::<u64>(n, src, stride, dst),
+        }
+    }
+}
+
+unsafe fn gather_as<U: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    let (src, dst) = (src.cast::<U>(), dst.cast::<U>());
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.add(i) = *src.offset(i as isize * stride) };
     }
 }
 
@@ -141,34 +198,18 @@ unsafe fn fill_with_first<U: Copy>(n: usize, dst: *mut u8) {
     }
 }
 
-unsafe fn copy<U: Copy>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-    let (src, dst) = (src.cast::<U>(), dst.cast::<U>());
+unsafe fn copy<U: Copy>(n: usize, src: *const u8, dst: *mut u8) {
     // SAFETY: the caller's contract.
-    unsafe {
-        if stride == 1 {
-            return dst.copy_from_nonoverlapping(src, n);
-        }
-        for i in 0..n {
-            *dst.add(i) = *src.offset(i as isize * stride);
-        }
-    }
+    unsafe { dst.cast::<U>().copy_from_nonoverlapping(src.cast(), n) }
 }
 
-unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, dst: *mut u8) {
     let (src, dst) = (src.cast::<S>(), dst.cast::<T>());
     let mut i = 0;
-    // SAFETY: the caller's contract.
-    unsafe {
-        if stride == 1 {
-            while i < n {
-                *dst.add(i) = T::from_scalar((*src.add(i)).to_scalar());
-                i += 1;
-            }
-        }
-        while i < n {
-            *dst.add(i) = T::from_scalar((*src.offset(i as isize * stride)).to_scalar());
-            i += 1;
-        }
+    while i < n {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.add(i) = T::from_scalar((*src.add(i)).to_scalar()) };
+        i += 1;
     }
 }
 
@@ -235,24 +276,14 @@ impl Vectorized for Narrowed<'_> {
     }
 }
 
-unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-    // SAFETY: the same contract.
-    unsafe {
-        match stride {
-            1 => H::widen(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)),
-            _ => run::<H, f32>(n, src, stride, dst),
-        }
-    }
+unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, dst: *mut u8) {
+    // SAFETY: the caller's contract.
+    unsafe { H::widen(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)) }
 }
 
-unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-    // SAFETY: the same contract.
-    unsafe {
-        match stride {
-            1 => H::narrow(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)),
-            _ => run::<f32, H>(n, src, stride, dst),
-        }
-    }
+unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, dst: *mut u8) {
+    // SAFETY: the caller's contract.
+    unsafe { H::narrow(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)) }
 }
 
 #[cfg(test)]

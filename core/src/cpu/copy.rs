@@ -3,6 +3,7 @@
 use super::convert::converter;
 use super::threads::parallel;
 use crate::dtype::DType;
+use crate::layout::product;
 use std::mem::MaybeUninit;
 
 /// The elements that a thread packs at a time.
@@ -70,7 +71,7 @@ pub(crate) unsafe fn gather_tile(
 /// # Safety
 /// Every element of the view exists. `dst` has room for all of them and overlaps none.
 pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u8) {
-    let numel: usize = sizes.iter().product();
+    let numel: usize = product(sizes);
     if numel == 0 {
         return;
     }
@@ -88,7 +89,7 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     }
     let convert = converter(src.dtype, to);
     let (from_size, to_size) = (src.dtype.itemsize() as isize, to.itemsize());
-    let rows: usize = outer.iter().product();
+    let rows: usize = product(outer);
     let (from, dst) = (src.ptr as usize, dst as usize); // addresses, so that threads may share them
     let start =
         |row: usize| (from as *const u8).wrapping_offset(row_offset(row, outer, src.strides) * from_size);
@@ -150,7 +151,7 @@ pub(crate) unsafe fn unpack(
         Some((cols, outer)) => (outer, *cols, strides[outer.len()]),
         None => (sizes, 1, 1),
     };
-    let rows = if cols == 0 { 0 } else { outer.iter().product() };
+    let rows = if cols == 0 { 0 } else { product(outer) };
     for row in 0..rows {
         // SAFETY: the same contract; only the width of an element matters.
         unsafe {

@@ -177,38 +177,49 @@ impl<T: Real> Vectorized for Mapped<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, _: ()) {
-        map(self.f, simd.numbers_mut(self.x));
+        let x = simd.numbers_mut(self.x);
+        if S::IS_RARE {
+            map::<_, 1>(self.f, x);
+        } else {
+            map::<_, LANES>(self.f, x);
+        }
     }
 }
 
-/// The loop of [`Mapped`]. The rest is padded to whole lanes, so that the loop contains each function once.
+/// The loop of [`Mapped`]. It takes blocks of `L`, and a rest with others, so that the compiler makes one loop
+/// of each function, without a second one for a rest.
 #[inline(always)]
-fn map<T: Real>(f: Function, x: &mut [T]) {
-    let blocks = x.len().div_ceil(LANES);
-    let (whole, rest) = x.as_chunks_mut::<LANES>();
-    let mut last = [T::ONE; LANES];
+fn map<T: Real, const L: usize>(f: Function, x: &mut [T]) {
+    let (whole, rest) = x.split_at_mut(x.len() / L * L);
+    let mut last = [T::ONE; L];
     last[..rest.len()].copy_from_slice(rest);
-    for i in 0..blocks {
-        let lanes = if i < whole.len() { &mut whole[i] } else { &mut last };
+    let blocks = if rest.is_empty() { 0 } else { L };
+    for part in [whole, &mut last[..blocks]] {
+        let n = part.len() / L * L;
+        if n == 0 {
+            continue;
+        }
+        // SAFETY: a multiple of `L` that is not 0.
+        unsafe { std::hint::assert_unchecked(n >= L) };
         match f {
             Function::Exp => {
-                for j in 0..steps::<T>(LANES) {
-                    lanes[j] = lanes[j].exp();
+                for j in 0..n {
+                    part[j] = part[j].exp();
                 }
             }
             Function::Ln => {
-                for j in 0..steps::<T>(LANES) {
-                    lanes[j] = lanes[j].ln();
+                for j in 0..n {
+                    part[j] = part[j].ln();
                 }
             }
             Function::Tanh => {
-                for j in 0..steps::<T>(LANES) {
-                    lanes[j] = lanes[j].tanh();
+                for j in 0..n {
+                    part[j] = part[j].tanh();
                 }
             }
             Function::Sigmoid => {
-                for j in 0..steps::<T>(LANES) {
-                    lanes[j] = lanes[j].sigmoid();
+                for j in 0..n {
+                    part[j] = part[j].sigmoid();
                 }
             }
         }

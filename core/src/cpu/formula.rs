@@ -224,7 +224,7 @@ impl<F: Formula<K, N>, T: Real, const K: usize, const N: usize, const S: usize, 
 {
     type Out<'a> = ();
     /// Most parameters are `f32`.
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<I: Simd>(self, _: I, (): ()) {

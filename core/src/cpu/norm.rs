@@ -64,7 +64,7 @@ struct Forward<'a, T> {
 
 impl<T: Real> Vectorized for Forward<'_, T> {
     type Out<'a> = [&'a mut Room<T>; 3];
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::Avx2;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
@@ -197,7 +197,7 @@ struct InputGradients<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for InputGradients<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
@@ -236,7 +236,7 @@ struct Parameters<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for Parameters<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (weight, bias): (&mut [T], &mut [T])) {

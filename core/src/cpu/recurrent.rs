@@ -334,7 +334,7 @@ type StepOut<'a, T> = (&'a mut [T], &'a mut [T], &'a mut [T], &'a mut [T]);
 
 impl<T: Real> Vectorized for ForwardStep<T> {
     type Out<'a> = StepOut<'a, T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (gates, inner, c, h): StepOut<'_, T>) {
@@ -408,7 +408,7 @@ impl<T: Real> Vectorized for BackwardStep<'_, T> {
     /// The gradients of the gates, of what enters the last gate of a GRU, of the cells, and the state before
     /// its projection.
     type Out<'a> = StepOut<'a, T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (dgates, dinner, dc, full): StepOut<'_, T>) {

@@ -59,18 +59,24 @@ pub(crate) trait Vectorized: Sized {
 /// The sets of instructions that a loop is compiled for: the narrowest up to this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpTo {
-    /// Only what the build target guarantees, for loops that programs seldom wait for.
+    /// Only what the build target guarantees.
     Target,
-    /// Not AVX-512, for loops that take as long with AVX2 because they wait for memory.
+    /// Not AVX-512.
     Avx2,
     /// All.
     Avx512,
 }
 
 impl UpTo {
-    /// All for a loop over `f32`, and these for a loop over longer numbers. Programs seldom wait for those.
-    pub(crate) const fn if_long<T>(self) -> UpTo {
-        if is_short::<T>() { UpTo::Avx512 } else { self }
+    /// For loops that take longer to compute than to read and write: all for `f32`. Programs seldom wait for
+    /// longer numbers.
+    pub(crate) const fn for_math<T>() -> UpTo {
+        if is_short::<T>() { UpTo::Avx512 } else { UpTo::Avx2 }
+    }
+
+    /// For loops that wait for memory, which take as long with AVX2 as with AVX-512.
+    pub(crate) const fn for_memory<T>() -> UpTo {
+        if is_short::<T>() { UpTo::Avx2 } else { UpTo::Target }
     }
 }
 

@@ -98,7 +98,7 @@ struct RunSums<'a, T> {
 
 impl<T: Real> Vectorized for RunSums<'_, T> {
     type Out<'a> = (&'a mut [f64], &'a mut [f64]);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
@@ -138,7 +138,7 @@ struct ColumnSums<'a, T> {
 
 impl<T: Real> Vectorized for ColumnSums<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut [T]);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
@@ -220,7 +220,7 @@ struct Runs<'a, T> {
 
 impl<T: Real> Vectorized for Runs<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {

@@ -244,7 +244,7 @@ impl<L: Sweep<STATES, SUMS>, T: Real, const STATES: usize, const SUMS: usize> Ve
     for Part<'_, '_, L, T, STATES, SUMS>
 {
     type Out<'a> = (&'a mut [T], &'a mut [f64; SUMS]);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (x, sums): (&mut [T], &mut [f64; SUMS])) {

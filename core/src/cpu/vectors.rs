@@ -158,7 +158,7 @@ struct ProductTile<'a, T> {
 
 impl<T: Real> Vectorized for ProductTile<'_, T> {
     type Out<'a> = &'a mut [[f64; PAIR]; GROUP];
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [[f64; PAIR]; GROUP]) {
@@ -227,7 +227,7 @@ struct Combination<'a, T> {
 
 impl<T: Real> Vectorized for Combination<'_, T> {
     type Out<'a> = (&'a mut [T], &'a mut (f64, f64));
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (to, (product, most)): Self::Out<'_>) {

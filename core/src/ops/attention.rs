@@ -4,7 +4,7 @@ use crate::cpu::attention::{Attention, AttentionGradients, MatrixStack};
 use crate::cpu::matmul::{Mat, MatmulElement};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Sizes;
+use crate::layout::{Sizes, product};
 use crate::names::Names;
 use crate::names::rules::{self, NamedInput};
 use crate::random::{Generator, GeneratorState, next_of_default};
@@ -226,7 +226,7 @@ pub(crate) mod kernels {
         }
 
         fn count(&self) -> usize {
-            self.batch.iter().product()
+            product(&self.batch)
         }
 
         fn queries(&self) -> usize {

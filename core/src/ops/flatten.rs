@@ -6,7 +6,7 @@ use crate::Argument;
 use crate::args::IntoShape;
 use crate::dim::{Dim, Dims, called, in_rust, others};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Sizes, Strides};
+use crate::layout::{Sizes, Strides, product};
 use crate::names::{Name, Names, naming};
 use crate::sizes::checked_numel;
 use crate::tensor::NamedTensor;
@@ -52,7 +52,7 @@ impl NamedTensor {
                 .with_repair(self.brought_together(&dims, name)));
         };
         let names = naming::flatten(self.input(), start, end, name)?;
-        let merged = self.sizes()[start..=end].iter().product();
+        let merged = product(&self.sizes()[start..=end]);
         let mut sizes = Sizes::from_slice(self.sizes());
         sizes.drain(start..=end);
         sizes.insert(start, merged);

@@ -10,7 +10,7 @@ use crate::cpu::sample::{self, Points};
 use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Sizes, around};
+use crate::layout::{Sizes, around, has, product};
 use crate::names::{Names, rules};
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -109,7 +109,7 @@ fn resized(
         sizes[*dim] = if transposed { how.from } else { how.to };
     }
     let (wide, shape) = (x.dtype().compute(), Shape { sizes: sizes.clone(), names: x.names().clone() });
-    if sizes.contains(&0) {
+    if has(&sizes, 0) {
         return NamedTensor::full_as(op, shape, 0.into(), x.dtype());
     }
     for how in how {
@@ -214,7 +214,7 @@ impl GridSizes {
             }
             None => own[2..].to_vec(),
         };
-        if spatial.len() != dims || spatial.contains(&0) {
+        if spatial.len() != dims || has(&spatial, 0) {
             let message = format!("an image without elements cannot be sampled, and this one is {spatial:?}");
             return Err(fail(ErrorKind::Shape, message));
         }
@@ -227,7 +227,7 @@ impl GridSizes {
 
     /// The elements of an image, and its positions.
     fn volumes(&self) -> [usize; 2] {
-        [&self.spatial, &self.positions].map(|sizes| sizes.iter().product())
+        [&self.spatial, &self.positions].map(|sizes| product(sizes))
     }
 
     /// Runs `f` for each image of `a` with its grid, and joins what it writes.
@@ -242,7 +242,7 @@ impl GridSizes {
         f: impl for<'y> Fn(&[T], usize, &Points<T>, &'y mut Room<T>) -> &'y mut [T],
     ) -> Result<NamedTensor> {
         let out = Unwritten::of(op, &self.sizes(last), Names::none(), T::DTYPE)?;
-        let (from, to) = (a.numel() / self.batch.max(1), last.iter().product::<usize>() * self.channels);
+        let (from, to) = (a.numel() / self.batch.max(1), product(&last) * self.channels);
         let (a, grid) = (a.as_slice::<T>()?, grid.as_slice::<T>()?);
         let of_grid = grid.len() / self.batch.max(1);
         Ok(out.write(|y| {

@@ -4,7 +4,7 @@ use crate::cpu::join::JoinedRows;
 use crate::cpu::room::Room;
 use crate::dtype::{DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Sizes;
+use crate::layout::{Sizes, product};
 use crate::names::{Name, Names, rules};
 use crate::ops::by_element::promoted;
 use crate::ops::shape::kernels::unsqueeze;
@@ -121,7 +121,7 @@ pub(crate) mod kernels {
             names = Names::new(OP, all).map_err(|error| error.with_inputs(tensors))?;
         }
         let dtype = promoted(tensors);
-        let row: usize = sizes[dim..].iter().product();
+        let row: usize = product(&sizes[dim..]);
         let out = Unwritten::new(OP, Shape { sizes, names }, dtype)?;
         let parts: Vec<&NamedTensor> = tensors.iter().copied().filter(|x| !skipped(x)).collect();
         let joined = dispatch!(dtype, width U => out.try_write_moved::<U>(|y| side_by_side(&parts, dtype, dim, row, y)));
@@ -143,7 +143,7 @@ pub(crate) mod kernels {
         let mut rows = JoinedRows::new(y, row);
         for x in parts {
             let dense = x.to(dtype)?.contiguous()?;
-            rows.place(dense.opaque::<U>()?, x.sizes()[dim..].iter().product());
+            rows.place(dense.opaque::<U>()?, product(&x.sizes()[dim..]));
         }
         Ok(rows.done())
     }

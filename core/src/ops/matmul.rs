@@ -68,7 +68,7 @@ pub(crate) mod kernels {
     use crate::dim::{Positions, called, in_rust};
     use crate::dtype::{Category, DType, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::layout::Sizes;
+    use crate::layout::{self, Sizes};
     use crate::names::{Name, Names, rules};
     use crate::ops::by_element::Kernel;
     use crate::ops::shape::kernels::{reorder, reshaped};
@@ -151,7 +151,7 @@ pub(crate) mod kernels {
     fn not_multiplied(op: &'static str, x: &NamedTensor, other: &NamedTensor) -> Error {
         let (l, r) = (x.ndim(), other.ndim());
         let (last, inner) = (l - 1, r.saturating_sub(2));
-        let rows: usize = x.sizes()[..last].iter().product();
+        let rows: usize = layout::product(&x.sizes()[..last]);
         let (meets, cols) = (other.sizes()[inner], if r == 1 { 1 } else { other.sizes()[r - 1] });
         let message = format!(
             "mat1 and mat2 shapes cannot be multiplied ({rows}x{} and {meets}x{cols}): {} of the first has {0} elements, {} of the \
@@ -329,7 +329,7 @@ pub(crate) mod kernels {
         let a = Mat { ptr: x.ptr(), row_stride: row_a, col_stride: col_a };
         let b = Mat { ptr: other.ptr(), row_stride: row_b, col_stride: col_b };
         let c = Mat { ptr: out, row_stride: n as isize, col_stride: 1 };
-        let count: usize = batch.iter().product();
+        let count: usize = layout::product(batch);
         // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size
         // one.
         let start = |operand: &NamedTensor, mut index: usize| {

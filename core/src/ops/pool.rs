@@ -5,7 +5,7 @@ use crate::cpu::pool::{self, Plane, Planes};
 use crate::cpu::pool::{DimWindows, WindowPositions};
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Sizes;
+use crate::layout::{Sizes, has, product};
 use crate::names::Names;
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -97,7 +97,7 @@ fn plane(op: &'static str, lines: &[WindowPositions]) -> Result<[Plane; 1]> {
 
 /// The planes of `x` before the last `dims` dims.
 fn planes_of(x: &NamedTensor, dims: usize) -> usize {
-    x.sizes()[..x.ndim() - dims].iter().product()
+    product(&x.sizes()[..x.ndim() - dims])
 }
 
 /// The shape of `x` with other sizes of the last dims.
@@ -135,7 +135,7 @@ pub mod kernels {
             Category::Float => x.dtype().compute(),
             _ => DType::I64,
         };
-        if shape.sizes.contains(&0) {
+        if has(&shape.sizes, 0) {
             let empty = |dtype| NamedTensor::full_as(op, shape.clone(), 0.into(), dtype);
             return Ok((empty(x.dtype())?, empty(DType::I64)?));
         }
@@ -179,8 +179,8 @@ pub mod kernels {
     ) -> Result<NamedTensor> {
         const OP: &str = "max_pool_backward";
         let wide = g.dtype().compute();
-        let count: usize = sizes[..sizes.len() - dims].iter().product();
-        let of = |sizes: &[usize]| sizes[sizes.len() - dims..].iter().product();
+        let count: usize = product(&sizes[..sizes.len() - dims]);
+        let of = |sizes: &[usize]| product(&sizes[sizes.len() - dims..]);
         let volumes = [count, of(g.sizes()), of(sizes)];
         let (dense, indices) = (g.cast(wide)?.contiguous()?, indices.contiguous()?);
         let out = Unwritten::of(OP, sizes, Names::none(), wide)?;
@@ -261,7 +261,7 @@ pub mod kernels {
         }
         let lines = windows.lines(OP, x)?;
         let (wide, shape) = (x.dtype().compute(), with_last(x, lines.iter().map(|line| line.count)));
-        if shape.sizes.contains(&0) {
+        if has(&shape.sizes, 0) {
             return NamedTensor::full_as(OP, shape, 0.into(), x.dtype());
         }
         let out = Unwritten::new(OP, shape, wide)?;

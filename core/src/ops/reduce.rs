@@ -7,7 +7,7 @@ use crate::args::Over;
 use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{DType, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::Sizes;
+use crate::layout::{Sizes, product};
 use crate::names::rules;
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -84,7 +84,7 @@ pub(crate) struct Arranged<'a> {
 
 /// The number of elements of these sizes.
 fn product_of(sizes: &[usize]) -> usize {
-    sizes.iter().product()
+    product(sizes)
 }
 
 /// Arranges `x` for a reduction over `dims`. Dims that are adjacent in memory need no copy; others are moved
@@ -135,7 +135,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
         }
     }
     let x = super::shape::kernels::contiguous(&super::shape::kernels::reorder(x, &order))?;
-    Ok(Arranged { x: Cow::Owned(x), sizes: [shape.sizes.iter().product(), n, 1], shape })
+    Ok(Arranged { x: Cow::Owned(x), sizes: [product(&shape.sizes), n, 1], shape })
 }
 
 pub(crate) mod kernels {

@@ -2,7 +2,7 @@
 
 use crate::cpu::copy::unpack;
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Sizes, Strides};
+use crate::layout::{Sizes, Strides, has};
 use crate::names::{Meets, of_call, rules};
 use crate::tensor::NamedTensor;
 use crate::tensor::range::{does_not_fit, fits};
@@ -96,7 +96,7 @@ impl NamedTensor {
         let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
         let start = part.offset() as isize - self.offset() as isize;
         drop(part); // so that it does not count as another owner
-        if sizes.contains(&0) {
+        if has(&sizes, 0) {
             return Ok(());
         }
         let reach = |forwards: bool| -> isize {

@@ -329,7 +329,7 @@ fn out_of_memory(op: &'static str, bytes: usize) -> Error {
 #[cold]
 #[track_caller]
 fn out_of_memory_for(op: &'static str, sizes: &[usize], dtype: DType) -> Error {
-    let bytes = sizes.iter().product::<usize>() * dtype.itemsize(); // which was checked before
+    let bytes = crate::layout::product(sizes) * dtype.itemsize(); // which was checked before
     let message = format!("out of memory: {} for sizes {sizes:?} of {dtype}", in_units(bytes));
     Error::new(ErrorKind::OutOfMemory, op, message)
 }

@@ -20,7 +20,7 @@ use std::mem::MaybeUninit;
 /// Partial results can be of another form than the result, see [`finish`](Self::finish).
 pub(crate) trait FoldKernel: Copy + Send + Sync {
     /// Whether the result is the same in any order, and if elements are added twice. Adding one takes more
-    /// than one instruction then, so that all types are worth the widest vectors.
+    /// than one instruction then, so that loops do not wait for memory.
     const IS_EXACT: bool = false;
     /// The partial result for no elements.
     fn start<T: Real>(self) -> T;
@@ -398,7 +398,7 @@ struct ShortRows<'a, T, F> {
 
 impl<T: Real, F: FoldKernel> Vectorized for ShortRows<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = if F::IS_EXACT { UpTo::for_math::<T>() } else { UpTo::Avx2 };
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
@@ -449,7 +449,7 @@ struct FoldColumns<'a, T, F> {
 
 impl<T: Real, F: FoldKernel> Vectorized for FoldColumns<'_, T, F> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = if F::IS_EXACT { UpTo::for_math::<T>() } else { UpTo::Avx2 };
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {

@@ -6,7 +6,7 @@ use crate::cpu::convert::converter;
 use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use crate::cpu::threads::parallel;
 use crate::dtype::{DType, Scalar};
-use crate::layout::{Sizes, Strides};
+use crate::layout::{Sizes, Strides, product};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(crate) struct Job<'a> {
 /// `aliased`, no input overlaps it.
 pub(crate) unsafe fn drive(job: Job<'_>, to: *mut u8, aliased: bool) {
     let Job { body, args, inputs, compute, made, out, sizes } = job;
-    let numel: usize = sizes.iter().product();
+    let numel: usize = product(sizes);
     if numel == 0 {
         return;
     }

@@ -17,11 +17,11 @@ use std::mem::MaybeUninit;
 #[derive(Clone, Copy)]
 pub(crate) struct ElementLoop {
     copies: [LoopCopy; Isa::COUNT],
-    /// The memory of a loop that takes only whole blocks.
+    /// The sizes of elements, for a loop that takes only whole blocks.
     blocks: Option<Blocks>,
 }
 
-/// The sizes of the operands of a loop that takes only whole blocks of [`BLOCK`] elements: a rest is padded.
+/// The sizes of the operands of a loop that takes only whole blocks of [`BLOCK`] elements.
 #[derive(Clone, Copy)]
 struct Blocks {
     inputs: [u8; MOST],
@@ -92,7 +92,8 @@ impl ElementLoop {
         }
     }
 
-    /// [`run`](Self::run) for a loop that takes only whole blocks.
+    /// [`run`](Self::run) for a loop that takes only whole blocks. The last block overlaps the one before; fewer
+    /// elements than a block are repeated.
     #[inline(never)]
     unsafe fn run_with_rest(
         &self,
@@ -102,40 +103,65 @@ impl ElementLoop {
         args: &[Scalar],
         out: &mut Bytes,
     ) {
-        let copy = on_this_cpu(&self.copies);
         if n == 0 {
             return;
         }
-        let rest = n % BLOCK;
-        let whole = n - rest;
-        let (done, out) = out.split_at_mut(whole * usize::from(sizes.out));
-        if whole > 0 {
-            // SAFETY: the caller's contract.
-            unsafe { copy(Elements { n: whole, inputs, args }, done) };
-        }
-        let mut padded = [[0_u64; BLOCK]; MOST];
+        let copy = on_this_cpu(&self.copies);
         let mut addresses = [std::ptr::null(); MOST];
-        for k in 0..MOST {
-            let size = usize::from(sizes.inputs[k]);
-            if size > 0 {
-                let to = padded[k].as_mut_ptr().cast::<u8>();
-                // SAFETY: the rest of the input, of elements of at most eight bytes.
-                unsafe {
-                    let from = (*inputs.add(k)).add(whole * size);
-                    std::ptr::copy_nonoverlapping(from, to, rest * size);
+        let size_out = usize::from(sizes.out);
+        if n > BLOCK {
+            let from = n - BLOCK;
+            // SAFETY: the caller's contract. Inputs do not overlap the output, so that elements that are
+            // computed twice are the same.
+            unsafe {
+                copy(Elements { n: n / BLOCK * BLOCK, inputs, args }, out);
+                for k in 0..MOST {
+                    if sizes.inputs[k] > 0 {
+                        addresses[k] = (*inputs.add(k)).add(from * usize::from(sizes.inputs[k]));
+                    }
+                }
+                let last = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
+                copy(last, &mut out[from * size_out..]);
+            }
+            return;
+        }
+        let mut repeated = [const { MaybeUninit::<[u64; BLOCK]>::uninit() }; MOST];
+        let mut made = MaybeUninit::<[u64; BLOCK]>::uninit();
+        // SAFETY: a block of each input, and room for one, of elements of at most eight bytes.
+        unsafe {
+            for k in 0..MOST {
+                let to = repeated[k].as_mut_ptr().cast();
+                match sizes.inputs[k] {
+                    0 => continue,
+                    1 => repeat::<u8>(*inputs.add(k), n, to, BLOCK),
+                    4 => repeat::<u32>(*inputs.add(k), n, to, BLOCK),
+                    _ => repeat::<u64>(*inputs.add(k), n, to, BLOCK),
                 }
                 addresses[k] = to.cast_const();
             }
+            let block = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
+            let made = made.as_mut_ptr().cast::<u8>();
+            copy(block, std::slice::from_raw_parts_mut(made.cast(), BLOCK * size_out));
+            let out = out.as_mut_ptr().cast();
+            match size_out {
+                1 => repeat::<u8>(made, n, out, n),
+                4 => repeat::<u32>(made, n, out, n),
+                _ => repeat::<u64>(made, n, out, n),
+            }
         }
-        let mut made = [0_u64; BLOCK];
-        let len = BLOCK * usize::from(sizes.out);
-        // SAFETY: a block of each input, and room for one of elements of at most eight bytes.
-        unsafe {
-            let made = std::slice::from_raw_parts_mut(made.as_mut_ptr().cast(), len);
-            copy(Elements { n: BLOCK, inputs: addresses.as_ptr(), args }, made);
-            let len = rest * usize::from(sizes.out);
-            out[..len].copy_from_slice(&made[..len]);
-        }
+    }
+}
+
+/// Copies `n` elements and then the last of them until there are `count`.
+///
+/// # Safety
+/// There are `n` elements at `from`, at least one, and room for `count`; all are aligned.
+#[inline(always)]
+unsafe fn repeat<T: Copy>(from: *const u8, n: usize, to: *mut u8, count: usize) {
+    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+    for i in 0..count {
+        // SAFETY: the caller's contract.
+        unsafe { to.add(i).write(*from.add(i.min(n - 1))) };
     }
 }
 
@@ -328,7 +354,7 @@ impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, const LONG: bool
     for Floats<'_, K, T, N, A, LONG>
 {
     type Out<'a> = &'a mut Bytes;
-    const UP_TO: UpTo = if LONG { UpTo::Avx512 } else { UpTo::Avx2.if_long::<T>() };
+    const UP_TO: UpTo = if LONG { UpTo::Avx512 } else { UpTo::Avx2 };
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut Bytes) {
@@ -469,6 +495,7 @@ struct Moves<'a, K, T, const N: usize> {
 
 impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
     type Out<'a> = &'a mut Bytes;
+    const UP_TO: UpTo = UpTo::Avx2;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, out: &mut Bytes) {

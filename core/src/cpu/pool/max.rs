@@ -88,7 +88,7 @@ struct Lines<'a, T> {
 
 impl<T: Ordered> Vectorized for Lines<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>, &'a mut Room<i64>);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, to: (&mut Vec<usize>, &mut Room<T>, &mut Room<i64>)) {

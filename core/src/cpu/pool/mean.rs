@@ -54,7 +54,7 @@ struct Means<'a, T> {
 
 impl<T: Real> Vectorized for Means<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut Room<T>);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, y): (&mut Vec<usize>, &mut Room<T>)) {
@@ -156,7 +156,7 @@ struct Spread<'a, T> {
 
 impl<T: Real> Vectorized for Spread<'_, T> {
     type Out<'a> = (&'a mut Vec<usize>, &'a mut [T]);
-    const UP_TO: UpTo = UpTo::Target.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_memory::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (places, dx): (&mut Vec<usize>, &mut [T])) {

@@ -8,6 +8,7 @@ use rand::Rng;
 use super::fill::{Group, fill, fill_piece, in_pieces};
 use super::generator::Generator;
 use super::philox::{ElementStream, GROUP};
+use crate::cpu::simd::is_short;
 
 /// The words themselves.
 #[derive(Clone, Copy)]
@@ -37,6 +38,7 @@ struct TwoValues<T> {
 impl<T: Copy + Send + Sync + 'static> Group for TwoValues<T> {
     type Word = u32;
     type Out = T;
+    const IS_FREQUENT: bool = is_short::<T>();
 
     #[inline(always)]
     fn elements(self, words: [u32; GROUP]) -> [T; GROUP] {

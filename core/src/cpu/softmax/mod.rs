@@ -133,7 +133,7 @@ struct CrossEntropyBackward<'a, T> {
 
 impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
@@ -186,7 +186,7 @@ struct Backward<'a, T> {
 
 impl<T: Real> Vectorized for Backward<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::Avx2.if_long::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
