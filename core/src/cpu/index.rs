@@ -77,12 +77,15 @@ pub(crate) fn gather<'a, T: Copy + Send + Sync>(
         if outer == 1 { (TASK / inner.max(1)).max(1) * inner.max(1) } else { (TASK / slab).max(1) * slab };
     write_parts(y, part, &|task, y| {
         let positions = &positions[task * part..][..y.len()];
-        for (k, (y, positions)) in y.chunks_mut(slab).zip(positions.chunks(slab)).enumerate() {
-            let o = if outer == 1 { 0 } else { task * (part / slab) + k };
+        for from in (0..y.len()).step_by(slab) {
+            let o = if outer == 1 { 0 } else { (task * part + from) / slab };
             let x = &x[o * n * inner..][..n * inner];
-            for (row, positions) in y.chunks_exact_mut(inner).zip(positions.chunks_exact(inner)) {
-                for (i, (y, at)) in row.iter_mut().zip(positions).enumerate() {
-                    y.write(x[*at as usize * inner + i]);
+            let mut column = 0;
+            for k in from..y.len().min(from + slab) {
+                y[k].write(x[positions[k] as usize * inner + column]);
+                column += 1;
+                if column == inner {
+                    column = 0;
                 }
             }
         }
@@ -298,9 +301,9 @@ fn scatter_rows(terms: &dyn Terms, [outer, n, inner]: [usize; 3], positions: &[i
 /// The elements of `x` where `mask` is true, which are as many as there is room for.
 pub(crate) fn masked<'a, T: Copy>(x: &[T], mask: &[bool], y: &'a mut Room<T>) -> &'a mut [T] {
     let mut count = 0;
-    for (x, keep) in x.iter().zip(mask) {
-        if *keep {
-            y[count].write(*x);
+    for k in 0..x.len().min(mask.len()) {
+        if mask[k] {
+            y[count].write(x[k]);
             count += 1;
         }
     }

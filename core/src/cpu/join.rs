@@ -20,8 +20,10 @@ impl<'a, T: Copy> JoinedRows<'a, T> {
             return;
         }
         assert_eq!(part.len() / width * self.row, self.y.len(), "a part has all rows");
-        for (part, row) in part.chunks_exact(width).zip(self.y.chunks_exact_mut(self.row)) {
-            copy(&mut row[self.start..self.start + width], part);
+        let mut at = self.start;
+        for part in part.chunks_exact(width) {
+            copy(&mut self.y[at..at + width], part);
+            at += self.row;
         }
         self.start += width;
     }

@@ -3,7 +3,7 @@
 
 use super::math::Real;
 use super::room::{Room, copy, fill, written};
-use super::row::{sum, sum_products};
+use super::row::{add_to, sum, sum_products};
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, parallel};
 
@@ -166,8 +166,8 @@ impl<'a, T: Real> NormBackward<'a, T> {
         });
         for sums in sums.chunks_exact(2 * self.n.max(1)) {
             let (of_weight, of_bias) = sums.split_at(self.n);
-            weight.iter_mut().zip(of_weight).for_each(|(sum, part)| *sum += *part);
-            bias.iter_mut().zip(of_bias).for_each(|(sum, part)| *sum += *part);
+            add_to(weight, of_weight);
+            add_to(bias, of_bias);
         }
     }
 

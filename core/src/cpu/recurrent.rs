@@ -12,6 +12,7 @@
 use super::exps::{sigmoid_all, tanh_all};
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm};
+use super::row::add_to;
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use crate::cell::Cell;
 use std::marker::PhantomData;
@@ -190,7 +191,7 @@ impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
         let mut bias = vec![T::ZERO; self.width()];
         for (part, end) in [(self.b_ih, self.width()), (self.b_hh, summed)] {
             if let Some(part) = part {
-                bias.iter_mut().zip(&part[..end]).for_each(|(sum, b)| *sum += *b);
+                add_to(&mut bias, &part[..end]);
             }
         }
         bias
@@ -221,7 +222,7 @@ impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
         for t in self.order().rev() {
             for n in (0..batch).filter(|n| self.has(t, *n)) {
                 let (own, at) = (n * state..(n + 1) * state, (t * batch + n) * state);
-                dh[own].iter_mut().zip(&dy[at..at + state]).for_each(|(dh, dy)| *dh += *dy);
+                add_to(&mut dh[own], &dy[at..at + state]);
             }
             match self.w_hr {
                 None => dfull.copy_from_slice(dh),
@@ -258,8 +259,9 @@ impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
                 passed.fill(T::ZERO);
                 if is_gru {
                     let z = &back.gates[hidden..2 * hidden];
-                    let direct = back.dh.iter().zip(z).map(|(dh, z)| *dh * *z);
-                    passed.iter_mut().zip(direct).for_each(|(passed, direct)| *passed = direct);
+                    for k in 0..z.len() {
+                        passed[k] = back.dh[k] * z[k];
+                    }
                 }
             }
             let (a, w_hh) = (rows(&dgates[t * batch * width..], width), rows(self.w_hh, state));
@@ -317,7 +319,7 @@ impl<T: Real + MatmulElement<Acc = T>> RecurrentLayer<'_, T> {
 /// Adds the rows of a matrix.
 fn add_rows<T: Real>(sums: &mut [T], x: &[T]) {
     for row in x.chunks_exact(sums.len().max(1)) {
-        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += *x);
+        add_to(sums, row);
     }
 }
 

@@ -15,6 +15,14 @@ pub(super) fn steps<T: Real>(n: usize) -> usize {
     if T::IS_RARE { black_box(n) } else { n }
 }
 
+/// `sums ← sums + x`, for what is not worth vectors: compiled once for a type.
+#[inline(never)]
+pub(super) fn add_to<T: Real>(sums: &mut [T], x: &[T]) {
+    for j in 0..sums.len().min(x.len()) {
+        sums[j] += x[j];
+    }
+}
+
 /// `Σ x` over a row.
 #[inline(always)]
 pub(super) fn sum<T: Real>(x: &[T]) -> T {

@@ -151,7 +151,8 @@ impl<T: Real> Vectorized for ColumnSums<'_, T> {
 fn sums_of_columns<T: Real>(terms: Terms, x: &[T], g: &[T], mean: &[T], first: &mut [T], second: &mut [T]) {
     let n = first.len();
     let second = &mut second[..n];
-    for (x, g) in x.chunks_exact(n).zip(g.chunks_exact(n)) {
+    for row in 0..x.len() / n {
+        let (x, g) = (&x[row * n..][..n], &g[row * n..][..n]);
         match terms {
             Terms::Moments => unreachable!("a run of one element has no deviation"),
             Terms::Values => {

@@ -311,8 +311,8 @@ fn fold_lanes<const L: usize, T: Real, F: FoldKernel>(fold: F, x: &[T]) -> T {
             acc[j] = fold.add(acc[j], x[j]);
         }
     }
-    for (acc, x) in acc.iter_mut().zip(rest) {
-        *acc = fold.add(*acc, *x);
+    for j in 0..rest.len() {
+        acc[j] = fold.add(acc[j], rest[j]);
     }
     join_lanes(fold, acc)
 }
@@ -406,8 +406,8 @@ impl<T: Real, F: FoldKernel> Vectorized for ShortRows<'_, T, F> {
         let y = simd.room(y);
         if n < 32 {
             // the CPU runs several short rows at once
-            for (x, y) in x.chunks_exact(n).zip(y) {
-                y.write(self.fold.finish(fold_short(self.fold, x)));
+            for (i, y) in y.iter_mut().enumerate() {
+                y.write(self.fold.finish(fold_short(self.fold, &x[i * n..][..n])));
             }
             return;
         }
@@ -469,8 +469,10 @@ impl<T: Real, F: FoldKernel> Vectorized for FoldColumns<'_, T, F> {
                 );
                 if at > 0 {
                     // SAFETY: the first rows have written `y`, and these have written `group`.
-                    for (y, group) in unsafe { written(y).iter_mut().zip(written(group)) } {
-                        *y = fold.join(*y, *group);
+                    let (y, group) = unsafe { (written(&mut *y), written(&mut *group)) };
+                    let y = &mut y[..group.len()];
+                    for j in 0..group.len() {
+                        y[j] = fold.join(y[j], group[j]);
                     }
                 }
             }

@@ -72,7 +72,7 @@ fn words<S: Simd, W: Word>(seed: u64, group: u64) -> [W; GROUP] {
 pub(super) fn in_pieces<T: Send>(
     out: &mut [T],
     generator: &mut Generator,
-    piece: impl Fn(&mut [T], u64, u64) + Sync,
+    piece: &(dyn Fn(&mut [T], u64, u64) + Sync),
 ) {
     let start = generator.split_off(out.len()).state();
     if out.len() <= PIECE || rayon::current_num_threads() == 1 {
@@ -85,7 +85,7 @@ pub(super) fn in_pieces<T: Send>(
 
 /// Fills `out` with the next elements of the generator.
 pub(super) fn fill<G: Group>(out: &mut [G::Out], kind: G, generator: &mut Generator) {
-    in_pieces(out, generator, |part, seed, offset| fill_piece(part, kind, seed, offset));
+    in_pieces(out, generator, &|part, seed, offset| fill_piece(part, kind, seed, offset));
 }
 
 #[cfg(test)]

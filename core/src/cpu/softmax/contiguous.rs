@@ -48,11 +48,12 @@ fn sum_short<T: Real>(x: &[T]) -> T {
 /// The largest element of each short row.
 #[inline(always)]
 fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
-    for (x, max) in x.chunks_exact(n).zip(max) {
-        *max = T::NEG_INFINITY;
-        for x in x {
-            *max = if *x > *max { *x } else { *max };
+    for row in 0..max.len() {
+        let mut largest = T::NEG_INFINITY;
+        for x in &x[row * n..][..n] {
+            largest = if *x > largest { *x } else { largest };
         }
+        max[row] = largest;
     }
 }
 
@@ -64,9 +65,10 @@ fn softmax_short_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: usize, 
     let mut dropped = [const { MaybeUninit::uninit() }; BLOCK];
     let rows = BLOCK / n;
     let width = if kind == Kind::LogSumExp { 1 } else { n };
-    for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows * width)) {
+    for from in (0..x.len() / n).step_by(rows) {
         let kind = black_box(kind); // one loop for all kinds
-        let rows = x.len() / n;
+        let rows = rows.min(x.len() / n - from);
+        let (x, y) = (&x[from * n..][..rows * n], &mut y[from * width..][..rows * width]);
         let (max, sums) = (&mut max[..rows], &mut sums[..rows]);
         largest_of_each(x, n, max);
         if kind == Kind::LogSumExp {
@@ -118,8 +120,9 @@ pub(super) fn softmax_rows<S: Simd, T: Real>(simd: S, kind: Kind, x: &[T], n: us
         return softmax_short_rows(simd, kind, x, n, y);
     }
     let width = if kind == Kind::LogSumExp { 1 } else { n };
-    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(width)) {
+    for row in 0..x.len() / n {
         let kind = black_box(kind); // one loop for all kinds
+        let (x, y) = (&x[row * n..][..n], &mut y[row * width..][..width]);
         let max = largest(x, T::NEG_INFINITY);
         let max = if kind == Kind::LogSumExp { finite_or_zero(max) } else { max };
         let sum = sum_exp(simd, x, max, if kind == Kind::Softmax { Some(&mut *y) } else { None });
@@ -170,7 +173,8 @@ fn log_softmax_backward_rows<S: Simd, T: Real>(simd: S, [y, g]: [&[T]; 2], n: us
     for (at, dx) in dx.chunks_mut(block).enumerate() {
         let (y, g) = (&y[at * block..][..dx.len()], &g[at * block..][..dx.len()]);
         let (dx, _) = exp_into(simd, y, T::ZERO, dx);
-        for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
+        for row in 0..dx.len() / n {
+            let (g, dx) = (&g[row * n..][..n], &mut dx[row * n..][..n]);
             let sum = sum(g);
             for j in 0..n {
                 dx[j] = g[j] - dx[j] * sum;
