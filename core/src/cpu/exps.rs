@@ -7,6 +7,7 @@ use super::math::Real;
 use super::room::{Room, written};
 use super::row::{LANES, steps, sum_lanes};
 use super::simd::{Simd, Vectorized, is_short};
+use std::hint::black_box;
 
 /// Writes `y = exp(x - shift)`, which is as long as `x`, and returns it with `Σ y`. The order of the sum
 /// depends only on the length. NaN reaches the sum.
@@ -194,7 +195,8 @@ fn map<T: Real, const L: usize>(f: Function, x: &mut [T]) {
     let mut last = [T::ONE; L];
     last[..rest.len()].copy_from_slice(rest);
     let blocks = if rest.is_empty() { 0 } else { L };
-    for part in [whole, &mut last[..blocks]] {
+    // Opaque, since the compiler would make a loop for each part.
+    for part in black_box([whole, &mut last[..blocks]]) {
         let n = part.len() / L * L;
         if n == 0 {
             continue;

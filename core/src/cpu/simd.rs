@@ -94,7 +94,7 @@ pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
     unsafe { on_this_cpu(&V::COPIES)(ManuallyDrop::into_inner(job), ManuallyDrop::into_inner(out)) }
 }
 
-/// The copies of a loop, in the order of [`Isa`], for loops that are data. [`on_this_cpu`] finds the one to run.
+/// The copies of a loop, in the order of [`Isa`]. [`on_this_cpu`] finds the one to run.
 pub(crate) trait LoopCopies: Vectorized {
     const COPIES: [CopyOf<Self>; Isa::COUNT];
 }

@@ -61,17 +61,12 @@ impl ElementLoop {
     }
 
     /// The copies of a loop that is nothing but its [`Elements`].
-    const fn of<V: Vectorized>(blocks: Option<Blocks>) -> Self
+    const fn of<V>(blocks: Option<Blocks>) -> Self
     where
         for<'a> V: Vectorized<Out<'a> = &'a mut Bytes>,
     {
-        let mut copies = [nothing as LoopCopy; Isa::COUNT];
-        let mut k = 0;
-        while k < Isa::COUNT {
-            // SAFETY: `V` is a transparent struct of `Elements`, so that both functions are called alike.
-            copies[k] = unsafe { std::mem::transmute::<CopyOf<V>, LoopCopy>(V::COPIES[k]) };
-            k += 1;
-        }
+        // SAFETY: `V` is a transparent struct of `Elements`, so that both functions are called alike.
+        let copies = unsafe { std::mem::transmute::<[CopyOf<V>; Isa::COUNT], _>(V::COPIES) };
         ElementLoop { copies, blocks }
     }
 
@@ -92,8 +87,8 @@ impl ElementLoop {
         }
     }
 
-    /// [`run`](Self::run) for a loop that takes only whole blocks. The last block overlaps the one before; fewer
-    /// elements than a block are repeated.
+    /// [`run`](Self::run) for a loop that takes only whole blocks. The last block overlaps the one before;
+    /// fewer elements than a block are repeated.
     #[inline(never)]
     unsafe fn run_with_rest(
         &self,
@@ -130,43 +125,36 @@ impl ElementLoop {
         // SAFETY: a block of each input, and room for one, of elements of at most eight bytes.
         unsafe {
             for k in 0..MOST {
-                let to = repeated[k].as_mut_ptr().cast();
-                match sizes.inputs[k] {
-                    0 => continue,
-                    1 => repeat::<u8>(*inputs.add(k), n, to, BLOCK),
-                    4 => repeat::<u32>(*inputs.add(k), n, to, BLOCK),
-                    _ => repeat::<u64>(*inputs.add(k), n, to, BLOCK),
+                if sizes.inputs[k] > 0 {
+                    addresses[k] = repeated[k].as_ptr().cast();
+                    repeat(sizes.inputs[k], *inputs.add(k), n, repeated[k].as_mut_ptr().cast(), BLOCK);
                 }
-                addresses[k] = to.cast_const();
             }
             let block = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
             let made = made.as_mut_ptr().cast::<u8>();
             copy(block, std::slice::from_raw_parts_mut(made.cast(), BLOCK * size_out));
-            let out = out.as_mut_ptr().cast();
-            match size_out {
-                1 => repeat::<u8>(made, n, out, n),
-                4 => repeat::<u32>(made, n, out, n),
-                _ => repeat::<u64>(made, n, out, n),
-            }
+            repeat(sizes.out, made, n, out.as_mut_ptr().cast(), n);
         }
     }
 }
 
-/// Copies `n` elements and then the last of them until there are `count`.
+/// Copies `n` elements of a size and then the last of them until there are `count`.
 ///
 /// # Safety
 /// There are `n` elements at `from`, at least one, and room for `count`; all are aligned.
-#[inline(always)]
-unsafe fn repeat<T: Copy>(from: *const u8, n: usize, to: *mut u8, count: usize) {
-    let (from, to) = (from.cast::<T>(), to.cast::<T>());
+unsafe fn repeat(size: u8, from: *const u8, n: usize, to: *mut u8, count: usize) {
     for i in 0..count {
+        let at = i.min(n - 1);
         // SAFETY: the caller's contract.
-        unsafe { to.add(i).write(*from.add(i.min(n - 1))) };
+        unsafe {
+            match size {
+                1 => *to.add(i) = *from.add(at),
+                4 => *to.cast::<u32>().add(i) = *from.cast::<u32>().add(at),
+                _ => *to.cast::<u64>().add(i) = *from.cast::<u64>().add(at),
+            }
+        }
     }
 }
-
-/// A place that the copies of a loop fill.
-unsafe fn nothing(_: Elements<'_>, _: &mut Bytes) {}
 
 /// The formula of a row on floats, generic over the float type. `Out` is `T`, or `bool` for a test; `args`
 /// are the `A` arguments of the row.
