@@ -7,7 +7,7 @@ use crate::args::Over;
 use crate::dim::{Positions, others, sort_dims};
 use crate::dtype::{DType, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Sizes, product};
+use crate::layout::{self, Sizes};
 use crate::names::rules;
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
@@ -82,11 +82,6 @@ pub(crate) struct Arranged<'a> {
     pub(crate) shape: Shape,
 }
 
-/// The number of elements of these sizes.
-fn product_of(sizes: &[usize]) -> usize {
-    product(sizes)
-}
-
 /// Arranges `x` for a reduction over `dims`. Dims that are adjacent in memory need no copy; others are moved
 /// to the end by a copy.
 #[track_caller]
@@ -107,7 +102,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
         let first = dims.first().copied().unwrap_or(ndim);
         let (outer, rest) = x.sizes().split_at(first);
         let (middle, inner) = rest.split_at(dims.len());
-        let sizes = [product_of(outer), product_of(middle), product_of(inner)];
+        let sizes = [outer, middle, inner].map(layout::product);
         return Ok(Arranged { x: Cow::Borrowed(x), sizes, shape });
     }
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
@@ -135,7 +130,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
         }
     }
     let x = super::shape::kernels::contiguous(&super::shape::kernels::reorder(x, &order))?;
-    Ok(Arranged { x: Cow::Owned(x), sizes: [product(&shape.sizes), n, 1], shape })
+    Ok(Arranged { x: Cow::Owned(x), sizes: [layout::product(&shape.sizes), n, 1], shape })
 }
 
 pub(crate) mod kernels {
