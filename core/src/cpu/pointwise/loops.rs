@@ -54,12 +54,12 @@ pub(crate) type Bytes = [MaybeUninit<u8>];
 /// one type.
 type InputAddresses = *const *const u8;
 
-impl ElementLoop {
-    /// A loop with the same copy for all instructions.
-    const fn single(copy: LoopCopy) -> Self {
-        ElementLoop { copies: [copy; Isa::COUNT], blocks: None }
-    }
+/// A loop with the same copy for all instructions.
+const fn single(copy: LoopCopy) -> ElementLoop {
+    ElementLoop { copies: [copy; Isa::COUNT], blocks: None }
+}
 
+impl ElementLoop {
     /// The copies of a loop that is nothing but its [`Elements`].
     const fn of<V>(blocks: Option<Blocks>) -> Self
     where
@@ -418,7 +418,7 @@ pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [ElementLoop::single(run_plain::<K, f32, N, A>), ElementLoop::single(run_plain::<K, f64, N, A>)]
+    [single(run_plain::<K, f32, N, A>), single(run_plain::<K, f64, N, A>)]
 }
 
 /// Like [`wide`], as calls of one function of `f64`.
@@ -426,7 +426,7 @@ pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [ElementLoop::single(run_scalar::<K, f32, N, A>), ElementLoop::single(run_scalar::<K, f64, N, A>)]
+    [single(run_scalar::<K, f32, N, A>), single(run_scalar::<K, f64, N, A>)]
 }
 
 unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
@@ -451,7 +451,7 @@ unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(
 /// results. It is compiled only for the build target. The results must be `bool` if `to_bool`.
 pub(crate) const fn integers<const N: usize, const A: usize, K: IntOp<N, A>>(to_bool: bool) -> ElementLoop {
     assert!(size_of::<K::Out>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
-    ElementLoop::single(run_int::<K, N, A>)
+    single(run_int::<K, N, A>)
 }
 
 unsafe fn run_bool<K: BoolOp<N>, const N: usize>(Elements { n, inputs, .. }: Elements<'_>, out: &mut Bytes) {
@@ -471,7 +471,7 @@ unsafe fn run_bool<K: BoolOp<N>, const N: usize>(Elements { n, inputs, .. }: Ele
 
 /// The loop of a formula on `bool`.
 pub(crate) const fn booleans<const N: usize, K: BoolOp<N>>() -> ElementLoop {
-    ElementLoop::single(run_bool::<K, N>)
+    single(run_bool::<K, N>)
 }
 
 /// A loop that moves elements of type `T`, and whose [`Elements`] meet the contract of [`LoopCopy`].
