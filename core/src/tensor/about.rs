@@ -2,7 +2,6 @@
 
 use super::NamedTensor;
 use crate::error::{Error, ErrorKind};
-use std::panic::Location;
 
 impl Error {
     /// An error of `op` about its inputs, at the caller's line.
@@ -15,19 +14,7 @@ impl Error {
         op: &'static str,
         message: impl Into<String>,
     ) -> Error {
-        Error::made_about(inputs, kind, op, message.into(), Location::caller())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn made_about(
-        inputs: &[&NamedTensor],
-        kind: ErrorKind,
-        op: &'static str,
-        message: String,
-        at: &'static Location<'static>,
-    ) -> Error {
-        Error::new(kind, op, message).at(at).with_inputs(inputs)
+        Error::new(kind, op, message).with_inputs(inputs)
     }
 
     /// The same error with the inputs that it is about. Plain numbers among them are left out.
