@@ -91,9 +91,9 @@ pub struct ScanOptions {
 /// - The state has the same names, sizes and dtypes after each step, those of `init`, and so have the outputs.
 /// - `dim` has its name in the stacked outputs, and the position that it has in the first input. An output with
 ///   fewer dims has it last.
-/// - If `dim` has size 0, only a call of `step` can tell the shapes of the outputs. It is called once, with zeros,
-///   without recording and with random numbers of its own, and buffers that it changes have their values back
-///   afterwards. [`fold`] has no outputs, and calls nothing.
+/// - If `dim` has size 0, only a call of `step` can tell the shapes of the outputs. It is called once, with
+///   zeros, without recording and with random numbers of its own, and buffers that it changes have their values
+///   back afterwards. [`fold`] has no outputs, and calls nothing.
 ///
 /// Backward needs the values that all steps saved. With [`checkpoint`](crate::checkpoint()) in `step`, it needs
 /// the states alone and computes each step again:

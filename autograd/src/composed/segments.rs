@@ -158,8 +158,8 @@ impl Segmented {
     }
 }
 
-/// The largest or smallest elements of the segments. An empty one has the value that is given, or the end of the
-/// range of the dtype.
+/// The largest or smallest elements of the segments. An empty one has the value that is given, or the end of
+/// the range of the dtype.
 #[track_caller]
 fn extremes(
     op: &'static str,

@@ -203,7 +203,8 @@ pub(crate) fn compute_all(
 }
 
 /// The in-place form of an op, of the tensor that is written to and the `others`. An op that is followed is
-/// recorded by `made`; otherwise the kernel writes to the value. A form that may change sizes, such as a transposition, replaces the tensor.
+/// recorded by `made`; otherwise the kernel writes to the value. A form that may change sizes, such as a
+/// transposition, replaces the tensor.
 #[track_caller]
 pub(crate) fn in_place<'w>(
     op: &'static str,

@@ -140,7 +140,7 @@ fn in_own_words(
     Some(reworded + &repair[end..])
 }
 
-/// The places of the variables in a repair whose methods are called, which are passed by reference or are bound.
+/// The places of the variables in a repair: what has a method called, is passed by reference or is bound.
 fn variables(repair: &str) -> Vec<Range<usize>> {
     let (bytes, mut places, mut at, mut is_text) = (repair.as_bytes(), Vec::new(), 0, false);
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
