@@ -253,7 +253,7 @@ pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
 pub(crate) fn others(ndim: usize, dims: &[usize]) -> Positions {
     let mut others = Positions::new();
     for dim in 0..ndim {
-        if !has(&dims, dim) {
+        if !has(dims, dim) {
             others.push(dim);
         }
     }

@@ -96,7 +96,7 @@ fn tensor_text(
     options: &PrintOptions,
 ) -> String {
     let mut text = String::from(PREFIX);
-    let empty = has(&sizes, 0);
+    let empty = has(sizes, 0);
     if empty {
         text.push_str("[]");
     } else {

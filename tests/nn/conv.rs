@@ -569,7 +569,7 @@ fn numbers_by_name() -> Result<()> {
     // Pairs are an array, a slice or a `Vec`, of any text.
     let pairs = vec![("W".to_string(), 1_usize), ("H".to_string(), 2)];
     let conv = builder().stride(&pairs).padding(("W", 1)).dilation(vec![("W", 3)]).build()?;
-    for conv in [builder().stride(&pairs[..]), builder().stride(pairs.clone()), builder().stride(&[("H", 2)])]
+    for conv in [builder().stride(&pairs[..]), builder().stride(pairs.clone()), builder().stride([("H", 2)])]
     {
         assert!(conv.build()?.to_string().contains("stride=[2, 1]"));
     }

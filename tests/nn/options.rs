@@ -99,10 +99,10 @@ fn fields(text: &str) -> Vec<(&str, &str, &str)> {
             skipped = true;
         } else if let (Some(of), Some((name, ty))) =
             (of, code.strip_suffix(',').and_then(|code| code.split_once(": ")))
+            && !std::mem::take(&mut skipped)
+            && !code.starts_with("//")
         {
-            if !std::mem::take(&mut skipped) && !code.starts_with("//") {
-                found.push((name.rsplit(' ').next().unwrap(), ty, of));
-            }
+            found.push((name.rsplit(' ').next().unwrap(), ty, of));
         }
     }
     found

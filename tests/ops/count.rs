@@ -71,7 +71,7 @@ fn what_cannot_be_counted() {
         (x.bincount(), ErrorKind::DType),
         (whole.bincount(), ErrorKind::DType),
         (
-            whole.abs().unwrap().bincount_with(BincountOptions::new().weights(&x.narrow(0, 0, 1).unwrap())),
+            whole.abs().unwrap().bincount_with(BincountOptions::new().weights(x.narrow(0, 0, 1).unwrap())),
             ErrorKind::Shape,
         ),
         (x.histc_with(HistcOptions::new().bins(0).max(1.0)), ErrorKind::Value),

@@ -60,6 +60,7 @@ pub struct Cx<'a> {
 }
 
 /// The inputs that a derivative is for.
+#[derive(Clone, Copy)]
 pub(super) enum NodeInputs<'a> {
     One(&'a Meta),
     Joint(&'a [JointInput]),
@@ -168,11 +169,7 @@ impl Cx<'_> {
                 OutputGradients::Several { gradients: &several, outputs }
             }
         };
-        let inputs = match self.inputs {
-            NodeInputs::One(input) => NodeInputs::One(input),
-            NodeInputs::Joint(inputs) => NodeInputs::Joint(inputs),
-        };
-        f(&Cx { inputs, outputs, ..*self })
+        f(&Cx { outputs, ..*self })
     }
 
     /// The gradient of the output of an op that has one.

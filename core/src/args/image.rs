@@ -89,7 +89,7 @@ impl Resize {
             let message = format!("the sizes of the result must be at least 1, got {sizes:?}");
             return Err(fail(ErrorKind::Value, message));
         }
-        if has(&lengths, 0) {
+        if has(lengths, 0) {
             return Err(fail(ErrorKind::Shape, "a dim without elements cannot be resized".into()));
         }
         if self.antialias && !matches!(self.mode, Interpolation::Linear | Interpolation::Cubic) {

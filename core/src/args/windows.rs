@@ -164,7 +164,7 @@ impl Windows {
             return Err(fail(ErrorKind::Value, "the sizes of the windows are missing".into()));
         }
         if self.adaptive {
-            if has(&lengths, 0) && !has(&sizes, 0) {
+            if has(lengths, 0) && !has(&sizes, 0) {
                 return Err(fail(ErrorKind::Shape, "the windows of a dim without elements are empty".into()));
             }
             let line =
@@ -174,7 +174,7 @@ impl Windows {
         let stride = if self.stride.is_none() { sizes.clone() } else { numbers("stride", self.stride)? };
         let (padding, dilation) = (numbers("padding", self.padding)?, numbers("dilation", self.dilation)?);
         for (name, numbers) in [("kernel_size", &sizes), ("stride", &stride), ("dilation", &dilation)] {
-            if numbers.len() != dims || has(&numbers, 0) {
+            if numbers.len() != dims || has(numbers, 0) {
                 return Err(fail(ErrorKind::Value, format!("`{name}` must be at least 1, got {numbers:?}")));
             }
         }

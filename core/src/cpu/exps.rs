@@ -203,25 +203,26 @@ fn map<T: Real, const L: usize>(f: Function, x: &mut [T]) {
         }
         // SAFETY: a multiple of `L` that is not 0.
         unsafe { std::hint::assert_unchecked(n >= L) };
+        let whole = &mut part[..n];
         match f {
             Function::Exp => {
-                for j in 0..n {
-                    part[j] = part[j].exp();
+                for value in whole.iter_mut() {
+                    *value = value.exp();
                 }
             }
             Function::Ln => {
-                for j in 0..n {
-                    part[j] = part[j].ln();
+                for value in whole.iter_mut() {
+                    *value = value.ln();
                 }
             }
             Function::Tanh => {
-                for j in 0..n {
-                    part[j] = part[j].tanh();
+                for value in whole.iter_mut() {
+                    *value = value.tanh();
                 }
             }
             Function::Sigmoid => {
-                for j in 0..n {
-                    part[j] = part[j].sigmoid();
+                for value in whole.iter_mut() {
+                    *value = value.sigmoid();
                 }
             }
         }

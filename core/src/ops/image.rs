@@ -242,7 +242,7 @@ impl GridSizes {
         f: impl for<'y> Fn(&[T], usize, &Points<T>, &'y mut Room<T>) -> &'y mut [T],
     ) -> Result<NamedTensor> {
         let out = Unwritten::of(op, &self.sizes(last), Names::none(), T::DTYPE)?;
-        let (from, to) = (a.numel() / self.batch.max(1), product(&last) * self.channels);
+        let (from, to) = (a.numel() / self.batch.max(1), product(last) * self.channels);
         let (a, grid) = (a.as_slice::<T>()?, grid.as_slice::<T>()?);
         let of_grid = grid.len() / self.batch.max(1);
         Ok(out.write(|y| {

@@ -66,7 +66,8 @@ impl ElementLoop {
         for<'a> V: Vectorized<Out<'a> = &'a mut Bytes>,
     {
         // SAFETY: `V` is a transparent struct of `Elements`, so that both functions are called alike.
-        let copies = unsafe { std::mem::transmute::<[CopyOf<V>; Isa::COUNT], _>(V::COPIES) };
+        let copies =
+            unsafe { std::mem::transmute::<[CopyOf<V>; Isa::COUNT], [LoopCopy; Isa::COUNT]>(V::COPIES) };
         ElementLoop { copies, blocks }
     }
 
@@ -110,9 +111,9 @@ impl ElementLoop {
             // computed twice are the same.
             unsafe {
                 copy(Elements { n: n / BLOCK * BLOCK, inputs, args }, out);
-                for k in 0..MOST {
+                for (k, address) in addresses.iter_mut().enumerate() {
                     if sizes.inputs[k] > 0 {
-                        addresses[k] = (*inputs.add(k)).add(from * usize::from(sizes.inputs[k]));
+                        *address = (*inputs.add(k)).add(from * usize::from(sizes.inputs[k]));
                     }
                 }
                 let last = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
