@@ -64,7 +64,7 @@ struct Forward<'a, T> {
 
 impl<T: Real> Vectorized for Forward<'_, T> {
     type Out<'a> = [&'a mut Room<T>; 3];
-    const UP_TO: UpTo = UpTo::Avx2;
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
@@ -197,7 +197,7 @@ struct InputGradients<'a, T>(NormBackward<'a, T>);
 
 impl<T: Real> Vectorized for InputGradients<'_, T> {
     type Out<'a> = &'a mut Room<T>;
-    const UP_TO: UpTo = UpTo::for_memory::<T>();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
