@@ -67,19 +67,29 @@ impl AsTensor for Cow<'_, Tensor> {
     }
 }
 
-/// Tensors behind pointers, as lists can have them.
-macro_rules! pointers {
-    ($($pointer:ident)*) => {$(
-        #[diagnostic::do_not_recommend]
-        impl<T: AsTensor> AsTensor for $pointer<T> {
-            #[inline]
-            fn handle(&self) -> Handle<'_> {
-                (**self).handle()
-            }
-        }
-    )*};
+#[diagnostic::do_not_recommend]
+impl<T: AsTensor> AsTensor for Box<T> {
+    #[inline]
+    fn handle(&self) -> Handle<'_> {
+        (**self).handle()
+    }
 }
-pointers! { Box Rc Arc }
+
+#[diagnostic::do_not_recommend]
+impl<T: AsTensor> AsTensor for Rc<T> {
+    #[inline]
+    fn handle(&self) -> Handle<'_> {
+        (**self).handle()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: AsTensor> AsTensor for Arc<T> {
+    #[inline]
+    fn handle(&self) -> Handle<'_> {
+        (**self).handle()
+    }
+}
 
 /// Optional tensors of options: `LayerNormOptions::new().weight(&x)`.
 impl<'a> From<&'a Tensor> for Cow<'a, Tensor> {

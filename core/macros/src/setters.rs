@@ -238,7 +238,7 @@ fn setter(field: &Field, place: &TokenStream, layer: &TokenStream) -> Result<Tok
         return Ok(TokenStream::new());
     }
     let (name, mut ty) = (&field.ident, &field.ty);
-    // A type that a `macro_rules!` was given.
+    // A type that a declarative macro was given.
     while let Type::Group(group) = ty {
         ty = &group.elem;
     }

@@ -48,8 +48,8 @@ impl Gathered<'_> {
                     let [d, h, w] =
                         std::array::from_fn(|dim| place[dim] * self.spread[dim] + self.start[dim]);
                     let to = plane * area_of_output + (d * self.output[1] + h) * self.output[2] + w;
-                    // SAFETY: the factor has the taps of each group. The places of a line are in the output, and
-                    // no other task has them.
+                    // SAFETY: the factor has the taps of each group. The places of a line are in the output,
+                    // and no other task has them.
                     unsafe {
                         let factor = self.factor.ptr().cast::<f32>().add(group * self.factor.group_stride);
                         let factor = std::slice::from_raw_parts(factor, taps);

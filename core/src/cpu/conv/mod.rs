@@ -52,8 +52,8 @@ pub(crate) struct Geometry {
 /// multiplications for each tile of the result, or as all others, as a sum of products.
 ///
 /// The table has the errors of the output and of the gradient of the input, in parts of the sum of the absolute
-/// values of the products: the square root of the mean square, and the greatest that was found in convolutions of
-/// random numbers with 16 to 512 channels. Those of the gradient of the weight are less.
+/// values of the products: the square root of the mean square, and the greatest that was found in convolutions
+/// of random numbers with 16 to 512 channels. The greatest of the gradient of the weight is not larger.
 ///
 /// |  | multiplications | mean | greatest |
 /// | --- | --- | --- | --- |
@@ -82,7 +82,7 @@ static WINOGRAD: AtomicU8 = AtomicU8::new(Winograd::FourByFour as u8);
 ///
 /// # Examples
 /// ```
-/// use namegrad::{Winograd, set_winograd};
+/// use namegrad_core::{Winograd, set_winograd};
 /// set_winograd(Winograd::Off);
 /// ```
 pub fn set_winograd(tiles: Winograd) {
