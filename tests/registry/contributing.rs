@@ -9,15 +9,18 @@ fn dense(text: &str) -> String {
 fn every_example_is_in_the_file_that_it_names() {
     let root = namegrad_tests::root();
     let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
-    let mut found = 0;
+    let (mut found, mut missing) = (0, Vec::new());
     for block in guide.split("```rust,ignore\n").skip(1) {
         let (block, _) = block.split_once("\n```").expect("the block ends");
         let (path, code) = block.split_once('\n').expect("a path, then code");
         let path = path.strip_prefix("// ").expect("the first line names the file");
         let file = std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert!(dense(&file).contains(&dense(code)), "{path} does not have:\n{code}");
+        if !dense(&file).contains(&dense(code)) {
+            missing.push(format!("{path} does not have:\n{code}"));
+        }
         found += 1;
     }
+    assert!(missing.is_empty(), "{}", missing.join("\n\n"));
     assert!(found >= 25, "the guide shows {found} blocks of code");
 }
 
