@@ -1,4 +1,4 @@
-//! Parts of tensors by index. [`scatter`] combines elements at positions, and [`segments`] has the numbers of
+//! Parts of tensors by index. `scatter` combines elements at positions, and `segments` has the numbers of
 //! segments. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
 use crate::args::Immediate;
