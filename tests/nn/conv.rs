@@ -569,8 +569,13 @@ fn numbers_by_name() -> Result<()> {
     // Pairs are an array, a slice or a `Vec`, of any text.
     let pairs = vec![("W".to_string(), 1_usize), ("H".to_string(), 2)];
     let conv = builder().stride(&pairs).padding(("W", 1)).dilation(vec![("W", 3)]).build()?;
-    for conv in [builder().stride(&pairs[..]), builder().stride(pairs.clone()), builder().stride([("H", 2)])]
-    {
+    let height = [("H".to_string(), 2_usize)];
+    for conv in [
+        builder().stride(&pairs[..]),
+        builder().stride(pairs.clone()),
+        builder().stride(&height),
+        builder().stride(height),
+    ] {
         assert!(conv.build()?.to_string().contains("stride=[2, 1]"));
     }
     assert_eq!(
