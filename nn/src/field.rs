@@ -2,10 +2,13 @@
 //! through them.
 
 use crate::buffer::Buffer;
+use crate::dims::Named;
+use crate::dims::sequences::Seq;
 use crate::module::ModuleFields;
 use crate::parametrize::Parametrized;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Parameter;
+use namegrad_core::args::{Extents, Factors, Windows};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +17,8 @@ use std::fmt;
 /// a list of these, or plain data.
 ///
 /// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
-/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), names and shapes of
-/// dims, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use
+/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), dims, their names, sizes
+/// and shapes, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use
 /// `#[module(skip)]` or implement this trait.
 ///
 /// # Examples
@@ -196,7 +199,8 @@ impl<F: Field> Field for BTreeMap<String, F> {
 // Types of fields without parameters.
 namegrad_core::for_types!(
     bool, char, u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, String, &'static str, (),
-    namegrad_core::Name, namegrad_core::Shape, namegrad_core::Dim, namegrad_core::DType => Plain {
+    namegrad_core::Name, namegrad_core::Shape, namegrad_core::Dim, namegrad_core::Dims, namegrad_core::DType,
+    Extents, Factors, Windows, Named, Seq => Plain {
         impl Field for Plain {
             fn visit(&self, _: &mut Visitor<'_>) {}
         }

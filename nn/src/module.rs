@@ -32,7 +32,10 @@ use std::sync::Arc;
 ///   another expression, instead of the name of the struct
 /// - `#[module(layer)]` on the struct: implements [`Layer`](crate::Layer) with your method
 ///   `forward(&self, x: &Tensor) -> Result<Tensor>`; `#[module(layer(x, target))]` for several tensors
+/// - `#[module(get(weight, bias))]` on the struct: methods that return references to these fields, with the
+///   docs of the fields
 /// - `#[module(no_display)]` on the struct: you implement `Display` yourself
+/// - `#[module(debug)]` on the struct: implements `Debug`, with the text of `Display`
 /// - `#[module(crate = path)]` on the struct: the path of this trait's module if it is not `::namegrad::nn`
 ///
 /// # Examples

@@ -173,7 +173,7 @@ impl Row {
 /// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
 /// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
 /// numbers of all groups or of each; `private { .. }` has fields that are no options. A row of a schedule can
-/// have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(some)]`.
+/// have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(skip)]`.
 macro_rules! options {
     // `impl Rows` of a table.
     (@rows $Options:ident, $(

@@ -101,6 +101,8 @@ fn fields(text: &str) -> Vec<(&str, &str, &str)> {
             (of, code.strip_suffix(',').and_then(|code| code.split_once(": ")))
             && !std::mem::take(&mut skipped)
             && !code.starts_with("//")
+            && !ty.starts_with("Result<")
+        // an argument
         {
             found.push((name.rsplit(' ').next().unwrap(), ty, of));
         }

@@ -96,17 +96,19 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// The constructor and the chained setters of an option struct with public fields, for structs that do not
 /// come from rows. With `#[setters(row)]` on the struct, it has no constructor; with `#[setters(of(A, B), at =
 /// settings)]`, the setters are those of the builders `A` and `B`, whose field `settings` holds the struct, and
-/// with `own` those of the struct too.
+/// with `own` those of the struct too, which set an `Option` to one. With `#[setters(default = value)]` on a
+/// field, which otherwise starts as the default of its type, the struct gets `Default`.
 ///
-/// With `#[setters(builder)]`, the struct is the builder of a layer, as `LinearBuilder` of `Linear`, and with
-/// `#[setters(builds(A, B))]` the settings of the layers `A` and `B`, whose builders hold it as `config`. The
-/// layer gets the constructors `new` and `builder`. The fields with `#[setters(given)]` are the arguments, and
-/// their docs those of the arguments. All other fields start as the default of their type, or with
-/// `#[setters(default = value)]` as that value, in which `layer` is the name of the layer.
+/// Without `row`, a struct called `LinearBuilder` is the builder of the layer `Linear`, and with
+/// `#[setters(builds(A, B))]` a struct has the settings of the layers `A` and `B`, whose builders hold it as
+/// `config`. The layer gets the constructors `new` and `builder`. Their arguments, with their docs, are the fields
+/// with `#[setters(given)]` and those that are a `Result` without a default. In a default, `layer` is the name of
+/// the layer.
 ///
-/// The setter of a field takes its type, and for `f64` anything that converts into it. `#[setters(into)]` on
-/// the field takes anything that converts into its type, `some` the content of its `Option`, `cloned` a
-/// reference, and `skip` makes no setter.
+/// The setter of a field takes its type, and for an `Option` its content; for `f64`, `Dim`, `Extents` and
+/// `NewName` anything that converts into them; for a `Parameter` a reference, and for a `Tensor` one to a tensor
+/// or to a parameter, whose value it takes. `#[setters(into)]` on the field takes anything that converts into
+/// its type, and `skip` makes no setter.
 #[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))

@@ -12,13 +12,11 @@ use syn::{
 /// The words on a struct.
 #[derive(Default)]
 struct OnStruct {
-    /// `builder`: of a layer, without `new`, which returns the defaults.
-    builder: bool,
     /// `row`: without `new`, which the row of the struct has.
     row: bool,
     /// `of(A, B)`: the setters are those of these builders, which hold the struct.
     of: Vec<Path>,
-    /// `own`: the struct has a constructor and setters besides those of its builders.
+    /// `own`: the struct has a constructor and setters besides those of its builders. An `Option` is set to one.
     own: bool,
     /// `at = settings`: the field of the builders that holds it.
     at: Option<Expr>,
@@ -33,16 +31,12 @@ struct OnStruct {
 struct OnField {
     /// No setter.
     skip: bool,
-    /// No setter: an argument of the constructors of the layer.
+    /// No setter: an argument of the constructors of the layer. So is a `Result` without a default.
     given: bool,
-    /// The value in a new builder, if it is not the default of the type.
+    /// The value at first, if it is not the default of the type.
     default: Option<TokenStream>,
-    /// Anything that converts into the type.
+    /// Anything that converts into the type. Otherwise the setter of an `Option` takes its content.
     into: bool,
-    /// The content of an `Option`.
-    some: bool,
-    /// A reference, which is cloned; a parameter in place of a tensor gives its value.
-    cloned: bool,
 }
 
 /// `new`, which returns the defaults, and a setter for each field with its name and doc.
@@ -53,19 +47,23 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
-    let OnStruct { builder, row, of, own: has_own, at, builds, layer } = on_struct(&input.attrs)?;
+    let OnStruct { row, of, own: has_own, at, builds, layer } = on_struct(&input.attrs)?;
     let name = &input.ident;
     let (generics, own, bounds) = input.generics.split_for_impl();
     let text = name.to_string();
     let built = text.strip_suffix("Builder").unwrap_or_default();
+    let builder = !row && !built.is_empty();
     let layer = layer.map_or_else(|| quote!(#built), |layer| quote!(#layer));
     let setters = |place: &TokenStream| -> Result<TokenStream> {
-        fields.named.iter().map(|field| setter(field, place, &layer)).collect()
+        fields.named.iter().map(|field| setter(field, place, &layer, has_own)).collect()
     };
     let mut builders = TokenStream::new();
+    if !builder && builds.is_empty() {
+        builders = defaults(input, fields)?;
+    }
     if let Some(at) = at {
         let setters = setters(&quote!(self.#at))?;
-        builders = quote!(#(impl #generics #of #own #bounds { #setters })*);
+        builders.extend(quote!(#(impl #generics #of #own #bounds { #setters })*));
         if !has_own {
             return Ok(builders);
         }
@@ -100,7 +98,7 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         return Ok(builders);
     }
     let setters = setters(&quote!(self))?;
-    if builder && !built.is_empty() {
+    if builder {
         let built: Ident = parse_str(built)?;
         let types = [&quote!(#generics), &quote!(#built #own), &quote!(#name #own)];
         builders.extend(misused(quote!(#generics), types[2], types[1], true));
@@ -115,6 +113,26 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
+/// `Default`, if the words on a field have its value.
+fn defaults(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenStream> {
+    let (mut values, mut has_values) = (Vec::new(), false);
+    for field in &fields.named {
+        let (name, value) = (&field.ident, on_field(field)?.default);
+        has_values |= value.is_some();
+        let value = value.unwrap_or_else(|| default_of(&field.ty));
+        values.push(quote!(#name: #value));
+    }
+    let (name, (generics, own, bounds)) = (&input.ident, input.generics.split_for_impl());
+    let made = quote! {
+        impl #generics ::std::default::Default for #name #own #bounds {
+            fn default() -> Self {
+                #name { #(#values),* }
+            }
+        }
+    };
+    Ok(if has_values { made } else { TokenStream::new() })
+}
+
 /// `new` and `builder` of a layer whose builder has these fields, if one of them is given.
 fn constructors(
     fields: &FieldsNamed,
@@ -125,7 +143,7 @@ fn constructors(
     let (mut names, mut docs) = (Vec::new(), Vec::new());
     let (mut parameters, mut values) = (Vec::new(), Vec::new());
     for field in &fields.named {
-        let OnField { given, default, .. } = on_field(&field.attrs)?;
+        let OnField { given, default, .. } = on_field(field)?;
         let (name, ty) = (&field.ident, &field.ty);
         let value = match (given, default) {
             (true, _) => {
@@ -136,9 +154,7 @@ fn constructors(
                 docs.push(format!(" - `{}`: {}", quote!(#name), doc.trim().trim_end_matches('.')));
                 value
             }
-            (false, Some(default)) => default,
-            (false, None) if quote!(#ty).to_string() == "DType" => quote!(namegrad_core::default_dtype()),
-            (false, None) => quote!(::std::default::Default::default()),
+            (false, default) => default.unwrap_or_else(|| default_of(ty)),
         };
         values.push(quote!(#name: #value));
     }
@@ -169,6 +185,14 @@ fn constructors(
             }
         }
     })
+}
+
+/// The value of a field without one.
+fn default_of(ty: &Type) -> TokenStream {
+    match quote!(#ty).to_string().as_str() {
+        "DType" => quote!(namegrad_core::default_dtype()),
+        _ => quote!(::std::default::Default::default()),
+    }
 }
 
 /// The type of the parameter for a field that is given, and the value of the field.
@@ -232,8 +256,13 @@ pub(crate) fn misused(
 }
 
 /// The setter of a field of the struct in `place`.
-fn setter(field: &Field, place: &TokenStream, layer: &TokenStream) -> Result<TokenStream> {
-    let OnField { skip, given, into, some, cloned, .. } = on_field(&field.attrs)?;
+fn setter(
+    field: &Field,
+    place: &TokenStream,
+    layer: &TokenStream,
+    takes_options: bool,
+) -> Result<TokenStream> {
+    let OnField { skip, given, into, .. } = on_field(field)?;
     if skip || given {
         return Ok(TokenStream::new());
     }
@@ -242,22 +271,21 @@ fn setter(field: &Field, place: &TokenStream, layer: &TokenStream) -> Result<Tok
     while let Type::Group(group) = ty {
         ty = &group.elem;
     }
-    if some {
-        ty = inside(ty).ok_or_else(|| Error::new_spanned(ty, "expected an `Option`"))?;
-    }
+    let content = inside(ty).filter(|_| !into && !takes_options);
+    ty = content.unwrap_or(ty);
     let is = |name: &str| matches!(ty, Type::Path(path) if path.path.is_ident(name));
-    let is_dim = quote!(#ty).to_string().starts_with("Result <");
-    let (given, mut value) = match into || is("f64") {
+    let is_dim = is_checked(ty);
+    let (given, mut value) = match into || CONVERTED.into_iter().any(is) {
         _ if is_dim => argument(ty, &quote!(#name), layer),
         true => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
-        false if cloned && is("Tensor") => (
+        false if is("Tensor") => (
             quote!(impl ::namegrad_autograd::AsTensor),
             quote!(::namegrad_autograd::AsTensor::as_tensor(&#name).into_owned()),
         ),
-        false if cloned => (quote!(&#ty), quote!(::std::clone::Clone::clone(#name))),
+        false if is("Parameter") => (quote!(&#ty), quote!(::std::clone::Clone::clone(#name))),
         false => (quote!(#ty), quote!(#name)),
     };
-    if some {
+    if content.is_some() {
         value = quote!(::std::option::Option::Some(#value));
     }
     let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
@@ -270,6 +298,14 @@ fn setter(field: &Field, place: &TokenStream, layer: &TokenStream) -> Result<Tok
             self
         }
     })
+}
+
+/// The types whose setters take anything that converts into them.
+const CONVERTED: [&str; 4] = ["f64", "Dim", "Extents", "NewName"];
+
+/// Whether a type is the result of a check.
+fn is_checked(ty: &Type) -> bool {
+    ty.to_token_stream().to_string().starts_with("Result <")
 }
 
 /// `T` of `Option<T>`.
@@ -287,9 +323,7 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
     let mut words = OnStruct::default();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
         attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("builder") {
-                words.builder = true;
-            } else if meta.path.is_ident("row") {
+            if meta.path.is_ident("row") {
                 words.row = true;
             } else if meta.path.is_ident("own") {
                 words.own = true;
@@ -307,7 +341,7 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
                 words.builds.extend(layers.parse_terminated(Ident::parse, Token![,])?);
             } else {
                 return Err(meta.error(
-                    "expected `builder` and `builds(Layer)` or `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
+                    "expected `builds(Layer)` or `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
                 ));
             }
             Ok(())
@@ -316,9 +350,9 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
     Ok(words)
 }
 
-fn on_field(attributes: &[Attribute]) -> Result<OnField> {
+fn on_field(field: &Field) -> Result<OnField> {
     let mut words = OnField::default();
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("setters")) {
         attribute.parse_nested_meta(|meta| {
             let word = match meta.path.get_ident().map(ToString::to_string).as_deref() {
                 Some("default") => {
@@ -332,18 +366,15 @@ fn on_field(attributes: &[Attribute]) -> Result<OnField> {
                 Some("given") => &mut words.given,
                 Some("skip") => &mut words.skip,
                 Some("into") => &mut words.into,
-                Some("some") => &mut words.some,
-                Some("cloned") => &mut words.cloned,
                 _ => {
-                    return Err(
-                        meta.error("expected `into`, `some`, `cloned`, `default = value`, `given` or `skip`")
-                    );
+                    return Err(meta.error("expected `into`, `default = value`, `given` or `skip`"));
                 }
             };
             *word = true;
             Ok(())
         })?;
     }
+    words.given |= is_checked(&field.ty) && words.default.is_none();
     Ok(words)
 }
 

@@ -530,25 +530,31 @@ fn setters_are_for_structs_with_fields_that_have_names() {
     {
         assert!(made.contains(code), "{code}: {made}");
     }
-    let text = "struct LinearBuilder { #[doc = \" The input dim.\"] #[setters(given)] input: Result<Named>, \
-        #[setters(default = true)] bias: bool, dtype: DType }";
-    let made = of(&format!("#[setters(builder)] {text}")).unwrap().to_string();
+    let text = "struct LinearBuilder { #[doc = \" The input dim.\"] input: Result<Named>, \
+        #[setters(default = true)] bias: bool, dtype: DType, padding: Option<Extents> }";
+    let made = of(text).unwrap().to_string();
     for code in [
         "# [doc = \" - `input`: The input dim\"]",
         "pub fn new (input : impl namegrad_core :: NewDim) -> namegrad_core :: Result < Self >",
         "input : crate :: dims :: named (layer , input) , bias : true",
         "dtype : namegrad_core :: default_dtype ()",
+        "padding : impl :: std :: convert :: Into < Extents >",
+        "self . padding = :: std :: option :: Option :: Some (padding . into ())",
     ] {
         assert!(made.contains(code), "{code}: {made}");
     }
+    let made = of("struct Options { #[setters(default = 1.0)] gain: f64, fan: Fan }").unwrap().to_string();
+    assert!(
+        made.contains("Options { gain : 1.0 , fan : :: std :: default :: Default :: default () }"),
+        "{made}"
+    );
     for (text, message) in [
         ("enum Options { A }", "options are a struct"),
         ("struct Options(f64);", "options are fields with names"),
         (
             "struct Options { #[setters(from)] gain: f64 }",
-            "expected `into`, `some`, `cloned`, `default = value`, `given` or `skip`",
+            "expected `into`, `default = value`, `given` or `skip`",
         ),
-        ("struct Options { #[setters(some)] gain: f64 }", "expected an `Option`"),
     ] {
         assert_eq!(of(text).unwrap_err().to_string(), message);
     }

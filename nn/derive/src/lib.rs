@@ -21,10 +21,11 @@ use syn::{
 /// `#[module(name = "weight_g")]` gives it another one. On the struct, `#[module(describe = path)]` names a
 /// function that returns its text in the summary, or is the text, and `#[module(dims = value)]` has what is in
 /// parentheses after its name there. `#[module(layer)]` implements `Layer` with its method `forward(&self, x:
-/// &Tensor) -> Result<Tensor>`, of several tensors with `#[module(layer(x, target))]`, and
-/// `#[module(no_display)]` does not implement `Display`. `#[module(part)]` implements `Field` alone: the struct
-/// is no module, and a module that flattens it has its fields. `#[module(crate = path)]` is the path of
-/// `Module`'s module if it is not `::namegrad::nn`.
+/// &Tensor) -> Result<Tensor>`, of several tensors with `#[module(layer(x, target))]`. `#[module(get(weight))]`
+/// makes a method that returns a reference to the field `weight`, with its docs, and `#[module(debug)]`
+/// implements `Debug` as `Display`, which `#[module(no_display)]` does not implement. `#[module(part)]`
+/// implements `Field` alone: the struct is no module, and a module that flattens it has its fields.
+/// `#[module(crate = path)]` is the path of `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -72,16 +73,20 @@ struct StructOptions {
     describe: Option<Expr>,
     dims: Option<Expr>,
     no_display: bool,
+    debug: bool,
     /// Only a field of other modules, not a module.
     part: bool,
     /// The inputs of `forward`.
     layer: Option<Vec<Ident>>,
+    /// The fields that have a method.
+    get: Vec<Ident>,
 }
 
 impl StructOptions {
     fn new() -> StructOptions {
-        let krate = parse_quote!(::namegrad::nn);
-        StructOptions { krate, describe: None, dims: None, no_display: false, part: false, layer: None }
+        let (krate, get) = (parse_quote!(::namegrad::nn), Vec::new());
+        let (no_display, debug, part) = (false, false, false);
+        StructOptions { krate, describe: None, dims: None, no_display, debug, part, layer: None, get }
     }
 
     fn read(&mut self, attributes: &[syn::Attribute]) -> syn::Result<()> {
@@ -95,22 +100,20 @@ impl StructOptions {
                     self.dims = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("no_display") {
                     self.no_display = true;
+                } else if meta.path.is_ident("debug") {
+                    self.debug = true;
                 } else if meta.path.is_ident("part") {
                     self.part = true;
+                } else if meta.path.is_ident("get") {
+                    self.get = listed(&meta)?;
                 } else if meta.path.is_ident("layer") {
-                    let mut inputs = Vec::new();
-                    if meta.input.peek(syn::token::Paren) {
-                        meta.parse_nested_meta(|input| {
-                            inputs.push(input.path.require_ident()?.clone());
-                            Ok(())
-                        })?;
-                    } else {
-                        inputs.push(Ident::new("x", Span::call_site()));
-                    }
-                    self.layer = Some(inputs);
+                    self.layer = Some(match meta.input.peek(syn::token::Paren) {
+                        true => listed(&meta)?,
+                        false => vec![Ident::new("x", Span::call_site())],
+                    });
                 } else {
-                    let words =
-                        "expected `crate = path`, `describe = text`, `dims = value`, `layer`, `part` or `no_display` on the struct";
+                    let words = "expected `crate = path`, `describe = text`, `dims = value`, `layer`, `get(field)`, \
+                        `part`, `debug` or `no_display` on the struct";
                     return Err(meta.error(words));
                 }
                 Ok(())
@@ -118,6 +121,16 @@ impl StructOptions {
         }
         Ok(())
     }
+}
+
+/// The words in parentheses.
+fn listed(meta: &syn::meta::ParseNestedMeta<'_>) -> syn::Result<Vec<Ident>> {
+    let mut words = Vec::new();
+    meta.parse_nested_meta(|word| {
+        words.push(word.path.require_ident()?.clone());
+        Ok(())
+    })?;
+    Ok(words)
 }
 
 fn expand(input: DeriveInput) -> syn::Result<Tokens> {
@@ -128,10 +141,13 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     if let Err(error) = options.read(&input.attrs) {
         wrong.extend(error.to_compile_error());
     }
-    let StructOptions { krate, describe, dims, no_display, part, layer } = options;
-    let mut types = Vec::new();
+    let StructOptions { krate, describe, dims, no_display, debug, part, layer, get } = options;
+    let (mut types, mut getters) = (Vec::new(), Tokens::new());
     let visits = match &input.data {
         Data::Struct(data) => {
+            for name in &get {
+                getters.extend(getter(&data.fields, name)?);
+            }
             let visits = visits(&data.fields, None, &mut types, &mut wrong);
             quote!(visitor.fields(&[#(#visits),*]))
         }
@@ -185,13 +201,20 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             }
         });
     }
-    let display = (!no_display).then(|| {
+    let shown = |form: Tokens| {
         quote! {
-            impl #impl_generics ::std::fmt::Display for #name #ty_generics #where_clause {
+            impl #impl_generics ::std::fmt::#form for #name #ty_generics #where_clause {
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                     #krate::derived::show(self, f)
                 }
             }
+        }
+    };
+    let display = (!no_display).then(|| shown(quote!(Display)));
+    let debug = debug.then(|| shown(quote!(Debug)));
+    let getters = (!getters.is_empty()).then(|| {
+        quote! {
+            impl #impl_generics #name #ty_generics #where_clause { #getters }
         }
     });
     let layer = layer.map(|inputs| {
@@ -224,8 +247,42 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             #clone_in_box
         }
         #display
+        #debug
+        #getters
         #layer
     })
+}
+
+/// The method that returns a reference to the field: `Option<&T>` for an `Option<T>`, `&[T]` for a `Vec<T>`.
+fn getter(fields: &syn::Fields, name: &Ident) -> syn::Result<Tokens> {
+    let Some(field) = fields.iter().find(|field| field.ident.as_ref() == Some(name)) else {
+        return Err(syn::Error::new(name.span(), format!("`get({name})`: there is no such field")));
+    };
+    let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let ty = &field.ty;
+    let (ty, value) = match held_by(ty) {
+        Some((holder, ty)) if holder == "Option" => {
+            (quote!(::std::option::Option<&#ty>), quote!(self.#name.as_ref()))
+        }
+        Some((holder, ty)) if holder == "Vec" => (quote!(&[#ty]), quote!(&self.#name)),
+        _ => (quote!(&#ty), quote!(&self.#name)),
+    };
+    Ok(quote! {
+        #(#docs)*
+        pub fn #name(&self) -> #ty {
+            #value
+        }
+    })
+}
+
+/// The name of a type with one argument, and the argument.
+fn held_by(ty: &Type) -> Option<(&Ident, &syn::GenericArgument)> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    match &last.arguments {
+        syn::PathArguments::AngleBracketed(of) => Some((&last.ident, of.args.first()?)),
+        _ => None,
+    }
 }
 
 /// What a visitor gets of each field: its name and a reference to it. A variant of an enum holds its fields in

@@ -52,12 +52,9 @@ const MOST_CLUSTERS: usize = 1 << 12;
 pub struct AdaptiveLogSoftmaxWithLoss {
     head: Linear,
     tail: ModuleList<Sequential>,
-    #[module(skip)]
     input: Named,
-    #[module(skip)]
     classes: Named,
     /// The ends of the clusters, from 0 to the number of classes.
-    #[module(skip)]
     ends: Vec<usize>,
     path: ModulePath,
 }
@@ -82,13 +79,10 @@ pub struct AdaptiveLogSoftmax {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct AdaptiveLogSoftmaxWithLossBuilder {
     /// The input dim, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The dim of the classes, a size with or without a name.
-    #[setters(given)]
     classes: Result<Named>,
     /// The classes at which the clusters after the first begin.
     #[setters(given)]

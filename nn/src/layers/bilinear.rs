@@ -31,27 +31,24 @@ use crate::functional::options::BilinearOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.about(), layer(x, other))]
+#[module(crate = crate, dims = self.about(), layer(x, other), get(weight, bias))]
 pub struct Bilinear {
+    /// The weight, `[out, in1, in2]`.
     weight: Parameter,
+    /// The bias, `[out]`, if there is one.
     bias: Option<Parameter>,
-    #[module(skip)]
     dims: [Named; 3],
     path: ModulePath,
 }
 
 /// A builder for [`Bilinear`]; see [`Bilinear::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct BilinearBuilder {
     /// The dim of the first input, a size with or without a name.
-    #[setters(given)]
     first: Result<Named>,
     /// The dim of the second input, a size with or without a name.
-    #[setters(given)]
     second: Result<Named>,
     /// The output dim, a size with or without a name.
-    #[setters(given)]
     output: Result<Named>,
     /// Whether the layer has a bias; the default is `true`.
     #[setters(default = true)]
@@ -87,16 +84,6 @@ impl BilinearBuilder {
 }
 
 impl Bilinear {
-    /// The weight, `[out, in1, in2]`.
-    pub fn weight(&self) -> &Parameter {
-        &self.weight
-    }
-
-    /// The bias, `[out]`, if there is one.
-    pub fn bias(&self) -> Option<&Parameter> {
-        self.bias.as_ref()
-    }
-
     /// The output for two inputs.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ impl<L: Layer> fmt::Debug for Residual<L> {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, debug)]
 pub struct ModuleList<M = Box<dyn Layer>> {
     #[module(flatten)]
     modules: Vec<M>,
@@ -214,12 +214,6 @@ impl<'a, M> IntoIterator for &'a ModuleList<M> {
     }
 }
 
-impl<M: Field> fmt::Debug for ModuleList<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
 /// Modules by name, in the order in which they were inserted; their names are their paths. The modules have
 /// one type, which by default is any layer, in a `Box`.
 ///
@@ -236,7 +230,7 @@ impl<M: Field> fmt::Debug for ModuleList<M> {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Module)]
-#[module(crate = crate)]
+#[module(crate = crate, debug)]
 pub struct ModuleDict<M = Box<dyn Layer>> {
     #[module(flatten)]
     modules: ByName<M>,
@@ -335,11 +329,5 @@ impl<M> ModuleDict<M> {
 impl<M> Default for ModuleDict<M> {
     fn default() -> ModuleDict<M> {
         ModuleDict::new()
-    }
-}
-
-impl<M: Field> fmt::Debug for ModuleDict<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }

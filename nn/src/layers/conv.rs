@@ -125,25 +125,22 @@ pub type ConvTransposeBuilder<const N: usize> = ConvolutionBuilder<N, true>;
 
 /// A builder for a convolution; see [`Convolution::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder, layer = Convolution::<N, TRANSPOSED>::NAME)]
+#[setters(layer = Convolution::<N, TRANSPOSED>::NAME)]
 pub struct ConvolutionBuilder<const N: usize, const TRANSPOSED: bool> {
     /// The input dim, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The output dim, a size with or without a name.
-    #[setters(given)]
     output: Result<Named>,
     /// The sizes of the kernel, with or without names: those of the dims that it slides along.
-    #[setters(given)]
     kernel: Result<[Named; N]>,
     /// The step from one place of the kernel to the next; the default is 1. One number for all dims, a
     /// list of one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
-    #[setters(into, default = Extents::from(1))]
+    #[setters(default = Extents::from(1))]
     stride: Extents,
     #[setters(skip, default = Padding::Valid)]
     padding: Padding,
     /// The distance between the elements under the kernel; the default is 1.
-    #[setters(into, default = Extents::from(1))]
+    #[setters(default = Extents::from(1))]
     dilation: Extents,
     /// The number of groups into which the channels are split, each with its own part of the weight;
     /// the default is 1.

@@ -10,10 +10,8 @@ use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 #[setters(builds(Embedding, EmbeddingBag))]
 struct EmbeddingTable {
     /// The dim of the rows of the table, a size with or without a name.
-    #[setters(given)]
     vocab: Result<Named>,
     /// The dim of an embedding, a size with or without a name.
-    #[setters(given)]
     embed: Result<Named>,
     /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets no
     /// gradient.
@@ -24,10 +22,8 @@ struct EmbeddingTable {
     /// assert_eq!(table.forward(&Tensor::new(0)?)?.to_vec::<f32>()?, [0.0, 0.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    #[setters(some)]
     padding_idx: Option<isize>,
     /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
-    #[setters(some)]
     max_norm: Option<f64>,
     /// The norm that `max_norm` limits; the default is 2.
     #[setters(default = 2.0)]
@@ -38,7 +34,6 @@ struct EmbeddingTable {
     dtype: DType,
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims of the vocabulary and of the vectors, by name or by position.
-    #[setters(some, cloned)]
     weight: Option<Parameter>,
     #[setters(skip)]
     mode: BagMode,
@@ -118,8 +113,9 @@ impl EmbeddingTable {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.table.text(), layer)]
+#[module(crate = crate, dims = self.table.text(), layer, get(weight))]
 pub struct Embedding {
+    /// The weight, `[vocab, embed]`.
     weight: Parameter,
     #[module(skip)]
     table: EmbeddingTable,
@@ -141,11 +137,6 @@ impl EmbeddingBuilder {
 }
 
 impl Embedding {
-    /// The weight, `[vocab, embed]`.
-    pub fn weight(&self) -> &Parameter {
-        &self.weight
-    }
-
     /// The rows at the indices in `x`.
     ///
     /// # Errors
@@ -187,8 +178,9 @@ impl Embedding {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.table.text(), layer)]
+#[module(crate = crate, dims = self.table.text(), layer, get(weight))]
 pub struct EmbeddingBag {
+    /// The weight, `[vocab, embed]`.
     weight: Parameter,
     #[module(skip)]
     table: EmbeddingTable,
@@ -237,11 +229,6 @@ impl EmbeddingBagBuilder {
 }
 
 impl EmbeddingBag {
-    /// The weight, `[vocab, embed]`.
-    pub fn weight(&self) -> &Parameter {
-        &self.weight
-    }
-
     /// The output for bags along the last dim of `x`, or the dim of the layer.
     ///
     /// # Errors

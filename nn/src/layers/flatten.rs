@@ -32,9 +32,7 @@ use namegrad_core::{Argument, Dims, IntoShape, Shape};
 #[module(crate = crate, describe = Flatten::text, layer)]
 pub struct Flatten {
     /// `None` for all dims but the first.
-    #[module(skip)]
     dims: Option<Dims>,
-    #[module(skip)]
     name: Option<Name>,
     path: ModulePath,
 }
@@ -101,7 +99,6 @@ impl Flatten {
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = format!("Unflatten(-> {})", self.shape), layer)]
 pub struct Unflatten {
-    #[module(skip)]
     dim: Dim,
     shape: Shape,
     path: ModulePath,

@@ -11,21 +11,15 @@ use namegrad_core::args::{Argument, Extents, NewName};
 #[setters(of(UnfoldBuilder, FoldBuilder), at = settings)]
 struct WindowSettings {
     /// The distance between the elements of a window; the default is 1.
-    #[setters(into)]
+    #[setters(default = Extents::from(1))]
     dilation: Extents,
     /// The zeros around the image that windows also have; the default is 0.
-    #[setters(into)]
+    #[setters(default = Extents::from(0))]
     padding: Extents,
     /// The step from one window to the next; the default is 1. One number for both dims, a list of two, or
     /// pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
-    #[setters(into)]
+    #[setters(default = Extents::from(1))]
     stride: Extents,
-}
-
-impl Default for WindowSettings {
-    fn default() -> WindowSettings {
-        WindowSettings { dilation: 1.into(), padding: 0.into(), stride: 1.into() }
-    }
 }
 
 impl WindowSettings {
@@ -81,13 +75,10 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, dims = dims_text(&self.kernel), layer)]
 pub struct Unfold {
-    #[module(skip)]
     channels: Dim,
-    #[module(skip)]
     kernel: [Named; 2],
     #[module(skip)]
     windows: WindowSettings,
-    #[module(skip)]
     name: Option<Name>,
     path: ModulePath,
 }
@@ -115,33 +106,26 @@ pub struct Unfold {
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Fold::text, layer)]
 pub struct Fold {
-    #[module(skip)]
     channels: Dim,
-    #[module(skip)]
     output: [Named; 2],
-    #[module(skip)]
     kernel: [Named; 2],
     #[module(skip)]
     windows: WindowSettings,
-    #[module(skip)]
     columns: Dim,
     path: ModulePath,
 }
 
 /// A builder for [`Unfold`]; see [`Unfold::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct UnfoldBuilder {
     /// The dim of the channels.
     #[setters(given)]
     channels: Dim,
     /// The dims of the windows, sizes with or without names.
-    #[setters(given)]
     kernel: Result<[Named; 2]>,
     #[setters(skip)]
     settings: WindowSettings,
     /// The name of the dim of the windows; by default it has none.
-    #[setters(into)]
     name: NewName,
 }
 
@@ -190,21 +174,18 @@ fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &Mod
 
 /// A builder for [`Fold`]; see [`Fold::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct FoldBuilder {
     /// The dim of the channels.
     #[setters(given)]
     channels: Dim,
     /// The dims of the images, sizes with or without names.
-    #[setters(given)]
     output: Result<[Named; 2]>,
     /// The sizes of the windows, with or without the names of the dims of the images.
-    #[setters(given)]
     kernel: Result<[Named; 2]>,
     #[setters(skip)]
     settings: WindowSettings,
     /// The dim of the windows; the default is the last.
-    #[setters(into, default = Dim::Index(-1))]
+    #[setters(default = Dim::Index(-1))]
     windows: Dim,
 }
 

@@ -28,7 +28,7 @@ use super::*;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Module)]
-#[module(crate = crate, layer)]
+#[module(crate = crate, layer, debug)]
 pub struct Lambda {
     #[module(skip)]
     f: Arc<LambdaFn>,
@@ -51,11 +51,5 @@ impl Lambda {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
         (self.f)(x)
-    }
-}
-
-impl fmt::Debug for Lambda {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }

@@ -35,13 +35,13 @@ use namegrad_core::names::is_strict;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.dims(), layer)]
+#[module(crate = crate, dims = self.dims(), layer, get(weight, bias))]
 pub struct Linear {
+    /// The weight, `[out, in]`.
     weight: Parameter,
+    /// The bias, `[out]`, if there is one.
     bias: Option<Parameter>,
-    #[module(skip)]
     input: Named,
-    #[module(skip)]
     output: Named,
     path: ModulePath,
 }
@@ -56,13 +56,10 @@ pub struct Linear {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct LinearBuilder {
     /// The input dim, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The output dim, a size with or without a name.
-    #[setters(given)]
     output: Result<Named>,
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
@@ -74,7 +71,6 @@ pub struct LinearBuilder {
     /// assert!(head.weight().is(table.weight()));
     /// # Ok::<(), Error>(())
     /// ```
-    #[setters(some, cloned)]
     weight: Option<Parameter>,
     /// Whether the layer has a bias; the default is `true`.
     #[setters(default = true)]
@@ -108,16 +104,6 @@ impl LinearBuilder {
 }
 
 impl Linear {
-    /// The weight, `[out, in]`.
-    pub fn weight(&self) -> &Parameter {
-        &self.weight
-    }
-
-    /// The bias, `[out]`, if there is one.
-    pub fn bias(&self) -> Option<&Parameter> {
-        self.bias.as_ref()
-    }
-
     /// The output for `x`: its dims, with the output dim in place of the input dim.
     ///
     /// # Errors

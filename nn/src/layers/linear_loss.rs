@@ -30,13 +30,12 @@ use crate::functional::options::CrossEntropyOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = LinearCrossEntropyLoss::text, layer(x, target))]
+#[module(crate = crate, describe = LinearCrossEntropyLoss::text, layer(x, target), get(linear))]
 pub struct LinearCrossEntropyLoss {
+    /// The linear map to the logits.
     linear: Linear,
     weight: Option<Buffer>,
-    #[module(skip)]
     ignore_index: isize,
-    #[module(skip)]
     label_smoothing: f64,
     #[module(skip)]
     reduction: Reduction,
@@ -45,20 +44,16 @@ pub struct LinearCrossEntropyLoss {
 
 /// A builder for [`LinearCrossEntropyLoss`]; see [`LinearCrossEntropyLoss::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct LinearCrossEntropyLossBuilder {
     /// The input dim, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The dim of the classes, a size with or without a name.
-    #[setters(given)]
     classes: Result<Named>,
     /// Whether the linear map has a bias; the default is `false`.
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
     /// The weight of each class.
-    #[setters(some, cloned)]
     weight: Option<Tensor>,
     /// The target that is ignored; the default is -100.
     #[setters(default = -100)]
@@ -91,11 +86,6 @@ impl LinearCrossEntropyLossBuilder {
 }
 
 impl LinearCrossEntropyLoss {
-    /// The linear map to the logits.
-    pub fn linear(&self) -> &Linear {
-        &self.linear
-    }
-
     /// The loss.
     ///
     /// # Errors

@@ -62,9 +62,7 @@ macro_rules! layers {
         #[module(crate = crate, describe = text(Self::NAME, &self.over), layer($($input),+))]
         pub struct $Layer<const N: usize> {
             $($number: f64,)?
-            #[module(skip)]
             windows: Windows,
-            #[module(skip)]
             over: [Named; N],
             path: ModulePath,
         }
@@ -403,11 +401,8 @@ impl<const N: usize> LpPool<N> {
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = text(Self::NAME, &self.over), layer)]
 pub struct FractionalMaxPool<const N: usize> {
-    #[module(skip)]
     size: Extents,
-    #[module(skip)]
     ratio: Factors,
-    #[module(skip)]
     over: [Named; N],
     path: ModulePath,
 }

@@ -29,18 +29,17 @@ use super::*;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = format!("Prelu{}", self.weight.shape()), layer)]
+#[module(crate = crate, describe = format!("Prelu{}", self.weight.shape()), layer, get(weight))]
 pub struct Prelu {
+    /// The slopes.
     weight: Parameter,
     path: ModulePath,
 }
 
 /// A builder for [`Prelu`]; see [`Prelu::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct PreluBuilder {
     /// The dim with a slope for each element, a size with or without a name.
-    #[setters(given)]
     channels: Result<Named>,
     /// The first value of each slope; the default is 0.25.
     #[setters(default = 0.25)]
@@ -65,11 +64,6 @@ impl PreluBuilder {
 }
 
 impl Prelu {
-    /// The slopes.
-    pub fn weight(&self) -> &Parameter {
-        &self.weight
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors

@@ -40,9 +40,7 @@ use crate::dims::sequences::Seq;
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, dims = self.about(), layer)]
 pub struct RotaryEmbedding {
-    #[module(skip)]
     width: Named,
-    #[module(skip)]
     seq: Seq,
     base: f64,
     interleaved: bool,
@@ -51,13 +49,10 @@ pub struct RotaryEmbedding {
 
 /// A builder for [`RotaryEmbedding`]; see [`RotaryEmbedding::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct RotaryEmbeddingBuilder {
     /// The features of a head, a size with or without a name.
-    #[setters(given)]
     width: Result<Named>,
     /// The name or position of the sequence.
-    #[setters(given)]
     seq: Result<Seq>,
     /// The base by which the angles fall, from 1 to almost `1 / base` per position; the default is 10,000.
     #[setters(default = 10_000.0)]

@@ -29,7 +29,7 @@ use namegrad_autograd::places;
 /// An error says in which layer it happened: `the layer 'head.0': ...`. A clone has the same layers; a
 /// [`deep_copy`](Module::deep_copy) has its own.
 #[derive(Clone, Default, Module)]
-#[module(crate = crate, layer)]
+#[module(crate = crate, layer, debug)]
 pub struct Sequential {
     #[module(flatten)]
     layers: SequentialLayers,
@@ -60,12 +60,6 @@ impl Clone for SequentialLayers {
 impl Field for SequentialLayers {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.0.iter().for_each(|(name, layer)| visitor.field(name, layer));
-    }
-}
-
-impl fmt::Debug for Sequential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }
 

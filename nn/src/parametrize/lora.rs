@@ -31,7 +31,6 @@ pub struct Lora {
     a: Parameter,
     #[module(name = "lora_B")]
     b: Parameter,
-    #[module(skip)]
     scale: f64,
     #[module(skip)]
     original: Parameter,

@@ -16,17 +16,13 @@ pub struct SpectralNormOptions {
     /// Power iterations for each use of the weight in training mode.
     ///
     /// Default: 1.
+    #[setters(default = 1)]
     pub n_power_iterations: usize,
     /// Added to norms below it, so that none is zero.
     ///
     /// Default: 1e-12.
+    #[setters(default = 1e-12)]
     pub eps: f64,
-}
-
-impl Default for SpectralNormOptions {
-    fn default() -> SpectralNormOptions {
-        SpectralNormOptions { n_power_iterations: 1, eps: 1e-12 }
-    }
 }
 
 /// `w / σ`, with `σ` the largest singular value of `w` as a matrix of one dim and all others. Power iteration
@@ -48,7 +44,6 @@ pub struct SpectralNorm {
     _u: Option<Buffer>,
     _v: Option<Buffer>,
     training: Training,
-    #[module(skip)]
     dim: usize,
     #[module(skip)]
     options: SpectralNormOptions,

@@ -25,7 +25,6 @@ use std::sync::Arc;
 #[module(crate = crate, describe = WeightNorm::text)]
 pub struct WeightNorm {
     /// The dim whose indices each have a length, or `None` for one length in all.
-    #[module(skip)]
     dim: Option<usize>,
 }
 

@@ -240,7 +240,6 @@ options! {
         /// The number of steps from `base_lr` to `max_lr`.
         step_size_up: usize = 2000 in 1..,
         /// The number of steps from `max_lr` to `base_lr`, `step_size_up` if it is not given.
-        #[setters(some)]
         step_size_down: Option<usize> = None,
         /// How the height of the cycles changes.
         mode: CycleMode = (CycleMode::Triangular) in f64::MIN..=f64::MAX => "gamma must be finite, but is {}",

@@ -92,18 +92,13 @@ fn over(x: Tensor, dim: usize) -> Result<Tensor> {
 #[setters(of(crate::TripletMarginWithDistanceLossBuilder), at = layer.options, own)]
 pub struct TripletMarginWithDistanceLossOptions {
     /// The distance by which the negative should be farther than the positive; the default is 1.
+    #[setters(default = 1.0)]
     pub margin: f64,
     /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
     /// default is `false`.
     pub swap: bool,
     /// The reduction of the losses; the default is the mean.
     pub reduction: Reduction,
-}
-
-impl Default for TripletMarginWithDistanceLossOptions {
-    fn default() -> Self {
-        TripletMarginWithDistanceLossOptions { margin: 1.0, swap: false, reduction: Reduction::Mean }
-    }
 }
 
 /// [`triplet_margin_loss`] with another distance, a function of two tensors that returns one number for each

@@ -19,33 +19,24 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct MultiheadAttentionBuilder {
     /// The features, a size with or without a name.
-    #[setters(given)]
     embed: Result<Named>,
     /// The number of heads, with or without the name of the dim of heads.
-    #[setters(given)]
     heads: Result<Named>,
     /// The name or position of the sequence.
-    #[setters(given)]
     seq: Result<Seq>,
     /// The sequence in keys and values, if it has another name than in the queries.
-    #[setters(some)]
     key_seq: Option<Result<Seq>>,
     /// The features of the keys, a size with or without a name; by default those of the queries.
-    #[setters(some)]
     kdim: Option<Result<Named>>,
     /// The features of the values, a size with or without a name; by default those of the queries.
-    #[setters(some)]
     vdim: Option<Result<Named>>,
     /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
     /// default there are as many as for queries. PyTorch's layer does not have this.
-    #[setters(some)]
     kv_heads: Option<usize>,
     /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`;
     /// by default there are none. PyTorch's layer does not have this.
-    #[setters(some)]
     rotary: Option<RotaryEmbedding>,
     /// The probability to drop a weight in training; the default is 0.
     dropout: f64,
@@ -63,7 +54,6 @@ pub struct MultiheadAttentionBuilder {
     is_causal: bool,
     /// The number of positions up to which a query sees keys on both sides, or with
     /// [`is_causal`](Self::is_causal) before it; by default it sees all.
-    #[setters(some)]
     window: Option<usize>,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,

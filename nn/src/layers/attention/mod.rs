@@ -85,15 +85,18 @@ use parameters::unnamed;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.config.text(), layer)]
+#[module(crate = crate, dims = self.config.text(), layer, get(in_proj_weight, in_proj_bias, out_proj))]
 pub struct MultiheadAttention {
+    /// The weight of the merged projections, `[qkv, embed]`, unless keys or values have other features.
     in_proj_weight: Option<Parameter>,
     q_proj_weight: Option<Parameter>,
     k_proj_weight: Option<Parameter>,
     v_proj_weight: Option<Parameter>,
+    /// The bias of the projections of queries, keys and values, `[qkv]`, if there is one.
     in_proj_bias: Option<Parameter>,
     bias_k: Option<Parameter>,
     bias_v: Option<Parameter>,
+    /// The map that joins the heads.
     out_proj: Linear,
     rotary: Option<RotaryEmbedding>,
     #[module(skip)]
@@ -144,33 +147,19 @@ pub struct MultiheadAttentionOptions<'a> {
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
     /// `[N, heads, queries, keys]`. In self-attention along `time`, the keys are `time_key`, and a mask with
     /// `time` alone is an error.
-    #[setters(some)]
     pub(in crate::layers) attn_mask: Option<&'a Tensor>,
     /// A mask of keys that are hidden from all queries, for example because they pad a sequence: `[N, keys]`,
     /// in any order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
-    #[setters(some)]
     pub(in crate::layers) key_padding_mask: Option<&'a Tensor>,
     /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
     /// it off to let the last query of a sequence see all keys.
-    #[setters(some)]
     pub(in crate::layers) is_causal: Option<bool>,
     /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
     /// long sequences do not fit in memory.
     need_weights: bool,
     /// Whether the weights are averaged over the heads; the default is `true`.
+    #[setters(default = true)]
     average_attn_weights: bool,
-}
-
-impl Default for MultiheadAttentionOptions<'_> {
-    fn default() -> Self {
-        MultiheadAttentionOptions {
-            attn_mask: None,
-            key_padding_mask: None,
-            is_causal: None,
-            need_weights: false,
-            average_attn_weights: true,
-        }
-    }
 }
 
 /// The result of [`MultiheadAttention::attend_with`].
@@ -185,21 +174,6 @@ pub struct Attended {
 }
 
 impl MultiheadAttention {
-    /// The weight of the merged projections, `[qkv, embed]`, unless keys or values have other features.
-    pub fn in_proj_weight(&self) -> Option<&Parameter> {
-        self.in_proj_weight.as_ref()
-    }
-
-    /// The bias of the projections of queries, keys and values, `[qkv]`, if there is one.
-    pub fn in_proj_bias(&self) -> Option<&Parameter> {
-        self.in_proj_bias.as_ref()
-    }
-
-    /// The map that joins the heads.
-    pub fn out_proj(&self) -> &Linear {
-        &self.out_proj
-    }
-
     /// Self-attention: the output for `x` as queries, keys and values.
     ///
     /// # Errors

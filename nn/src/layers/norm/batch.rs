@@ -55,10 +55,8 @@ pub struct BatchNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct BatchNormBuilder {
     /// The dim of the channels, a size with or without a name.
-    #[setters(given)]
     dim: Result<Named>,
     /// The number that is added to the variance; the default is `1e-5`.
     #[setters(default = 1e-5)]

@@ -39,9 +39,7 @@ pub struct GroupNorm {
     #[module(flatten)]
     affine: Affine,
     num_groups: usize,
-    #[module(skip)]
     dim: Named,
-    #[module(skip)]
     dims: Dims,
     eps: f64,
     path: ModulePath,
@@ -56,13 +54,11 @@ pub struct GroupNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct GroupNormBuilder {
     /// The number of groups, each of which is normalized.
     #[setters(given)]
     num_groups: usize,
     /// The dim of the channels, which is split into groups, a size with or without a name.
-    #[setters(given)]
     dim: Result<Named>,
     /// The other dims over which it normalizes.
     #[setters(given)]

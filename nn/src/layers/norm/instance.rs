@@ -40,7 +40,6 @@ use super::*;
 pub struct InstanceNorm {
     #[module(flatten)]
     body: ChannelNorm,
-    #[module(skip)]
     dims: Dims,
 }
 
@@ -54,10 +53,8 @@ pub struct InstanceNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct InstanceNormBuilder {
     /// The dim of the channels, a size with or without a name.
-    #[setters(given)]
     dim: Result<Named>,
     /// The dims over which it normalizes.
     #[setters(given)]

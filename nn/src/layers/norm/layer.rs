@@ -44,7 +44,6 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 pub struct LayerNorm {
     #[module(flatten)]
     affine: Affine,
-    #[module(skip)]
     dims: Vec<Named>,
     eps: f64,
     path: ModulePath,
@@ -59,10 +58,8 @@ pub struct LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct LayerNormBuilder {
     /// The dims to normalize over, each a size with or without a name.
-    #[setters(given)]
     dims: Result<Vec<Named>>,
     /// The number that is added to the variance; the default is `1e-5`.
     #[setters(default = 1e-5)]
@@ -146,7 +143,6 @@ impl LayerNorm {
 pub struct RmsNorm {
     #[module(flatten)]
     affine: Affine,
-    #[module(skip)]
     dims: Vec<Named>,
     eps: Option<f64>,
     path: ModulePath,
@@ -161,10 +157,8 @@ pub struct RmsNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-#[setters(builder)]
 pub struct RmsNormBuilder {
     /// The dims to normalize over, each a size with or without a name.
-    #[setters(given)]
     dims: Result<Vec<Named>>,
     /// The number that is added to the mean square. The default, `None`, is the distance from 1 to the next
     /// number of the dtype.

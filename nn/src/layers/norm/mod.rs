@@ -102,7 +102,6 @@ struct ChannelNorm {
     affine: Affine,
     #[module(flatten)]
     running: Option<RunningStatistics>,
-    #[module(skip)]
     dim: Named,
     eps: f64,
     /// The share of a batch in the running statistics; without it, they are the average of all batches.

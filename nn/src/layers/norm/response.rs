@@ -30,7 +30,6 @@ use crate::functional::options::LocalResponseNormOptions;
 #[module(crate = crate, dims = self.size, layer)]
 pub struct LocalResponseNorm {
     size: usize,
-    #[module(skip)]
     dim: Dim,
     #[module(skip)]
     options: LocalResponseNormOptions,

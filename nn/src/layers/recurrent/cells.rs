@@ -12,7 +12,6 @@ use std::marker::PhantomData;
 pub struct RecurrentCell<K> {
     #[module(flatten)]
     step: Stack,
-    #[module(skip)]
     kind: PhantomData<fn() -> K>,
 }
 
@@ -97,13 +96,11 @@ pub type GruCellBuilder = RecurrentCellBuilder<GruOptions>;
 
 /// A builder for a step of a recurrent layer; see [`RecurrentCell::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder, layer = K::NAMES[1])]
+#[setters(layer = K::NAMES[1])]
 pub struct RecurrentCellBuilder<K: RecurrentKind> {
     /// The features of the input, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The features of the states, a size with or without a name.
-    #[setters(given)]
     hidden: Result<Named>,
     #[setters(skip, default = K::CELL)]
     cell: Cell,

@@ -13,7 +13,6 @@ use std::marker::PhantomData;
 pub struct Recurrent<K> {
     #[module(flatten)]
     stack: Stack,
-    #[module(skip)]
     kind: PhantomData<fn() -> K>,
 }
 
@@ -242,11 +241,9 @@ pub type GruOptions = StateOptions<true>;
 pub struct StateOptions<const GATED: bool> {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
     /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
-    #[setters(some, cloned)]
     pub h0: Option<Tensor>,
     /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
     /// output 0, and its last state is that at its end.
-    #[setters(some, cloned)]
     pub lengths: Option<Tensor>,
 }
 
@@ -255,26 +252,21 @@ pub struct StateOptions<const GATED: bool> {
 pub struct LstmOptions {
     /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left
     /// out if it has one element. If all dims have names, so can batch dims, along which it is expanded.
-    #[setters(some, cloned)]
     pub h0: Option<Tensor>,
     /// The first cells, like `cn`, with the same rules as `h0`; zeros if they are not given.
-    #[setters(some, cloned)]
     pub c0: Option<Tensor>,
     /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
     /// output 0, and its last state is that at its end.
-    #[setters(some, cloned)]
     pub lengths: Option<Tensor>,
 }
 
 /// A builder for a recurrent layer; see [`Recurrent::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(builder, layer = K::NAMES[0])]
+#[setters(layer = K::NAMES[0])]
 pub struct RecurrentBuilder<K: RecurrentKind> {
     /// The features of the input, a size with or without a name.
-    #[setters(given)]
     input: Result<Named>,
     /// The features of the states, a size with or without a name.
-    #[setters(given)]
     hidden: Result<Named>,
     /// The dim to step along: a name, or a number if inputs have no names.
     #[setters(given)]
@@ -290,7 +282,6 @@ pub struct RecurrentBuilder<K: RecurrentKind> {
     dropout: f64,
     /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the
     /// hidden dim has none.
-    #[setters(some, into)]
     layer_dim: Option<NewName>,
     /// Whether there are biases; the default is `true`.
     #[setters(default = true)]

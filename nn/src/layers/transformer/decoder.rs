@@ -93,23 +93,17 @@ impl TransformerDecoderLayerBuilder {
 pub struct TransformerDecoderOptions<'a> {
     /// The elements of the target that are hidden from each element of the target, as in
     /// [`MultiheadAttentionOptions::attn_mask`](crate::MultiheadAttentionOptions::attn_mask).
-    #[setters(some)]
     tgt_mask: Option<&'a Tensor>,
     /// The elements of the memory that are hidden from each element of the target.
-    #[setters(some)]
     memory_mask: Option<&'a Tensor>,
     /// The elements of the target that are hidden from all, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`](crate::MultiheadAttentionOptions::key_padding_mask).
-    #[setters(some)]
     tgt_key_padding_mask: Option<&'a Tensor>,
     /// The elements of the memory that are hidden from all.
-    #[setters(some)]
     memory_key_padding_mask: Option<&'a Tensor>,
     /// Whether an element of the target sees only those up to itself; by default as the layer was built.
-    #[setters(some)]
     tgt_is_causal: Option<bool>,
     /// Whether an element of the target sees only the memory up to its own position; the default is `false`.
-    #[setters(some)]
     memory_is_causal: Option<bool>,
 }
 
@@ -169,8 +163,9 @@ impl TransformerDecoderLayer {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, layer(tgt, memory))]
+#[module(crate = crate, layer(tgt, memory), get(layers))]
 pub struct TransformerDecoder {
+    /// The layers.
     layers: Vec<TransformerDecoderLayer>,
     norm: Option<LayerNorm>,
 }
@@ -193,11 +188,6 @@ impl TransformerDecoder {
     pub fn with_norm(mut self, norm: LayerNorm) -> TransformerDecoder {
         self.norm = Some(norm);
         self
-    }
-
-    /// The layers.
-    pub fn layers(&self) -> &[TransformerDecoderLayer] {
-        &self.layers
     }
 
     /// The output for a target and a memory, with the dims of the target.

@@ -76,14 +76,11 @@ impl TransformerEncoderLayerBuilder {
 #[derive(Clone, Copy, Debug, Default, Setters)]
 pub struct TransformerEncoderOptions<'a> {
     /// The elements that are hidden from each element, as in [`MultiheadAttentionOptions::attn_mask`].
-    #[setters(some)]
     src_mask: Option<&'a Tensor>,
     /// The elements that are hidden from all, for example because they pad a sequence, as in
     /// [`MultiheadAttentionOptions::key_padding_mask`].
-    #[setters(some)]
     src_key_padding_mask: Option<&'a Tensor>,
     /// Whether an element sees only those up to itself; by default as the layer was built.
-    #[setters(some)]
     is_causal: Option<bool>,
 }
 
@@ -133,8 +130,9 @@ impl TransformerEncoderLayer {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, layer)]
+#[module(crate = crate, layer, get(layers))]
 pub struct TransformerEncoder {
+    /// The layers.
     layers: Vec<TransformerEncoderLayer>,
     norm: Option<LayerNorm>,
 }
@@ -157,11 +155,6 @@ impl TransformerEncoder {
     pub fn with_norm(mut self, norm: LayerNorm) -> TransformerEncoder {
         self.norm = Some(norm);
         self
-    }
-
-    /// The layers.
-    pub fn layers(&self) -> &[TransformerEncoderLayer] {
-        &self.layers
     }
 
     /// The output for `x`, with the dims of `x`.

@@ -23,13 +23,10 @@ struct TransformerConfig {
     #[setters(skip, default = layer)]
     layer: &'static str,
     /// The features, a size with or without a name.
-    #[setters(given)]
     embed: Result<Named>,
     /// The number of heads, with or without a name.
-    #[setters(given)]
     heads: Result<Named>,
     /// The name or position of the sequence.
-    #[setters(given)]
     seq: Result<Seq>,
     #[setters(skip)]
     memory_seq: Option<Result<Seq>>,

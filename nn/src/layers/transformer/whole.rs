@@ -45,9 +45,11 @@ use crate::init;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, layer(src, tgt))]
+#[module(crate = crate, layer(src, tgt), get(encoder, decoder))]
 pub struct Transformer {
+    /// The encoder.
     encoder: TransformerEncoder,
+    /// The decoder.
     decoder: TransformerDecoder,
 }
 
@@ -98,16 +100,6 @@ impl TransformerBuilder {
 }
 
 impl Transformer {
-    /// The encoder.
-    pub fn encoder(&self) -> &TransformerEncoder {
-        &self.encoder
-    }
-
-    /// The decoder.
-    pub fn decoder(&self) -> &TransformerDecoder {
-        &self.decoder
-    }
-
     /// The output for a source and a target, with the dims of the target.
     ///
     /// # Errors
