@@ -2,10 +2,10 @@
 //! ([`ModulePath`]).
 
 use crate::field::{Entry, Field, Visitor};
-use crate::layers::within;
+use crate::layers::{Layer, within};
 use crate::trace::{self, Running};
 use namegrad_autograd::Tensor;
-use namegrad_core::Result;
+use namegrad_core::{Error, Result};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -177,6 +177,35 @@ impl ModulePath {
         match f(&running) {
             Ok(made) => Ok(made),
             Err(error) => Err(within(error, layer, inputs, self).at(Location::caller())),
+        }
+    }
+
+    /// The output of the layer `name` inside the layer at this path, whose errors have the whole path.
+    #[track_caller]
+    pub(crate) fn forward_inner(&self, name: &str, layer: &dyn Layer, x: &Tensor) -> Result<Tensor> {
+        let _running = trace::enter_inner(self, name);
+        layer.forward(x).map_err(|error| self.name_inner(name, error))
+    }
+
+    #[cold]
+    fn name_inner(&self, name: &str, error: Error) -> Error {
+        const PLACE: &str = "the layer '";
+        // What a layer says of itself before it knows its path.
+        if self.get().is_none()
+            && let Some(rest) = error.message().strip_prefix("the layer (")
+        {
+            let message = format!("{PLACE}{name}' ({rest}");
+            return error.with_message(message);
+        }
+        match (self.get(), error.message().strip_prefix(PLACE)) {
+            // The layer knows its path, and the error begins with it.
+            (Some(_), Some(_)) => error,
+            (Some(path), None) if !path.is_empty() => error.context(format_args!("{PLACE}{path}.{name}': ")),
+            (_, None) => error.context(format_args!("{PLACE}{name}': ")),
+            (None, Some(inner)) => {
+                let message = format!("{PLACE}{name}.{inner}");
+                error.with_message(message)
+            }
         }
     }
 

@@ -736,6 +736,8 @@ fn errors_of_layers_made_in_closures_had_the_line_of_the_closure() -> Result<()>
     let block = Sequential::new().then_named("block", Residual::new(Linear::new(("x", 2), ("x", 3))?));
     let error = block.forward(&Tensor::ones([("x", 2)])?).unwrap_err();
     assert!(error.message().starts_with("the layer 'block': the output of"), "{error}");
+    let error = block.forward(&Tensor::ones([("y", 2)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'block.inner' (x=2"), "{error}");
     Ok(())
 }
 

@@ -109,3 +109,12 @@ fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()
     }
     Ok(())
 }
+
+/// All sums of parts at a time would take 8 bytes for each 2^15 elements of the dim.
+#[test]
+fn long_dims_are_summed_in_rounds() -> Result<()> {
+    let k = (1usize << 24) + 7;
+    let x = Tensor::new([0.5])?.to(DType::F64)?.expand([k])?;
+    assert_eq!(x.dot(&x)?.item::<f64>()?, k as f64 / 4.0);
+    Ok(())
+}

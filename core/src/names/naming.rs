@@ -127,7 +127,7 @@ pub(crate) fn not_found(op: &'static str, x: NamedInput<'_>, name: &str) -> Erro
         None if !x.names.is_named() && x.sizes.len() == 1 => {
             error.with_repair(format!("x.refine_names([\"{name}\"])? first"))
         }
-        None if !x.names.is_named() && !x.sizes.is_empty() => {
+        None if x.sizes.len().checked_sub(1).is_some_and(|last| x.names.get(last).is_none()) => {
             error.with_repair(format!("x.refine_names([\"...\", \"{name}\"])? first, if it is the last dim"))
         }
         None => error,

@@ -100,7 +100,7 @@ impl<L: Layer> Residual<L> {
     /// The errors of the layer, and [`ErrorKind::Shape`] if its output does not have the dims of `x`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = self.inner.forward(x)?;
+        let y = self.path.forward_inner("inner", &self.inner, x)?;
         self.path.run("Residual", &[x, &y], &|_| sum(x, y.clone()))
     }
 }

@@ -1,7 +1,6 @@
 //! A sequence of layers.
 
 use super::*;
-use crate::trace::enter_inner;
 use namegrad_autograd::places;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
@@ -120,32 +119,8 @@ impl Sequential {
         let _running = self.path.running();
         let mut y = x.clone();
         for (name, layer) in &self.layers.0 {
-            let _layer = enter_inner(&self.path, name);
-            y = layer.forward(&y).map_err(|error| self.in_layer(name, error))?;
+            y = self.path.forward_inner(name, &**layer, &y)?;
         }
         Ok(y)
-    }
-
-    /// The error of a layer, with the path of the layer.
-    #[cold]
-    fn in_layer(&self, name: &str, error: Error) -> Error {
-        const PLACE: &str = "the layer '";
-        // What a layer says of itself before it knows its path.
-        if self.path.get().is_none()
-            && let Some(rest) = error.message().strip_prefix("the layer (")
-        {
-            let message = format!("{PLACE}{name}' ({rest}");
-            return error.with_message(message);
-        }
-        match (self.path.get(), error.message().strip_prefix(PLACE)) {
-            // The layer knows its path, and the error begins with it.
-            (Some(_), Some(_)) => error,
-            (Some(path), None) if !path.is_empty() => error.context(format_args!("{PLACE}{path}.{name}': ")),
-            (_, None) => error.context(format_args!("{PLACE}{name}': ")),
-            (None, Some(inner)) => {
-                let message = format!("{PLACE}{name}.{inner}");
-                error.with_message(message)
-            }
-        }
     }
 }

@@ -22,6 +22,8 @@ fn naming(advice: &mut Advice) -> Result<()> {
         let x = plain.refine_names(["...", "C"])?;
         assert_eq!(x.sum("C")?.sizes(), [2])
     } { let x = &plain; assert_eq!(x.refine_names(["...", "C"])?.name(0), None) });
+    let image = plain.refine_names(["N", "..."])?;
+    follow!(advice, image.sum("H") => { let x = &image; assert_eq!(*x.refine_names(["...", "H"])?.names(), ["N", "H"]) });
     let vector = Tensor::ones([3])?;
     follow!(advice, vector.sum("C") => { let x = &vector; assert_eq!(x.refine_names(["C"])?.sum("C")?.item::<f32>()?, 3.) });
     follow!(advice, Tensor::ones([("a b", 2)]) => { assert_eq!(*Tensor::ones([("a_b", 2)])?.names(), ["a_b"]) });

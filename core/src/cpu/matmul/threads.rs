@@ -115,6 +115,9 @@ const K_PART: usize = 1 << 15;
 /// The most elements of a small C.
 const SMALL: usize = 1 << 12;
 
+/// The most parts of `k` whose sums exist at the same time.
+const PARTS: usize = 1 << 8;
+
 /// Runs a product with a long `k` and a C too small for many threads: the sums over equal parts of `k` are
 /// formed first, on one thread or several, and then added in order.
 ///
@@ -125,27 +128,34 @@ unsafe fn long(p: &Product, threaded: bool) {
     let (acc, len) = ((p.kind.acc)(), p.m * p.n);
     let row = (p.n * acc.size) as isize;
     // An accumulator has at most eight bytes.
-    let mut sums = vec![0_u64; parts * len];
+    let mut sums = vec![0_u64; parts.min(PARTS) * len];
     let part = |part: usize, sums: &mut [u64]| {
-        let l = part * p.k / parts;
-        let k = (part + 1) * p.k / parts - l;
+        // Exact for every `k`: with `part * k`, a huge `k` would overflow.
+        let start = |part: usize| (part as u128 * p.k as u128 / parts as u128) as usize;
+        let (l, k) = (start(part), start(part + 1) - start(part));
         let p = Product { k, a: p.a.at(0, l), b: p.b.at(l, 0), ..*p };
         // SAFETY: this part of `k` exists, and `sums` has room for C.
         unsafe { method.run(&p, Sums { ptr: sums.as_mut_ptr().cast(), row, beta: 0 }) };
     };
-    if threaded {
-        each_part(&mut sums, len, &part);
-    } else {
-        sums.chunks_mut(len).enumerate().for_each(|(l, sums)| part(l, sums));
-    }
-    let (total, others) = sums.split_at_mut(len);
-    let total = total.as_mut_ptr().cast();
-    let (width, m, n) = (p.n, p.m, p.n);
-    // SAFETY: these are the sums of C.
-    unsafe {
-        for others in others.chunks(len) {
-            (acc.add)(others.as_ptr().cast(), len, total);
+    let mut done = 0;
+    while done < parts {
+        // From the second round on, the first sums are the total of the rounds before.
+        let free = usize::from(done > 0);
+        let end = parts.min(done + PARTS - free);
+        let now = &mut sums[free * len..(free + end - done) * len];
+        if threaded {
+            each_part(now, len, &|l, sums| part(done + l, sums));
+        } else {
+            now.chunks_mut(len).enumerate().for_each(|(l, sums)| part(done + l, sums));
         }
-        (p.kind.write)(&BlockResults { sums: total, width, m, n, beta: p.beta, c: p.c });
+        let (total, others) = sums.split_at_mut(len);
+        for others in others.chunks(len).take(free + end - done - 1) {
+            // SAFETY: both are sums of C.
+            unsafe { (acc.add)(others.as_ptr().cast(), len, total.as_mut_ptr().cast()) };
+        }
+        done = end;
     }
+    let (sums, width, m, n) = (sums.as_mut_ptr().cast(), p.n, p.m, p.n);
+    // SAFETY: these are the sums of C.
+    unsafe { (p.kind.write)(&BlockResults { sums, width, m, n, beta: p.beta, c: p.c }) };
 }
