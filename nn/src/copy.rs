@@ -3,7 +3,8 @@
 
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
-use crate::module::{FieldList, Ids, ModuleFields, walk};
+use crate::module::ModuleFields;
+use crate::places::{FieldList, Ids, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;

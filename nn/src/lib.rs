@@ -82,6 +82,8 @@ mod module;
 pub mod parametrize;
 #[doc(hidden)]
 pub mod pattern;
+#[doc(hidden)]
+pub mod places;
 mod state;
 mod summary;
 mod trace;

@@ -6,11 +6,11 @@ use crate::buffer::Buffer;
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
 use crate::pattern::Pattern;
+use crate::places::{FieldList, named_buffers, named_parameters, parameters, walk};
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use namegrad_autograd::Parameter;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use std::collections::HashMap;
+use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
 
@@ -376,103 +376,6 @@ pub trait ModuleFields: fmt::Display {
     fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
         None
     }
-}
-
-/// A function that shows the fields of a module to a visitor.
-pub(crate) type FieldList<'m> = &'m dyn Fn(&mut Visitor<'_>);
-
-/// Calls `f` for everything in a module.
-pub(crate) fn walk(fields: FieldList<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
-    fields(&mut Visitor::new(f));
-}
-
-/// A parameter or a buffer of a module.
-pub(crate) enum EntryPlace {
-    Parameter(Parameter),
-    Buffer(Buffer),
-}
-
-impl EntryPlace {
-    pub(crate) fn value(&self) -> NamedTensor {
-        match self {
-            EntryPlace::Parameter(parameter) => parameter.tensor().into_value(),
-            EntryPlace::Buffer(buffer) => buffer.value(),
-        }
-    }
-
-    pub(crate) fn id(&self) -> usize {
-        match self {
-            EntryPlace::Parameter(parameter) => parameter.id(),
-            EntryPlace::Buffer(buffer) => buffer.id(),
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn set(&self, value: NamedTensor) -> Result<()> {
-        match self {
-            EntryPlace::Parameter(parameter) => parameter.set(&value),
-            EntryPlace::Buffer(buffer) => buffer.set(&value),
-        }
-    }
-}
-
-/// The parameters and buffers with their paths, in the order of the fields.
-pub(crate) fn places(fields: FieldList<'_>) -> Vec<(String, EntryPlace)> {
-    let mut found = Vec::new();
-    walk(fields, &mut |path, entry| {
-        let place = match entry {
-            Entry::Parameter(parameter) => EntryPlace::Parameter(parameter.clone()),
-            Entry::Buffer(buffer) => EntryPlace::Buffer(buffer.clone()),
-            _ => return,
-        };
-        found.push((path.to_string(), place));
-    });
-    found
-}
-
-/// Numbers by the ids of parameters and buffers: the first number that each was given.
-#[derive(Default)]
-pub(crate) struct Ids(HashMap<usize, usize>);
-
-impl Ids {
-    /// The number of an id: `number` if it has none yet.
-    pub(crate) fn first(&mut self, id: usize, number: usize) -> usize {
-        *self.0.entry(id).or_insert(number)
-    }
-
-    pub(crate) fn get(&self, id: usize) -> Option<usize> {
-        self.0.get(&id).copied()
-    }
-}
-
-fn named_parameters(fields: FieldList<'_>) -> Vec<(String, Parameter)> {
-    let mut found = Vec::new();
-    for (path, place) in places(fields) {
-        if let EntryPlace::Parameter(parameter) = place {
-            found.push((path, parameter));
-        }
-    }
-    found
-}
-
-fn parameters(fields: FieldList<'_>) -> Vec<Parameter> {
-    let (mut found, mut seen) = (Vec::new(), Ids::default());
-    for (at, (_, parameter)) in named_parameters(fields).into_iter().enumerate() {
-        if seen.first(parameter.id(), at) == at {
-            found.push(parameter);
-        }
-    }
-    found
-}
-
-fn named_buffers(fields: FieldList<'_>) -> Vec<(String, Buffer)> {
-    let mut found = Vec::new();
-    for (path, place) in places(fields) {
-        if let EntryPlace::Buffer(buffer) = place {
-            found.push((path, buffer));
-        }
-    }
-    found
 }
 
 fn set_training(fields: FieldList<'_>, training: bool) {

@@ -1,10 +1,10 @@
 //! The printed tree of the layers of a model.
 
 use crate::field::Entry;
-use crate::module::{EntryPlace, FieldList, Ids, places, walk};
+use crate::places::{EntryPlace, FieldList, Ids, places, walk};
 use crate::trace::{Trace, traced};
 use crate::training::ModulePath;
-use namegrad_core::{NamedTensor, Result, Shape};
+use namegrad_core::{Result, Shape};
 use std::fmt;
 
 /// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows

@@ -10,7 +10,7 @@ use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Loops;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use std::collections::HashMap;
+use namegrad_nn::places::Ids;
 
 /// The options of [`clip_grad_norm_with_`], [`clip_each_grad_norm_with_`] and [`total_norm_with`].
 #[derive(Clone, Debug, PartialEq, namegrad_macros::Setters)]
@@ -221,9 +221,9 @@ pub fn clip_grads_with_norm_(parameters: impl ParameterList, max_norm: f64, tota
 
 /// The parameters, each once, and the place of each of those given.
 fn distinct(parameters: Vec<Parameter>) -> (Vec<Parameter>, Vec<usize>) {
-    let (mut seen, mut found, mut places) = (HashMap::new(), Vec::new(), Vec::new());
+    let (mut seen, mut found, mut places) = (Ids::default(), Vec::new(), Vec::new());
     for parameter in parameters {
-        let place = *seen.entry(parameter.id()).or_insert(found.len());
+        let place = seen.first(parameter.id(), found.len());
         if place == found.len() {
             found.push(parameter);
         }

@@ -12,7 +12,7 @@ use crate::update::run_alone;
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use std::collections::HashMap;
+use namegrad_nn::places::Ids;
 use std::ops::Bound;
 
 /// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
@@ -59,8 +59,9 @@ pub struct GradScaler {
     state: GradScalerState,
     /// Whether a loss was scaled since the last update.
     scaled: bool,
-    /// The parameters whose gradients were unscaled since the last update, by id.
-    seen: HashMap<usize, Seen>,
+    /// The parameters whose gradients were unscaled since the last update, with their numbers in `seen`.
+    ids: Ids,
+    seen: Vec<Seen>,
 }
 
 /// The events of a parameter since the last update.
@@ -112,7 +113,7 @@ impl GradScalerBuilder {
             steps_taken: 0,
             steps_skipped: 0,
         };
-        Ok(GradScaler { enabled, state, scaled: false, seen: HashMap::new() })
+        Ok(GradScaler { enabled, state, scaled: false, ids: Ids::default(), seen: Vec::new() })
     }
 
     #[track_caller]
@@ -190,7 +191,7 @@ impl GradScaler {
         }
         let parameters = optimizer.parameters();
         self.check_order("unscale_", "unscale_() is being called after step().", &parameters)?;
-        if parameters.iter().any(|parameter| self.seen.contains_key(&parameter.id())) {
+        if parameters.iter().any(|parameter| self.seen(parameter).is_some()) {
             let message = "unscale_() has already been called on this optimizer since the last update().";
             return Err(wrong_order("unscale_", message, UPDATE));
         }
@@ -199,9 +200,8 @@ impl GradScaler {
 
     /// Unscales the gradients that are not yet.
     fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
-        let is_seen = |parameter: &Parameter| self.seen.contains_key(&parameter.id());
         let is_half = |parameter: &&Parameter| {
-            parameter.dtype() == DType::F16 && parameter.grad().is_some() && !is_seen(parameter)
+            parameter.dtype() == DType::F16 && parameter.grad().is_some() && self.seen(parameter).is_none()
         };
         if let Some(parameter) = parameters.iter().find(is_half) {
             let message =
@@ -212,10 +212,11 @@ impl GradScaler {
         // The reciprocal is rounded to `f32`, as in PyTorch.
         let inverse = f64::from((1.0 / self.state.scale) as f32);
         for parameter in parameters {
-            if !self.seen.contains_key(&parameter.id())
+            if self.seen(parameter).is_none()
                 && let Some(is_finite) = parameter.update_grad(|gradient| scaled(gradient, inverse))?
             {
-                self.seen.insert(parameter.id(), Seen { is_finite, has_stepped: false });
+                self.ids.first(parameter.id(), self.seen.len());
+                self.seen.push(Seen { is_finite, has_stepped: false });
             }
         }
         Ok(())
@@ -261,25 +262,20 @@ impl GradScaler {
             return Err(wrong_order("step", message, "optimizer.step_with(&mut || ..)?, without a scaler"));
         }
         at_caller(|| self.unscale("step", &parameters))?;
-        let (mut is_good, mut ids) = (true, Vec::new());
-        for id in parameters.iter().map(Parameter::id) {
-            if let Some(seen) = self.seen.get(&id) {
-                is_good &= seen.is_finite;
-                ids.push(id);
-            }
-        }
-        if ids.is_empty() {
+        let numbers: Vec<usize> = parameters.iter().filter_map(|own| self.ids.get(own.id())).collect();
+        if numbers.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
             return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));
         }
+        let is_good = numbers.iter().all(|number| self.seen[*number].is_finite);
         if is_good {
             at_caller(|| optimizer.step())?;
             self.state.steps_taken += 1;
         } else {
             self.state.steps_skipped += 1;
         }
-        for id in ids {
-            self.seen.insert(id, Seen { is_finite: is_good, has_stepped: true });
+        for number in numbers {
+            self.seen[number] = Seen { is_finite: is_good, has_stepped: true };
         }
         Ok(is_good)
     }
@@ -300,7 +296,7 @@ impl GradScaler {
             return Err(wrong_order("update", message, "scaler.step(&mut optimizer)?"));
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = self.state;
-        if self.seen.values().all(|seen| seen.is_finite) {
+        if self.seen.iter().all(|seen| seen.is_finite) {
             self.state.growth_tracker += 1;
             if self.state.growth_tracker >= growth_interval {
                 let grown = (self.state.scale * growth_factor) as f32;
@@ -335,9 +331,13 @@ impl GradScaler {
         Ok(())
     }
 
+    fn seen(&self, parameter: &Parameter) -> Option<Seen> {
+        self.ids.get(parameter.id()).map(|number| self.seen[number])
+    }
+
     fn start_again(&mut self) {
         self.scaled = false;
-        self.seen.clear();
+        (self.ids, self.seen) = (Ids::default(), Vec::new());
     }
 
     /// The current scale; 1 if the scaler is not enabled.
@@ -380,7 +380,7 @@ impl GradScaler {
         let (mut some, mut all) = (false, true);
         for parameter in parameters {
             if parameter.grad().is_some() {
-                let has_stepped = self.seen.get(&parameter.id()).is_some_and(|seen| seen.has_stepped);
+                let has_stepped = self.seen(parameter).is_some_and(|seen| seen.has_stepped);
                 (some, all) = (some || has_stepped, all && has_stepped);
             }
         }

@@ -48,8 +48,9 @@ pub use spectral_norm::{SpectralNorm, SpectralNormOptions, spectral_norm, spectr
 pub use weight_norm::{WeightNorm, weight_norm};
 
 use crate::field::{Entry, Visitor};
-use crate::module::{Module, ModuleFields, walk};
+use crate::module::{Module, ModuleFields};
 use crate::pattern::nearest;
+use crate::places::walk;
 use namegrad_autograd::{Computed, Parameter, Tensor};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::any::Any;

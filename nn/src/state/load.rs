@@ -3,7 +3,7 @@
 use super::repair::{Advice, repair};
 use super::{ByPath, StateDict};
 use crate::dims::repaired;
-use crate::module::{EntryPlace, FieldList, Ids, places};
+use crate::places::{EntryPlace, FieldList, Ids, places};
 use namegrad_core::names::{closest, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;

@@ -7,8 +7,8 @@ mod repair;
 
 pub use load::{LoadOptions, LoadReport};
 
-use crate::module::{FieldList, Ids, places};
 use crate::pattern::Pattern;
+use crate::places::{FieldList, Ids, places};
 use by_path::ByPath;
 use namegrad_core::names::NameList;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};

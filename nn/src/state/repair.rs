@@ -2,8 +2,8 @@
 
 use super::load::{LoadOptions, LoadReport, more};
 use super::{ByPath, StateDict};
-use crate::module::EntryPlace;
 use crate::pattern::Pattern;
+use crate::places::EntryPlace;
 use namegrad_core::names::{edit_distance, is_strict};
 use namegrad_core::{Result, Shape};
 use std::iter::zip;

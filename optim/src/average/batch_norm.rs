@@ -2,7 +2,7 @@
 
 use super::*;
 use namegrad_autograd::no_grad;
-use namegrad_nn::{Entry, averaging_statistics};
+use namegrad_nn::{Buffer, Entry, averaging_statistics};
 
 /// Computes the running statistics of all normalizations in a model from data:
 /// `torch.optim.swa_utils.update_bn`.

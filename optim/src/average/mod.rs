@@ -9,11 +9,12 @@ pub use batch_norm::update_batch_norm;
 pub use state::{AverageState, Averaged};
 
 use crate::rows::{at_caller, refused};
-use namegrad_autograd::{Parameter, Tensor};
+use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_nn::{Buffer, Module, functional_call};
+use namegrad_nn::places::{EntryPlace, Ids, places_of};
+use namegrad_nn::{Module, functional_call};
 use rule::{Rule, check_decay};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 
@@ -147,7 +148,7 @@ impl AveragedModelBuilder<'_> {
     pub fn build(self) -> Result<AveragedModel> {
         let AveragedModelBuilder { model, rule, decay, use_buffers } = self;
         check_decay(decay)?;
-        let (places, rule_name) = (places(model)?, rule.name().into());
+        let (places, rule_name) = (places(model), rule.name().into());
         if places.iter().all(AveragedPlace::is_buffer) {
             return Err(refused(OP, "the model has no parameters to average".into(), ""));
         }
@@ -197,7 +198,7 @@ impl AveragedModel {
     #[track_caller]
     pub fn update_parameters(&mut self, model: &dyn Module) -> Result<()> {
         at_caller(|| {
-            let places = places(model)?;
+            let places = places(model);
             self.check_dims(&self.pairs(&places)?)?;
             // Only the user's formula or weight can fail in the middle.
             let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.state.clone());
@@ -276,7 +277,7 @@ impl AveragedModel {
     /// The averages in the dtypes of the model.
     fn values(&self, model: &dyn Module) -> Result<Vec<(String, Tensor)>> {
         let mut values = Vec::new();
-        for (average, place) in self.pairs(&places(model)?)? {
+        for (average, place) in self.pairs(&places(model))? {
             values.push((place.path.clone(), Tensor::constant(average.value.to(place.value.dtype())?)));
         }
         Ok(values)
@@ -291,15 +292,11 @@ impl AveragedModel {
     #[track_caller]
     pub fn copy_to(&self, model: &dyn Module) -> Result<()> {
         at_caller(|| {
-            let places = places(model)?;
+            let places = places(model);
             let pairs = self.pairs(&places)?;
             self.check_dims(&pairs)?;
             for (average, place) in pairs {
-                let value = average.value.to(place.value.dtype())?;
-                match &place.target {
-                    Target::Parameter(parameter) => parameter.set(Tensor::constant(value))?,
-                    Target::Buffer(buffer) => buffer.set(value)?,
-                }
+                place.target.set(average.value.to(place.value.dtype())?)?;
             }
             Ok(())
         })
@@ -337,7 +334,7 @@ impl AveragedModel {
         let caller = Location::caller();
         let places = self.scope(model, || {
             batch_norm::update(model, batches, forward, caller)?;
-            places(model)
+            Ok(places(model))
         })?;
         self.take_buffers(places).map_err(|error| error.at(caller))
     }
@@ -386,13 +383,8 @@ impl fmt::Debug for AveragedModelBuilder<'_> {
 /// A parameter or a buffer of a model with its first path.
 struct AveragedPlace {
     path: String,
-    target: Target,
+    target: EntryPlace,
     value: NamedTensor,
-}
-
-enum Target {
-    Parameter(Parameter),
-    Buffer(Buffer),
 }
 
 /// Averages with their places in a model.
@@ -400,25 +392,18 @@ type AveragedPairs<'a> = Vec<(&'a Averaged, &'a AveragedPlace)>;
 
 impl AveragedPlace {
     fn is_buffer(&self) -> bool {
-        matches!(self.target, Target::Buffer(_))
+        matches!(self.target, EntryPlace::Buffer(_))
     }
 }
 
-/// The parameters of a model, and then its buffers.
-fn places(model: &dyn Module) -> Result<Vec<AveragedPlace>> {
-    let (mut places, mut seen) = (Vec::new(), HashMap::new());
-    for (path, parameter) in model.named_parameters() {
-        if seen.insert(parameter.id(), places.len()).is_none() {
-            let value = parameter.try_tensor()?.into_value();
-            places.push(AveragedPlace { path, target: Target::Parameter(parameter), value });
+/// The parameters and buffers of a model, each once.
+fn places(model: &dyn Module) -> Vec<AveragedPlace> {
+    let (mut places, mut seen) = (Vec::new(), Ids::default());
+    for (at, (path, target)) in places_of(model).into_iter().enumerate() {
+        if seen.first(target.id(), at) == at {
+            let value = target.value();
+            places.push(AveragedPlace { path, target, value });
         }
     }
-    seen.clear();
-    for (path, buffer) in model.named_buffers() {
-        if seen.insert(buffer.id(), places.len()).is_none() {
-            let value = buffer.value();
-            places.push(AveragedPlace { path, target: Target::Buffer(buffer), value });
-        }
-    }
-    Ok(places)
+    places
 }

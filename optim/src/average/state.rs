@@ -1,8 +1,9 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
 use super::*;
-use crate::engine::{agree, malformed, tensor};
+use crate::engine::{malformed, tensor};
 use namegrad_core::Shape;
+use namegrad_core::names::apart;
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{Fields, float, insert, object};
 use serde_json::Value as Json;
@@ -175,9 +176,9 @@ impl AverageState {
 
 /// Checks that an average fits a value at a path.
 pub(super) fn check_dims(path: &str, average: &NamedTensor, value: &Shape) -> Result<()> {
-    let own = average.shape();
+    let (own, ndim) = (average.shape(), average.ndim());
     let has_sizes = own.sizes == value.sizes;
-    if has_sizes && agree(&own.names, &value.names, own.sizes.len()) {
+    if has_sizes && apart(own.names.iter(ndim), value.names.iter(ndim)).is_none() {
         return Ok(());
     }
     let message = format!("'{path}' is {own} in the average and {value} in the model");

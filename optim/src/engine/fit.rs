@@ -112,7 +112,7 @@ impl Member {
             return Err(misfit(message).with_operands([theirs, own.shape()]));
         }
         let ndim = own.ndim();
-        if !agree(&state.names, own.names(), ndim) {
+        if apart(state.names.iter(ndim), own.names().iter(ndim)).is_some() {
             let lists = [state.names.list(ndim), own.names().list(ndim)];
             let message = format!("names {} in the state, {} in the optimizer", lists[0], lists[1]);
             return Err(misfit(message)

@@ -47,7 +47,7 @@ impl<I: IntoIterator<Item: Borrow<Parameter>>> ParameterList for I {
 
 /// The list of a group, with each parameter that has several paths only once.
 pub(super) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>, group: usize) -> Vec<Listed> {
-    let (mut list, mut places) = (Vec::new(), HashMap::new());
+    let (mut list, mut places) = (Vec::new(), Ids::default());
     for listed in all {
         add(&mut list, &mut places, Listed { group, ..listed.into() });
     }
@@ -55,9 +55,9 @@ pub(super) fn merged(all: impl IntoIterator<Item = impl Into<Listed>>, group: us
 }
 
 /// Adds a parameter, or its paths if it is in the list. The places in the list have the ids of parameters.
-fn add(list: &mut Vec<Listed>, places: &mut HashMap<usize, usize>, listed: Listed) {
+fn add(list: &mut Vec<Listed>, places: &mut Ids, listed: Listed) {
     if !listed.paths.is_empty() {
-        let place = *places.entry(listed.parameter.id()).or_insert(list.len());
+        let place = places.first(listed.parameter.id(), list.len());
         if let Some(first) = list.get_mut(place) {
             return first.paths.extend(listed.paths);
         }

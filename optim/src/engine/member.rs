@@ -132,24 +132,12 @@ fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DT
     Error::ensure(grad == param, ErrorKind::Shape, name, message)
 }
 
-/// Whether the first dims have no two names that differ.
-pub(crate) fn agree(a: &Names, b: &Names, ndim: usize) -> bool {
-    for dim in 0..ndim {
-        if let (Some(a), Some(b)) = (a.get(dim), b.get(dim))
-            && a != b
-        {
-            return false;
-        }
-    }
-    true
-}
-
 /// Checks that a gradient with names has those of its parameter.
 fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
-    if agree(grad.names(), &own.names, own.sizes.len()) {
+    let ndim = own.sizes.len();
+    if apart(grad.names().iter(ndim), own.names.iter(ndim)).is_none() {
         return Ok(());
     }
-    let ndim = own.sizes.len();
     let lists = [grad.names().list(ndim), own.names.list(ndim)];
     let message = format!("a gradient with the names {} for a parameter with {}", lists[0], lists[1]);
     Err(Error::new(ErrorKind::NameMismatch, name, message).with_operands([grad.shape(), own]).with_repair(

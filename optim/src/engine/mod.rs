@@ -14,7 +14,6 @@ mod step;
 
 pub use descent::{Builder, Descent};
 pub use listed::{Listed, ParameterList};
-pub(crate) use member::agree;
 pub use method::{Method, ParameterStep, Slots};
 pub use state::{GroupState, OptimizerState, ParameterState};
 pub(crate) use state::{malformed, tensor};
@@ -27,11 +26,13 @@ use groups::{Groups, Rate};
 use master::Master;
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, backward_passes, span_at};
+use namegrad_core::names::apart;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use namegrad_io::TensorFile;
 use namegrad_io::fields::{insert, object};
+use namegrad_nn::places::Ids;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,12 +90,13 @@ impl Engine {
             let message = format!("hyperparameters cannot be read back from JSON: {error}");
             return Err(Error::new(ErrorKind::Value, name, message));
         }
-        let mut known = HashMap::new();
+        let mut known = Ids::default();
         for (place, member) in self.members.iter().enumerate() {
-            known.insert(member.parameter.id(), place);
+            known.first(member.parameter.id(), place);
         }
         for listed in parameters {
-            if let Some(before) = known.insert(listed.parameter.id(), self.members.len()) {
+            let before = known.first(listed.parameter.id(), self.members.len());
+            if before < self.members.len() {
                 let mut message = "some parameters appear more than once in the parameter groups".to_string();
                 if let Some(path) = self.members[before].paths.first().or(listed.paths.first()) {
                     message += &format!(": '{path}'");

@@ -1,0 +1,121 @@
+//! The parameters and buffers of a module, in the order of its fields.
+
+use crate::buffer::Buffer;
+use crate::field::{Entry, Visitor};
+use crate::module::ModuleFields;
+use namegrad_autograd::Parameter;
+use namegrad_core::{NamedTensor, Result};
+use std::collections::HashMap;
+
+/// A function that shows the fields of a module to a visitor.
+pub(crate) type FieldList<'m> = &'m dyn Fn(&mut Visitor<'_>);
+
+/// Calls `f` for everything in a module.
+pub(crate) fn walk(fields: FieldList<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
+    fields(&mut Visitor::new(f));
+}
+
+/// A parameter or a buffer of a module.
+pub enum EntryPlace {
+    /// A parameter.
+    Parameter(Parameter),
+    /// A buffer.
+    Buffer(Buffer),
+}
+
+impl EntryPlace {
+    /// Its value.
+    pub fn value(&self) -> NamedTensor {
+        match self {
+            EntryPlace::Parameter(parameter) => parameter.tensor().into_value(),
+            EntryPlace::Buffer(buffer) => buffer.value(),
+        }
+    }
+
+    /// What its clones have in common.
+    pub fn id(&self) -> usize {
+        match self {
+            EntryPlace::Parameter(parameter) => parameter.id(),
+            EntryPlace::Buffer(buffer) => buffer.id(),
+        }
+    }
+
+    /// Replaces its value.
+    ///
+    /// # Errors
+    /// Those of [`Parameter::set`] and [`Buffer::set`].
+    #[track_caller]
+    pub fn set(&self, value: NamedTensor) -> Result<()> {
+        match self {
+            EntryPlace::Parameter(parameter) => parameter.set(&value),
+            EntryPlace::Buffer(buffer) => buffer.set(&value),
+        }
+    }
+}
+
+/// The parameters and buffers of a module with their paths.
+pub fn places_of(module: &(impl ModuleFields + ?Sized)) -> Vec<(String, EntryPlace)> {
+    places(&|visitor| module.fields(visitor))
+}
+
+/// The parameters and buffers with their paths.
+pub(crate) fn places(fields: FieldList<'_>) -> Vec<(String, EntryPlace)> {
+    let mut found = Vec::new();
+    walk(fields, &mut |path, entry| {
+        let place = match entry {
+            Entry::Parameter(parameter) => EntryPlace::Parameter(parameter.clone()),
+            Entry::Buffer(buffer) => EntryPlace::Buffer(buffer.clone()),
+            _ => return,
+        };
+        found.push((path.to_string(), place));
+    });
+    found
+}
+
+/// Numbers by the ids of parameters and buffers: the first number that each was given.
+#[derive(Clone, Debug, Default)]
+pub struct Ids(HashMap<usize, usize>);
+
+impl Ids {
+    /// The number of an id: `number` if it has none yet.
+    #[inline(never)]
+    pub fn first(&mut self, id: usize, number: usize) -> usize {
+        *self.0.entry(id).or_insert(number)
+    }
+
+    /// The number of an id, if it has one.
+    #[inline(never)]
+    pub fn get(&self, id: usize) -> Option<usize> {
+        self.0.get(&id).copied()
+    }
+}
+
+pub(crate) fn named_parameters(fields: FieldList<'_>) -> Vec<(String, Parameter)> {
+    let mut found = Vec::new();
+    for (path, place) in places(fields) {
+        if let EntryPlace::Parameter(parameter) = place {
+            found.push((path, parameter));
+        }
+    }
+    found
+}
+
+pub(crate) fn parameters(fields: FieldList<'_>) -> Vec<Parameter> {
+    let (mut found, mut seen) = (Vec::new(), Ids::default());
+    for (at, (_, parameter)) in named_parameters(fields).into_iter().enumerate() {
+        if seen.first(parameter.id(), at) == at {
+            found.push(parameter);
+        }
+    }
+    found
+}
+
+pub(crate) fn named_buffers(fields: FieldList<'_>) -> Vec<(String, Buffer)> {
+    let mut found = Vec::new();
+    for (path, place) in places(fields) {
+        if let EntryPlace::Buffer(buffer) = place {
+            found.push((path, buffer));
+        }
+    }
+    found
+}
