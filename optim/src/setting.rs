@@ -1,6 +1,7 @@
 //! [`Setting`], a type of options. Values are JSON, in which a number that JSON does not have is its text:
 //! `"inf"`, `"NaN"`.
 
+use namegrad_core::args::Immediate;
 use namegrad_core::for_types;
 use namegrad_io::fields::invalid;
 use serde::Deserialize;
@@ -130,21 +131,18 @@ for_types!(u64, usize, bool => Plain {
     }
 });
 
-/// A choice between values that have names in saved states.
-pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
-    /// All values with their names.
-    const NAMES: &'static [(Self, &'static str)];
-}
+/// A choice between values, whose words are their names in saved states.
+pub(crate) trait Choice: Immediate + PartialEq + Send + Sync {}
 
 impl<C: Choice> OfJson for C {
     fn to_json(&self) -> Json {
-        C::NAMES.iter().find(|(value, _)| value == self).map(|(_, name)| *name).into()
+        C::WORDS.iter().find(|(_, value)| value == self).map(|(word, _)| *word).into()
     }
     fn of_json(json: &Json) -> Result<C, String> {
         let Json::String(text) = json else { return Err(invalid(json, "string")) };
-        match C::NAMES.iter().find(|(_, name)| name == text) {
-            Some((value, _)) => Ok(*value),
-            None => Err(unknown(text, C::NAMES.iter().map(|(_, name)| *name).collect())),
+        match C::WORDS.iter().find(|(word, _)| word == text) {
+            Some((_, value)) => Ok(*value),
+            None => Err(unknown(text, C::WORDS.iter().map(|(word, _)| *word).collect())),
         }
     }
 }

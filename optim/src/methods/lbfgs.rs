@@ -113,17 +113,16 @@ options! {
 }
 
 /// The method by which [`Lbfgs`] finds the length of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum LineSearch {
     /// Cubic interpolation until the loss has fallen enough and the slope is small: the strong conditions of
     /// Wolfe.
+    #[word = "strong_wolfe"]
     StrongWolfe,
 }
 
-impl Choice for LineSearch {
-    const NAMES: &'static [(LineSearch, &'static str)] = &[(LineSearch::StrongWolfe, "strong_wolfe")];
-}
+impl Choice for LineSearch {}
 
 /// The products that [`Pair`] has, a row for each pair. PyTorch does not save them.
 const PRODUCTS: &str = "products";

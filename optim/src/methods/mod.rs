@@ -42,4 +42,5 @@ use crate::rows::{options, refused};
 use crate::setting::Choice;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_macros::Words;
 use serde::{Deserialize, Serialize};

@@ -102,24 +102,20 @@ options! {
 }
 
 /// The scale of a step of [`Muon`] for a parameter of `A` by `B`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum AdjustLr {
     /// `√max(1, A / B)`
     Original,
     /// `0.2 √max(A, B)`, which makes a step as long as one of [`AdamW`](crate::AdamW).
+    #[word = "match_rms_adamw"]
     MatchRmsAdamw,
     /// `√(A / B)`
+    #[word = "spectral_unclamped"]
     SpectralUnclamped,
 }
 
-impl Choice for AdjustLr {
-    const NAMES: &'static [(AdjustLr, &'static str)] = &[
-        (AdjustLr::Original, "original"),
-        (AdjustLr::MatchRmsAdamw, "match_rms_adamw"),
-        (AdjustLr::SpectralUnclamped, "spectral_unclamped"),
-    ];
-}
+impl Choice for AdjustLr {}
 
 impl AdjustLr {
     fn scale(self, sizes: &[usize]) -> f64 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::interval::NonZero;
 
 /// How a [`OneCycle`] or a [`SwaLr`](super::SwaLr) goes from one rate to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum Anneal {
     /// Along half a cosine wave.
@@ -13,9 +13,7 @@ pub enum Anneal {
     Linear,
 }
 
-impl Choice for Anneal {
-    const NAMES: &'static [(Anneal, &'static str)] = &[(Anneal::Cos, "cos"), (Anneal::Linear, "linear")];
-}
+impl Choice for Anneal {}
 
 impl Anneal {
     /// The value after a part of the way from `start` to `end`.
@@ -103,13 +101,8 @@ options! {
             let initial = max / self.div_factor;
             let min = initial / self.final_div_factor;
             let (phase, part) = self.phase(step);
-            let (start, end) = match (phase, self.three_phase) {
-                (0, _) => (initial, max),
-                (1, false) => (max, min),
-                (1, true) => (max, initial),
-                _ => (initial, min),
-            };
-            let lr = self.anneal_strategy.at(start, end, part);
+            let ends = if self.three_phase { [initial, max, initial, min] } else { [initial, max, min, min] };
+            let lr = self.anneal_strategy.at(ends[phase], ends[phase + 1], part);
             // The rate after the last step is not used. A line would be below 0 there.
             if lr < 0.0 { 0.0 } else { lr }
         }
@@ -119,13 +112,8 @@ options! {
                 return None;
             }
             let (base, max) = (self.base_momentum.get(group), self.max_momentum.get(group));
-            let (phase, part) = self.phase(step);
-            let (start, end) = match phase {
-                0 => (max, base),
-                1 => (base, max),
-                _ => (max, max),
-            };
-            Some(self.anneal_strategy.at(start, end, part))
+            let ((phase, part), ends) = (self.phase(step), [max, base, max, max]);
+            Some(self.anneal_strategy.at(ends[phase], ends[phase + 1], part))
         }
 
         fn check_step(&self, step: f64) -> Result<()> {
@@ -171,7 +159,7 @@ pub enum CycleMode {
 }
 
 /// The argument of the function of [`Cyclic::scale_fn`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum ScaleMode {
     /// The number of the cycle, from 1.
@@ -180,10 +168,7 @@ pub enum ScaleMode {
     Iterations,
 }
 
-impl Choice for ScaleMode {
-    const NAMES: &'static [(ScaleMode, &'static str)] =
-        &[(ScaleMode::Cycle, "cycle"), (ScaleMode::Iterations, "iterations")];
-}
+impl Choice for ScaleMode {}
 
 impl OfJson for CycleMode {
     fn to_json(&self) -> Json {

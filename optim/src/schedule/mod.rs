@@ -78,6 +78,7 @@ use combined::FactorFn;
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
 use namegrad_io::fields::object;
+use namegrad_macros::Words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::f64::consts::PI;

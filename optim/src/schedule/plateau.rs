@@ -5,7 +5,7 @@ use super::*;
 const NAME: &str = "ReduceOnPlateau";
 
 /// Whether a metric should fall or rise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Less is better, such as a loss.
@@ -14,12 +14,10 @@ pub enum Mode {
     Max,
 }
 
-impl Choice for Mode {
-    const NAMES: &'static [(Mode, &'static str)] = &[(Mode::Min, "min"), (Mode::Max, "max")];
-}
+impl Choice for Mode {}
 
 /// The reference of the threshold of an improvement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
 #[serde(rename_all = "snake_case")]
 pub enum ThresholdMode {
     /// A part of the best metric so far.
@@ -28,10 +26,7 @@ pub enum ThresholdMode {
     Abs,
 }
 
-impl Choice for ThresholdMode {
-    const NAMES: &'static [(ThresholdMode, &'static str)] =
-        &[(ThresholdMode::Rel, "rel"), (ThresholdMode::Abs, "abs")];
-}
+impl Choice for ThresholdMode {}
 
 /// Multiplies the rate by a factor when a metric has not improved for some steps:
 /// `torch.optim.lr_scheduler.ReduceLROnPlateau`.
