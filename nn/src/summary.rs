@@ -72,16 +72,9 @@ pub struct LayerSummary {
 #[derive(Clone, Debug)]
 struct SummaryRow {
     path: String,
-    what: Text,
+    text: String,
     count: Option<usize>,
-    note: &'static str,
-}
-
-/// The text of a row: of a value, or of the layer with this number.
-#[derive(Clone, Debug)]
-enum Text {
-    Value(String),
-    Layer(usize),
+    note: String,
 }
 
 impl Summary {
@@ -120,16 +113,16 @@ impl Summary {
             bytes: 0,
         };
         let mut seen = Ids::default();
-        // The ids of the parameters of each layer, and its place in the trace.
+        // The ids of the parameters of each layer, its place in the trace, and its row.
         let mut own: Vec<Vec<usize>> = vec![Vec::new()];
-        let mut of_trace = vec![Some(0)];
+        let (mut of_trace, mut rows) = (vec![Some(0)], Vec::new());
         walk(fields, &mut |path, entry| match entry {
             Entry::Module(module) => {
-                let what = Text::Layer(summary.layers.len());
                 summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
                 own.push(Vec::new());
                 of_trace.push(None);
-                summary.rows.push(SummaryRow { path: path.to_string(), what, count: None, note: "" });
+                rows.push(summary.rows.len());
+                summary.rows.push(SummaryRow::new(path, String::new(), None, ""));
             }
             Entry::Path(known) => {
                 let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
@@ -159,10 +152,10 @@ impl Summary {
                     (true, false) => "frozen",
                     (true, true) => "",
                 };
-                summary.rows.push(SummaryRow::value(path, value.value(), Some(count), note));
+                summary.rows.push(SummaryRow::new(path, format!("{:?}", value.value()), Some(count), note));
             }
             Entry::Buffer(buffer) => {
-                summary.rows.push(SummaryRow::value(path, &buffer.value(), None, "buffer"));
+                summary.rows.push(SummaryRow::new(path, format!("{:?}", buffer.value()), None, "buffer"));
             }
             _ => {}
         });
@@ -177,6 +170,12 @@ impl Summary {
             let root = &mut summary.layers[0];
             root.output = root.output.take().or(all.output.clone());
             (root.multiply_adds, root.calls) = (all.multiply_adds, 1);
+        }
+        for (layer, row) in summary.layers[1..].iter().zip(rows) {
+            summary.rows[row].text = layer.text();
+            if layer.multiply_adds > 0 {
+                summary.rows[row].note = format!("{} multiply-adds", grouped(layer.multiply_adds));
+            }
         }
         summary
     }
@@ -206,23 +205,16 @@ impl Summary {
     pub fn multiply_adds(&self) -> usize {
         self.layers[0].multiply_adds
     }
-
-    /// The text of a row, without its path and its count.
-    fn text(&self, row: &SummaryRow) -> String {
-        match &row.what {
-            Text::Value(text) => text.clone(),
-            Text::Layer(at) => {
-                let layer = &self.layers[*at];
-                let output = layer.output.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
-                format!("{}{output}", layer.description)
-            }
-        }
-    }
 }
 
 impl LayerSummary {
     fn new(path: String, description: String) -> LayerSummary {
         LayerSummary { path, description, output: None, parameters: 0, bytes: 0, multiply_adds: 0, calls: 0 }
+    }
+
+    fn text(&self) -> String {
+        let output = self.output.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
+        format!("{}{output}", self.description)
     }
 
     /// Whether the layer is around the entry at a path.
@@ -232,8 +224,8 @@ impl LayerSummary {
 }
 
 impl SummaryRow {
-    fn value(path: &str, value: &NamedTensor, count: Option<usize>, note: &'static str) -> SummaryRow {
-        SummaryRow { path: path.to_string(), what: Text::Value(format!("{value:?}")), count, note }
+    fn new(path: &str, text: String, count: Option<usize>, note: &str) -> SummaryRow {
+        SummaryRow { path: path.into(), text, count, note: note.into() }
     }
 }
 
@@ -252,26 +244,15 @@ fn grouped(number: usize) -> String {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let root = &self.layers[0];
-        f.write_str(&root.description)?;
-        if let Some(output) = &root.output {
-            write!(f, " -> {output}")?;
-        }
+        f.write_str(&self.layers[0].text())?;
         if self.rows.is_empty() && !self.ran {
             return Ok(()); // a layer such as `Relu` has nothing to count
         }
-        let texts: Vec<String> = self.rows.iter().map(|row| self.text(row)).collect();
         let width = self.rows.iter().map(|row| row.path.chars().count()).max().unwrap_or(0);
-        let wide = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-        for (row, text) in self.rows.iter().zip(&texts) {
-            let count = row.count.map(grouped).unwrap_or_default();
-            let work = match row.what {
-                Text::Layer(at) if self.layers[at].multiply_adds > 0 => {
-                    format!("{} multiply-adds", grouped(self.layers[at].multiply_adds))
-                }
-                _ => String::new(),
-            };
-            let line = format!("  {:width$}  {text:wide$}  {count:>12} {}{work}", row.path, row.note);
+        let wide = self.rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
+        for SummaryRow { path, text, count, note } in &self.rows {
+            let count = count.map(grouped).unwrap_or_default();
+            let line = format!("  {path:width$}  {text:wide$}  {count:>12} {note}");
             write!(f, "\n{}", line.trim_end())?;
         }
         writeln!(f)?;
@@ -283,7 +264,7 @@ impl fmt::Display for Summary {
             self.bytes as f64 / (1 << 20) as f64
         )?;
         match self.ran {
-            true => write!(f, ", {} multiply-adds", grouped(root.multiply_adds)),
+            true => write!(f, ", {} multiply-adds", grouped(self.multiply_adds())),
             false => Ok(()),
         }
     }
