@@ -111,9 +111,8 @@ functional! { activation;
     /// unless `x` is floating-point.
     rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats layer Rrelu => {
         x.value().check_float(op)?;
-        ensure_value(lower <= upper && (upper - lower).is_finite(), || {
-            format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}")
-        })?;
+        (lower <= upper && (upper - lower).is_finite())
+            .or_value(format_args!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}"))?;
         if !training {
             let slope = LeakyReluOptions::new().negative_slope((lower + upper) / 2.0);
             return x.leaky_relu_with(slope);
@@ -156,7 +155,7 @@ functional! { activation;
     /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
     softshrink (x; lambd: f64 = 0.5) on floats layer Softshrink => {
         x.value().check_float(op)?;
-        ensure_value(lambd >= 0.0, || format!("lambd cannot be negative, got {lambd}"))?;
+        (lambd >= 0.0).or_value(format_args!("lambd cannot be negative, got {lambd}"))?;
         x.sub(x.clamp(-lambd, lambd)?)
     }
     /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
@@ -179,9 +178,7 @@ functional! { activation;
     glu (x; dim: Dim or -1) on floats layer Glu => {
         x.value().check_float(op)?;
         let size = x.sizes().get(dim).copied().unwrap_or(1);
-        ensure_shape(size % 2 == 0, || {
-            format!("the size of the dim that is halved must be even, got {size}")
-        })?;
+        (size % 2 == 0).or_shape(format_args!("the size of the dim that is halved must be even, got {size}"))?;
         let half = |start: usize| x.narrow(dim, start, size / 2);
         half(0).mul(half(size / 2).sigmoid()?)
     }

@@ -168,11 +168,12 @@ impl AttentionCall<'_> {
         }
         let (of_q, of_k, of_v) = (Key::all(q), Key::all(k), Key::all(v));
         let (Some(&seq), Some(&embed)) = (of_k.get(seq), of_q.get(embed)) else {
-            return Err(fault(ErrorKind::Shape, "q and k need at least one dim")); // 0-d
+            return Err(shape_error("q and k need at least one dim")); // 0-d
         };
-        ensure_value(seq != embed, || {
-            format!("{} cannot be both the positions of the keys and the dim of products", seq.text())
-        })?;
+        if seq == embed {
+            let both = "cannot be both the positions of the keys and the dim of products";
+            return Err(value_error(format_args!("{} {both}", seq.text())));
+        }
         same_size(embed, ("q", q), ("k", k))?;
         same_size(seq, ("k", k), ("v", v))?;
         let query = match query_dim {
@@ -264,11 +265,13 @@ impl AttentionCall<'_> {
         Dim::from(name).look_up("", &[q.value()])?;
         let key = Key { name: Some(name), from_right: 0 };
         let is_free = key != embed && key.find(k).is_none() && key.find(v).is_none();
-        ensure_value(key == seq || is_free && seq.find(q).is_none(), || match seq.find(q) {
+        if key == seq || is_free && seq.find(q).is_none() {
+            return Ok(key);
+        }
+        Err(value_error(match seq.find(q) {
             Some(_) => format!("query_dim '{name}' must be {}, which q has as well", seq.text()),
             None => format!("query_dim '{name}' must be a dim of q that k and v lack"),
-        })?;
-        Ok(key)
+        }))
     }
 
     /// The number of heads of `k` and `v` if they serve groups of heads of `q`. The kernel needs the heads as
@@ -278,9 +281,9 @@ impl AttentionCall<'_> {
         Dim::from(name).look_up("", &[q.value()])?;
         let key = Key { name: Some(name), from_right: 0 };
         let Some(at) = batch.iter().position(|own| *own == key) else {
-            let message =
-                format!("heads '{name}' must be a dim beside the positions and the dim of products");
-            return Err(fault(ErrorKind::Value, message));
+            return Err(value_error(format_args!(
+                "heads '{name}' must be a dim beside the positions and the dim of products"
+            )));
         };
         let [own, of_k, of_v] = [q, k, v].map(|x| key.size(x).unwrap_or(1));
         let shared = of_k.max(of_v);
@@ -288,12 +291,9 @@ impl AttentionCall<'_> {
             return Ok(None); // they broadcast
         }
         let fits = |size: usize| size == shared || size == 1;
-        let message = || {
-            format!(
-                "the heads in k and v must divide those in q, got {own} in q, {of_k} in k and {of_v} in v"
-            )
-        };
-        ensure_shape(shared > 0 && fits(of_k) && fits(of_v) && own % shared == 0, message)?;
+        (shared > 0 && fits(of_k) && fits(of_v) && own % shared == 0).or_shape(format_args!(
+            "the heads in k and v must divide those in q, got {own} in q, {of_k} in k and {of_v} in v"
+        ))?;
         batch.remove(at);
         batch.push(key);
         Ok(Some(shared))
@@ -527,10 +527,13 @@ fn same_size(key: Key, (what, x): (&str, &Tensor), (other_what, other): (&str, &
         Dim::from(name).look_up("", &[other.value()])?;
     }
     let (size, Some(of_other)) = (key.size(x).unwrap_or(1), key.size(other)) else {
-        let message = format!("{other_what} {} has no dim {}", other.shape(), key.text());
-        return Err(fault(ErrorKind::Shape, message));
+        return Err(shape_error(format_args!("{other_what} {} has no dim {}", other.shape(), key.text())));
     };
-    ensure_shape(size == of_other, || {
-        format!("the dim {} has {size} elements in {what} and {of_other} in {other_what}", key.text())
-    })
+    if size == of_other {
+        return Ok(());
+    }
+    let dim = key.text();
+    Err(shape_error(format_args!(
+        "the dim {dim} has {size} elements in {what} and {of_other} in {other_what}"
+    )))
 }

@@ -157,13 +157,11 @@ fn layout(
     bias: Option<&Tensor>,
     [own, made]: [usize; 2],
 ) -> Result<(ImageDims, Vec<Option<Name>>)> {
-    ensure_shape(weight.ndim() == dims + 2, || {
-        format!(
-            "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
-            dims + 2,
-            weight.ndim()
-        )
-    })?;
+    (weight.ndim() == dims + 2).or_shape(format_args!(
+        "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
+        dims + 2,
+        weight.ndim()
+    ))?;
     if let Some(bias) = bias.filter(|bias| bias.ndim() == 1) {
         check_meeting(("bias", bias, 0), ("the weight", weight.name(made)))?;
     }
@@ -216,9 +214,8 @@ pub(crate) fn transposed_images(
 ) -> Result<Tensor> {
     let first = images.ndim() - dims;
     let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
-    ensure_shape(channels == rows, || {
-        format!("the weight has {rows} input channels, and the input has {channels}")
-    })?;
+    (channels == rows)
+        .or_shape(format_args!("the weight has {rows} input channels, and the input has {channels}"))?;
     let numbers = |name, extents: Extents| extents.over("", name, dims);
     let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
     let (padding, extra) =

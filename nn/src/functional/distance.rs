@@ -74,8 +74,8 @@ functional! { distance;
     pdist (x; dim: Dim or -1, p: f64 = 2.0, name: NewName = None) on floats
         names called name => {
         x.value().check_float(op)?;
-        ensure_shape(x.ndim() == 2, || format!("x must be a matrix, got {} dims", x.ndim()))?;
-        ensure_value(p >= 0.0, || format!("p cannot be negative, got {p}"))?;
+        (x.ndim() == 2).or_shape(format_args!("x must be a matrix, got {} dims", x.ndim()))?;
+        (p >= 0.0).or_value(format_args!("p cannot be negative, got {p}"))?;
         let x = x.rename(None).movedim(dim, 1)?;
         let n = x.sizes()[0];
         let pairs = n.saturating_mul(n.saturating_sub(1)) / 2;

@@ -135,9 +135,8 @@ fn map_dims(x: &Tensor, count: Option<usize>, dims: Option<Positions>) -> Result
         return Ok(range(start.min(x.ndim())..x.ndim()).into());
     };
     let wanted = count.unwrap_or(dims.len());
-    ensure_value(dims.len() == wanted, || {
-        format!("a feature map has {wanted} dims here, and {} were given", dims.len())
-    })?;
+    (dims.len() == wanted)
+        .or_value(format_args!("a feature map has {wanted} dims here, and {} were given", dims.len()))?;
     Ok(dims)
 }
 
@@ -163,10 +162,10 @@ fn dropped(x: &Tensor, p: f64, maps: Option<Positions>, training: bool, alpha: b
         return x.mul(0);
     }
     let dims = maps.as_deref().unwrap_or(&[]);
-    ensure_shape(maps.is_none() || x.ndim() >= 2 && dims.len() < x.ndim(), || {
-        let (count, sizes) = (dims.len(), x.sizes());
-        format!("expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}")
-    })?;
+    let (count, sizes) = (dims.len(), x.sizes());
+    (maps.is_none() || x.ndim() >= 2 && count < x.ndim()).or_shape(format_args!(
+        "expected a dim of channels beside the {count} dims of the feature maps, got sizes {sizes:?}"
+    ))?;
     if !alpha {
         return x.mul(mask(x, p, dims, [0.0, 1.0 / (1.0 - p)])?);
     }

@@ -123,9 +123,8 @@ functional! { embedding;
         if let Some(factors) = per_sample_weights {
             check_factors(x, factors, mode, weight.dtype())?;
         }
-        ensure_value(!scale_grad_by_freq || mode != BagMode::Max, || {
-            "the gradient of a maximum cannot be scaled by the frequency of an index"
-        })?;
+        (!scale_grad_by_freq || mode != BagMode::Max)
+            .or_value("the gradient of a maximum cannot be scaled by the frequency of an index")?;
         let (all, indices) = table.indices(x)?;
         let (bags, columns) = (starts.len() - 1, weight.sizes()[1]);
         // The indices that are not padding, their positions and their bags.
@@ -172,9 +171,8 @@ struct BagCall<'a> {
 impl BagCall<'_> {
     fn new<'a>(x: &Tensor, weight: &'a Tensor, padding_idx: Option<isize>) -> Result<BagCall<'a>> {
         check_integers(("indices", "x"), x)?;
-        ensure_shape(weight.ndim() == 2, || {
-            format!("expected a weight [vocab, embed], got {} dims", weight.ndim())
-        })?;
+        (weight.ndim() == 2)
+            .or_shape(format_args!("expected a weight [vocab, embed], got {} dims", weight.ndim()))?;
         let dtype = weight.dtype();
         let message = format_args!("expected a weight of floats, got {dtype}");
         ensure_dtype(dtype.is_floating_point(), message, ("weight", DType::F32))?;
@@ -183,8 +181,9 @@ impl BagCall<'_> {
             None => None,
             Some(at) if (-rows..rows).contains(&at) => Some(at.rem_euclid(rows) as usize),
             Some(at) => {
-                let message = format_args!("padding_idx {at} is not one of the {rows} rows of the weight");
-                return Err(fault(ErrorKind::Value, message));
+                return Err(value_error(format_args!(
+                    "padding_idx {at} is not one of the {rows} rows of the weight"
+                )));
             }
         };
         Ok(BagCall { weight, padding })
@@ -308,8 +307,9 @@ fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> R
         (ErrorKind::Unsupported, message, "EmbeddingBagOptions::new().mode(F::BagMode::Sum)".into())
     } else if factors.sizes() != x.sizes() {
         let (own, wanted) = (factors.sizes(), x.sizes());
-        let message = format_args!("expected per_sample_weights of sizes {wanted:?}, got {own:?}");
-        return Err(fault(ErrorKind::Shape, message));
+        return Err(shape_error(format_args!(
+            "expected per_sample_weights of sizes {wanted:?}, got {own:?}"
+        )));
     } else if factors.dtype() != dtype {
         let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
         (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
@@ -335,11 +335,10 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
         return Ok(starts);
     };
     let count = x.numel();
-    ensure_value(x.ndim() == 1, || {
-        format!("with offsets, the input must be a vector, got {} dims", x.ndim())
-    })?;
+    (x.ndim() == 1)
+        .or_value(format_args!("with offsets, the input must be a vector, got {} dims", x.ndim()))?;
     check_integers(("offsets", "offsets"), offsets)?;
-    ensure_value(offsets.ndim() == 1, || format!("offsets must be a vector, got {} dims", offsets.ndim()))?;
+    (offsets.ndim() == 1).or_value(format_args!("offsets must be a vector, got {} dims", offsets.ndim()))?;
     let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
     if !include_last_offset {

@@ -30,8 +30,8 @@ functional! { fold;
             [n, c, h, w] => (Some(n), c, [h, w]),
             [c, h, w] => (None, c, [h, w]),
             _ => {
-                let message = format_args!("expected images [N, C, H, W] or [C, H, W], got {} dims", x.ndim());
-                return Err(fault(ErrorKind::Shape, message));
+                let dims = x.ndim();
+                return Err(shape_error(format_args!("expected images [N, C, H, W] or [C, H, W], got {dims} dims")));
             }
         };
         check_last(2, x)?;
@@ -70,23 +70,22 @@ functional! { fold;
         let names = output_size.names(2);
         let image = output_size.in_order("", "output_size", &names, None)?.over("", "output_size", 2)?;
         let [height, width] = image[..] else {
-            return Err(fault(ErrorKind::Value, "`output_size` must be two numbers, got none"));
+            return Err(value_error("`output_size` must be two numbers, got none"));
         };
         let grid = WindowGrid::new([height, width], [names[0], names[1]], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
             [n, rows, windows] => (Some(n), rows, windows),
             [rows, windows] => (None, rows, windows),
             _ => {
-                let message = format_args!("expected columns [N, elements, windows], got {} dims", x.ndim());
-                return Err(fault(ErrorKind::Shape, message));
+                let dims = x.ndim();
+                return Err(shape_error(format_args!("expected columns [N, elements, windows], got {dims} dims")));
             }
         };
-        ensure_shape(windows == grid.windows() && rows.is_multiple_of(grid.taps()), || {
-            format!(
+        (windows == grid.windows() && rows.is_multiple_of(grid.taps()))
+            .or_shape(format_args!(
                 "an image of sizes {image:?} has {} windows of {} elements for each channel, but `x` has {windows} columns of {rows}",
                 grid.windows(), grid.taps()
-            )
-        })?;
+            ))?;
         let channels = rows / grid.taps();
         let planes = batch.unwrap_or(1) * channels;
         let columns = x.rename(None).reshape([planes, grid.taps() * windows])?;
@@ -132,9 +131,8 @@ impl WindowGrid {
         let mut all = [[0; 2]; 4];
         for (at, (name, or)) in names.into_iter().enumerate() {
             let numbers = extents[at].in_order("", name, &dims, or.map(Extents::from))?.over("", name, 2)?;
-            ensure_value(numbers.len() == 2 && (name == "padding" || !numbers.contains(&0)), || {
-                format!("`{name}` must be at least 1, got {numbers:?}")
-            })?;
+            (numbers.len() == 2 && (name == "padding" || !numbers.contains(&0)))
+                .or_value(format_args!("`{name}` must be at least 1, got {numbers:?}"))?;
             all[at].copy_from_slice(&numbers);
         }
         let [kernel, dilation, padding, stride] = all;
@@ -143,11 +141,10 @@ impl WindowGrid {
             let span = dilation[dim].saturating_mul(kernel[dim] - 1).saturating_add(1);
             let room = padding[dim].checked_mul(2).and_then(|more| image[dim].checked_add(more));
             let Some(room) = room.filter(|room| *room >= span) else {
-                let message = format_args!(
+                return Err(shape_error(format_args!(
                     "a window over {span} elements does not fit into a size of {} and padding {}",
                     image[dim], padding[dim]
-                );
-                return Err(fault(ErrorKind::Shape, message));
+                )));
             };
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }

@@ -92,9 +92,10 @@ functional! { image;
         if mode == PadMode::Constant {
             return with_constant(x, &pad, value);
         }
-        ensure_value(value.to_f64() == 0.0, || {
-            format!("`value` is for constant padding, and the mode is {mode:?}").to_lowercase()
-        })?;
+        if value.to_f64() != 0.0 {
+            let message = format!("`value` is for constant padding, and the mode is {mode:?}");
+            return Err(value_error(message.to_lowercase()));
+        }
         repeated(x, &pad, mode)
     }
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
@@ -208,16 +209,13 @@ functional! { image;
         let sizes: Vec<usize> = size.iter().map(|dim| dim.size.unwrap_or(0)).collect();
         let dims = sizes.len().saturating_sub(2);
         let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
-        ensure_value(sizes.len() < 3 || !sizes.contains(&0), || {
-            "the sizes of the images must be at least 1"
-        })?;
-        ensure_shape((2..=3).contains(&dims), || {
-            format!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}")
-        })?;
+        (sizes.len() < 3 || !sizes.contains(&0))
+            .or_value("the sizes of the images must be at least 1")?;
+        (2..=3).contains(&dims)
+            .or_shape(format_args!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}"))?;
         if *theta.sizes() != wanted {
             let (count, own) = (sizes[0], theta.sizes());
-            let message = format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}");
-            return Err(fault(ErrorKind::Shape, message));
+            return Err(shape_error(format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}")));
         }
         let grid = positions(&sizes[2..], align_corners, theta.dtype())
             .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)

@@ -126,16 +126,18 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
         [input] => (None, input),
         [out, input] => (Some(out), input),
         _ => {
-            let message = format_args!("expected a weight [out, in] or [in], got {} dims", weight.ndim());
-            return Err(fault(ErrorKind::Shape, message));
+            return Err(shape_error(format_args!(
+                "expected a weight [out, in] or [in], got {} dims",
+                weight.ndim()
+            )));
         }
     };
     check_contracted(("x", x), weight, weight.ndim() - 1)?;
     let of_x = x.sizes().last().copied();
-    ensure_shape(of_x == Some(input), || {
+    if of_x != Some(input) {
         let of_x = of_x.map_or("x has no dims".into(), |size| format!("that of x has {size}"));
-        format!("the last dim of the weight has {input} elements, and {of_x}")
-    })?;
+        return Err(shape_error(format_args!("the last dim of the weight has {input} elements, and {of_x}")));
+    }
     let dtype = weight.dtype();
     let of_x = x.dtype();
     ensure_dtype(of_x == dtype, format_args!("x is {of_x}, and the weight is {dtype}"), ("x", dtype))?;
@@ -150,10 +152,10 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
     let Some(bias) = bias else { return Ok(()) };
     let message = format_args!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
     ensure_dtype(bias.dtype() == dtype, message, ("bias", dtype))?;
-    ensure_shape(bias.numel() == 1 || bias.sizes() == out.as_slice(), || {
+    if bias.numel() != 1 && bias.sizes() != out.as_slice() {
         let want = out.map_or("one number".into(), |out| format!("sizes [{out}]"));
-        format!("the bias must have {want}, got {:?}", bias.sizes())
-    })?;
+        return Err(shape_error(format_args!("the bias must have {want}, got {:?}", bias.sizes())));
+    }
     match (bias.names().get(0), name) {
         (Some(own), Some(name)) if own != name => {
             let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
@@ -166,25 +168,20 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
 
 /// Checks the arguments of [`bilinear`].
 fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Result<()> {
-    ensure_shape(weight.ndim() == 3, || {
-        format!("expected a weight [out, in1, in2], got {} dims", weight.ndim())
-    })?;
+    (weight.ndim() == 3)
+        .or_shape(format_args!("expected a weight [out, in1, in2], got {} dims", weight.ndim()))?;
     check_contracted(("x", x), weight, 1)?;
     check_contracted(("other", other), weight, 2)?;
     for (which, input, size) in [("first", x, weight.sizes()[1]), ("second", other, weight.sizes()[2])] {
-        ensure_shape(input.sizes().last() == Some(&size), || {
-            let sizes = input.sizes();
-            format!(
-                "the weight needs {size} elements in the last dim of the {which} input, whose sizes are {sizes:?}"
-            )
-        })?;
+        let sizes = input.sizes();
+        (sizes.last() == Some(&size)).or_shape(format_args!(
+            "the weight needs {size} elements in the last dim of the {which} input, whose sizes are {sizes:?}"
+        ))?;
     }
     let (leading, of_other) = (&x.sizes()[..x.ndim() - 1], &other.sizes()[..other.ndim() - 1]);
-    ensure_shape(leading == of_other, || {
-        format!(
-            "all dims of x and other but the last must have the same sizes, got {leading:?} and {of_other:?}"
-        )
-    })?;
+    (leading == of_other).or_shape(format_args!(
+        "all dims of x and other but the last must have the same sizes, got {leading:?} and {of_other:?}"
+    ))?;
     ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::F32))?;
     for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
         let Some(input) = input else { continue };

@@ -31,17 +31,36 @@ use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::{Words, functional, functions};
 use std::borrow::Cow;
+use std::fmt::Display;
 
-/// An error about sizes unless they fit. The function of the row adds its name and its inputs.
-#[inline]
-fn ensure_shape<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
-    Error::ensure(fits, ErrorKind::Shape, "", message)
+/// The errors of arguments that do not fit: `(x.ndim() == 2).or_shape(format_args!(".."))?`. The function of the
+/// row adds its name and its inputs.
+trait OrError {
+    /// An error about sizes unless this is true. The message is written only then.
+    fn or_shape(self, message: impl Display) -> Result<()>;
+    /// An error about a value unless this is true, like [`or_shape`](Self::or_shape).
+    fn or_value(self, message: impl Display) -> Result<()>;
 }
 
-/// An error about a value unless it fits, like [`ensure_shape`].
-#[inline]
-fn ensure_value<M: Into<String>>(fits: bool, message: impl FnOnce() -> M) -> Result<()> {
-    Error::ensure(fits, ErrorKind::Value, "", message)
+impl OrError for bool {
+    #[inline]
+    fn or_shape(self, message: impl Display) -> Result<()> {
+        if self { Ok(()) } else { Err(shape_error(message)) }
+    }
+    #[inline]
+    fn or_value(self, message: impl Display) -> Result<()> {
+        if self { Ok(()) } else { Err(value_error(message)) }
+    }
+}
+
+#[cold]
+fn shape_error(message: impl Display) -> Error {
+    fault(ErrorKind::Shape, message)
+}
+
+#[cold]
+fn value_error(message: impl Display) -> Error {
+    fault(ErrorKind::Value, message)
 }
 
 /// What is wrong with `bool` for a function of numbers.
@@ -49,26 +68,24 @@ const NOT_BOOL: &str = "not implemented for bool; it takes the integers and floa
 
 /// An error about a dtype unless it fits, which says to cast the tensor of this name to this dtype.
 #[inline]
-fn ensure_dtype(fits: bool, message: impl std::fmt::Display, cast: (&str, DType)) -> Result<()> {
+fn ensure_dtype(fits: bool, message: impl Display, cast: (&str, DType)) -> Result<()> {
     if fits { Ok(()) } else { Err(wrong_dtype(message, cast)) }
 }
 
 /// An error unless what the message describes fits in memory.
 #[inline]
-fn ensure_memory(fits: bool, what: impl std::fmt::Display) -> Result<()> {
+fn ensure_memory(fits: bool, what: impl Display) -> Result<()> {
     if fits { Ok(()) } else { Err(fault(ErrorKind::OutOfMemory, format_args!("out of memory: {what}"))) }
 }
 
 /// An error unless a vector, such as a bias, has this size.
 fn ensure_length(which: &str, x: &Tensor, size: usize) -> Result<()> {
-    ensure_shape(*x.sizes() == [size], || {
-        format!("expected a {which} of sizes [{size}], got {:?}", x.sizes())
-    })
+    (*x.sizes() == [size]).or_shape(format_args!("expected a {which} of sizes [{size}], got {:?}", x.sizes()))
 }
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.
 #[cold]
-fn wrong_dtype(message: impl std::fmt::Display, (name, dtype): (&str, DType)) -> Error {
+fn wrong_dtype(message: impl Display, (name, dtype): (&str, DType)) -> Error {
     fault(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?"))
 }
 

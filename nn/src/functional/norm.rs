@@ -50,9 +50,8 @@ functional! { norm;
     ) -> (y, mean, var) on floats names keeps, mean: removes, var: removes, running_mean: along dim, running_var: along dim,
         weight: along dim, bias: along dim => {
         let over = others(x, &[dim]).into();
-        ensure_value(eps > 0.0 || eps == 0.0 && !training, || {
-            format!("eps must be positive in training and never negative, got {eps}")
-        })?;
+        (eps > 0.0 || eps == 0.0 && !training)
+            .or_value(format_args!("eps must be positive in training and never negative, got {eps}"))?;
         let norm = Norm { op, weight, bias, eps, dim, over };
         norm.with_running(x, [running_mean, running_var], training, momentum)
     }
@@ -108,16 +107,13 @@ functional! { norm;
         on floats names keeps, weight: along dim, bias: along dim => {
         x.value().check_float(op)?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
-        ensure_shape(num_groups != 0 && channels.is_multiple_of(num_groups), || {
-            format!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups")
-        })?;
+        (num_groups != 0 && channels.is_multiple_of(num_groups))
+            .or_shape(format_args!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"))?;
         let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
-        ensure_shape(x.numel() == 0 || x.numel() != num_groups, || {
-            "expected more than one value per group: the result would not depend on the input"
-        })?;
-        ensure_shape(channels != 0 && norm.over.iter().all(|dim| x.sizes()[*dim] != 0), || {
-            "expected at least one channel with at least one value"
-        })?;
+        (x.numel() == 0 || x.numel() != num_groups)
+            .or_shape("expected more than one value per group: the result would not depend on the input")?;
+        (channels != 0 && norm.over.iter().all(|dim| x.sizes()[*dim] != 0))
+            .or_shape("expected at least one channel with at least one value")?;
         Ok(norm.standardized(x, num_groups)?.0)
     }
     /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along
@@ -143,7 +139,7 @@ functional! { norm;
         if x.dtype() == namegrad_core::DType::Bool {
             x.value().check_float(op)?; // for its error
         }
-        ensure_value(size != 0, || "size, the number of channels around each channel, must be at least 1")?;
+        (size != 0).or_value("size, the number of channels around each channel, must be at least 1")?;
         if x.ndim() == 0 {
             return Err(fault(ErrorKind::Shape, NO_CHANNELS));
         }
@@ -232,7 +228,7 @@ impl Norm<'_> {
             [None, None] => (None, "are needed unless the statistics are those of x"),
             _ => (None, "are given together or not at all"),
         };
-        ensure_value(wrong.is_empty(), || format!("running_mean and running_var {wrong}"))?;
+        wrong.is_empty().or_value(format_args!("running_mean and running_var {wrong}"))?;
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             self.check_of_channels((which, statistic), x)?;
         }

@@ -91,9 +91,8 @@ functional! { pool;
     ) on floats integers => {
         // PyTorch takes images without channels, if their dims are given.
         let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
-        ensure_shape(!by_position || x.sizes()[x.ndim() - rank - 1] != 0, || {
-            format!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes())
-        })?;
+        (!by_position || x.sizes()[x.ndim() - rank - 1] != 0)
+            .or_shape(format_args!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes()))?;
         let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
         let windows = windows.stride(stride).ceil_mode(ceil_mode);
         Ok(max_over(x, windows.padding(padding).dilation(dilation), &dims)?.values)
@@ -226,9 +225,8 @@ functional! { pool;
     fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names keeps, samples: free => {
         let dims = or_last(rank, x, None, &[kernel_size, output_size])?;
-        ensure_value(output_size.is_none() || output_ratio.is_none(), || {
-            "`output_size` and `output_ratio` say the same: give one of them"
-        })?;
+        (output_size.is_none() || output_ratio.is_none())
+            .or_value("`output_size` and `output_ratio` say the same: give one of them")?;
         Ok(fractional_over(x, samples, [kernel_size, output_size], output_ratio, &dims)?.values)
     }
     /// The opposite of a maximum over windows of the dim that `kernel_size` or `output_size` names, or else

@@ -43,25 +43,24 @@ functional! { sample;
     sample (logits; dim: Dim or -1, temperature: f64 = 1.0, top_k: Option<usize> = None, top_p: f64 = 1.0) on floats
         names removes constant => {
         logits.value().check_float(op)?;
-        ensure_shape(logits.ndim() > 0, || "a 0-d tensor has no classes")?;
-        ensure_value(temperature >= 0.0 && temperature.is_finite(), || {
-            format!("temperature must be finite and not negative, got {temperature}")
-        })?;
-        ensure_value(top_k != Some(0), || "top_k must be at least 1, got 0")?;
-        ensure_value((0.0..=1.0).contains(&top_p), || format!("top_p must be between 0 and 1, got {top_p}"))?;
+        (logits.ndim() > 0).or_shape("a 0-d tensor has no classes")?;
+        (temperature >= 0.0 && temperature.is_finite())
+            .or_value(format_args!("temperature must be finite and not negative, got {temperature}"))?;
+        (top_k != Some(0)).or_value("top_k must be at least 1, got 0")?;
+        (0.0..=1.0).contains(&top_p).or_value(format_args!("top_p must be between 0 and 1, got {top_p}"))?;
         let names = Names::new(op, names_at(logits, &others(logits, &[dim])))?;
         let x = logits.detach().rename(None).to(DType::F64).movedim(dim, -1)?; // [.., classes]
         if x.numel() == 0 {
             let others = &x.sizes()[..x.ndim() - 1];
             let is_drawn = others.iter().all(|size| *size > 0);
-            ensure_value(!is_drawn, || "there are no classes to draw from")?;
+            (!is_drawn).or_value("there are no classes to draw from")?;
             return with_names(Tensor::zeros(others).to(DType::I64)?, &names);
         }
         let largest = x.amax(keep(-1))?; // NaN if any is
         let ends = [largest.amin(..)?.item::<f64>()?, largest.amax(..)?.item::<f64>()?];
-        ensure_value(!ends[0].is_nan(), || "the logits have NaN")?;
-        ensure_value(ends[1] < f64::INFINITY, || "the logits have +∞")?;
-        ensure_value(ends[0] > f64::NEG_INFINITY, || "all logits of a draw are -∞, which leaves no class")?;
+        (!ends[0].is_nan()).or_value("the logits have NaN")?;
+        (ends[1] < f64::INFINITY).or_value("the logits have +∞")?;
+        (ends[0] > f64::NEG_INFINITY).or_value("all logits of a draw are -∞, which leaves no class")?;
         if temperature == 0.0 {
             return with_names(x.argmax(-1)?, &names);
         }

@@ -31,9 +31,8 @@ functional! { shuffle;
         layer PixelShuffle (upscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, upscale_factor)?;
         let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
-        ensure_shape(r.checked_mul(r).is_some_and(|square| channels.is_multiple_of(square)), || {
-            format!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}")
-        })?;
+        r.checked_mul(r).is_some_and(|square| channels.is_multiple_of(square))
+            .or_shape(format_args!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}"))?;
         let (split, order) = parts(x.sizes(), at, r);
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] / (r * r), made[at[1]] * r, made[at[2]] * r);
         with_names(x.rename(None).reshape(split).permute(order).reshape(made)?, x.names())
@@ -57,9 +56,8 @@ functional! { shuffle;
         let at = places(x, dim, &dims, downscale_factor)?;
         let (r, mut made) = (downscale_factor, x.sizes().to_vec());
         let (high, wide) = (made[at[1]], made[at[2]]);
-        ensure_shape(high.is_multiple_of(r) && wide.is_multiple_of(r), || {
-            format!("height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}")
-        })?;
+        (high.is_multiple_of(r) && wide.is_multiple_of(r))
+            .or_shape(format_args!("height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"))?;
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
         let (split, order) = parts(&made, at, r);
         let mut apart = order.clone();
@@ -88,10 +86,7 @@ functional! { shuffle;
         let channels = sizes.get(dim).copied();
         if groups == 0 || !channels.is_some_and(|channels| channels.is_multiple_of(groups)) {
             let channels = channels.unwrap_or(1);
-            let message = format_args!(
-                "the number of channels must be divisible by groups, got {channels} channels and {groups} groups"
-            );
-            return Err(fault(ErrorKind::Shape, message));
+            return Err(shape_error(format_args!("the number of channels must be divisible by groups, got {channels} channels and {groups} groups")));
         }
         let split = [&sizes[..dim], &[groups, sizes[dim] / groups], &sizes[dim + 1..]].concat();
         with_names(x.rename(None).reshape(split).transpose(dim, dim + 1).reshape(sizes)?, x.names())
@@ -107,7 +102,7 @@ fn at_least_one(layer: &'static str, name: &str, number: usize) -> Result<()> {
 /// The positions of the channels and of the two dims of pixels.
 fn places(x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usize; 3]> {
     match *dims {
-        _ if factor == 0 => Err(fault(ErrorKind::Value, "the factor must be at least 1, got 0")),
+        _ if factor == 0 => Err(value_error("the factor must be at least 1, got 0")),
         [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
         _ => {
             let ndim = x.ndim();

@@ -44,24 +44,19 @@ impl GridDims {
     pub(super) fn find(x: &Tensor, grid: &Tensor, dims: Option<Positions>) -> Result<GridDims> {
         let coordinates = grid.sizes().last().copied().unwrap_or(0);
         // Without names, the dims are PyTorch's.
-        ensure_shape(
-            x.has_names() || dims.is_some() || x.ndim() == coordinates + 2 && grid.ndim() == x.ndim(),
-            || {
-                format!(
-                    "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
-                    x.sizes(),
-                    grid.sizes()
-                )
-            },
-        )?;
+        let fits = x.has_names() || dims.is_some() || x.ndim() == coordinates + 2 && grid.ndim() == x.ndim();
+        fits.or_shape(format_args!(
+            "expected images [N, C, H, W] and a grid [N, H', W', 2], or [N, C, D, H, W] and [N, D', H', W', 3], got {:?} and {:?}",
+            x.sizes(),
+            grid.sizes()
+        ))?;
         let by_position = dims.is_none();
         let spatial = dims.unwrap_or_else(|| range(x.ndim().saturating_sub(coordinates)..x.ndim()).into());
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
-            let message = format_args!(
+            return Err(shape_error(format_args!(
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
                 spatial.len()
-            );
-            return Err(fault(ErrorKind::Shape, message));
+            )));
         }
         let last = grid.ndim() - 1;
         let mut made = Vec::new();

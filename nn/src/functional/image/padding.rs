@@ -10,9 +10,8 @@ fn padded_length(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<
     let made = (length as isize).checked_add(before).and_then(|made| made.checked_add(after));
     let fewer = before.min(0).saturating_add(after.min(0)).unsigned_abs();
     ensure_memory(made.is_some(), format_args!("{before} and {after} elements more than {length}"))?;
-    ensure_value(fewer <= length, || {
-        format!("{fewer} elements cannot be removed from a length of {length}")
-    })?;
+    (fewer <= length)
+        .or_value(format_args!("{fewer} elements cannot be removed from a length of {length}"))?;
     Ok(made.unwrap_or(0) as usize)
 }
 

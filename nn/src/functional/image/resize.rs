@@ -50,16 +50,15 @@ pub(super) fn resized(
         None => {
             let (mode_name, ndim) = (format!("{mode:?}").to_lowercase(), x.ndim());
             let wanted = mode.dims().map_or("three to five".into(), |dims| (dims + 2).to_string());
-            let message = format_args!(
+            return Err(shape_error(format_args!(
                 "without names, an input of the mode {mode_name} has {wanted} dims, [N, C, ..], got {ndim}"
-            );
-            return Err(fault(ErrorKind::Shape, message));
+            )));
         }
     };
-    ensure_shape(
-        mode.dims().is_none_or(|wanted| wanted == dims.len()) && (1..=3).contains(&dims.len()),
-        || format!("the mode {mode:?} is not for {} dims", dims.len()).to_lowercase(),
-    )?;
+    if mode.dims().is_some_and(|wanted| wanted != dims.len()) || !(1..=3).contains(&dims.len()) {
+        let message = format!("the mode {mode:?} is not for {} dims", dims.len());
+        return Err(shape_error(message.to_lowercase()));
+    }
     let lengths = sizes_of(x, &dims);
     let factors = if by_size { None } else { factor.over(dims.len()) };
     let mut sizes = Vec::with_capacity(dims.len());
@@ -67,21 +66,16 @@ pub(super) fn resized(
         (Some(factors), _) => {
             for (length, factor) in lengths.iter().zip(factors) {
                 let made = *length as f64 * factor;
-                ensure_value(factor.is_finite() && made >= 1.0 || *length == 0, || {
-                    format!(
-                        "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
-                    )
-                })?;
+                (factor.is_finite() && made >= 1.0 || *length == 0).or_value(format_args!(
+                    "`scale_factor` must be positive and leave at least one element of {length}, got {factor}"
+                ))?;
                 ensure_memory(made < isize::MAX as f64, format_args!("{factor} times {length} elements"))?;
                 sizes.push(made as usize);
             }
         }
         (None, Some(given)) if by_size => {
             if let Some(size) = given.iter().find(|size| **size < 1) {
-                return Err(fault(
-                    ErrorKind::Value,
-                    format_args!("the sizes must be at least 1, got {size}"),
-                ));
+                return Err(value_error(format_args!("the sizes must be at least 1, got {size}")));
             }
             sizes.extend(given.iter().map(|size| size.unsigned_abs()));
         }
@@ -91,9 +85,9 @@ pub(super) fn resized(
                 false => ("scale_factor", factor.numbers.len()),
             };
             let dims = dims.len();
-            let message =
-                format_args!("`{name}` must be one number or {dims}, one for each dim, got {given}");
-            return Err(fault(ErrorKind::Value, message));
+            return Err(value_error(format_args!(
+                "`{name}` must be one number or {dims}, one for each dim, got {given}"
+            )));
         }
     }
     if mode == Area {

@@ -78,9 +78,8 @@ functional! { classes;
     ) on floats names removes, linear_weight: contracted, target: without last, linear_bias: by linear_weight, weight: by linear_weight => {
         let logits = linear_logits(x, linear_weight, linear_bias)?;
         let probabilities = target.dtype().is_floating_point() && target.sizes() == logits.sizes();
-        ensure_value(ignore_index.is_none() || !probabilities, || {
-            "ignore_index is for class indices, and the target has probabilities"
-        })?;
+        (ignore_index.is_none() || !probabilities)
+            .or_value("ignore_index is for class indices, and the target has probabilities")?;
         let ignored = ignore_index.unwrap_or(-100);
         of_logits([&logits, target], weight, x.ndim() - 1, ignored, label_smoothing, reduction)
     }
@@ -128,19 +127,18 @@ fn of_logits(
     label_smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    ensure_value((0.0..=1.0).contains(&label_smoothing), || {
-        format!("label_smoothing must be between 0 and 1, got {label_smoothing}")
-    })?;
+    (0.0..=1.0)
+        .contains(&label_smoothing)
+        .or_value(format_args!("label_smoothing must be between 0 and 1, got {label_smoothing}"))?;
     let dtype = logits.dtype();
     let message = format_args!("logits are floating-point, not {dtype}");
     ensure_dtype(dtype.is_floating_point(), message, ("logits", DType::F32))?;
     let classes = Classes::new(logits, weight, dim)?;
     if target.dtype().is_floating_point() {
         if ignore_index >= 0 {
-            let message = format!(
+            return Err(value_error(format_args!(
                 "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
-            );
-            return Err(fault(ErrorKind::Value, message));
+            )));
         }
         return with_probabilities(logits, target, &classes, label_smoothing, reduction);
     }
@@ -165,23 +163,19 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let mut inputs = vec![x, weight];
     inputs.extend(bias);
-    ensure_shape(x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()), || {
-        format!("expected x [N, in] or [in], got {} dims", x.ndim())
-    })?;
+    (x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()))
+        .or_shape(format_args!("expected x [N, in] or [in], got {} dims", x.ndim()))?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
-        return Err(fault(ErrorKind::Shape, "expected a weight [class, in], got one number"));
+        return Err(shape_error("expected a weight [class, in], got one number"));
     };
-    ensure_shape(classes.len() == 1 || classes.len() > 1 && !batch.is_empty(), || {
-        format!(
-            "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
-            weight.ndim(),
-            x.ndim()
-        )
-    })?;
-    ensure_shape(own == wanted, || {
-        format!("the last dim of the weight has {wanted} elements, and that of x {own}")
-    })?;
+    (classes.len() == 1 || classes.len() > 1 && !batch.is_empty()).or_shape(format_args!(
+        "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
+        weight.ndim(),
+        x.ndim()
+    ))?;
+    (own == wanted)
+        .or_shape(format_args!("the last dim of the weight has {wanted} elements, and that of x {own}"))?;
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
         let message = "strict names: the last dims of x and of the weight have different names";
         return Err(fault(ErrorKind::NameMismatch, message));
@@ -192,8 +186,10 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
         ensure_dtype(own == dtype, format_args!("x is {own}, and {name} is {dtype}"), (name, own))?;
     }
     if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
-        let message = format_args!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
-        return Err(fault(ErrorKind::Shape, message));
+        return Err(shape_error(format_args!(
+            "expected a bias of sizes {classes:?}, got {:?}",
+            bias.sizes()
+        )));
     }
     if let Some(bias) = bias {
         for dim in 0..classes.len() {
@@ -228,12 +224,10 @@ impl Classes {
         let dim = (logits.ndim() > 0).then_some(dim);
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
-        ensure_shape(*weight.sizes() == [count], || {
-            format!(
-                "the weight must have one number for each of the {count} classes, got sizes {:?}",
-                weight.sizes()
-            )
-        })?;
+        (*weight.sizes() == [count]).or_shape(format_args!(
+            "the weight must have one number for each of the {count} classes, got sizes {:?}",
+            weight.sizes()
+        ))?;
         let (message, repair) = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
             (Some(own), Some(class)) if own != class => (
                 format!("the dim of the weight is '{own}', and the class dim is '{class}'"),
@@ -367,7 +361,7 @@ impl Targets {
         ignore_index: isize,
     ) -> Result<Targets> {
         check_indices(target)?;
-        ensure_shape(classes.count != 0, || "expected at least one class, but the class dim has size 0")?;
+        (classes.count != 0).or_shape("expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
         let rest = match classes.dim {
             Some(dim) => logits.value().select(dim, 0)?,

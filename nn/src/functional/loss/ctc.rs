@@ -51,9 +51,8 @@ functional! { ctc;
     ) on floats names removes, targets: aligned, input_lengths: aligned, target_lengths: aligned layer CtcLoss => {
         check_floats(&[("log_probs", log_probs)])?;
         let (sizes, ndim) = (log_probs.sizes(), log_probs.ndim());
-        ensure_shape(ndim >= 2 && time_dim != class_dim, || {
-            "log_probs must have a time dim and another class dim"
-        })?;
+        (ndim >= 2 && time_dim != class_dim)
+            .or_shape("log_probs must have a time dim and another class dim")?;
         let dims = others(log_probs, &[time_dim, class_dim]);
         let batch = sizes_of(log_probs, &dims);
         let names = names_at(log_probs, &dims);
@@ -133,10 +132,7 @@ impl Batch {
     ) -> Result<Batch> {
         let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
         if blank >= classes {
-            return Err(fault(
-                ErrorKind::Value,
-                format!("blank must be one of the {classes} classes, got {blank}"),
-            ));
+            return Err(value_error(format_args!("blank must be one of the {classes} classes, got {blank}")));
         }
         let steps = lengths_of("input_lengths", steps, batch, time)?;
         let lengths = lengths_of("target_lengths", lengths, batch, targets.numel())?;
@@ -145,32 +141,28 @@ impl Batch {
         let width = match *targets.sizes() {
             [rows, width] if rows == batch => Some(width),
             [total] if is_batch && sum != total => {
-                return Err(fault(
-                    ErrorKind::Value,
-                    format!("the target lengths sum to {sum}, and there are {total} targets"),
-                ));
+                return Err(value_error(format_args!(
+                    "the target lengths sum to {sum}, and there are {total} targets"
+                )));
             }
             [total] if !is_batch && sum > total => {
-                return Err(fault(
-                    ErrorKind::Value,
-                    format!("the target length is {sum}, and there are {total} targets"),
-                ));
+                return Err(value_error(format_args!(
+                    "the target length is {sum}, and there are {total} targets"
+                )));
             }
             [_] => None,
             _ => {
-                let message = format_args!(
+                return Err(shape_error(format_args!(
                     "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
                     targets.sizes()
-                );
-                return Err(fault(ErrorKind::Shape, message));
+                )));
             }
         };
         if let Some(long) = lengths.iter().find(|length| width.is_some_and(|width| **length > width)) {
             let width = width.unwrap_or(0);
-            return Err(fault(
-                ErrorKind::Value,
-                format!("a target length is {long}, and the targets have {width} places"),
-            ));
+            return Err(value_error(format_args!(
+                "a target length is {long}, and the targets have {width} places"
+            )));
         }
         let (mut labels, mut next) = (Vec::with_capacity(batch), 0);
         for (n, length) in lengths.into_iter().enumerate() {
@@ -288,11 +280,12 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
 /// Lengths from 0 to `most`, one for each sequence.
 fn lengths_of(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
-    ensure_shape(numbers.len() == batch, || {
-        format!("{name} must have one length for each of the {batch} sequences, got {:?}", lengths.sizes())
-    })?;
+    (numbers.len() == batch).or_shape(format_args!(
+        "{name} must have one length for each of the {batch} sequences, got {:?}",
+        lengths.sizes()
+    ))?;
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
-        Some(bad) => Err(fault(ErrorKind::Value, format!("{name} has {bad}, and must be from 0 to {most}"))),
+        Some(bad) => Err(value_error(format_args!("{name} has {bad}, and must be from 0 to {most}"))),
         None => Ok(whole(&numbers)),
     }
 }

@@ -180,7 +180,7 @@ functional! { margin;
         class_dim: ClassDim or ClassDim::default(),
         p: usize = 1, margin: f64 = 1.0, reduction: Reduction = Reduction::Mean
     ) on floats names removes, target: without class_dim, weight: along class_dim layer MultiMarginLoss => {
-        ensure_value(p == 1 || p == 2, || format!("only p == 1 and p == 2 supported, got {p}"))?;
+        (p == 1 || p == 2).or_value(format_args!("only p == 1 and p == 2 supported, got {p}"))?;
         check_floats(&[("x", x)])?;
         let classes = Classes::new(x, weight, class_dim)?;
         // PyTorch takes a batch of one target for scores without a batch.

@@ -137,7 +137,7 @@ fn weighted(losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
 
 /// Checks that an argument is greater than 0.
 fn check_positive(name: &str, value: f64) -> Result<()> {
-    ensure_value(value > 0.0, || format!("{name} must be greater than 0, got {value}"))
+    (value > 0.0).or_value(format_args!("{name} must be greater than 0, got {value}"))
 }
 
 /// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the

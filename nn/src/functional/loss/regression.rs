@@ -66,7 +66,7 @@ functional! { regression;
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
         names unifies layer SmoothL1Loss => {
-        ensure_value(beta >= 0.0, || format!("beta cannot be negative, got {beta}"))?;
+        (beta >= 0.0).or_value(format_args!("beta cannot be negative, got {beta}"))?;
         check_pair(x, target)?;
         check_floats(&[("x", x)])?;
         let distance = x.sub(target).abs()?;

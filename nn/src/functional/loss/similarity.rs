@@ -36,15 +36,15 @@ functional! { similarity;
         let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
         let (input1, input2) = (&number(input1)?, &number(input2)?);
         let ndims = [input1.ndim(), input2.ndim()];
-        ensure_shape(ndims[0] == ndims[1], || format!("both inputs must have the same number of dims, got {ndims:?}"))?;
+        (ndims[0] == ndims[1])
+            .or_shape(format_args!("both inputs must have the same number of dims, got {ndims:?}"))?;
         check_both(("input1", input1), ("input2", input2))?;
         let product = over(input1.mul(input2)?, dim)?;
         let squares =
             [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
         let cosine = product.div(squares[0].mul(&squares[1]).sqrt()?)?;
-        ensure_shape(cosine.sizes() == target.sizes(), || {
-            format!("expected a target of sizes {:?}, one for each pair, got {:?}", cosine.sizes(), target.sizes())
-        })?;
+        (cosine.sizes() == target.sizes())
+            .or_shape(format_args!("expected a target of sizes {:?}, one for each pair, got {:?}", cosine.sizes(), target.sizes()))?;
         let close = target.eq(1).choose(cosine.neg().add(1)?, 0)?;
         let apart = target.eq(-1).choose(cosine.sub(margin).relu()?, 0)?;
         reduction.apply(close.add(apart)?)
@@ -141,9 +141,9 @@ fn triplet(
 ) -> Result<Tensor> {
     check_positive("margin", margin)?;
     let ndims = [anchor, positive, negative].map(Tensor::ndim);
-    ensure_shape(ndims.iter().all(|ndim| *ndim == ndims[0]), || {
-        format!("the anchor, the positive and the negative must have the same number of dims, got {ndims:?}")
-    })?;
+    ndims.iter().all(|ndim| *ndim == ndims[0]).or_shape(format_args!(
+        "the anchor, the positive and the negative must have the same number of dims, got {ndims:?}"
+    ))?;
     for other in [("positive", positive), ("negative", negative)] {
         check_both(("anchor", anchor), other)?;
     }

@@ -7,12 +7,13 @@ use namegrad_core::names::{Meets, of_call};
 
 /// `x` with `dims` last, and the order of its dims.
 fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
-    ensure_value(dims.len() == windows, || {
-        format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len())
-    })?;
-    ensure_shape(dims.iter().all(|dim| x.sizes()[*dim] != 0), || {
-        format!("the dims of the windows cannot be empty, got sizes {:?}", x.sizes())
-    })?;
+    (dims.len() == windows).or_value(format_args!(
+        "expected {windows} `dims`, one for each dim of the windows, got {}",
+        dims.len()
+    ))?;
+    dims.iter()
+        .all(|dim| x.sizes()[*dim] != 0)
+        .or_shape(format_args!("the dims of the windows cannot be empty, got sizes {:?}", x.sizes()))?;
     let order = [&others(x, dims)[..], dims].concat();
     Ok((permuted(x.clone(), &order)?, order))
 }
@@ -66,8 +67,10 @@ fn factors(ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
         None => ratios.over(dims.len()),
     };
     let Some(factors) = factors else {
-        let message = format_args!("`output_ratio` must be one number or {}, one for each dim", dims.len());
-        return Err(fault(ErrorKind::Value, message));
+        return Err(value_error(format_args!(
+            "`output_ratio` must be one number or {}, one for each dim",
+            dims.len()
+        )));
     };
     match factors.iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
         None => Ok(factors),
@@ -118,9 +121,9 @@ pub(crate) fn unpool_over(
     output_size: Extents,
     dims: &Positions,
 ) -> Result<Tensor> {
-    let checked =
-        ensure_shape(x.sizes() == indices.sizes(), || "the indices must have the sizes of the input")
-            .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
+    let checked = (x.sizes() == indices.sizes())
+        .or_shape(format_args!("the indices must have the sizes of the input"))
+        .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
     let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
     checked.map_err(|error| of_call(error, "", &both))?;
     let dtype = indices.dtype();
@@ -133,25 +136,23 @@ pub(crate) fn unpool_over(
     let kernel = numbers("kernel_size", kernel_size, None)?;
     let touching = Extents::from(&kernel[..]);
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride, Some(touching))? };
-    ensure_value(!stride.contains(&0), || format!("`stride` must be at least 1, got {stride:?}"))?;
+    (!stride.contains(&0)).or_value(format_args!("`stride` must be at least 1, got {stride:?}"))?;
     let padding = numbers("padding", padding, Some(0.into()))?;
     let mut sizes = numbers("output_size", output_size.without_batch(dims.len()), None)?;
     for (at, dim) in dims.iter().enumerate() {
         let (last, stride) = (x.sizes()[*dim].saturating_sub(1), stride[at]);
         let size = last.checked_mul(stride).and_then(|size| size.checked_add(kernel[at]));
         let Some(size) = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?)) else {
-            let message = "the size of the result is out of range";
-            return Err(fault(ErrorKind::Value, message));
+            return Err(value_error("the size of the result is out of range"));
         };
         match sizes.get(at) {
             None => sizes.push(size),
             Some(given) if given.abs_diff(size) < stride => {}
             Some(_) => {
                 let (least, most) = (size.saturating_sub(stride - 1), size.saturating_add(stride - 1));
-                let message = format_args!(
+                return Err(shape_error(format_args!(
                     "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {least} to {most}"
-                );
-                return Err(fault(ErrorKind::Shape, message));
+                )));
             }
         }
     }
