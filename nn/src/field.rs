@@ -72,17 +72,17 @@ pub trait Field {
 #[diagnostic::do_not_recommend]
 impl<M: ModuleFields + ?Sized> Field for M {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Module(&ModuleDescription(self)));
+        visitor.entry(Entry::Module(&ModuleDescription(&|| self.describe())));
         self.fields(visitor);
     }
 }
 
 /// The description of a module, which is created when it is printed.
-struct ModuleDescription<'m, M: ?Sized>(&'m M);
+struct ModuleDescription<'m>(&'m dyn Fn() -> String);
 
-impl<M: ModuleFields + ?Sized> fmt::Display for ModuleDescription<'_, M> {
+impl fmt::Display for ModuleDescription<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.describe())
+        f.write_str(&(self.0)())
     }
 }
 

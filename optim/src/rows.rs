@@ -195,8 +195,11 @@ macro_rules! options {
                 values[row]
             }
             fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
-                let mut values: Vec<&mut dyn $crate::setting::Setting> = vec![$(&mut self.$row),*];
-                values.swap_remove(row)
+                $(
+                    if row == 0 { return &mut self.$row; }
+                    let row = row - 1;
+                )*
+                unreachable!("{row} rows too many")
             }
         }
     };

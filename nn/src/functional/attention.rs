@@ -3,6 +3,7 @@
 use super::*;
 use crate::dims::dims_text;
 use namegrad_autograd::options::ScaledDotProductAttentionOptions;
+use namegrad_io::sorted::sort;
 
 functions! {
     attention: scaled_dot_product_attention;
@@ -89,17 +90,13 @@ functional! { attention;
         let call = AttentionCall { inputs: [q, k, v], is_ordered: is_causal || window.is_some() };
         let dims = call.dims([seq, embed], [heads, query_dim])?;
         let mask = dims.mask([attn_mask, bias], q.dtype().compute())?;
-        let options = ScaledDotProductAttentionOptions::new()
-            .dropout_p(dropout_p)
-            .is_causal(is_causal)
-            .scale(scale)
-            .enable_gqa(dims.kv_heads.is_some());
-        let options = ScaledDotProductAttentionOptions { window, ..options };
-        let options = match &mask {
-            Some(mask) => options.attn_mask(mask),
-            None => options,
-        };
-        let [q, k, v] = [dims.queries(q)?, dims.keys(k)?, dims.values(v)?];
+        let (attn_mask, enable_gqa) = (mask.as_ref().map(Cow::Borrowed), dims.kv_heads.is_some());
+        let options =
+            ScaledDotProductAttentionOptions { attn_mask, dropout_p, is_causal, scale, enable_gqa, window };
+        let own: Vec<Key> = dims.own.iter().map(|(key, _)| *key).collect();
+        let q = dims.arranged(q, dims.query, &[dims.embed])?;
+        let k = dims.with_heads(dims.arranged(k, Some(dims.seq), &[dims.embed])?)?;
+        let v = dims.with_heads(dims.arranged(v, Some(dims.seq), &own)?)?;
         dims.restore(&q.scaled_dot_product_attention_with(&k, &v, options)?)
     }
 }
@@ -112,17 +109,6 @@ struct Key {
 }
 
 impl Key {
-    /// Sorts the dims of tensors without names.
-    fn sort(keys: &mut [Key]) {
-        for end in 1..keys.len() {
-            let mut at = end;
-            while at > 0 && keys[at - 1].from_right < keys[at].from_right {
-                keys.swap(at - 1, at);
-                at -= 1;
-            }
-        }
-    }
-
     /// The dims of a tensor.
     fn all(x: &Tensor) -> Vec<Key> {
         let mut keys = Vec::with_capacity(x.ndim());
@@ -209,33 +195,23 @@ impl AttentionCall<'_> {
             if *key == embed { result.extend(&own) } else { result.push(*key) }
         }
         if !is_named {
-            Key::sort(&mut batch);
-            Key::sort(&mut result);
+            sort(&mut batch, &|a, b| a.from_right > b.from_right);
+            sort(&mut result, &|a, b| a.from_right > b.from_right);
         }
         let kv_heads = match heads {
             Some(name) => self.groups(name, &mut batch)?,
             None => None,
         };
-        let mut dims = AttentionDims {
-            seq,
-            embed,
-            query,
-            batch: Vec::new(),
-            own: Vec::new(),
-            result,
-            kv_heads,
-            lengths: [1, 1],
-        };
+        let (mut shared, mut of_values) = (Vec::new(), Vec::new());
         for key in batch {
             let is_grouped = kv_heads.is_some() && key.name == heads;
-            let size = if is_grouped { key.size(q).unwrap_or(1) } else { self.size(key)? };
-            dims.batch.push((key, size));
+            shared.push((key, if is_grouped { key.size(q).unwrap_or(1) } else { self.size(key)? }));
         }
         for key in own {
-            dims.own.push((key, key.size(v).unwrap_or(1)));
+            of_values.push((key, key.size(v).unwrap_or(1)));
         }
-        dims.lengths = [query.and_then(|key| key.size(q)).unwrap_or(1), seq.size(k).unwrap_or(1)];
-        Ok(dims)
+        let lengths = [query.and_then(|key| key.size(q)).unwrap_or(1), seq.size(k).unwrap_or(1)];
+        Ok(AttentionDims { seq, embed, query, batch: shared, own: of_values, result, kv_heads, lengths })
     }
 
     /// The positions of the queries among the dims that only `q` has.
@@ -360,19 +336,6 @@ impl AttentionDims {
         }
         sizes.push(width);
         permuted(x.rename(None)?, &order)?.reshape(sizes)
-    }
-
-    fn queries(&self, q: &Tensor) -> Result<Tensor> {
-        self.arranged(q, self.query, &[self.embed])
-    }
-
-    fn keys(&self, k: &Tensor) -> Result<Tensor> {
-        self.with_heads(self.arranged(k, Some(self.seq), &[self.embed])?)
-    }
-
-    fn values(&self, v: &Tensor) -> Result<Tensor> {
-        let own: Vec<Key> = self.own.iter().map(|(key, _)| *key).collect();
-        self.with_heads(self.arranged(v, Some(self.seq), &own)?)
     }
 
     /// Keys or values with their number of heads, if these are in groups: one head is expanded to all.

@@ -54,7 +54,7 @@ functional! { embedding;
         let (index, _) = table.indices(x)?;
         let names = table.names(x, x.ndim())?;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
-        let rows = looked_up(&index, weight, &renormed, table.padding, scale_grad_by_freq)?;
+        let rows = table.looked_up(&index, &renormed, scale_grad_by_freq)?;
         let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
         with_names(rows.reshape(sizes)?, &names)
     }
@@ -141,7 +141,7 @@ functional! { embedding;
         }
         let vector = |numbers: &[i64]| NamedTensor::from_slice(numbers, [numbers.len()]);
         let renormed = renormed(weight.value(), &all, max_norm, norm_type)?;
-        let mut rows = looked_up(&vector(&kept)?, weight, &renormed, table.padding, scale_grad_by_freq)?;
+        let mut rows = table.looked_up(&vector(&kept)?, &renormed, scale_grad_by_freq)?;
         if let Some(factors) = per_sample_weights {
             let factors = factors.rename(None).reshape([-1])?;
             rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0).unsqueeze(1)?)?;
@@ -212,6 +212,15 @@ impl BagCall<'_> {
         names.push(self.weight.name(1));
         Names::new("", names)
     }
+
+    /// The rows of `values` at `index`, with the gradient of the rows of `weight`.
+    fn looked_up(&self, index: &NamedTensor, values: &NamedTensor, by_freq: bool) -> Result<Tensor> {
+        starting();
+        let rows = values.rename(None)?.index_select(index, 0)?;
+        let (index, padding, count) = (Tensor::constant(index.clone()), self.padding, self.weight.sizes()[0]);
+        let gradient = move |g: &Tensor| of_weight(g, &index, count, padding, by_freq);
+        Ok(Op::new("embedding", rows).input(self.weight, move |g, _| gradient(g)).output())
+    }
 }
 
 /// The index of element number `at` of a tensor.
@@ -247,32 +256,17 @@ pub(crate) fn renormed(
         .rename(Some(weight.names().clone()).filter(Names::is_named))
 }
 
-/// The rows of `values` at `index`, with the gradient of the rows of `weight`.
-fn looked_up(
-    index: &NamedTensor,
-    weight: &Tensor,
-    values: &NamedTensor,
-    padding: Option<usize>,
-    scale_grad_by_freq: bool,
-) -> Result<Tensor> {
-    starting();
-    let rows = values.rename(None)?.index_select(index, 0)?;
-    let (index, sizes) = (Tensor::constant(index.clone()), [weight.sizes()[0], weight.sizes()[1]]);
-    let gradient = move |g: &Tensor| of_weight(g, &index, sizes, padding, scale_grad_by_freq);
-    Ok(Op::new("embedding", rows).input(weight, move |g, _| gradient(g)).output())
-}
-
 /// The sums of the rows of `g` by index, which are 0 for padding.
 fn of_weight(
     g: &Tensor,
     index: &Tensor,
-    sizes: [usize; 2],
+    rows: usize,
     padding: Option<usize>,
-    scale_grad_by_freq: bool,
+    by_freq: bool,
 ) -> Result<Tensor> {
     let wide = g.rename(None).to(g.dtype().compute())?;
-    let mut sums = wide.detach().new_zeros(sizes).index_add(index, &wide, 0)?;
-    if scale_grad_by_freq {
+    let mut sums = wide.detach().new_zeros([rows, g.sizes()[1]]).index_add(index, &wide, 0)?;
+    if by_freq {
         sums = by_frequency(&sums, &index.to_vec::<i64>()?)?;
     }
     if let Some(padding) = padding {

@@ -260,31 +260,20 @@ functional! { pool;
 
 /// Windows of one size for all dims, or a size for each, with their dims. Pairs are in the order of `dims`;
 /// those of other options are looked up by the op.
-fn sliding(
-    rank: usize,
-    x: &Tensor,
-    kernel_size: Extents,
-    dims: Option<Positions>,
-) -> Result<(Windows, Positions)> {
-    let dims = or_last(rank, x, dims, &[kernel_size])?;
-    let sizes = kernel_size.in_order("", "kernel_size", &names_at(x, &dims), None)?;
+fn sliding(rank: usize, x: &Tensor, sizes: Extents, dims: Option<Positions>) -> Result<(Windows, Positions)> {
+    let dims = or_last(rank, x, dims, &[sizes])?;
+    let sizes = sizes.in_order("", "kernel_size", &names_at(x, &dims), None)?;
     Ok((Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]), dims))
 }
 
-/// The windows that give a result of `output_size` along each of the dims, with the dims.
-fn adaptive(
-    rank: usize,
-    x: &Tensor,
-    output_size: Extents,
-    dims: Option<Positions>,
-) -> Result<(Windows, Positions)> {
-    let dims = or_last(rank, x, dims, &[output_size])?;
+/// The windows that give a result of these sizes along each of the dims, with the dims.
+fn adaptive(rank: usize, x: &Tensor, made: Extents, dims: Option<Positions>) -> Result<(Windows, Positions)> {
+    let dims = or_last(rank, x, dims, &[made])?;
     let lengths = sizes_of(x, &dims);
-    let output_size =
-        output_size.in_order("", "output_size", &names_at(x, &dims), Some(Extents::from(&lengths[..])))?;
+    let made = made.in_order("", "output_size", &names_at(x, &dims), Some(Extents::from(&lengths[..])))?;
     let sizes = match lengths.len() == rank {
-        true => output_size.or_lengths("", "output_size", &lengths),
-        false => output_size.over("", "output_size", rank), // before an error of `dims`
+        true => made.or_lengths("", "output_size", &lengths),
+        false => made.over("", "output_size", rank), // before an error of `dims`
     };
     Ok((Windows::adaptive(&sizes?[..]), dims))
 }

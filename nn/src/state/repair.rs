@@ -29,9 +29,10 @@ pub(super) fn repair(
     let (mut state, mut now, mut calls) = (original.clone(), report.clone(), String::new());
     let mut guessed = false;
     for count in 0..MOST_RENAMES {
-        let likely = moved(&state, places, &now);
+        let differing = (&state, places, &now);
+        let likely = moved(differing);
         let is_likely = likely.is_some();
-        let Some((from, to)) = likely.or_else(|| remaining(&state, places, &now)) else { break };
+        let Some((from, to)) = likely.or_else(|| remaining(differing)) else { break };
         guessed |= !is_likely;
         if state.rename(&from, &to).is_err() {
             break;
@@ -65,10 +66,13 @@ pub(super) fn repair(
 /// The most renames of a repair, and one more. Paths that differ in more ways are of another model.
 const MOST_RENAMES: usize = 5;
 
+/// A state, the places of a model, and what differs between them.
+type Differing<'d> = (&'d StateDict, &'d ByPath<EntryPlace>, &'d LoadReport);
+
 /// The call of [`StateDict::rename`] that gives most missing values: the values that match the pattern are used
 /// by nothing else, and have the sizes of the missing ones. Of several that could be the same value, none is
 /// better than the others.
-fn moved(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> Option<(String, String)> {
+fn moved((state, places, report): Differing<'_>) -> Option<(String, String)> {
     let mut renames: Vec<(String, String, usize)> = Vec::new();
     for missing in &report.missing {
         let own = places.get(missing)?.value();
@@ -88,29 +92,21 @@ fn moved(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
             if renames.iter().any(|(own, other, _)| (own, other) == (&from, &to)) {
                 continue;
             }
-            if let Some(count) = gives(state, places, report, (&from, &to)) {
+            if let Some(count) = gives((state, places, report), &from, &to) {
                 renames.push((from, to, count));
             }
         }
     }
-    let mut best: Option<&(String, String, usize)> = None;
-    for rename in &renames {
-        let (from, to, count) = rename;
-        let rival =
-            |(own, other, its): &(String, String, usize)| *its >= *count && (own == from) != (other == to);
-        if !renames.iter().any(rival) && best.is_none_or(|(.., most)| count > most) {
-            best = Some(rename);
-        }
-    }
+    let has_no_rival = |(from, to, count): &&(String, String, usize)| {
+        !renames.iter().any(|(own, other, its)| its >= count && (own == from) != (other == to))
+    };
+    // Of equals the first, which is the last one here.
+    let best = renames.iter().rev().filter(has_no_rival).max_by_key(|(.., count)| *count);
     best.map(|(from, to, _)| (from.clone(), to.clone()))
 }
 
 /// The only missing path and the only unexpected one, whatever they are called, if the value fits.
-fn remaining(
-    state: &StateDict,
-    places: &ByPath<EntryPlace>,
-    report: &LoadReport,
-) -> Option<(String, String)> {
+fn remaining((state, places, report): Differing<'_>) -> Option<(String, String)> {
     let ([missing], [unexpected]) = (&report.missing[..], &report.unexpected[..]) else { return None };
     let (own, given) = (places.get(missing)?.value(), state.get(unexpected)?);
     let fits = own.sizes() == given.sizes() && own.dtype() == given.dtype();
@@ -118,12 +114,7 @@ fn remaining(
 }
 
 /// The number of missing values that a rename gives, unless it touches other values.
-fn gives(
-    state: &StateDict,
-    places: &ByPath<EntryPlace>,
-    report: &LoadReport,
-    (from, to): (&str, &str),
-) -> Option<usize> {
+fn gives((state, places, report): Differing<'_>, from: &str, to: &str) -> Option<usize> {
     let among = |paths: &[String], path: &str| paths.binary_search_by(|own| own.as_str().cmp(path)).is_ok();
     let (pattern, target) = (Pattern::new(from), Pattern::new(to));
     let whole = from == "**" || to == "**"; // a prefix of all paths, some of which may have other sizes

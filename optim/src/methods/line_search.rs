@@ -35,9 +35,12 @@ pub(crate) struct Search {
 /// Computes a point.
 type Evaluate<'e> = &'e mut dyn FnMut(f64) -> Result<LinePoint>;
 
+/// The best point, and the number of evaluations.
+type Found = Result<(LinePoint, usize)>;
+
 impl Search {
     /// A point, and the number of evaluations. `t` is tried first.
-    pub(crate) fn run(&self, t: f64, evaluate: Evaluate<'_>) -> Result<(LinePoint, usize)> {
+    pub(crate) fn run(&self, t: f64, evaluate: Evaluate<'_>) -> Found {
         let (mut before, mut now) = (self.start.clone(), evaluate(t)?);
         // Further evaluations.
         let mut further = 0;
@@ -62,12 +65,7 @@ impl Search {
     }
 
     /// Narrows a range around a good point.
-    fn zoom(
-        &self,
-        mut ends: [LinePoint; 2],
-        mut further: usize,
-        evaluate: Evaluate<'_>,
-    ) -> Result<(LinePoint, usize)> {
+    fn zoom(&self, mut ends: [LinePoint; 2], mut further: usize, evaluate: Evaluate<'_>) -> Found {
         let mut low = lower(&ends);
         // Whether the last point was close to an end.
         let mut close = false;

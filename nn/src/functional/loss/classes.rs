@@ -354,12 +354,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(
-        logits: &Tensor,
-        target: &Tensor,
-        classes: &Classes,
-        ignore_index: isize,
-    ) -> Result<Targets> {
+    pub(super) fn new(logits: &Tensor, target: &Tensor, classes: &Classes, ignore: isize) -> Result<Targets> {
         check_indices(target)?;
         (classes.count != 0).or_shape("expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
@@ -374,16 +369,16 @@ impl Targets {
         }
         let names = check_names(("logits", &rest), ("target", target.value()))?;
         let indices = target.rename(None).to(DType::I64)?;
-        let ignore_index = ignore_index as i64;
+        let ignore = ignore as i64;
         let mut counted = indices.numel();
         for (at, class) in indices.to_vec::<i64>()?.into_iter().enumerate() {
-            if class == ignore_index {
+            if class == ignore {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
                 return Err(no_class(target, at, class, classes.count));
             }
         }
-        let ignored = if counted < indices.numel() { Some(indices.eq(ignore_index)?) } else { None };
+        let ignored = if counted < indices.numel() { Some(indices.eq(ignore)?) } else { None };
         let (existing, dtype) = (indices.clone(), classes.dtype(logits));
         let mut targets = Targets { indices, existing, ignored, counted, weights: None, names, dtype };
         targets.existing = targets.fill(targets.indices.clone())?;
