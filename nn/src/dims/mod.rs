@@ -121,18 +121,15 @@ impl Finder<'_> {
         if found == size {
             return Ok(());
         }
-        let message = format!("{} needs {size} elements in {}, got {found}", self.who(), dim_of(x, place));
+        let (mut what, mut repair) =
+            (format!("needs {size} elements in {}, got {found}", dim_of(x, place)), None);
         // Images whose channels are last, for a layer that would find them by name.
         let last = x.ndim() - 1;
-        match name.filter(|_| !x.has_names() && place != last && x.sizes()[last] == size) {
-            Some(name) => {
-                let hint =
-                    format!("the input has no names, by which it would be found; is dim {last} '{name}'?");
-                let error = self.error(x, ErrorKind::Shape, format!("{message}; {hint}"));
-                Err(error.with_repair(format!("x.refine_names([\"...\", \"{name}\"])?")))
-            }
-            None => Err(self.error(x, ErrorKind::Shape, message)),
+        if let Some(name) = name.filter(|_| !x.has_names() && place != last && x.sizes()[last] == size) {
+            what += &format!("; the input has no names, by which it would be found; is dim {last} '{name}'?");
+            repair = Some(format!("x.refine_names([\"...\", \"{name}\"])?"));
         }
+        Err(repaired(self.wrong(x, ErrorKind::Shape, &what), repair))
     }
 
     /// Checks that the parameters, of this dtype, fit `x`, which is `what` of the layer.
@@ -140,17 +137,17 @@ impl Finder<'_> {
         if autocast::fits(x.dtype(), dtype) {
             return Ok(());
         }
-        let message = format!("{} has parameters of {dtype}, and {what} is {}", self.who(), x.dtype());
         let name = if what.contains(' ') { "x" } else { what.trim_matches('`') };
-        Err(self.error(x, ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?")))
+        let what = format!("has parameters of {dtype}, and {what} is {}", x.dtype());
+        Err(self.wrong(x, ErrorKind::DType, &what).with_repair(format!("{name}.to(DType::{dtype:?})?")))
     }
 
     /// The error for a new dim whose name `x` already has.
     #[cold]
     pub(crate) fn already_has(self, x: &Tensor, name: Name) -> Error {
-        let message = format!("{} makes the dim '{name}', which the input already has", self.who());
-        let error = self.error(x, ErrorKind::DuplicateName, message);
-        error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
+        let what = format!("makes the dim '{name}', which the input already has");
+        self.wrong(x, ErrorKind::DuplicateName, &what)
+            .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
     }
 
     /// An error about the input.
@@ -159,15 +156,20 @@ impl Finder<'_> {
         Error::new(kind, self.layer, message).with_operands([x.shape()])
     }
 
+    /// An error about what the layer needs, which follows its name.
+    #[cold]
+    pub(crate) fn wrong(self, x: &Tensor, kind: ErrorKind, what: &str) -> Error {
+        self.error(x, kind, format!("{} {what}", self.who()))
+    }
+
     #[cold]
     fn missing(self, x: &Tensor, (name, size): Named) -> Error {
-        let who = self.who();
         let Some(name) = name.filter(|_| x.ndim() > 0) else {
-            let message = match x.ndim() {
-                0 => format!("{who} needs the dim {}, and the input is one number", dim_text((name, size))),
-                ndim => format!("{who} needs a dim of size {size}, and the input has {ndim} dims"),
+            let what = match x.ndim() {
+                0 => format!("needs the dim {}, and the input is one number", dim_text((name, size))),
+                ndim => format!("needs a dim of size {size}, and the input has {ndim} dims"),
             };
-            return self.error(x, ErrorKind::Shape, message);
+            return self.wrong(x, ErrorKind::Shape, &what);
         };
         let mut alike = range(0..x.ndim());
         alike.retain(|dim| x.sizes()[*dim] == size);
@@ -177,10 +179,10 @@ impl Finder<'_> {
     /// The error for an input without the dim `name`, which one of these dims may be: the only one.
     #[cold]
     pub(crate) fn lacks(self, x: &Tensor, name: &dyn Display, likely: &[usize]) -> Error {
-        let message = format!("{} needs the dim '{name}', which the input does not have", self.who());
+        let what = format!("needs the dim '{name}', which the input does not have");
         let other = if let [only] = likely { x.name(*only) } else { None };
         let repair = other.map(|other| renaming("x", other, name));
-        repaired(self.error(x, ErrorKind::NameNotFound, message), repair)
+        repaired(self.wrong(x, ErrorKind::NameNotFound, &what), repair)
     }
 }
 

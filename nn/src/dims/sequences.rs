@@ -134,12 +134,10 @@ impl Sequences<'_> {
     fn features(self, x: &Tensor, features: Named) -> Result<usize> {
         let limit = if x.has_names() { usize::MAX } else { 3 };
         if x.ndim() < 2 || x.ndim() > limit {
-            let who = self.of.who();
             let order = if self.batch_first { "[N, seq, features]" } else { "[seq, N, features]" };
             let more = if x.ndim() > limit { "; more batch dims need names" } else { "" };
-            let message =
-                format!("{who} needs an input {order} or [seq, features], got {} dims{more}", x.ndim());
-            return Err(self.of.error(x, ErrorKind::Shape, message));
+            let what = format!("needs an input {order} or [seq, features], got {} dims{more}", x.ndim());
+            return Err(self.of.wrong(x, ErrorKind::Shape, &what));
         }
         self.of.place(x, features, x.ndim().checked_sub(1))
     }
@@ -149,11 +147,8 @@ impl Sequences<'_> {
         match seq {
             Seq::Name(name) => self.of.lacks(x, &name, &others(x, &[features])),
             Seq::Index(index) => {
-                let who = self.of.who();
-                let message = format!(
-                    "{who} has its sequence in dim {index}, which the input does not have beside its features"
-                );
-                self.of.error(x, ErrorKind::DimRange, message)
+                let lacks = "which the input does not have beside its features";
+                self.of.wrong(x, ErrorKind::DimRange, &format!("has its sequence in dim {index}, {lacks}"))
             }
         }
     }

@@ -52,8 +52,8 @@ impl<'a> Steps<'a> {
         };
         let batch = others(x, &[time.as_slice(), &[feature]].concat());
         if let Some(time) = time.filter(|time| x.sizes()[*time] == 0) {
-            let message = format!("{} needs at least one step, and {} has none", of.who(), dim_of(x, time));
-            return Err(of.error(x, ErrorKind::Shape, message));
+            let what = format!("needs at least one step, and {} has none", dim_of(x, time));
+            return Err(of.wrong(x, ErrorKind::Shape, &what));
         }
         Ok(Steps { of, x, time, batch, feature })
     }
@@ -116,15 +116,14 @@ impl<'a> Steps<'a> {
         self.of.check_dtype(&format!("`{what}`"), given, self.x.dtype())?;
         let expected = way.shape()?;
         let state = &expanded(given, way, &expected)?;
-        let wrong = || {
-            let who = self.of.who();
+        let wrong = |kind| {
             let one_layer = expected.names.get(0).filter(|_| way.leads && way.sizes[0] == 1);
             let is_free = |name: &Name| {
                 Some(*name) == one_layer || self.batch.iter().any(|dim| self.x.name(*dim) == Some(*name))
             };
             let (free, own): (Vec<Name>, Vec<Name>) =
                 expected.names.iter(expected.sizes.len()).flatten().partition(is_free);
-            let mut text = format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape());
+            let mut text = format!("needs `{what}` with the dims {expected}, got {}", given.shape());
             let has = |name: &&Name| given.names().position(**name).is_some();
             if let Some(name) = own.iter().find(|name| given.has_names() && !has(name)) {
                 text += &format!(", which lacks '{name}'");
@@ -132,17 +131,17 @@ impl<'a> Steps<'a> {
             for (at, name) in free.iter().enumerate().filter(|_| given.has_names()) {
                 text += &format!("{}'{name}'", if at == 0 { "; these can be left out: " } else { ", " });
             }
-            text
+            Err(self.of.wrong(given, kind, &text))
         };
         if state.ndim() != expected.sizes.len() {
-            return Err(self.of.error(given, ErrorKind::Shape, wrong()));
+            return wrong(ErrorKind::Shape);
         }
         let wanted = all_names(&expected.names, state.ndim());
         let Some(places) = matched(state, &wanted).filter(|places| places.len() == state.ndim()) else {
-            return Err(self.of.error(given, ErrorKind::NameNotFound, wrong()));
+            return wrong(ErrorKind::NameNotFound);
         };
         if places.iter().zip(&expected.sizes[..]).any(|(place, size)| state.sizes()[*place] != *size) {
-            return Err(self.of.error(given, ErrorKind::Shape, wrong()));
+            return wrong(ErrorKind::Shape);
         }
         let mut order = way.order.order.clone();
         order.iter_mut().for_each(|dim| *dim = places[*dim]);
@@ -165,12 +164,9 @@ impl<'a> Steps<'a> {
             found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
         });
         let Some(found) = found.filter(|_| fits) else {
-            let dims = shape_of(&dims_with(&wanted, &sizes))?;
-            let own = lengths.shape();
-            return wrong(
-                ErrorKind::Shape,
-                format!("the lengths need the dims of the batch, {dims}, and have {own}"),
-            );
+            let (dims, own) = (shape_of(&dims_with(&wanted, &sizes))?, lengths.shape());
+            let message = format!("the lengths need the dims of the batch, {dims}, and have {own}");
+            return wrong(ErrorKind::Shape, message);
         };
         let value = lengths.value().unnamed().to(DType::I64)?;
         if let Some((kind, message)) = unfit_length(&value.to_vec()?, self.steps()) {
@@ -293,10 +289,8 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
 /// The dim of time of an input that has no such name.
 fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
     let others = others(x, &[feature]);
-    let who = || of.who();
     let Some(first) = others.first().copied() else {
-        let message = format!("{} needs a dim to step along besides the features", who());
-        return Err(of.error(x, ErrorKind::Shape, message));
+        return Err(of.wrong(x, ErrorKind::Shape, "needs a dim to step along besides the features"));
     };
     match time {
         // With one other dim, there is no choice.
@@ -307,19 +301,17 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
                 return Ok(place);
             }
             let count = others.len();
-            let message = format!(
-                "{} steps along dim {at}, which is not one of the {count} dims besides the features",
-                who()
-            );
-            Err(of.error(x, ErrorKind::DimRange, message))
+            let what =
+                format!("steps along dim {at}, which is not one of the {count} dims besides the features");
+            Err(of.wrong(x, ErrorKind::DimRange, &what))
         }
         Dim::Name(name) if x.name(first).is_some() => {
-            let message = format!("{} steps along the dim '{name}', which the input does not have", who());
+            let what = format!("steps along the dim '{name}', which the input does not have");
             let repair = x.size(*name).err().and_then(|error| error.repair().map(str::to_string));
-            Err(repaired(of.error(x, ErrorKind::NameNotFound, message), repair))
+            Err(repaired(of.wrong(x, ErrorKind::NameNotFound, &what), repair))
         }
         Dim::Name(name) if is_strict() => {
-            let message = format!("strict names: {} would take an unnamed dim as '{name}'", who());
+            let message = format!("strict names: {} would take an unnamed dim as '{name}'", of.who());
             Err(of.error(x, ErrorKind::NameMismatch, message))
         }
         _ => Ok(first),
