@@ -17,9 +17,9 @@ use std::fmt;
 /// a list of these, or plain data.
 ///
 /// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
-/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), dims, their names, sizes
-/// and shapes, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use
-/// `#[module(skip)]` or implement this trait.
+/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), dims, their names,
+/// sizes and shapes, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another
+/// type, use `#[module(skip)]` or implement this trait.
 ///
 /// # Examples
 /// ```

@@ -101,8 +101,7 @@ fn fields(text: &str) -> Vec<(&str, &str, &str)> {
             (of, code.strip_suffix(',').and_then(|code| code.split_once(": ")))
             && !std::mem::take(&mut skipped)
             && !code.starts_with("//")
-            && !ty.starts_with("Result<")
-        // an argument
+            && !["Named", "Seq", "Kernel", "Vec<Named>", "[Named; 2]"].contains(&kind(ty))
         {
             found.push((name.rsplit(' ').next().unwrap(), ty, of));
         }

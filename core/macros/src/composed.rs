@@ -24,17 +24,7 @@ pub(crate) fn check(row: &OpRow) -> Result<(), &'static str> {
 /// The code for a table of composed ops.
 pub(crate) fn table(table: &OpTable) -> TokenStream {
     let (side, heading) = (Side::composed(), &table.heading);
-    let mut methods = Forms::default();
-    let mut options = TokenStream::new();
-    let mut entries = TokenStream::new();
-    for row in &table.rows {
-        methods.extend(method(row, &side));
-        if row.has_options() {
-            options.extend(options_struct(row, &side));
-        }
-        let info = info(row, &table.name.to_string(), &side);
-        entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
-    }
+    let (methods, options, entries) = all_rows(table, &side, method);
     let (chained, in_rows) = (chain::table(table, &side, &[]), in_rows(table, &side));
     let (plain, methods) = (methods.module(), &methods.methods);
     quote! {
@@ -50,6 +40,24 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
         /// The ops of this table, as the registry has them.
         pub(crate) static OPS: &[&crate::registry::Op] = &[#entries];
     }
+}
+
+/// The methods or functions of the rows, their options, and their entries in the registry.
+pub(crate) fn all_rows(
+    table: &OpTable,
+    side: &Side,
+    form: fn(&OpRow, &Side) -> Forms,
+) -> (Forms, TokenStream, TokenStream) {
+    let (mut forms, mut options, mut entries) = (Forms::default(), TokenStream::new(), TokenStream::new());
+    for row in &table.rows {
+        forms.extend(form(row, side));
+        if row.has_options() {
+            options.extend(options_struct(row, side));
+        }
+        let info = info(row, &table.name.to_string(), side);
+        entries.extend(entry(row, &how(row), side, &quote!(&#info)));
+    }
+    (forms, options, entries)
 }
 
 /// The arguments of the function of a row: its tensors, then its other arguments.

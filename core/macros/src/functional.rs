@@ -3,14 +3,12 @@
 //! already have entries.
 
 use crate::autocast::with_casts;
-use crate::by_name::entry;
-use crate::composed::{arguments, call, how, in_rows, kinds, passed, prepared};
+use crate::composed::{all_rows, arguments, call, in_rows, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
 use crate::layer;
-use crate::options::options_struct;
 use crate::row::{OpRow, OpTable, here, parse_layers};
-use crate::values::{Forms, MethodBody, at_row, forms, info};
+use crate::values::{Forms, MethodBody, at_row, forms};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::ParseStream;
@@ -27,17 +25,8 @@ pub(crate) fn check(row: &OpRow) -> std::result::Result<(), &'static str> {
 /// The code for a table of functions.
 pub(crate) fn table(table: &OpTable) -> TokenStream {
     let side = Side::functions();
-    let mut functions = Forms::default();
-    let [mut options, mut entries, mut layers] = std::array::from_fn(|_| TokenStream::new());
-    for row in &table.rows {
-        functions.extend(function(row, &side));
-        if row.has_options() {
-            options.extend(options_struct(row, &side));
-        }
-        let info = info(row, &table.name.to_string(), &side);
-        entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
-        layers.extend(layer::of_row(row, &side));
-    }
+    let (functions, options, entries) = all_rows(table, &side, function);
+    let layers: TokenStream = table.rows.iter().map(|row| layer::of_row(row, &side)).collect();
     let (plain, functions, in_rows) = (functions.module(), &functions.methods, in_rows(table, &side));
     quote! {
         #plain

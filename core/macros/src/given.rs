@@ -209,6 +209,16 @@ impl Side {
         if ty.optional { quote!(::std::option::Option<#plain>) } else { plain }
     }
 
+    /// The type of the parameter that sets an argument in a field of type `ty`, and the value of the field.
+    pub(crate) fn setter(&self, arg: &Arg, ty: &TokenStream) -> (TokenStream, TokenStream) {
+        let (name, core) = (&arg.name, &self.core);
+        match arg.ty.name.to_string().as_str() {
+            "bool" | "usize" if !arg.ty.optional => (quote!(#ty), quote!(#name)),
+            "isize" if !arg.ty.optional => (quote!(impl #core::Whole), quote!(#core::args::position(#name))),
+            _ => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+        }
+    }
+
     /// The type that a kernel gets for an argument.
     pub(crate) fn resolved(&self, arg: &Arg) -> TokenStream {
         let (core, ty) = (&self.core, self.ty(&arg.ty));

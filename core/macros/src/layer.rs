@@ -165,12 +165,7 @@ impl<'r> LayerArguments<'r> {
 
     /// The type of a parameter for an argument, and the expression that stores it.
     fn given(&self, arg: &Arg) -> (TokenStream, TokenStream) {
-        let (name, core, ty) = (&arg.name, &self.side.core, self.field_type(arg));
-        match arg.ty.name.to_string().as_str() {
-            "bool" | "usize" if !arg.ty.optional => (ty, quote!(#name)),
-            "isize" if !arg.ty.optional => (quote!(impl #core::Whole), quote!(#core::args::position(#name))),
-            _ => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
-        }
+        self.side.setter(arg, &self.field_type(arg))
     }
 
     /// `new`, which fails only if it checks an argument, `builder` and `Default`.

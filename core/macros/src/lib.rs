@@ -99,16 +99,17 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// with `own` those of the struct too, which set an `Option` to one. With `#[setters(default = value)]` on a
 /// field, which otherwise starts as the default of its type, the struct gets `Default`.
 ///
-/// Without `row`, a struct called `LinearBuilder` is the builder of the layer `Linear`, and with
-/// `#[setters(builds(A, B))]` a struct has the settings of the layers `A` and `B`, whose builders hold it as
-/// `config`. The layer gets the constructors `new` and `builder`. Their arguments, with their docs, are the fields
-/// with `#[setters(given)]` and those that are a `Result` without a default. In a default, `layer` is the name of
-/// the layer.
+/// A struct called `LinearConfig` has the settings of the layer `Linear`, and with `#[setters(builds(A, B))]`
+/// those of the layers `A` and `B`. It makes `LinearBuilder`, which holds it as `config`, and the layer's
+/// constructors `new` and `builder`. Their arguments, with their docs, are the fields with `#[setters(given)]`
+/// and dims without a default; `config()` returns the settings or the first error of a dim. A default can use
+/// the fields above it, and `layer` for the name of the layer, which is that of the type or `#[setters(layer =
+/// NAME)]`; `generics(..)` has the generics of the layer.
 ///
 /// The setter of a field takes its type, and for an `Option` its content; for `f64`, `Dim`, `Extents` and
-/// `NewName` anything that converts into them; for a `Parameter` a reference, and for a `Tensor` one to a tensor
-/// or to a parameter, whose value it takes. `#[setters(into)]` on the field takes anything that converts into
-/// its type, and `skip` makes no setter.
+/// `NewName` anything that converts into them; for a `Parameter` a reference, and for a `Tensor` one to a
+/// tensor or to a parameter, whose value it takes. `#[setters(into)]` on the field takes anything that
+/// converts into its type, and `skip` makes no setter.
 #[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))

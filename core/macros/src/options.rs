@@ -24,21 +24,8 @@ pub(crate) fn options_struct(row: &OpRow, side: &Side) -> TokenStream {
     let arg_names: Vec<&Ident> = args.iter().map(|arg| &arg.name).collect();
     let arg_types: Vec<TokenStream> = args.iter().map(|arg| side.ty(&arg.ty)).collect();
     let defaults = args.iter().map(|arg| side.default(arg));
-    let core = &side.core;
-    let (given, value): (Vec<TokenStream>, Vec<TokenStream>) = args
-        .iter()
-        .zip(&arg_types)
-        .map(|(arg, ty)| {
-            let name = &arg.name;
-            match arg.ty.name.to_string().as_str() {
-                "bool" | "usize" if !arg.ty.optional => (quote!(#ty), quote!(#name)),
-                "isize" if !arg.ty.optional => {
-                    (quote!(impl #core::Whole), quote!(#core::args::position(#name)))
-                }
-                _ => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
-            }
-        })
-        .unzip();
+    let (given, value): (Vec<TokenStream>, Vec<TokenStream>) =
+        args.iter().zip(&arg_types).map(|(arg, ty)| side.setter(arg, ty)).unzip();
     let field_docs = arg_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let tensor_docs = tensor_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let (setter_docs, tensor_setter_docs) = (

@@ -5,8 +5,8 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::parse::Parse;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Field, Fields, FieldsNamed, GenericArgument, Lit,
-    Meta, Path, PathArguments, Result, Token, Type, parenthesized, parse_str,
+    Attribute, Data, DataStruct, DeriveInput, Error, Expr, Field, Fields, FieldsNamed, GenericArgument,
+    Generics, Lit, Meta, MetaNameValue, Path, PathArguments, Result, Token, Type, parenthesized, parse2,
 };
 
 /// The words on a struct.
@@ -16,12 +16,16 @@ struct OnStruct {
     row: bool,
     /// `of(A, B)`: the setters are those of these builders, which hold the struct.
     of: Vec<Path>,
-    /// `own`: the struct has a constructor and setters besides those of its builders. An `Option` is set to one.
+    /// `own`: the struct has a constructor and setters besides those of its builders, and they take an `Option`
+    /// for one.
     own: bool,
     /// `at = settings`: the field of the builders that holds it.
     at: Option<Expr>,
-    /// `builds(A, B)`: the settings of these layers, whose builders hold it as `config`.
+    /// `builds(A, B)`: the settings of these layers, whose builders hold it as `config`. `LinearConfig` builds
+    /// `Linear`.
     builds: Vec<Ident>,
+    /// `generics(const N: usize)`: those of the layers.
+    generics: Generics,
     /// `layer = NAME`: the name of the layer in errors, if it is not that of its type.
     layer: Option<Expr>,
 }
@@ -31,7 +35,7 @@ struct OnStruct {
 struct OnField {
     /// No setter.
     skip: bool,
-    /// No setter: an argument of the constructors of the layer. So is a `Result` without a default.
+    /// No setter: an argument of the constructors of the layer. So are dims without a default.
     given: bool,
     /// The value at first, if it is not the default of the type.
     default: Option<TokenStream>,
@@ -39,36 +43,63 @@ struct OnField {
     into: bool,
 }
 
-/// `new`, which returns the defaults, and a setter for each field with its name and doc.
+impl OnField {
+    /// The value of the field at first.
+    fn value(&self, field: &Field) -> TokenStream {
+        let is_dtype = field.ty.to_token_stream().to_string() == "DType";
+        let or = if is_dtype { quote!(namegrad_core::default_dtype()) } else { quote!(Default::default()) };
+        self.default.clone().unwrap_or(or)
+    }
+}
+
+/// What `Setters` makes of a struct: the constructor, the setters and the defaults of options, or for the
+/// settings of layers, the builders of these.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(input, "options are a struct"));
+    let Data::Struct(DataStruct { fields: Fields::Named(fields), .. }) = &input.data else {
+        return Err(Error::new_spanned(input, "options are a struct whose fields have names"));
     };
-    let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new_spanned(input, "options are fields with names"));
-    };
-    let OnStruct { row, of, own: has_own, at, builds, layer } = on_struct(&input.attrs)?;
-    let name = &input.ident;
+    let mut on = on_struct(&input.attrs)?;
+    if on.builds.is_empty() {
+        let name = input.ident.to_string();
+        on.builds.extend(name.strip_suffix("Config").map(|layer| format_ident!("{layer}")));
+    }
+    match on.builds.is_empty() {
+        true => of_options(input, fields, &on),
+        false => on.builds.iter().map(|layer| of_layer(input, fields, layer, &on)).collect(),
+    }
+}
+
+fn of_options(input: &DeriveInput, fields: &FieldsNamed, on: &OnStruct) -> Result<TokenStream> {
+    let (name, OnStruct { row, of, own: has_own, at, .. }) = (&input.ident, on);
     let (generics, own, bounds) = input.generics.split_for_impl();
-    let text = name.to_string();
-    let built = text.strip_suffix("Builder").unwrap_or_default();
-    let builder = !row && !built.is_empty();
-    let layer = layer.map_or_else(|| quote!(#built), |layer| quote!(#layer));
-    let setters = |place: &TokenStream| -> Result<TokenStream> {
-        fields.named.iter().map(|field| setter(field, place, &layer, has_own)).collect()
+    let setters = |place: TokenStream| -> Result<TokenStream> {
+        let nothing = TokenStream::new();
+        fields.named.iter().map(|field| setter(field, &place, &nothing, *has_own)).collect()
     };
-    let mut builders = TokenStream::new();
-    if !builder && builds.is_empty() {
-        builders = defaults(input, fields)?;
+    let (mut made, mut values, mut has_defaults) = (TokenStream::new(), TokenStream::new(), false);
+    for field in &fields.named {
+        let (name, words) = (&field.ident, on_field(field)?);
+        let value = words.value(field);
+        has_defaults |= words.default.is_some();
+        values.extend(quote!(#name: #value,));
+    }
+    if has_defaults {
+        made.extend(quote! {
+            impl #generics ::std::default::Default for #name #own #bounds {
+                fn default() -> Self {
+                    #name { #values }
+                }
+            }
+        });
     }
     if let Some(at) = at {
-        let setters = setters(&quote!(self.#at))?;
-        builders.extend(quote!(#(impl #generics #of #own #bounds { #setters })*));
+        let setters = setters(quote!(self.#at))?;
+        made.extend(quote!(#(impl #generics #of #own #bounds { #setters })*));
         if !has_own {
-            return Ok(builders);
+            return Ok(made);
         }
     }
-    let new = (!builder && !row).then(|| {
+    let new = (!row).then(|| {
         quote! {
             /// The defaults.
             pub fn new() -> Self {
@@ -76,36 +107,9 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     });
-    for built in &builds {
-        let builder = format_ident!("{built}Builder");
-        let text = built.to_string();
-        let setters = setters(&quote!(self.config))?;
-        let doc = format!(" A builder for [`{text}`]; see [`{text}::builder`].");
-        let types = [&TokenStream::new(), &quote!(#built), &quote!(#builder)];
-        let made = |fields: TokenStream| quote!(#builder { config: #name { #fields } });
-        builders.extend(misused(TokenStream::new(), &quote!(#builder), &quote!(#built), true));
-        builders.extend(constructors(fields, types, &quote!(#text), &made)?);
-        builders.extend(quote! {
-            #[doc = #doc]
-            #[derive(Clone, Debug)]
-            pub struct #builder {
-                config: #name,
-            }
-            impl #builder { #setters }
-        });
-    }
-    if !builds.is_empty() {
-        return Ok(builders);
-    }
-    let setters = setters(&quote!(self))?;
-    if builder {
-        let built: Ident = parse_str(built)?;
-        let types = [&quote!(#generics), &quote!(#built #own), &quote!(#name #own)];
-        builders.extend(misused(quote!(#generics), types[2], types[1], true));
-        builders.extend(constructors(fields, types, &layer, &|fields| quote!(#name { #fields }))?);
-    }
+    let setters = setters(quote!(self))?;
     Ok(quote! {
-        #builders
+        #made
         impl #generics #name #own #bounds {
             #new
             #setters
@@ -113,130 +117,122 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// `Default`, if the words on a field have its value.
-fn defaults(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenStream> {
-    let (mut values, mut has_values) = (Vec::new(), false);
+/// The builder of the layer `built` with its setters, and the layer's `new` and `builder`.
+fn of_layer(input: &DeriveInput, fields: &FieldsNamed, built: &Ident, on: &OnStruct) -> Result<TokenStream> {
+    let OnStruct { builds, generics, layer, .. } = on;
+    let (name, text, builder) = (&input.ident, built.to_string(), format_ident!("{built}Builder"));
+    let doc = format!(" A builder for [`{text}`]; see [`{text}::builder`].");
+    let docs = if builds.len() == 1 { docs_of(&input.attrs) } else { quote!(#[doc = #doc]) };
+    let layer = layer.as_ref().map_or_else(|| quote!(#text), |layer| quote!(#layer));
+    let (mut names, mut setters, mut values) = (Vec::new(), TokenStream::new(), TokenStream::new());
+    let (mut given, mut parameters, mut given_docs) = (Vec::new(), Vec::new(), Vec::new());
     for field in &fields.named {
-        let (name, value) = (&field.ident, on_field(field)?.default);
-        has_values |= value.is_some();
-        let value = value.unwrap_or_else(|| default_of(&field.ty));
-        values.push(quote!(#name: #value));
-    }
-    let (name, (generics, own, bounds)) = (&input.ident, input.generics.split_for_impl());
-    let made = quote! {
-        impl #generics ::std::default::Default for #name #own #bounds {
-            fn default() -> Self {
-                #name { #(#values),* }
-            }
+        let (name, words) = (&field.ident, on_field(field)?);
+        let mut value = words.value(field);
+        if words.given {
+            let (parameter, made) = argument(&field.ty, name, [quote!(layer), quote!(checked)]);
+            value = made;
+            given.push(name);
+            parameters.push(quote!(#name: #parameter));
+            given_docs.push(format!(" - `{}`: {}", quote!(#name), doc_of(field).trim_end_matches('.')));
         }
-    };
-    Ok(if has_values { made } else { TokenStream::new() })
-}
-
-/// `new` and `builder` of a layer whose builder has these fields, if one of them is given.
-fn constructors(
-    fields: &FieldsNamed,
-    [generics, built, builder]: [&TokenStream; 3],
-    layer: &TokenStream,
-    made: &dyn Fn(TokenStream) -> TokenStream,
-) -> Result<TokenStream> {
-    let (mut names, mut docs) = (Vec::new(), Vec::new());
-    let (mut parameters, mut values) = (Vec::new(), Vec::new());
-    for field in &fields.named {
-        let OnField { given, default, .. } = on_field(field)?;
-        let (name, ty) = (&field.ident, &field.ty);
-        let value = match (given, default) {
-            (true, _) => {
-                let (parameter, value) = argument(ty, &quote!(#name), &quote!(layer));
-                names.push(name);
-                parameters.push(quote!(#name: #parameter));
-                let doc = doc_of(field).join(" ");
-                docs.push(format!(" - `{}`: {}", quote!(#name), doc.trim().trim_end_matches('.')));
-                value
-            }
-            (false, default) => default.unwrap_or_else(|| default_of(ty)),
-        };
-        values.push(quote!(#name: #value));
+        names.push(name);
+        // One after the other, so that a default can be that of a field above.
+        values.extend(quote!(let #name = #value;));
+        setters.extend(setter(field, &quote!(self.config), &layer, false)?);
     }
-    if names.is_empty() {
-        return Ok(TokenStream::new());
-    }
-    let start = builder.to_string();
-    let start = start.split(' ').next().unwrap_or_default();
-    let errors = format!(" Those of [`build`]({start}::build).");
-    let made = made(quote!(#(#values),*));
+    let own = generics.split_for_impl().1;
+    let kinds = generics.type_params().map(|kind| &kind.ident);
+    let misused = misused(quote!(#generics), &quote!(#builder #own), &quote!(#built #own), true);
+    let errors = format!(" Those of [`build`]({builder}::build).");
     Ok(quote! {
-        impl #generics #built {
+        #misused
+        #docs
+        #[derive(Clone, Debug)]
+        pub struct #builder #generics {
+            config: #name,
+            /// The first error of an argument or a setter.
+            checked: namegrad_core::Result<()>,
+            kinds: ::std::marker::PhantomData<fn() -> (#(#kinds,)*)>,
+        }
+        impl #generics #builder #own {
+            /// The settings, if there was no error.
+            pub(crate) fn config(self) -> namegrad_core::Result<#name> {
+                self.checked.map(|()| self.config)
+            }
+            #setters
+        }
+        impl #generics #built #own {
             /// The layer with the default options:
-            #(#[doc = #docs])*
+            #(#[doc = #given_docs])*
             ///
             /// # Errors
             #[doc = #errors]
             #[track_caller]
             pub fn new(#(#parameters),*) -> namegrad_core::Result<Self> {
-                Self::builder(#(#names),*).build()
+                Self::builder(#(#given),*).build()
             }
 
             /// A builder, to change the defaults of [`new`](Self::new).
             #[track_caller]
-            pub fn builder(#(#parameters),*) -> #builder {
-                let layer: &'static str = #layer;
-                #made
+            pub fn builder(#(#parameters),*) -> #builder #own {
+                let (layer, mut checked): (&'static str, _) = (#layer, ::std::result::Result::Ok(()));
+                #values
+                #builder { config: #name { #(#names),* }, checked, kinds: ::std::marker::PhantomData }
             }
         }
     })
 }
 
-/// The value of a field without one.
-fn default_of(ty: &Type) -> TokenStream {
-    match quote!(#ty).to_string().as_str() {
-        "DType" => quote!(namegrad_core::default_dtype()),
-        _ => quote!(::std::default::Default::default()),
-    }
-}
-
-/// The type of the parameter for a field that is given, and the value of the field.
-fn argument(ty: &Type, name: &TokenStream, layer: &TokenStream) -> (TokenStream, TokenStream) {
+/// The type of the parameter for a field, and the value of the field. The error of a dim is kept in `checked`.
+fn argument(
+    ty: &Type,
+    name: &Option<Ident>,
+    [layer, checked]: [TokenStream; 2],
+) -> (TokenStream, TokenStream) {
     let dim = quote!(impl namegrad_core::NewDim);
+    let dims = quote!(#name.map(namegrad_core::NewDim::into_new_dim));
     let text = ty.to_token_stream().to_string().replace(' ', "");
-    match text.as_str() {
-        "Result<Named>" => (dim, quote!(crate::dims::named(#layer, #name))),
-        "Result<Vec<Named>>" => {
-            (quote!(impl namegrad_core::IntoShape), quote!(crate::dims::all_dims(#layer, #name)))
-        }
-        "Result<Seq>" => (
+    let (parameter, made) = match text.as_str() {
+        "Named" => (dim, quote!(named(#layer, #name))),
+        "[Named;2]" => (quote!([#dim; 2]), quote!(all_named(#layer, #dims))),
+        // The list of an array, in settings that do not have its length.
+        "Kernel" => (quote!([#dim; N]), quote!(all_named(#layer, #dims).map(::std::vec::Vec::from))),
+        "Vec<Named>" => (quote!(impl namegrad_core::IntoShape), quote!(all_dims(#layer, #name))),
+        "Seq" => (
             quote!(impl ::std::convert::Into<namegrad_core::Dim>),
-            quote!(crate::dims::sequences::Seq::new(#layer, #name)),
+            quote!(sequences::Seq::new(#layer, #name)),
         ),
         "Vec<usize>" => {
             // An iterator can be endless; so long a list is refused.
             let numbers = quote!(impl ::std::iter::IntoIterator<Item = usize>);
-            (numbers, quote!(::std::iter::IntoIterator::into_iter(#name).take(1 << 13).collect()))
+            return (numbers, quote!(::std::iter::IntoIterator::into_iter(#name).take(1 << 13).collect()));
         }
-        "usize" | "f64" => (quote!(#ty), quote!(#name)),
-        text => match text.strip_prefix("Result<[Named;").and_then(|rest| rest.strip_suffix("]>")) {
-            Some(count) => {
-                let count: TokenStream = count.parse().expect("it was parsed before");
-                let dims = quote!(#name.map(namegrad_core::NewDim::into_new_dim));
-                (quote!([#dim; #count]), quote!(crate::dims::all_named(#layer, #dims)))
-            }
-            None => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
-        },
-    }
+        "usize" => return (quote!(#ty), quote!(#name)),
+        _ => return (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+    };
+    (parameter, quote!(crate::layers::kept(crate::dims::#made, &mut #checked)))
 }
 
-/// The lines of the doc of a field.
-fn doc_of(field: &Field) -> Vec<String> {
-    let mut lines = Vec::new();
-    for attribute in &field.attrs {
-        if let Meta::NameValue(doc) = &attribute.meta
-            && doc.path.is_ident("doc")
-            && let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &doc.value
-        {
-            lines.push(line.value().trim().to_string());
+/// The docs among attributes.
+fn docs_of(attributes: &[Attribute]) -> TokenStream {
+    let docs = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    quote!(#(#docs)*)
+}
+
+/// The doc of a field in one line.
+fn doc_of(field: &Field) -> String {
+    let lines = field.attrs.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(MetaNameValue { path, value: Expr::Lit(doc), .. }) if path.is_ident("doc") => {
+            if let Lit::Str(line) = &doc.lit {
+                Some(line.value().trim().to_string())
+            } else {
+                None
+            }
         }
-    }
-    lines
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// The compiler's words for a setter of a layer, and for a method of a layer that is called on its builder: see
@@ -256,12 +252,7 @@ pub(crate) fn misused(
 }
 
 /// The setter of a field of the struct in `place`.
-fn setter(
-    field: &Field,
-    place: &TokenStream,
-    layer: &TokenStream,
-    takes_options: bool,
-) -> Result<TokenStream> {
+fn setter(field: &Field, at: &TokenStream, layer: &TokenStream, takes_options: bool) -> Result<TokenStream> {
     let OnField { skip, given, into, .. } = on_field(field)?;
     if skip || given {
         return Ok(TokenStream::new());
@@ -276,7 +267,7 @@ fn setter(
     let is = |name: &str| matches!(ty, Type::Path(path) if path.path.is_ident(name));
     let is_dim = is_checked(ty);
     let (given, mut value) = match into || CONVERTED.into_iter().any(is) {
-        _ if is_dim => argument(ty, &quote!(#name), layer),
+        _ if is_dim => argument(ty, name, [layer.clone(), quote!(self.checked)]),
         true => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
         false if is("Tensor") => (
             quote!(impl ::namegrad_autograd::AsTensor),
@@ -288,13 +279,13 @@ fn setter(
     if content.is_some() {
         value = quote!(::std::option::Option::Some(#value));
     }
-    let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let docs = docs_of(&field.attrs);
     let caller = is_dim.then(|| quote!(#[track_caller]));
     Ok(quote! {
-        #(#docs)*
+        #docs
         #caller
         pub fn #name(mut self, #name: #given) -> Self {
-            #place.#name = #value;
+            #at.#name = #value;
             self
         }
     })
@@ -303,9 +294,10 @@ fn setter(
 /// The types whose setters take anything that converts into them.
 const CONVERTED: [&str; 4] = ["f64", "Dim", "Extents", "NewName"];
 
-/// Whether a type is the result of a check.
+/// Whether a type is that of dims, which a check makes.
 fn is_checked(ty: &Type) -> bool {
-    ty.to_token_stream().to_string().starts_with("Result <")
+    let text = ty.to_token_stream().to_string().replace(' ', "");
+    ["Named", "Seq", "Kernel", "Vec<Named>", "[Named;2]"].contains(&text.as_str())
 }
 
 /// `T` of `Option<T>`.
@@ -339,9 +331,14 @@ fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
                 let layers;
                 parenthesized!(layers in meta.input);
                 words.builds.extend(layers.parse_terminated(Ident::parse, Token![,])?);
+            } else if meta.path.is_ident("generics") {
+                let generics;
+                parenthesized!(generics in meta.input);
+                let generics: TokenStream = generics.parse()?;
+                words.generics = parse2(quote!(<#generics>))?;
             } else {
                 return Err(meta.error(
-                    "expected `builds(Layer)` or `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
+                    "expected `builds(Layer)`, `generics(..)` and `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
                 ));
             }
             Ok(())

@@ -530,16 +530,18 @@ fn setters_are_for_structs_with_fields_that_have_names() {
     {
         assert!(made.contains(code), "{code}: {made}");
     }
-    let text = "struct LinearBuilder { #[doc = \" The input dim.\"] input: Result<Named>, \
-        #[setters(default = true)] bias: bool, dtype: DType, padding: Option<Extents> }";
+    let text = "struct LinearConfig { #[doc = \" The input dim.\"] input: Named, \
+        #[setters(default = input)] output: Named, dtype: DType, padding: Option<Extents> }";
     let made = of(text).unwrap().to_string();
     for code in [
         "# [doc = \" - `input`: The input dim\"]",
         "pub fn new (input : impl namegrad_core :: NewDim) -> namegrad_core :: Result < Self >",
-        "input : crate :: dims :: named (layer , input) , bias : true",
-        "dtype : namegrad_core :: default_dtype ()",
+        "let input = crate :: layers :: kept (crate :: dims :: named (layer , input) , & mut checked) ; let output = input ;",
+        "let dtype = namegrad_core :: default_dtype () ;",
+        "pub struct LinearBuilder { config : LinearConfig",
+        "pub fn output (mut self , output : impl namegrad_core :: NewDim) -> Self",
         "padding : impl :: std :: convert :: Into < Extents >",
-        "self . padding = :: std :: option :: Option :: Some (padding . into ())",
+        "self . config . padding = :: std :: option :: Option :: Some (padding . into ())",
     ] {
         assert!(made.contains(code), "{code}: {made}");
     }
@@ -549,8 +551,8 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         "{made}"
     );
     for (text, message) in [
-        ("enum Options { A }", "options are a struct"),
-        ("struct Options(f64);", "options are fields with names"),
+        ("enum Options { A }", "options are a struct whose fields have names"),
+        ("struct Options(f64);", "options are a struct whose fields have names"),
         (
             "struct Options { #[setters(from)] gain: f64 }",
             "expected `into`, `default = value`, `given` or `skip`",

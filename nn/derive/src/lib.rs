@@ -7,8 +7,10 @@ mod dims;
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::parse::Parse;
 use syn::{
-    Data, DeriveInput, Expr, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote,
+    Data, DeriveInput, Expr, Generics, Ident, Index, Member, Token, Type, parenthesized, parse_macro_input,
+    parse_quote,
 };
 
 /// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
@@ -38,114 +40,64 @@ pub fn dims(notation: TokenStream, function: TokenStream) -> TokenStream {
     dims::expand(notation.into(), function.into()).into()
 }
 
-/// The options of `#[module(..)]` on a field.
+/// The options of `#[module(..)]` on a field or on the struct: their words, each with its value or its list.
 #[derive(Default)]
-struct FieldOptions {
-    skip: bool,
-    flatten: bool,
-    name: Option<syn::LitStr>,
-}
+struct Options(Vec<(String, Vec<Expr>)>);
 
-impl FieldOptions {
-    fn of(attributes: &[syn::Attribute]) -> syn::Result<FieldOptions> {
-        let mut options = FieldOptions::default();
+impl Options {
+    /// Reads the attributes, which can have these words: `dims=` with a value, `get()` with a list.
+    fn read(&mut self, attributes: &[syn::Attribute], known: &[&str], expected: &str) -> syn::Result<()> {
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
             attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("skip") {
-                    options.skip = true;
-                } else if meta.path.is_ident("flatten") {
-                    options.flatten = true;
-                } else if meta.path.is_ident("name") {
-                    options.name = Some(meta.value()?.parse()?);
+                let word = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                let is = |form: &str| known.contains(&format!("{word}{form}").as_str());
+                let value = if is("()") && meta.input.peek(syn::token::Paren) {
+                    let list;
+                    parenthesized!(list in meta.input);
+                    list.parse_terminated(Expr::parse, Token![,])?.into_iter().collect()
+                } else if is("=") {
+                    vec![meta.value()?.parse()?]
+                } else if is("") {
+                    Vec::new()
                 } else {
-                    return Err(meta.error("expected `skip`, `flatten` or `name = \"..\"` on a field"));
-                }
-                Ok(())
-            })?;
-        }
-        Ok(options)
-    }
-}
-
-/// The options of `#[module(..)]` on the struct.
-struct StructOptions {
-    krate: Path,
-    describe: Option<Expr>,
-    dims: Option<Expr>,
-    no_display: bool,
-    debug: bool,
-    /// Only a field of other modules, not a module.
-    part: bool,
-    /// The inputs of `forward`.
-    layer: Option<Vec<Ident>>,
-    /// The fields that have a method.
-    get: Vec<Ident>,
-}
-
-impl StructOptions {
-    fn new() -> StructOptions {
-        let (krate, get) = (parse_quote!(::namegrad::nn), Vec::new());
-        let (no_display, debug, part) = (false, false, false);
-        StructOptions { krate, describe: None, dims: None, no_display, debug, part, layer: None, get }
-    }
-
-    fn read(&mut self, attributes: &[syn::Attribute]) -> syn::Result<()> {
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
-            attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("crate") {
-                    self.krate = meta.value()?.call(Path::parse_mod_style)?;
-                } else if meta.path.is_ident("describe") {
-                    self.describe = Some(meta.value()?.parse()?);
-                } else if meta.path.is_ident("dims") {
-                    self.dims = Some(meta.value()?.parse()?);
-                } else if meta.path.is_ident("no_display") {
-                    self.no_display = true;
-                } else if meta.path.is_ident("debug") {
-                    self.debug = true;
-                } else if meta.path.is_ident("part") {
-                    self.part = true;
-                } else if meta.path.is_ident("get") {
-                    self.get = listed(&meta)?;
-                } else if meta.path.is_ident("layer") {
-                    self.layer = Some(match meta.input.peek(syn::token::Paren) {
-                        true => listed(&meta)?,
-                        false => vec![Ident::new("x", Span::call_site())],
-                    });
-                } else {
-                    let words = "expected `crate = path`, `describe = text`, `dims = value`, `layer`, `get(field)`, \
-                        `part`, `debug` or `no_display` on the struct";
-                    return Err(meta.error(words));
-                }
+                    return Err(meta.error(format!("expected {expected}")));
+                };
+                self.0.push((word, value));
                 Ok(())
             })?;
         }
         Ok(())
     }
-}
 
-/// The words in parentheses.
-fn listed(meta: &syn::meta::ParseNestedMeta<'_>) -> syn::Result<Vec<Ident>> {
-    let mut words = Vec::new();
-    meta.parse_nested_meta(|word| {
-        words.push(word.path.require_ident()?.clone());
-        Ok(())
-    })?;
-    Ok(words)
+    fn list(&self, word: &str) -> Option<&[Expr]> {
+        self.0.iter().find(|(own, _)| own == word).map(|(_, value)| &value[..])
+    }
+
+    fn value(&self, word: &str) -> Option<&Expr> {
+        self.list(word)?.first()
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.list(word).is_some()
+    }
 }
 
 fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     let name = &input.ident;
     // The implementation is made without the wrong fields, so that uses of the type are not errors as well.
     let mut wrong = Tokens::new();
-    let mut options = StructOptions::new();
-    if let Err(error) = options.read(&input.attrs) {
+    let mut options = Options::default();
+    let known = ["crate=", "describe=", "dims=", "layer", "layer()", "get()", "part", "debug", "no_display"];
+    let expected = "`crate = path`, `describe = text`, `dims = value`, `layer`, `get(field)`, `part`, `debug` or \
+        `no_display` on the struct";
+    if let Err(error) = options.read(&input.attrs, &known, expected) {
         wrong.extend(error.to_compile_error());
     }
-    let StructOptions { krate, describe, dims, no_display, debug, part, layer, get } = options;
+    let krate = options.value("crate").map_or(quote!(::namegrad::nn), |path| quote!(#path));
     let (mut types, mut getters) = (Vec::new(), Tokens::new());
     let visits = match &input.data {
         Data::Struct(data) => {
-            for name in &get {
+            for name in options.list("get").unwrap_or_default() {
                 getters.extend(getter(&data.fields, name)?);
             }
             let visits = visits(&data.fields, None, &mut types, &mut wrong);
@@ -173,7 +125,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         Data::Union(_) => return Err(syn::Error::new_spanned(name, "a union cannot be a module")),
     };
     let label = name.to_string();
-    let describe = match (describe, dims) {
+    let describe = match (options.value("describe"), options.value("dims")) {
         (Some(Expr::Path(function)), _) => quote!(#function(self)),
         (Some(text), _) => quote!(#text),
         (None, Some(dims)) => quote!(::std::format!("{}({})", #label, #dims)),
@@ -191,7 +143,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     });
     let generics = with_bounds(input.generics.clone(), &types, &krate);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
-    if part {
+    if options.has("part") {
         return Ok(quote! {
             #wrong
             impl #impl_generics #krate::Field for #name #ty_generics #where_clause {
@@ -210,22 +162,14 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             }
         }
     };
-    let display = (!no_display).then(|| shown(quote!(Display)));
-    let debug = debug.then(|| shown(quote!(Debug)));
-    let getters = (!getters.is_empty()).then(|| {
-        quote! {
-            impl #impl_generics #name #ty_generics #where_clause { #getters }
-        }
-    });
-    let layer = layer.map(|inputs| {
+    let display = (!options.has("no_display")).then(|| shown(quote!(Display)));
+    let debug = options.has("debug").then(|| shown(quote!(Debug)));
+    let one = [parse_quote!(x)];
+    let layer = options.list("layer").map(|inputs| {
+        let inputs = if inputs.is_empty() { &one[..] } else { inputs };
         let tensor = quote!(#krate::derived::Tensor);
-        let of = match &inputs[..] {
-            [_] => quote!(#tensor),
-            several => {
-                let each = several.iter().map(|_| &tensor);
-                quote!((#(#each),*))
-            }
-        };
+        let each = inputs.iter().map(|_| &tensor);
+        let of = quote!((#(#each),*));
         quote! {
             impl #impl_generics #krate::Layer<#of> for #name #ty_generics #where_clause {
                 #[track_caller]
@@ -248,23 +192,26 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         }
         #display
         #debug
-        #getters
+        impl #impl_generics #name #ty_generics #where_clause {
+            #getters
+        }
         #layer
     })
 }
 
 /// The method that returns a reference to the field: `Option<&T>` for an `Option<T>`, `&[T]` for a `Vec<T>`.
-fn getter(fields: &syn::Fields, name: &Ident) -> syn::Result<Tokens> {
-    let Some(field) = fields.iter().find(|field| field.ident.as_ref() == Some(name)) else {
-        return Err(syn::Error::new(name.span(), format!("`get({name})`: there is no such field")));
+fn getter(fields: &syn::Fields, name: &Expr) -> syn::Result<Tokens> {
+    let text = name.to_token_stream().to_string();
+    let Some(field) = fields.iter().find(|field| field.ident.as_ref().is_some_and(|own| *own == text)) else {
+        return Err(syn::Error::new_spanned(name, format!("`get({text})`: there is no such field")));
     };
     let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let ty = &field.ty;
     let (ty, value) = match held_by(ty) {
-        Some((holder, ty)) if holder == "Option" => {
+        Some((holder, Some(ty))) if holder == "Option" => {
             (quote!(::std::option::Option<&#ty>), quote!(self.#name.as_ref()))
         }
-        Some((holder, ty)) if holder == "Vec" => (quote!(&[#ty]), quote!(&self.#name)),
+        Some((holder, Some(ty))) if holder == "Vec" => (quote!(&[#ty]), quote!(&self.#name)),
         _ => (quote!(&#ty), quote!(&self.#name)),
     };
     Ok(quote! {
@@ -275,14 +222,14 @@ fn getter(fields: &syn::Fields, name: &Ident) -> syn::Result<Tokens> {
     })
 }
 
-/// The name of a type with one argument, and the argument.
-fn held_by(ty: &Type) -> Option<(&Ident, &syn::GenericArgument)> {
+/// The last name of a type, and its first argument.
+fn held_by(ty: &Type) -> Option<(&Ident, Option<&Type>)> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
-    match &last.arguments {
-        syn::PathArguments::AngleBracketed(of) => Some((&last.ident, of.args.first()?)),
-        _ => None,
-    }
+    let syn::PathArguments::AngleBracketed(of) = &last.arguments else { return Some((&last.ident, None)) };
+    let first =
+        of.args.first().and_then(|of| if let syn::GenericArgument::Type(of) = of { Some(of) } else { None });
+    Some((&last.ident, first))
 }
 
 /// What a visitor gets of each field: its name and a reference to it. A variant of an enum holds its fields in
@@ -295,23 +242,25 @@ fn visits<'f>(
 ) -> Vec<Tokens> {
     let mut visits = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        let options = FieldOptions::of(&field.attrs).and_then(|options| match instead(&field.ty) {
-            Some(message) if !options.skip => Err(syn::Error::new_spanned(&field.ty, message)),
-            _ => Ok(options),
+        let mut options = Options::default();
+        let expected = "`skip`, `flatten` or `name = \"..\"` on a field";
+        let read = options.read(&field.attrs, &["skip", "flatten", "name="], expected);
+        let fits = read.and_then(|()| match instead(&field.ty) {
+            Some(message) if !options.has("skip") => Err(syn::Error::new_spanned(&field.ty, message)),
+            _ => Ok(()),
         });
-        let options = match options {
-            Ok(FieldOptions { skip: true, .. }) => continue,
-            Ok(options) => options,
-            Err(error) => {
-                wrong.extend(error.to_compile_error());
-                continue;
-            }
-        };
+        if let Err(error) = fits {
+            wrong.extend(error.to_compile_error());
+            continue;
+        }
+        if options.has("skip") {
+            continue;
+        }
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
         let label = label.trim_start_matches("r#");
         let is_only = held.is_some() && fields.len() == 1 && field.ident.is_none();
-        let label = if options.flatten || is_only { "" } else { label };
-        let label = options.name.map_or_else(|| label.to_string(), |name| name.value());
+        let label = if options.has("flatten") || is_only { "" } else { label };
+        let label = options.value("name").map_or(quote!(#label), |name| quote!(#name));
         // For a field of an unsupported type, the compiler points at the type.
         let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
         let access = match (&field.ident, held) {
@@ -352,18 +301,15 @@ fn instead(ty: &Type) -> Option<&'static str> {
 
 /// Whether a type has this name, or is an option or a list of it.
 fn is_or_holds(ty: &Type, name: &str) -> bool {
-    let Type::Path(path) = ty else { return false };
-    let Some(last) = path.path.segments.last() else { return false };
-    match &last.arguments {
-        syn::PathArguments::AngleBracketed(of) if last.ident == "Option" || last.ident == "Vec" => {
-            of.args.iter().any(|of| matches!(of, syn::GenericArgument::Type(of) if is_or_holds(of, name)))
-        }
-        _ => last.ident == name,
+    match held_by(ty) {
+        Some((holder, Some(of))) if holder == "Option" || holder == "Vec" => is_or_holds(of, name),
+        Some((own, _)) => own == name,
+        None => false,
     }
 }
 
 /// Adds the bound `Field` to the type parameters that occur in visited fields.
-fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Path) -> Generics {
+fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Tokens) -> Generics {
     for parameter in generics.type_params_mut() {
         if types.iter().any(|ty| !is_phantom(ty) && mentions(ty.to_token_stream(), &parameter.ident)) {
             parameter.bounds.push(parse_quote!(#krate::Field));
@@ -373,8 +319,7 @@ fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Path) -> Generic
 }
 
 fn is_phantom(ty: &Type) -> bool {
-    let Type::Path(path) = ty else { return false };
-    path.path.segments.last().is_some_and(|segment| segment.ident == "PhantomData")
+    held_by(ty).is_some_and(|(name, _)| name == "PhantomData")
 }
 
 fn mentions(tokens: Tokens, parameter: &Ident) -> bool {

@@ -12,6 +12,12 @@ pub(crate) enum Seq {
     Index(isize),
 }
 
+impl Default for Seq {
+    fn default() -> Seq {
+        Seq::Index(0)
+    }
+}
+
 impl Seq {
     #[track_caller]
     pub(crate) fn new(layer: &'static str, dim: impl Into<Dim>) -> Result<Seq> {

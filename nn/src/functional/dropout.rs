@@ -118,7 +118,7 @@ functional! { dropout;
 
 /// Checks an argument that is a probability.
 #[track_caller]
-fn probability(op: &'static str, _: &str, p: f64) -> Result<()> {
+pub(crate) fn probability(op: &'static str, _: &str, p: f64) -> Result<()> {
     Error::ensure((0.0..=1.0).contains(&p), ErrorKind::Value, op, || {
         format!("dropout probability has to be between 0 and 1, but got {p}")
     })

@@ -7,7 +7,7 @@ mod activation;
 mod attention;
 pub(crate) mod conv;
 mod distance;
-mod dropout;
+pub(crate) mod dropout;
 pub(crate) mod embedding;
 mod fold;
 pub(crate) mod image;

@@ -79,11 +79,11 @@ pub struct AdaptiveLogSoftmax {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-pub struct AdaptiveLogSoftmaxWithLossBuilder {
+struct AdaptiveLogSoftmaxWithLossConfig {
     /// The input dim, a size with or without a name.
-    input: Result<Named>,
+    input: Named,
     /// The dim of the classes, a size with or without a name.
-    classes: Result<Named>,
+    classes: Named,
     /// The classes at which the clusters after the first begin.
     #[setters(given)]
     cutoffs: Vec<usize>,
@@ -105,8 +105,8 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
     /// dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
-        let AdaptiveLogSoftmaxWithLossBuilder { cutoffs, div_value, head_bias, dtype, .. } = self;
-        let (input, classes) = (self.input?, self.classes?);
+        let AdaptiveLogSoftmaxWithLossConfig { input, classes, cutoffs, div_value, head_bias, dtype } =
+            self.config()?;
         let fit = (1..=MOST_CLUSTERS).contains(&cutoffs.len())
             && cutoffs[0] > 0
             && cutoffs.is_sorted_by(|a, b| a < b)

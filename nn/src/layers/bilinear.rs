@@ -43,13 +43,13 @@ pub struct Bilinear {
 
 /// A builder for [`Bilinear`]; see [`Bilinear::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct BilinearBuilder {
+struct BilinearConfig {
     /// The dim of the first input, a size with or without a name.
-    first: Result<Named>,
+    first: Named,
     /// The dim of the second input, a size with or without a name.
-    second: Result<Named>,
+    second: Named,
     /// The output dim, a size with or without a name.
-    output: Result<Named>,
+    output: Named,
     /// Whether the layer has a bias; the default is `true`.
     #[setters(default = true)]
     bias: bool,
@@ -66,7 +66,7 @@ impl BilinearBuilder {
     /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Bilinear> {
-        let (first, second, out, dtype) = (self.first?, self.second?, self.output?, self.dtype);
+        let BilinearConfig { first, second, output: out, bias, dtype } = self.config()?;
         check_dtype("Bilinear", dtype)?;
         let bound = 1.0 / (first.1.max(1) as f64).sqrt();
         let renamed = |(name, size): Named, taken: &[Option<Name>], suffix: &str| -> Result<Named> {
@@ -78,7 +78,7 @@ impl BilinearBuilder {
         let one = renamed(first, &[out.0], "_in1")?;
         let two = renamed(second, &[out.0, first.0], "_in2")?;
         let weight = uniform("Bilinear", &[out, one, two], bound, dtype)?;
-        let bias = if self.bias { Some(uniform("Bilinear", &[out], bound, dtype)?) } else { None };
+        let bias = if bias { Some(uniform("Bilinear", &[out], bound, dtype)?) } else { None };
         Ok(Bilinear { weight, bias, dims: [first, second, out], path: ModulePath::new() })
     }
 }
@@ -103,7 +103,6 @@ impl Bilinear {
             places.push(own.len() - 1);
             let other = if aligned { permuted(other, &places)? } else { other };
             let weight = self.weight.try_tensor()?;
-            let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
             let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
             for (name, x) in [("x", &x), ("other", &other)] {
                 of.check_dtype(name, x, weight.dtype())?;
@@ -119,7 +118,7 @@ impl Bilinear {
                 x.rename(names)
             };
             let (x, other) = (contracted(x, 1)?, contracted(other, 2)?);
-            F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
+            F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: read(&self.bias)? })
         })
     }
 

@@ -5,7 +5,7 @@ mod body;
 mod padding;
 
 use super::*;
-use body::{ConvBody, ConvSettings};
+use body::ConvBody;
 use namegrad_core::args::{Extents, Padding};
 
 /// The elements that a convolution sees outside of its input.
@@ -123,16 +123,23 @@ pub type ConvBuilder<const N: usize> = ConvolutionBuilder<N, false>;
 /// A builder for [`ConvTranspose`]; see [`ConvTranspose::builder`](Convolution::builder).
 pub type ConvTransposeBuilder<const N: usize> = ConvolutionBuilder<N, true>;
 
+/// The sizes of a kernel, with the names of the dims that it slides along.
+type Kernel = Vec<Named>;
+
 /// A builder for a convolution; see [`Convolution::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(layer = Convolution::<N, TRANSPOSED>::NAME)]
-pub struct ConvolutionBuilder<const N: usize, const TRANSPOSED: bool> {
+#[setters(generics(const N: usize, const TRANSPOSED: bool), layer = Convolution::<N, TRANSPOSED>::NAME)]
+struct ConvolutionConfig {
+    #[setters(skip, default = layer)]
+    layer: &'static str,
+    #[setters(skip, default = TRANSPOSED)]
+    transposed: bool,
     /// The input dim, a size with or without a name.
-    input: Result<Named>,
+    input: Named,
     /// The output dim, a size with or without a name.
-    output: Result<Named>,
+    output: Named,
     /// The sizes of the kernel, with or without names: those of the dims that it slides along.
-    kernel: Result<[Named; N]>,
+    kernel: Kernel,
     /// The step from one place of the kernel to the next; the default is 1. One number for all dims, a
     /// list of one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
     #[setters(default = Extents::from(1))]
@@ -161,13 +168,13 @@ impl<const N: usize> ConvBuilder<N> {
     /// The elements on each side of the input that the kernel also slides over: numbers,
     /// [`Padding::Same`] or [`Padding::Valid`]; by default none.
     pub fn padding(mut self, padding: impl Into<Padding>) -> Self {
-        self.padding = padding.into();
+        self.config.padding = padding.into();
         self
     }
 
     /// Sets the elements around the input; by default they are zeros.
     pub fn padding_mode(mut self, mode: PaddingMode) -> Self {
-        self.mode = mode;
+        self.config.mode = mode;
         self
     }
 }
@@ -175,13 +182,13 @@ impl<const N: usize> ConvBuilder<N> {
 impl<const N: usize> ConvTransposeBuilder<N> {
     /// The elements that are left out on each side of the result; by default none.
     pub fn padding(mut self, padding: impl Into<Extents>) -> Self {
-        self.padding = Padding::Zeros(padding.into());
+        self.config.padding = Padding::Zeros(padding.into());
         self
     }
 
     /// The elements that are added at the end of the result; by default none.
     pub fn output_padding(mut self, output_padding: impl Into<Extents>) -> Self {
-        self.output_padding = output_padding.into();
+        self.config.output_padding = output_padding.into();
         self
     }
 }
@@ -196,21 +203,7 @@ impl<const N: usize, const TRANSPOSED: bool> ConvolutionBuilder<N, TRANSPOSED> {
     /// floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Convolution<N, TRANSPOSED>> {
-        let (input, output, kernel) = (self.input?, self.output?, self.kernel?);
-        let settings = ConvSettings {
-            layer: Convolution::<N, TRANSPOSED>::NAME,
-            transposed: TRANSPOSED,
-            input,
-            output,
-            kernel: kernel.to_vec(),
-            stride: self.stride,
-            padding: self.padding,
-            dilation: self.dilation,
-            groups: self.groups,
-            mode: self.mode,
-            output_padding: self.output_padding,
-        };
-        Ok(Convolution { body: ConvBody::new(settings, self.bias, self.dtype)? })
+        Ok(Convolution { body: ConvBody::new(self.config()?)? })
     }
 }
 

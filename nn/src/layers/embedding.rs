@@ -10,9 +10,9 @@ use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 #[setters(builds(Embedding, EmbeddingBag))]
 struct EmbeddingTable {
     /// The dim of the rows of the table, a size with or without a name.
-    vocab: Result<Named>,
+    vocab: Named,
     /// The dim of an embedding, a size with or without a name.
-    embed: Result<Named>,
+    embed: Named,
     /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets no
     /// gradient.
     ///
@@ -45,21 +45,17 @@ struct EmbeddingTable {
 }
 
 impl EmbeddingTable {
-    #[track_caller]
-    fn dims(&self) -> Result<[Named; 2]> {
-        Ok([self.vocab.clone()?, self.embed.clone()?])
-    }
-
     /// The weight: the one that was given, or else normally distributed, with zeros for padding.
     #[track_caller]
     fn weight(&mut self, layer: &'static str) -> Result<Parameter> {
         check_dtype(layer, self.dtype)?;
-        let dims = self.dims()?;
+        let dims = [self.vocab, self.embed];
         let rows = dims[0].1 as isize;
-        if let Some(padding) = self.padding_idx.filter(|padding| !(-rows..rows).contains(padding)) {
-            let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
-            return Err(Error::new(ErrorKind::Value, layer, message));
-        }
+        let fits = self.padding_idx.is_none_or(|padding| (-rows..rows).contains(&padding));
+        Error::ensure(fits, ErrorKind::Value, layer, || {
+            let padding = self.padding_idx.unwrap_or(0);
+            format!("padding_idx {padding} is not one of the {rows} rows of the weight")
+        })?;
         if let Some(weight) = self.weight.take() {
             return shared(layer, weight, dims);
         }
@@ -88,8 +84,7 @@ impl EmbeddingTable {
     }
 
     fn text(&self) -> String {
-        self.dims()
-            .map_or(String::new(), |[vocab, embed]| format!("{} -> {}", dim_text(vocab), dim_text(embed)))
+        format!("{} -> {}", dim_text(self.vocab), dim_text(self.embed))
     }
 }
 
@@ -131,7 +126,7 @@ impl EmbeddingBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Embedding> {
-        let mut table = self.config;
+        let mut table = self.config()?;
         Ok(Embedding { weight: table.weight("Embedding")?, table, path: ModulePath::new() })
     }
 }
@@ -223,7 +218,7 @@ impl EmbeddingBagBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<EmbeddingBag> {
-        let mut table = self.config;
+        let mut table = self.config()?;
         Ok(EmbeddingBag { weight: table.weight("EmbeddingBag")?, table, path: ModulePath::new() })
     }
 }

@@ -8,7 +8,7 @@ use namegrad_core::args::{Argument, Extents, NewName};
 
 /// The positions of windows on an image.
 #[derive(Clone, Copy, Debug, Setters)]
-#[setters(of(UnfoldBuilder, FoldBuilder), at = settings)]
+#[setters(of(UnfoldBuilder, FoldBuilder), at = config.settings)]
 struct WindowSettings {
     /// The distance between the elements of a window; the default is 1.
     #[setters(default = Extents::from(1))]
@@ -117,12 +117,12 @@ pub struct Fold {
 
 /// A builder for [`Unfold`]; see [`Unfold::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct UnfoldBuilder {
+struct UnfoldConfig {
     /// The dim of the channels.
     #[setters(given)]
     channels: Dim,
     /// The dims of the windows, sizes with or without names.
-    kernel: Result<[Named; 2]>,
+    kernel: [Named; 2],
     #[setters(skip)]
     settings: WindowSettings,
     /// The name of the dim of the windows; by default it has none.
@@ -136,10 +136,11 @@ impl UnfoldBuilder {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Unfold> {
-        let name = self.name.name().map_err(|error| error.of("Unfold"))?;
-        let kernel = window("Unfold", self.kernel)?;
-        let windows = self.settings.in_order("Unfold", &kernel)?;
-        Ok(Unfold { channels: self.channels, kernel, windows, name, path: ModulePath::new() })
+        let UnfoldConfig { channels, kernel, settings, name } = self.config()?;
+        let name = name.name().map_err(|error| error.of("Unfold"))?;
+        let kernel = window("Unfold", Ok(kernel))?;
+        let windows = settings.in_order("Unfold", &kernel)?;
+        Ok(Unfold { channels, kernel, windows, name, path: ModulePath::new() })
     }
 }
 
@@ -174,14 +175,14 @@ fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &Mod
 
 /// A builder for [`Fold`]; see [`Fold::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct FoldBuilder {
+struct FoldConfig {
     /// The dim of the channels.
     #[setters(given)]
     channels: Dim,
     /// The dims of the images, sizes with or without names.
-    output: Result<[Named; 2]>,
+    output: [Named; 2],
     /// The sizes of the windows, with or without the names of the dims of the images.
-    kernel: Result<[Named; 2]>,
+    kernel: [Named; 2],
     #[setters(skip)]
     settings: WindowSettings,
     /// The dim of the windows; the default is the last.
@@ -196,9 +197,9 @@ impl FoldBuilder {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
-        let (channels, output, columns) = (self.channels, self.output?, self.windows);
-        let kernel = kernel_of(&window("Fold", self.kernel)?, &output)?;
-        let windows = self.settings.in_order("Fold", &output)?;
+        let FoldConfig { channels, output, kernel, settings, windows: columns } = self.config()?;
+        let kernel = kernel_of(&window("Fold", Ok(kernel))?, &output)?;
+        let windows = settings.in_order("Fold", &output)?;
         Ok(Fold { channels, output, kernel, windows, columns, path: ModulePath::new() })
     }
 }

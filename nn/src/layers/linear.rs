@@ -56,11 +56,11 @@ pub struct Linear {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-pub struct LinearBuilder {
+struct LinearConfig {
     /// The input dim, a size with or without a name.
-    input: Result<Named>,
+    input: Named,
     /// The output dim, a size with or without a name.
-    output: Result<Named>,
+    output: Named,
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
     ///
@@ -88,8 +88,7 @@ impl LinearBuilder {
     /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Linear> {
-        let LinearBuilder { input, output, weight, bias, dtype } = self;
-        let (input, output) = (input?, output?);
+        let LinearConfig { input, output, weight, bias, dtype } = self.config()?;
         let dtype = weight.as_ref().map_or(dtype, Parameter::dtype);
         check_dtype("Linear", dtype)?;
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
@@ -114,10 +113,10 @@ impl Linear {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Linear", &[x], &|_| {
             let weight = self.weight.try_tensor()?;
-            let bias = self.bias.as_ref().map(Parameter::try_tensor).transpose()?;
+            let bias = read(&self.bias)?;
             let dim = self.input_dim(x)?;
             self.check(x, dim, weight.dtype())?;
-            self.map(x, dim, &weight, bias.as_ref())
+            self.map(x, dim, &weight, bias)
         })
     }
 
@@ -159,8 +158,14 @@ impl Linear {
     }
 
     /// The affine map along `dim`.
-    fn map(&self, x: &Tensor, dim: usize, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        let (options, last) = (LinearOptions { bias: bias.map(Cow::Borrowed) }, x.ndim() - 1);
+    fn map(
+        &self,
+        x: &Tensor,
+        dim: usize,
+        weight: &Tensor,
+        bias: Option<Cow<'static, Tensor>>,
+    ) -> Result<Tensor> {
+        let (options, last) = (LinearOptions { bias }, x.ndim() - 1);
         // In a layer from `C` to `C`, the input dim of the weight is called `C_in`, so rename the dim of `x`
         // too.
         let renamed = match (x.name(dim), weight.name(1)) {

@@ -44,11 +44,11 @@ pub struct LinearCrossEntropyLoss {
 
 /// A builder for [`LinearCrossEntropyLoss`]; see [`LinearCrossEntropyLoss::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct LinearCrossEntropyLossBuilder {
+struct LinearCrossEntropyLossConfig {
     /// The input dim, a size with or without a name.
-    input: Result<Named>,
+    input: Named,
     /// The dim of the classes, a size with or without a name.
-    classes: Result<Named>,
+    classes: Named,
     /// Whether the linear map has a bias; the default is `false`.
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
@@ -71,9 +71,10 @@ impl LinearCrossEntropyLossBuilder {
     /// The errors of [`LinearBuilder::build`].
     #[track_caller]
     pub fn build(self) -> Result<LinearCrossEntropyLoss> {
-        let LinearCrossEntropyLossBuilder { weight, ignore_index, label_smoothing, reduction, .. } = self;
-        let linear =
-            Linear::builder(open(self.input?), open(self.classes?)).bias(self.bias).dtype(self.dtype);
+        let config = self.config()?;
+        let LinearCrossEntropyLossConfig { weight, ignore_index, label_smoothing, reduction, .. } = config;
+        let linear = Linear::builder(open(config.input), open(config.classes));
+        let linear = linear.bias(config.bias).dtype(config.dtype);
         Ok(LinearCrossEntropyLoss {
             linear: linear.build()?,
             weight: weight.map(Buffer::new),

@@ -37,7 +37,8 @@ use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result};
 use namegrad_macros::Setters;
-use parameters::{beside, check_dtype, filled, repeated, shared, uniform};
+pub(crate) use parameters::kept;
+use parameters::{beside, check_dtype, filled, read, repeated, shared, uniform};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -154,6 +155,17 @@ pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String 
         text += &format!("{separator}{name}={value:?}");
     }
     format!("{layer}({text})")
+}
+
+/// A layer with its dims and the settings to show: `Conv2d(C=3 -> F=16, H=3, W=3, stride=2)`.
+pub(crate) fn with_settings<const N: usize>(
+    layer: &str,
+    dims: String,
+    settings: [(bool, String); N],
+) -> String {
+    let mut parts = vec![dims];
+    parts.extend(settings.into_iter().filter(|(shown, _)| *shown).map(|(_, text)| text));
+    format!("{layer}({})", parts.join(", "))
 }
 
 /// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path, unless

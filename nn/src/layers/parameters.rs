@@ -88,3 +88,21 @@ pub(super) fn unnamed(parameter: Option<&Parameter>) -> Result<Option<Tensor>> {
         None => Ok(None),
     }
 }
+
+/// The value that was made, or the default for an error. The first error is kept, and `build` returns it.
+pub(crate) fn kept<T: Default>(made: Result<T>, checked: &mut Result<()>) -> T {
+    made.unwrap_or_else(|error| {
+        if checked.is_ok() {
+            *checked = Err(error);
+        }
+        T::default()
+    })
+}
+
+/// The value of a parameter, as options take it.
+pub(super) fn read(parameter: &Option<Parameter>) -> Result<Option<Cow<'static, Tensor>>> {
+    match parameter {
+        Some(parameter) => parameter.try_tensor().map(|tensor| Some(Cow::Owned(tensor))),
+        None => Ok(None),
+    }
+}

@@ -38,9 +38,9 @@ pub struct Prelu {
 
 /// A builder for [`Prelu`]; see [`Prelu::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct PreluBuilder {
+struct PreluConfig {
     /// The dim with a slope for each element, a size with or without a name.
-    channels: Result<Named>,
+    channels: Named,
     /// The first value of each slope; the default is 0.25.
     #[setters(default = 0.25)]
     init: f64,
@@ -56,9 +56,9 @@ impl PreluBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Prelu> {
-        let channels = self.channels?;
-        check_dtype("Prelu", self.dtype)?;
-        let weight = Parameter::new(filled("Prelu", &[channels], self.init, self.dtype)?)?;
+        let PreluConfig { channels, init, dtype } = self.config()?;
+        check_dtype("Prelu", dtype)?;
+        let weight = Parameter::new(filled("Prelu", &[channels], init, dtype)?)?;
         Ok(Prelu { weight, path: ModulePath::new() })
     }
 }

@@ -49,11 +49,11 @@ pub struct RotaryEmbedding {
 
 /// A builder for [`RotaryEmbedding`]; see [`RotaryEmbedding::builder`].
 #[derive(Clone, Debug, Setters)]
-pub struct RotaryEmbeddingBuilder {
+struct RotaryEmbeddingConfig {
     /// The features of a head, a size with or without a name.
-    width: Result<Named>,
+    width: Named,
     /// The name or position of the sequence.
-    seq: Result<Seq>,
+    seq: Seq,
     /// The base by which the angles fall, from 1 to almost `1 / base` per position; the default is 10,000.
     #[setters(default = 10_000.0)]
     base: f64,
@@ -70,14 +70,13 @@ impl RotaryEmbeddingBuilder {
     #[track_caller]
     pub fn build(self) -> Result<RotaryEmbedding> {
         const LAYER: &str = "RotaryEmbedding";
-        let width = self.width?;
+        let RotaryEmbeddingConfig { width, seq, base, interleaved } = self.config()?;
         Error::ensure(width.1.is_multiple_of(2), ErrorKind::Value, LAYER, || {
             format!("the number of features must be even, got {}", dim_text(width))
         })?;
-        Error::ensure(self.base > 0.0 && self.base.is_finite(), ErrorKind::Value, LAYER, || {
-            format!("base must be above 0, got {}", self.base)
+        Error::ensure(base > 0.0 && base.is_finite(), ErrorKind::Value, LAYER, || {
+            format!("base must be above 0, got {base}")
         })?;
-        let (seq, base, interleaved) = (self.seq?, self.base, self.interleaved);
         Ok(RotaryEmbedding { width, seq, base, interleaved, path: ModulePath::new() })
     }
 }

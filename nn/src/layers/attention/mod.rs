@@ -3,8 +3,6 @@
 mod builder;
 mod masks;
 
-pub use builder::MultiheadAttentionBuilder;
-
 use super::*;
 use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
@@ -13,6 +11,8 @@ use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_core::{Names, keep};
 use parameters::unnamed;
+
+const LAYER: &str = "MultiheadAttention";
 
 /// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each
 /// query gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
@@ -100,30 +100,70 @@ pub struct MultiheadAttention {
     out_proj: Linear,
     rotary: Option<RotaryEmbedding>,
     #[module(skip)]
-    config: AttentionConfig,
+    config: MultiheadAttentionConfig,
     training: Training,
     path: ModulePath,
 }
 
-/// The configuration of a layer.
-#[derive(Clone, Copy, Debug)]
-struct AttentionConfig {
+/// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let cross = MultiheadAttention::builder(("embed", 8), ("heads", 2), "target")
+///     .kdim(("depth", 6))
+///     .vdim(("depth", 6))
+///     .key_seq("source")
+///     .build()?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// let source = Tensor::randn([("N", 3), ("depth", 6), ("source", 7)])?;
+/// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Setters)]
+struct MultiheadAttentionConfig {
+    /// The features, a size with or without a name.
     embed: Named,
-    /// The features of the keys and of the values.
-    kdim: Named,
-    vdim: Named,
+    /// The number of heads, with or without the name of the dim of heads.
     heads: Named,
-    kv_heads: usize,
+    /// The name or position of the sequence.
     seq: Seq,
+    /// The sequence in keys and values, if it has another name than in the queries.
     key_seq: Option<Seq>,
+    /// The features of the keys, a size with or without a name; by default those of the queries.
+    #[setters(default = embed)]
+    kdim: Named,
+    /// The features of the values, a size with or without a name; by default those of the queries.
+    #[setters(default = embed)]
+    vdim: Named,
+    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
+    /// default there are as many as for queries. PyTorch's layer does not have this.
+    #[setters(default = heads.1)]
+    kv_heads: usize,
+    /// Rotary positions, of the features of a head: `RotaryEmbedding::new(("width", embed / heads), "seq")?`;
+    /// by default there are none. PyTorch's layer does not have this.
+    rotary: Option<RotaryEmbedding>,
+    /// The probability to drop a weight in training; the default is 0.
     dropout: f64,
+    /// Whether the projections have biases; the default is `true`.
+    #[setters(default = true)]
+    bias: bool,
+    /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
+    add_bias_kv: bool,
+    /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
     add_zero_attn: bool,
+    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
+    /// PyTorch.
     batch_first: bool,
+    /// Whether a query sees only the keys up to its own position; the default is `false`.
     is_causal: bool,
+    /// The number of positions up to which a query sees keys on both sides, or with
+    /// [`is_causal`](Self::is_causal) before it; by default it sees all.
     window: Option<usize>,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
 }
 
-impl AttentionConfig {
+impl MultiheadAttentionConfig {
     /// The features of one head.
     fn width(&self) -> usize {
         self.embed.1 / self.heads.1
@@ -223,7 +263,7 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
-        self.path.run("MultiheadAttention", &[query, key, value], &|_| {
+        self.path.run(LAYER, &[query, key, value], &|_| {
             let config = &self.config;
             let text = || config.text();
             let finder = Sequences {
@@ -261,7 +301,7 @@ impl MultiheadAttention {
     }
 
     fn of<'a>(&'a self, dims: &'a dyn Fn() -> String) -> Finder<'a> {
-        Finder { layer: "MultiheadAttention", path: &self.path, dims }
+        Finder { layer: LAYER, path: &self.path, dims }
     }
 
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
@@ -361,7 +401,7 @@ impl MultiheadAttention {
             }
             false => weights,
         };
-        Ok((y, Some(with_names(weights, &Names::new("MultiheadAttention", names)?)?)))
+        Ok((y, Some(with_names(weights, &Names::new(LAYER, names)?)?)))
     }
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
@@ -396,7 +436,7 @@ impl MultiheadAttention {
         }
         let mut names = names_of(query);
         names[places.features] = self.config.embed.0.or(names[places.features]);
-        with_names(y, &Names::new("MultiheadAttention", names)?)
+        with_names(y, &Names::new(LAYER, names)?)
     }
 }
 

@@ -5,23 +5,7 @@ use super::*;
 use crate::dims::images::{ImageDims, Wanted};
 use crate::functional::conv::{TransposedArguments, convolved, transposed_images};
 
-/// The settings of a layer.
-#[derive(Clone, Debug)]
-pub(super) struct ConvSettings {
-    pub(super) layer: &'static str,
-    pub(super) transposed: bool,
-    pub(super) input: Named,
-    pub(super) output: Named,
-    pub(super) kernel: Vec<Named>,
-    pub(super) stride: Extents,
-    pub(super) padding: Padding,
-    pub(super) dilation: Extents,
-    pub(super) groups: usize,
-    pub(super) mode: PaddingMode,
-    pub(super) output_padding: Extents,
-}
-
-impl ConvSettings {
+impl ConvolutionConfig {
     /// `C=3 -> F=16, H=3, W=3`.
     fn dims(&self) -> String {
         format!("{} -> {}, {}", dim_text(self.input), dim_text(self.output), dims_text(&self.kernel))
@@ -34,22 +18,18 @@ impl ConvSettings {
 
     /// The description of a layer in the summary.
     pub(super) fn text(&self) -> String {
-        let mut text = format!("{}({}", self.layer, self.dims());
-        if self.stride != Extents::from(1) {
-            text += &format!(", stride={}", self.stride);
-        }
-        match self.padding {
-            Padding::Zeros(zeros) => text += &format!(", padding={zeros}"),
-            Padding::Same => text += ", padding=same",
-            Padding::Valid => {}
-        }
-        if self.dilation != Extents::from(1) {
-            text += &format!(", dilation={}", self.dilation);
-        }
-        if self.groups != 1 {
-            text += &format!(", groups={}", self.groups);
-        }
-        text + ")"
+        let padding = match self.padding {
+            Padding::Zeros(zeros) => zeros.to_string(),
+            Padding::Same => "same".into(),
+            Padding::Valid => String::new(),
+        };
+        let settings = [
+            (self.stride != Extents::from(1), format!("stride={}", self.stride)),
+            (self.padding != Padding::Valid, format!("padding={padding}")),
+            (self.dilation != Extents::from(1), format!("dilation={}", self.dilation)),
+            (self.groups != 1, format!("groups={}", self.groups)),
+        ];
+        with_settings(self.layer, self.dims(), settings)
     }
 
     /// An error for numbers that no input fits. Numbers by name come in the order of the kernel.
@@ -89,7 +69,7 @@ impl ConvSettings {
 #[module(crate = crate, part)]
 pub(super) struct ConvBody {
     #[module(skip)]
-    pub(super) settings: ConvSettings,
+    pub(super) settings: ConvolutionConfig,
     pub(super) weight: Parameter,
     pub(super) bias: Option<Parameter>,
     path: ModulePath,
@@ -97,9 +77,9 @@ pub(super) struct ConvBody {
 
 impl ConvBody {
     #[track_caller]
-    pub(super) fn new(mut settings: ConvSettings, bias: bool, dtype: DType) -> Result<ConvBody> {
+    pub(super) fn new(mut settings: ConvolutionConfig) -> Result<ConvBody> {
         settings.check()?;
-        let ConvSettings { layer, input, output, groups, .. } = settings;
+        let ConvolutionConfig { layer, input, output, groups, bias, dtype, .. } = settings;
         check_dtype(layer, dtype)?;
         if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
             let (input, output) = (input.1, output.1);
@@ -107,10 +87,13 @@ impl ConvBody {
                 format!("{input} input and {output} output channels cannot be split into {groups} groups");
             return Err(Error::new(ErrorKind::Value, layer, message).with_repair(".groups(1)"));
         }
-        if let Some((_, size)) = settings.kernel.iter().find(|(_, size)| *size == 0) {
-            let message = format!("a kernel must have at least one element along each dim, got {size}");
-            return Err(Error::new(ErrorKind::Value, layer, message));
-        }
+        let fits = settings.kernel.iter().all(|(_, size)| *size > 0);
+        Error::ensure(
+            fits,
+            ErrorKind::Value,
+            layer,
+            || "a kernel must have at least one element along each dim, got 0",
+        )?;
         let own = beside(input, output.0)?;
         let channels = match settings.transposed {
             true => [own, (output.0, output.1 / groups)],
@@ -134,7 +117,7 @@ impl ConvBody {
     }
 
     fn convolved(&self, x: &Tensor) -> Result<Tensor> {
-        let ConvSettings { ref kernel, stride, mut padding, dilation, groups, mode, .. } = self.settings;
+        let ConvolutionConfig { ref kernel, stride, mut padding, dilation, groups, mode, .. } = self.settings;
         let (weight, bias) = self.parameters()?;
         let layout = self.layout(x, weight.dtype())?;
         let mut images = layout.apply(x)?;
@@ -146,7 +129,7 @@ impl ConvBody {
     }
 
     fn transposed(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        let ConvSettings { ref kernel, stride, padding, dilation, groups, output_padding, .. } =
+        let ConvolutionConfig { ref kernel, stride, padding, dilation, groups, output_padding, .. } =
             self.settings;
         let (weight, bias) = self.parameters()?;
         let layout = self.layout(x, weight.dtype())?;
@@ -162,12 +145,12 @@ impl ConvBody {
     }
 
     fn parameters(&self) -> Result<(Tensor, Option<Tensor>)> {
-        Ok((self.weight.try_tensor()?, self.bias.as_ref().map(Parameter::try_tensor).transpose()?))
+        Ok((self.weight.try_tensor()?, read(&self.bias)?.map(Cow::into_owned)))
     }
 
     /// Where the dims of `x` are, which is checked.
     fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
-        let ConvSettings { layer, input, output, .. } = self.settings;
+        let ConvolutionConfig { layer, input, output, .. } = self.settings;
         let spatial = self.settings.spatial();
         let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };
         let layout = ImageDims::find(x, wanted)?;

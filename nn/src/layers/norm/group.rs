@@ -34,10 +34,12 @@ use crate::functional::options::GroupNormOptions;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.about(), layer)]
+#[module(crate = crate, dims = self.about(), layer, get(weight, bias))]
 pub struct GroupNorm {
-    #[module(flatten)]
-    affine: Affine,
+    /// The weight, if the layer has one.
+    weight: Option<Parameter>,
+    /// The bias, if the layer has one.
+    bias: Option<Parameter>,
     num_groups: usize,
     dim: Named,
     dims: Dims,
@@ -54,12 +56,12 @@ pub struct GroupNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-pub struct GroupNormBuilder {
+struct GroupNormConfig {
     /// The number of groups, each of which is normalized.
     #[setters(given)]
     num_groups: usize,
     /// The dim of the channels, which is split into groups, a size with or without a name.
-    dim: Result<Named>,
+    dim: Named,
     /// The other dims over which it normalizes.
     #[setters(given)]
     dims: Dims,
@@ -82,30 +84,20 @@ impl GroupNormBuilder {
     /// is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<GroupNorm> {
-        let (dim, num_groups) = (self.dim?, self.num_groups);
-        if num_groups == 0 || !dim.1.is_multiple_of(num_groups) {
-            let message = format!(
-                "the number of channels must be divisible by num_groups, got {} channels and {num_groups} groups",
-                dim.1
-            );
-            return Err(Error::new(ErrorKind::Shape, "GroupNorm", message));
-        }
-        let affine = Affine::new("GroupNorm", &[dim], self.dtype, [self.affine; 2])?;
-        Ok(GroupNorm { affine, num_groups, dim, dims: self.dims, eps: self.eps, path: ModulePath::new() })
+        let GroupNormConfig { num_groups, dim, dims, eps, affine, dtype } = self.config()?;
+        let fits = num_groups != 0 && dim.1.is_multiple_of(num_groups);
+        Error::ensure(fits, ErrorKind::Shape, "GroupNorm", || {
+            let channels = dim.1;
+            format!(
+                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
+            )
+        })?;
+        let [weight, bias] = affine_of("GroupNorm", &[dim], dtype, [affine; 2])?;
+        Ok(GroupNorm { weight, bias, num_groups, dim, dims, eps, path: ModulePath::new() })
     }
 }
 
 impl GroupNorm {
-    /// The weight, if the layer has one.
-    pub fn weight(&self) -> Option<&Parameter> {
-        self.affine.weight.as_ref()
-    }
-
-    /// The bias, if the layer has one.
-    pub fn bias(&self) -> Option<&Parameter> {
-        self.affine.bias.as_ref()
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
@@ -116,7 +108,7 @@ impl GroupNorm {
         self.path.run("GroupNorm", &[x], &|_| {
             let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
             let dim = finder.place(x, self.dim, Some(1))?;
-            let [weight, bias] = self.affine.tensors()?;
+            let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
             let options = GroupNormOptions { weight, bias, eps: self.eps };
             F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
         })

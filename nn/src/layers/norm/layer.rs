@@ -40,10 +40,12 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.dims), layer)]
+#[module(crate = crate, dims = dims_text(&self.dims), layer, get(weight, bias))]
 pub struct LayerNorm {
-    #[module(flatten)]
-    affine: Affine,
+    /// The weight, if the layer has one.
+    weight: Option<Parameter>,
+    /// The bias, if the layer has one.
+    bias: Option<Parameter>,
     dims: Vec<Named>,
     eps: f64,
     path: ModulePath,
@@ -58,9 +60,9 @@ pub struct LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-pub struct LayerNormBuilder {
+struct LayerNormConfig {
     /// The dims to normalize over, each a size with or without a name.
-    dims: Result<Vec<Named>>,
+    dims: Vec<Named>,
     /// The number that is added to the variance; the default is `1e-5`.
     #[setters(default = 1e-5)]
     eps: f64,
@@ -82,24 +84,13 @@ impl LayerNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<LayerNorm> {
-        let (dims, affine) = (self.dims?, self.elementwise_affine);
-        let parameters = [affine, affine && self.bias];
-        let affine = Affine::new("LayerNorm", &dims, self.dtype, parameters)?;
-        Ok(LayerNorm { affine, dims, eps: self.eps, path: ModulePath::new() })
+        let LayerNormConfig { dims, eps, elementwise_affine: affine, bias, dtype } = self.config()?;
+        let [weight, bias] = affine_of("LayerNorm", &dims, dtype, [affine, affine && bias])?;
+        Ok(LayerNorm { weight, bias, dims, eps, path: ModulePath::new() })
     }
 }
 
 impl LayerNorm {
-    /// The weight, if the layer has one.
-    pub fn weight(&self) -> Option<&Parameter> {
-        self.affine.weight.as_ref()
-    }
-
-    /// The bias, if the layer has one.
-    pub fn bias(&self) -> Option<&Parameter> {
-        self.affine.bias.as_ref()
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
@@ -109,7 +100,7 @@ impl LayerNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("LayerNorm", &[x], &|_| {
             let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
-            let [weight, bias] = self.affine.tensors()?;
+            let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
             x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
         })
     }
@@ -139,10 +130,10 @@ impl LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.dims), layer)]
+#[module(crate = crate, dims = dims_text(&self.dims), layer, get(weight))]
 pub struct RmsNorm {
-    #[module(flatten)]
-    affine: Affine,
+    /// The weight, if the layer has one.
+    weight: Option<Parameter>,
     dims: Vec<Named>,
     eps: Option<f64>,
     path: ModulePath,
@@ -157,9 +148,9 @@ pub struct RmsNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-pub struct RmsNormBuilder {
+struct RmsNormConfig {
     /// The dims to normalize over, each a size with or without a name.
-    dims: Result<Vec<Named>>,
+    dims: Vec<Named>,
     /// The number that is added to the mean square. The default, `None`, is the distance from 1 to the next
     /// number of the dtype.
     #[setters(into)]
@@ -179,18 +170,13 @@ impl RmsNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<RmsNorm> {
-        let dims = self.dims?;
-        let affine = Affine::new("RmsNorm", &dims, self.dtype, [self.elementwise_affine, false])?;
-        Ok(RmsNorm { affine, dims, eps: self.eps, path: ModulePath::new() })
+        let RmsNormConfig { dims, eps, elementwise_affine, dtype } = self.config()?;
+        let [weight, _] = affine_of("RmsNorm", &dims, dtype, [elementwise_affine, false])?;
+        Ok(RmsNorm { weight, dims, eps, path: ModulePath::new() })
     }
 }
 
 impl RmsNorm {
-    /// The weight, if the layer has one.
-    pub fn weight(&self) -> Option<&Parameter> {
-        self.affine.weight.as_ref()
-    }
-
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
@@ -200,8 +186,7 @@ impl RmsNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("RmsNorm", &[x], &|_| {
             let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
-            let [weight, _] = self.affine.tensors()?;
-            x.rms_norm_with(dims, RmsNormOptions { weight, eps: self.eps })
+            x.rms_norm_with(dims, RmsNormOptions { weight: read(&self.weight)?, eps: self.eps })
         })
     }
 }

@@ -1,8 +1,9 @@
 //! [`RnnCell`], [`LstmCell`] and [`GruCell`]: three kinds of [`RecurrentCell`].
 
 use super::kinds::RecurrentKind;
-use super::stack::{RecurrentSettings, Stack};
+use super::stack::Stack;
 use super::*;
+use crate::dims::sequences::open;
 use namegrad_core::Cell;
 use std::marker::PhantomData;
 
@@ -96,12 +97,12 @@ pub type GruCellBuilder = RecurrentCellBuilder<GruOptions>;
 
 /// A builder for a step of a recurrent layer; see [`RecurrentCell::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(layer = K::NAMES[1])]
-pub struct RecurrentCellBuilder<K: RecurrentKind> {
+#[setters(generics(K: RecurrentKind), layer = K::NAMES[1])]
+struct RecurrentCellConfig {
     /// The features of the input, a size with or without a name.
-    input: Result<Named>,
+    input: Named,
     /// The features of the states, a size with or without a name.
-    hidden: Result<Named>,
+    hidden: Named,
     #[setters(skip, default = K::CELL)]
     cell: Cell,
     /// Whether there are biases; the default is `true`.
@@ -109,14 +110,12 @@ pub struct RecurrentCellBuilder<K: RecurrentKind> {
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
-    #[setters(skip)]
-    kind: PhantomData<fn() -> K>,
 }
 
 impl RnnCellBuilder {
     /// The function that is applied; the default is tanh.
     pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
-        self.cell = nonlinearity.cell();
+        self.config.cell = nonlinearity.cell();
         self
     }
 }
@@ -129,9 +128,11 @@ impl<K: RecurrentKind> RecurrentCellBuilder<K> {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<RecurrentCell<K>> {
-        let dims = [self.input?, self.hidden?];
-        let settings = RecurrentSettings::single(K::NAMES[1], self.cell, dims, self.bias, self.dtype);
-        Ok(RecurrentCell { step: Stack::new(settings, None)?, kind: PhantomData })
+        let RecurrentCellConfig { input, hidden, cell, bias, dtype } = self.config()?;
+        let layer = Recurrent::<K>::builder(open(input), open(hidden), 0);
+        let mut settings = layer.bias(bias).dtype(dtype).config()?;
+        (settings.layer, settings.cell, settings.is_step) = (K::NAMES[1], cell, true);
+        Ok(RecurrentCell { step: Stack::new(settings)?, kind: PhantomData })
     }
 }
 

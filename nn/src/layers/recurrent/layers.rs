@@ -1,8 +1,9 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
 use super::packed::PackedSequence;
-use super::stack::{RecurrentSettings, Stack};
+use super::stack::Stack;
 use super::*;
+use crate::dims::sequences::Seq;
 use namegrad_core::Cell;
 use namegrad_core::args::NewName;
 use std::marker::PhantomData;
@@ -262,42 +263,45 @@ pub struct LstmOptions {
 
 /// A builder for a recurrent layer; see [`Recurrent::builder`].
 #[derive(Clone, Debug, Setters)]
-#[setters(layer = K::NAMES[0])]
-pub struct RecurrentBuilder<K: RecurrentKind> {
-    /// The features of the input, a size with or without a name.
-    input: Result<Named>,
-    /// The features of the states, a size with or without a name.
-    hidden: Result<Named>,
-    /// The dim to step along: a name, or a number if inputs have no names.
-    #[setters(given)]
-    time: Dim,
+#[setters(generics(K: RecurrentKind), layer = K::NAMES[0])]
+pub(super) struct RecurrentConfig {
+    #[setters(skip, default = layer)]
+    pub(super) layer: &'static str,
     #[setters(skip, default = K::CELL)]
-    cell: Cell,
+    pub(super) cell: Cell,
+    /// The features of the input, a size with or without a name.
+    pub(super) input: Named,
+    /// The features of the states, a size with or without a name.
+    pub(super) hidden: Named,
+    /// The dim to step along: a name, or a number if inputs have no names.
+    pub(super) time: Seq,
+    /// Whether it is a single step, of a cell.
+    #[setters(skip)]
+    pub(super) is_step: bool,
     /// The number of layers on top of each other; the default is 1.
     #[setters(default = 1)]
-    num_layers: usize,
+    pub(super) num_layers: usize,
     /// Whether each layer also steps from the last step to the first; the default is `false`.
-    bidirectional: bool,
+    pub(super) bidirectional: bool,
     /// The probability to drop an element between two layers in training; the default is 0.
-    dropout: f64,
+    pub(super) dropout: f64,
     /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the
     /// hidden dim has none.
-    layer_dim: Option<NewName>,
+    pub(super) layer_dim: Option<NewName>,
     /// Whether there are biases; the default is `true`.
     #[setters(default = true)]
-    bias: bool,
+    pub(super) bias: bool,
+    /// The size of a state, or 0 for `hidden`.
     #[setters(skip)]
-    proj_size: usize,
+    pub(super) proj_size: usize,
     /// The dtype of the parameters; the default is the default dtype.
-    dtype: DType,
-    #[setters(skip)]
-    kind: PhantomData<fn() -> K>,
+    pub(super) dtype: DType,
 }
 
 impl RnnBuilder {
     /// The function that is applied at every step; the default is tanh.
     pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
-        self.cell = nonlinearity.cell();
+        self.config.cell = nonlinearity.cell();
         self
     }
 }
@@ -306,7 +310,7 @@ impl LstmBuilder {
     /// The size to which states are projected, smaller than that of the hidden dim; the default is 0, for no
     /// projection.
     pub fn proj_size(mut self, proj_size: usize) -> Self {
-        self.proj_size = proj_size;
+        self.config.proj_size = proj_size;
         self
     }
 }
@@ -320,12 +324,7 @@ impl<K: RecurrentKind> RecurrentBuilder<K> {
     /// a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Recurrent<K>> {
-        let (dims, layer_dim) = ([self.input?, self.hidden?], self.layer_dim);
-        let one = RecurrentSettings::single(K::NAMES[0], self.cell, dims, self.bias, self.dtype);
-        let RecurrentBuilder { num_layers, bidirectional, dropout, proj_size, .. } = self;
-        let time = Some(self.time);
-        let settings = RecurrentSettings { time, num_layers, bidirectional, dropout, proj_size, ..one };
-        Ok(Recurrent { stack: Stack::new(settings, layer_dim)?, kind: PhantomData })
+        Ok(Recurrent { stack: Stack::new(self.config()?)?, kind: PhantomData })
     }
 }
 

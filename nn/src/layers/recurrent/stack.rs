@@ -1,11 +1,13 @@
 //! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
 
+use super::layers::RecurrentConfig;
 use super::packed::PackedSequence;
 use super::*;
+use crate::dims::sequences::Seq;
 use crate::dims::steps::{Flattening, Steps};
+use crate::functional::dropout::probability;
 use crate::functional::options::DropoutOptions;
 use namegrad_core::Cell;
-use namegrad_core::args::NewName;
 use namegrad_core::options::RecurrentOptions;
 use parameters::unnamed;
 
@@ -28,55 +30,7 @@ impl Nonlinearity {
     }
 }
 
-/// The settings of a layer or a cell.
-#[derive(Clone, Debug)]
-pub(super) struct RecurrentSettings {
-    pub(super) layer: &'static str,
-    pub(super) cell: Cell,
-    pub(super) input: Named,
-    pub(super) hidden: Named,
-    pub(super) bias: bool,
-    pub(super) dtype: DType,
-    /// The size of a state, or 0 for `hidden`.
-    pub(super) proj_size: usize,
-    /// The dim to step along; `None` for a single step.
-    pub(super) time: Option<Dim>,
-    pub(super) num_layers: usize,
-    pub(super) bidirectional: bool,
-    /// The probability to drop an element between two layers in training.
-    pub(super) dropout: f64,
-    /// The name of the dim of layers and directions.
-    pub(super) layer_dim: Option<Name>,
-}
-
-impl RecurrentSettings {
-    /// The settings of a single step.
-    pub(super) fn single(
-        layer: &'static str,
-        cell: Cell,
-        [input, hidden]: [Named; 2],
-        bias: bool,
-        dtype: DType,
-    ) -> RecurrentSettings {
-        let (proj_size, time, num_layers, bidirectional) = (0, None, 1, false);
-        let (dropout, layer_dim) = (0.0, None);
-        RecurrentSettings {
-            layer,
-            cell,
-            input,
-            hidden,
-            bias,
-            dtype,
-            proj_size,
-            time,
-            num_layers,
-            bidirectional,
-            dropout,
-            layer_dim,
-        }
-    }
-
-    /// The size of a state.
+impl RecurrentConfig {
     fn state(&self) -> usize {
         if self.proj_size > 0 { self.proj_size } else { self.hidden.1 }
     }
@@ -88,56 +42,41 @@ impl RecurrentSettings {
 
     /// `embed=64 -> hidden=128 along time`, and of a single step `embed=64 -> hidden=128`.
     fn dims(&self) -> String {
-        let along = match &self.time {
-            Some(Dim::Name(name)) => format!(" along {name}"),
-            Some(Dim::Index(at)) => format!(" along dim {at}"),
-            Some(Dim::Unknown(text)) => format!(" along {text}"),
-            None => String::new(),
+        let along = match self.time {
+            _ if self.is_step => String::new(),
+            Seq::Name(name) => format!(" along {name}"),
+            Seq::Index(at) => format!(" along dim {at}"),
         };
         format!("{} -> {}{along}", dim_text(self.input), dim_text(self.hidden))
     }
 
-    #[cold]
+    /// Checks the settings, and returns the name of the dim of layers, which is the user's or the default.
     #[track_caller]
-    fn refuse(&self, message: String) -> Error {
-        Error::new(ErrorKind::Value, self.layer, message)
-    }
-
-    /// The settings, checked, with the dim of layers that the user named, or its default.
-    #[track_caller]
-    fn checked(mut self, layer_dim: Option<NewName>) -> Result<RecurrentSettings> {
-        self.layer_dim = match (layer_dim, self.hidden.0) {
-            (Some(name), _) => name.name().map_err(|error| error.of(self.layer))?,
-            (None, Some(_)) => Some(Name::new("layer")?),
-            (None, None) => None,
+    fn checked(&self) -> Result<Option<Name>> {
+        let (layer, value, hidden, proj) = (self.layer, ErrorKind::Value, self.hidden.1, self.proj_size);
+        let layer_dim = match (&self.layer_dim, self.hidden.0) {
+            (Some(name), _) => name.clone().name().map_err(|error| error.of(layer))?,
+            (None, Some(_)) if !self.is_step => Some(Name::new("layer")?),
+            _ => None,
         };
-        check_dtype(self.layer, self.dtype)?;
-        if self.hidden.1 == 0 {
-            return Err(self.refuse("the hidden size must be greater than zero".into()));
-        }
-        if self.proj_size >= self.hidden.1 {
-            let (proj, hidden) = (self.proj_size, self.hidden.1);
-            let message =
-                format!("proj_size has to be smaller than the hidden size, got {proj} and {hidden}");
-            return Err(self.refuse(message));
-        }
-        if self.num_layers == 0 {
-            return Err(self.refuse("the number of layers must be greater than zero".into()));
-        }
-        if !(0.0..=1.0).contains(&self.dropout) {
-            let message = format!("dropout probability has to be between 0 and 1, but got {}", self.dropout);
-            return Err(self.refuse(message));
-        }
-        if let Some(Dim::Unknown(text)) = &self.time {
-            self.time = Some(Dim::Name(Name::new(text).map_err(|error| error.of(self.layer))?));
-        }
-        if let (Some(Dim::Name(time)), Some(input)) = (&self.time, self.input.0)
-            && *time == input
-        {
-            let message = format!("'{time}' cannot be both the dim of time and that of the features");
-            return Err(Error::new(ErrorKind::DuplicateName, self.layer, message));
-        }
-        Ok(self)
+        check_dtype(layer, self.dtype)?;
+        Error::ensure(hidden > 0, value, layer, || "the hidden size must be greater than zero")?;
+        Error::ensure(proj < hidden, value, layer, || {
+            format!("proj_size has to be smaller than the hidden size, got {proj} and {hidden}")
+        })?;
+        Error::ensure(
+            self.num_layers > 0,
+            value,
+            layer,
+            || "the number of layers must be greater than zero",
+        )?;
+        probability(layer, "dropout", self.dropout)?;
+        let clash = self.input.0.filter(|input| matches!(self.time, Seq::Name(time) if time == *input));
+        Error::ensure(clash.is_none(), ErrorKind::DuplicateName, layer, || {
+            let name = clash.map_or("", Name::as_str);
+            format!("'{name}' cannot be both the dim of time and that of the features")
+        })?;
+        Ok(layer_dim)
     }
 }
 
@@ -148,43 +87,33 @@ struct Weights {
     suffix: String,
     w_ih: Parameter,
     w_hh: Parameter,
-    biases: Option<[Parameter; 2]>,
+    b_ih: Option<Parameter>,
+    b_hh: Option<Parameter>,
     w_hr: Option<Parameter>,
 }
 
 impl Weights {
     /// Parameters for these features, uniform in ±1/√hidden.
     #[track_caller]
-    fn new(settings: &RecurrentSettings, input: Named, suffix: String) -> Result<Weights> {
-        let (hidden, state) = (settings.hidden, settings.state());
+    fn new(settings: &RecurrentConfig, input: Named, suffix: String) -> Result<Weights> {
+        let (RecurrentConfig { layer, hidden, bias, dtype, .. }, state) = (settings, settings.state());
         let gates = hidden.0.map(|_| Name::new("gates")).transpose()?;
         let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
         let of_input = beside(input, gates.0)?;
         let of_state = beside((hidden.0, state), gates.0)?;
         let bound = 1.0 / (hidden.1 as f64).sqrt();
-        let biases = match settings.bias {
-            true => Some([
-                uniform(settings.layer, &[gates], bound, settings.dtype)?,
-                uniform(settings.layer, &[gates], bound, settings.dtype)?,
-            ]),
-            false => None,
-        };
-        let w_hr = match settings.proj_size {
-            0 => None,
-            size => Some(uniform(
-                settings.layer,
-                &[(hidden.0, size), beside(hidden, hidden.0)?],
-                bound,
-                settings.dtype,
-            )?),
-        };
-        let w_ih = uniform(settings.layer, &[gates, of_input], bound, settings.dtype)?;
+        let drawn = |dims: &[Named]| uniform(layer, dims, bound, *dtype);
         Ok(Weights {
             suffix,
-            w_ih,
-            w_hh: uniform(settings.layer, &[gates, of_state], bound, settings.dtype)?,
-            biases,
-            w_hr,
+            // In the order in which they are drawn.
+            b_ih: if *bias { Some(drawn(&[gates])?) } else { None },
+            b_hh: if *bias { Some(drawn(&[gates])?) } else { None },
+            w_hr: match settings.proj_size {
+                0 => None,
+                size => Some(drawn(&[(hidden.0, size), beside(*hidden, hidden.0)?])?),
+            },
+            w_ih: drawn(&[gates, of_input])?,
+            w_hh: drawn(&[gates, of_state])?,
         })
     }
 
@@ -198,13 +127,12 @@ impl Weights {
         reverse: bool,
     ) -> Result<[Tensor; 3]> {
         let (w_ih, w_hh) = (self.w_ih.try_tensor()?.rename(None)?, self.w_hh.try_tensor()?.rename(None)?);
-        let (b_ih, b_hh) = self.biases.as_ref().map(|[b_ih, b_hh]| (b_ih, b_hh)).unzip();
-        let (b_ih, b_hh, w_hr) = (unnamed(b_ih)?, unnamed(b_hh)?, unnamed(self.w_hr.as_ref())?);
+        let plain = |parameter: &Option<Parameter>| unnamed(parameter.as_ref()).map(|x| x.map(Cow::Owned));
         let options = RecurrentOptions {
             cx: (cell == Cell::Lstm).then_some(Cow::Borrowed(&c0)),
-            b_ih: b_ih.as_ref().map(Cow::Borrowed),
-            b_hh: b_hh.as_ref().map(Cow::Borrowed),
-            w_hr: w_hr.as_ref().map(Cow::Borrowed),
+            b_ih: plain(&self.b_ih)?,
+            b_hh: plain(&self.b_hh)?,
+            w_hr: plain(&self.w_hr)?,
             lengths: lengths.map(Cow::Borrowed),
             reverse,
         };
@@ -215,15 +143,15 @@ impl Weights {
 
 impl Field for Weights {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        let suffix = &self.suffix;
-        visitor.field(&format!("weight_ih{suffix}"), &self.w_ih);
-        visitor.field(&format!("weight_hh{suffix}"), &self.w_hh);
-        if let Some([b_ih, b_hh]) = &self.biases {
-            visitor.field(&format!("bias_ih{suffix}"), b_ih);
-            visitor.field(&format!("bias_hh{suffix}"), b_hh);
-        }
-        if let Some(w_hr) = &self.w_hr {
-            visitor.field(&format!("weight_hr{suffix}"), w_hr);
+        let parts: [(&str, &dyn Field); 5] = [
+            ("weight_ih", &self.w_ih),
+            ("weight_hh", &self.w_hh),
+            ("bias_ih", &self.b_ih),
+            ("bias_hh", &self.b_hh),
+            ("weight_hr", &self.w_hr),
+        ];
+        for (name, parameter) in parts {
+            visitor.field(&format!("{name}{}", self.suffix), parameter);
         }
     }
 }
@@ -231,7 +159,9 @@ impl Field for Weights {
 /// The body of all recurrent layers and of their single steps.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
-    settings: RecurrentSettings,
+    settings: RecurrentConfig,
+    /// The name of the dim of layers and directions in states.
+    layer_dim: Option<Name>,
     /// Layer by layer, forward and then reverse.
     weights: Vec<Weights>,
     training: Training,
@@ -240,8 +170,8 @@ pub(super) struct Stack {
 
 impl Stack {
     #[track_caller]
-    pub(super) fn new(settings: RecurrentSettings, layer_dim: Option<NewName>) -> Result<Stack> {
-        let settings = settings.checked(layer_dim)?;
+    pub(super) fn new(settings: RecurrentConfig) -> Result<Stack> {
+        let layer_dim = settings.checked()?;
         let (hidden, directions) = (settings.hidden.0, settings.directions());
         let count = settings.num_layers.saturating_mul(directions);
         let weights = repeated(settings.layer, count, &mut |at| {
@@ -251,36 +181,28 @@ impl Stack {
                 _ => (hidden, settings.state().saturating_mul(directions)),
             };
             let reverse = if at % directions == 1 { "_reverse" } else { "" };
-            let suffix = match settings.time {
-                Some(_) => format!("_l{layer}{reverse}"),
-                None => String::new(),
+            let suffix = match settings.is_step {
+                true => String::new(),
+                false => format!("_l{layer}{reverse}"),
             };
             Weights::new(&settings, input, suffix)
         })?;
-        Ok(Stack { settings, weights, training: Training::new(), path: ModulePath::new() })
+        Ok(Stack { settings, layer_dim, weights, training: Training::new(), path: ModulePath::new() })
     }
 
     /// The description of the layer in the summary.
     pub(super) fn text(&self) -> String {
-        let RecurrentSettings { layer, cell, num_layers, bidirectional, proj_size, dropout, .. } =
+        let RecurrentConfig { layer, cell, num_layers, bidirectional, proj_size, dropout, .. } =
             self.settings;
-        let mut text = format!("{layer}({}", self.settings.dims());
-        if cell == Cell::Relu {
-            text += ", relu";
-        }
-        if num_layers > 1 {
-            text += &format!(", layers={num_layers}");
-        }
-        if bidirectional {
-            text += ", bidirectional";
-        }
-        if proj_size > 0 {
-            text += &format!(", proj_size={proj_size}");
-        }
-        if dropout > 0.0 {
-            text += &format!(", dropout={dropout}");
-        }
-        text + ")"
+        let (relu, several, drops) = (cell == Cell::Relu, num_layers > 1, dropout > 0.0);
+        let settings = [
+            (relu, "relu".into()),
+            (several, format!("layers={num_layers}")),
+            (bidirectional, "bidirectional".into()),
+            (proj_size > 0, format!("proj_size={proj_size}")),
+            (drops, format!("dropout={dropout}")),
+        ];
+        with_settings(layer, self.settings.dims(), settings)
     }
 
     /// The output for `x`, and the last states and cells. It steps along `time` if that is given, otherwise
@@ -297,10 +219,10 @@ impl Stack {
             let settings = &self.settings;
             let of = Finder { layer: settings.layer, path: &self.path, dims: &|| settings.dims() };
             let (name, hidden) = settings.hidden;
-            let known = time.map(|time| Dim::Index(time as isize));
-            let places = Steps::find(of, x, settings.input, known.as_ref().or(settings.time.as_ref()))?;
+            let time = time.map_or(settings.time.dim(), |time| Dim::Index(time as isize));
+            let places = Steps::find(of, x, settings.input, Some(&time).filter(|_| !settings.is_step))?;
             places.check_dtype(self.weights[0].w_ih.dtype())?;
-            let layers = settings.time.as_ref().map(|_| (settings.layer_dim, self.weights.len()));
+            let layers = (!settings.is_step).then_some((self.layer_dim, self.weights.len()));
             let of_output = places.like_input((name, settings.state() * settings.directions()))?;
             let of_h = places.like_state(layers, (name, settings.state()))?;
             let of_c = places.like_state(layers, (name, hidden))?;
@@ -350,7 +272,7 @@ impl Stack {
     /// The layers for `x`, `[time, batch, features]`, from states `[batch, hidden]` for each layer or none: the
     /// output, and the last states and cells of each layer.
     fn run(&self, x: Tensor, first: [Vec<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Vec<Tensor>; 3]> {
-        let RecurrentSettings { cell, hidden, num_layers, dropout, .. } = self.settings;
+        let RecurrentConfig { cell, hidden, num_layers, dropout, .. } = self.settings;
         let (directions, batch) = (self.settings.directions(), x.sizes()[1]);
         let options = TensorOptions::new().dtype(x.dtype());
         let zeros = [options.zeros([batch, self.settings.state()])?, options.zeros([batch, hidden.1])?];

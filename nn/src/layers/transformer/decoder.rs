@@ -57,7 +57,8 @@ impl TransformerDecoderLayerBuilder {
     #[track_caller]
     #[must_use]
     pub fn memory_seq(mut self, seq: impl Into<Dim>) -> TransformerDecoderLayerBuilder {
-        self.config.memory_seq = Some(Seq::new(self.config.layer, seq));
+        let seq = Seq::new(self.config.layer, seq);
+        self.config.memory_seq = Some(kept(seq, &mut self.checked));
         self
     }
 
@@ -67,9 +68,9 @@ impl TransformerDecoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerDecoderLayer> {
-        let config = self.config;
-        let mut to_memory = config.attention()?;
-        if let Some(seq) = config.memory_seq.clone().transpose()? {
+        let config = self.config()?;
+        let mut to_memory = config.attention();
+        if let Some(seq) = config.memory_seq {
             to_memory = to_memory.key_seq(seq.dim());
         }
         let layer = TransformerDecoderLayer {

@@ -57,7 +57,7 @@ impl TransformerEncoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerEncoderLayer> {
-        let config = self.config;
+        let config = self.config()?;
         let layer = TransformerEncoderLayer {
             self_attn: config.self_attention()?,
             feed_forward: config.feed_forward()?,

@@ -18,24 +18,24 @@ type Activation = fn(&Tensor) -> Result<Tensor>;
 
 /// The configuration of the layers of an encoder and a decoder.
 #[derive(Clone, Debug, Setters)]
-#[setters(builds(TransformerEncoderLayer, TransformerDecoderLayer, Transformer), layer = self.config.layer)]
+#[setters(builds(TransformerEncoderLayer, TransformerDecoderLayer, Transformer))]
 struct TransformerConfig {
     #[setters(skip, default = layer)]
     layer: &'static str,
     /// The features, a size with or without a name.
-    embed: Result<Named>,
+    embed: Named,
     /// The number of heads, with or without a name.
-    heads: Result<Named>,
+    heads: Named,
     /// The name or position of the sequence.
-    seq: Result<Seq>,
+    seq: Seq,
     #[setters(skip)]
-    memory_seq: Option<Result<Seq>>,
+    memory_seq: Option<Seq>,
     #[setters(skip, default = [6, 6])]
     num_layers: [usize; 2],
     /// The features between the two linear maps, a size with or without a name; the default is
     /// `("feedforward", 2048)`.
-    #[setters(default = Ok((None, 2048)))]
-    dim_feedforward: Result<Named>,
+    #[setters(default = (None, 2048))]
+    dim_feedforward: Named,
     /// The probability to drop an element, and a weight of the attention, in training; the default is 0.1.
     #[setters(default = 0.1)]
     dropout: f64,
@@ -62,27 +62,26 @@ struct TransformerConfig {
 }
 
 impl TransformerConfig {
-    fn attention(&self) -> Result<MultiheadAttentionBuilder> {
-        let (embed, heads) = (open(self.embed.clone()?), open(self.heads.clone()?));
-        let attention = MultiheadAttention::builder(embed, heads, self.seq.clone()?.dim());
-        Ok(attention.dropout(self.dropout).bias(self.bias).batch_first(self.batch_first).dtype(self.dtype))
+    fn attention(&self) -> MultiheadAttentionBuilder {
+        let attention = MultiheadAttention::builder(open(self.embed), open(self.heads), self.seq.dim());
+        attention.dropout(self.dropout).bias(self.bias).batch_first(self.batch_first).dtype(self.dtype)
     }
 
     #[track_caller]
     fn self_attention(&self) -> Result<MultiheadAttention> {
-        self.attention()?.is_causal(self.is_causal).build().map_err(|error| error.of(self.layer))
+        self.attention().is_causal(self.is_causal).build().map_err(|error| error.of(self.layer))
     }
 
     #[track_caller]
     fn norm(&self) -> Result<LayerNorm> {
-        let norm = LayerNorm::builder([open(self.embed.clone()?)]).eps(self.layer_norm_eps).bias(self.bias);
+        let norm = LayerNorm::builder([open(self.embed)]).eps(self.layer_norm_eps).bias(self.bias);
         norm.dtype(self.dtype).build().map_err(|error| error.of(self.layer))
     }
 
     /// The linear maps with the activation between them.
     #[track_caller]
     fn feed_forward(&self) -> Result<FeedForward> {
-        let (embed, mut hidden) = (self.embed.clone()?, self.dim_feedforward.clone()?);
+        let (embed, mut hidden) = (self.embed, self.dim_feedforward);
         if embed.0.is_some() && hidden.0.is_none() {
             hidden.0 = Some(Name::new("feedforward")?);
         }
@@ -103,12 +102,7 @@ impl TransformerConfig {
 
     /// `embed=64, heads=4, along seq`.
     fn text(&self) -> String {
-        match (&self.embed, &self.heads, &self.seq) {
-            (Ok(embed), Ok(heads), Ok(seq)) => {
-                format!("{}, heads={}, along {}", dim_text(*embed), heads.1, seq.text())
-            }
-            _ => String::new(),
-        }
+        format!("{}, heads={}, along {}", dim_text(self.embed), self.heads.1, self.seq.text())
     }
 }
 

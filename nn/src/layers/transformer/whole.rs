@@ -4,6 +4,7 @@ use super::*;
 
 use crate::dims::sequences::Seq;
 use crate::init;
+use std::marker::PhantomData;
 
 /// An encoder of the source and a decoder of the target, which attends to the output of the encoder.
 ///
@@ -72,7 +73,8 @@ impl TransformerBuilder {
     #[track_caller]
     #[must_use]
     pub fn source_seq(mut self, seq: impl Into<Dim>) -> TransformerBuilder {
-        self.config.memory_seq = Some(Seq::new(self.config.layer, seq));
+        let seq = Seq::new(self.config.layer, seq);
+        self.config.memory_seq = Some(kept(seq, &mut self.checked));
         self
     }
 
@@ -82,12 +84,14 @@ impl TransformerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<Transformer> {
-        let mut of_encoder = TransformerConfig { is_causal: false, ..self.config.clone() };
-        of_encoder.seq = self.config.memory_seq.clone().unwrap_or(of_encoder.seq);
-        let [encoder_layers, decoder_layers] = self.config.num_layers;
-        let (encoder_norm, decoder_norm) = (of_encoder.norm()?, self.config.norm()?);
-        let of_encoder = TransformerEncoderLayerBuilder { config: of_encoder };
-        let of_decoder = TransformerDecoderLayerBuilder { config: self.config };
+        let config = self.config()?;
+        let seq = config.memory_seq.unwrap_or(config.seq);
+        let source = TransformerConfig { is_causal: false, seq, ..config.clone() };
+        let [encoder_layers, decoder_layers] = config.num_layers;
+        let (encoder_norm, decoder_norm) = (source.norm()?, config.norm()?);
+        let of_encoder =
+            TransformerEncoderLayerBuilder { config: source, checked: Ok(()), kinds: PhantomData };
+        let of_decoder = TransformerDecoderLayerBuilder { config, checked: Ok(()), kinds: PhantomData };
         let model = Transformer {
             encoder: TransformerEncoder::new(of_encoder, encoder_layers)?.with_norm(encoder_norm),
             decoder: TransformerDecoder::new(of_decoder, decoder_layers)?.with_norm(decoder_norm),
