@@ -21,8 +21,8 @@ struct Slide {
 }
 
 impl Slide {
-    fn call(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-        let options = Conv2dOptions::new().stride(self.stride).padding(self.padding);
+    fn call(&self, x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
+        let options = Conv2dOptions::new().stride(self.stride).padding(self.padding).bias(bias);
         F::conv2d_with(x, weight, options.dilation(self.dilation).groups(self.groups))
     }
 
@@ -86,11 +86,13 @@ fn large_convolutions() -> Result<()> {
     for (slide, x_sizes, weight_sizes) in cases {
         let x = numbers(&x_sizes).requiring_grad()?;
         let weight = numbers(&weight_sizes).requiring_grad()?;
-        let y = slide.call(&x, &weight)?;
+        let bias = numbers(&weight_sizes[..1]);
+        let y = slide.call(&x, &weight, &bias)?;
         let g = numbers(y.sizes()).mul(0.5)?;
         y.backward_with(Some(&g), BackwardOptions::default())?;
         let [x_data, w_data, g_data] = [&x, &weight, &g].map(|x| x.to_vec::<f64>().unwrap());
-        let mut want = [vec![0.0; y.numel()], vec![0.0; x.numel()], vec![0.0; weight.numel()]];
+        let start = bias.reshape([-1, 1, 1])?.expand(y.sizes())?.to_vec::<f64>()?;
+        let mut want = [start, vec![0.0; x.numel()], vec![0.0; weight.numel()]];
         slide.each_product(&x_sizes, &weight_sizes, y.sizes(), |i, j, k| {
             want[0][k] += x_data[i] * w_data[j];
             want[1][i] += g_data[k] * w_data[j];
@@ -106,7 +108,7 @@ fn large_convolutions() -> Result<()> {
         // In `f32`, which has other loops.
         let single = [&x, &weight].map(|x| x.detach().to(DType::F32)?.requiring_grad());
         let [x, weight] = single.map(Result::unwrap);
-        let y = slide.call(&x, &weight)?;
+        let y = slide.call(&x, &weight, &bias.to(DType::F32)?)?;
         y.backward_with(Some(&g.to(DType::F32)?), BackwardOptions::default())?;
         for (which, (got, want)) in
             [y, x.grad().unwrap(), weight.grad().unwrap()].iter().zip(&want).enumerate()

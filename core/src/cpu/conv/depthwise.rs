@@ -42,7 +42,9 @@ impl Gathered<'_> {
             for plane in planes {
                 let group = plane % self.groups;
                 let source = &source[plane * area..][..area];
-                let start = self.bias.as_ref().map_or(0.0, |bias| f32::from_bits(bias[group] as u32));
+                // SAFETY: the accumulators are `f32`, one for each group.
+                let bias = |bias: &Vec<u64>| unsafe { *bias.as_ptr().cast::<f32>().add(group) };
+                let start = self.bias.as_ref().map_or(0.0, bias);
                 for line in 0..grid[0] * grid[1] {
                     let place = [line / grid[1], line % grid[1], 0];
                     let [d, h, w] =
