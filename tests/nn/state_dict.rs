@@ -6,6 +6,7 @@ use namegrad::io::{OpenFile, TensorFile};
 use namegrad::names::strict;
 use namegrad::nn::{Buffer, LoadOptions, LoadReport, StateDict};
 use namegrad::prelude::*;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A file that is removed when the test ends.
@@ -115,7 +116,8 @@ fn a_module_that_moved_is_renamed() -> Result<()> {
     };
     let new = New { a: linear("in", 2)?, c: linear("in", 3)? };
     let load = "model.load_state_dict(&state)?";
-    assert_eq!(repair(&new, &state), format!("state.rename(\"b.**\", \"c.**\")?; {load}"));
+    let renamed = format!("state.rename(\"b.**\", \"c.**\")?; {load}, if both mean the same");
+    assert_eq!(repair(&new, &state), renamed);
     // What the repair says works.
     let mut renamed = state.clone();
     renamed.rename("b.**", "c.**")?;
@@ -138,7 +140,10 @@ fn a_module_that_moved_is_renamed() -> Result<()> {
     let two = Longer { a: linear("in", 2)?, c: linear("in", 3)?, d: linear("in", 3)? };
     assert_eq!(repair(&two, &state), partial("c.bias, c.weight, d.bias, .. 4 in all"));
     let one_of_them = Longer { a: linear("in", 2)?, c: linear("in", 4)?, d: linear("in", 3)? };
-    assert_eq!(repair(&one_of_them, &state), format!("state.rename(\"b.**\", \"d.**\")?; {both}"));
+    assert_eq!(
+        repair(&one_of_them, &state),
+        format!("state.rename(\"b.**\", \"d.**\")?; {both}, if both mean the same")
+    );
     Ok(())
 }
 
@@ -272,7 +277,8 @@ fn paths_are_renamed_by_pattern() -> Result<()> {
     let mut checkpoint = state.clone();
     checkpoint.insert("optimizer.step", Tensor::new(3)?.into_value());
     let error = model.load_state_dict(&checkpoint).unwrap_err();
-    let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+    let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict_with(&state, LoadOptions::new().partial(true))?, \
+                  which leaves out the unexpected values of the state";
     assert_eq!(error.repair(), Some(repair));
     // With another head, too.
     let mut other = state.clone();
@@ -497,7 +503,7 @@ fn modules_inside_of_blocks_are_renamed_at_once() -> Result<()> {
     };
     let (own, mut state) = (model("bn1")?, model("norm")?.state_dict());
     let (text, repair) = advice(&own, &state);
-    let rename = "state.rename(\"blocks.*.norm.**\", \"blocks.*.bn1.**\")?; model.load_state_dict(&state)?";
+    let rename = "state.rename(\"blocks.*.norm.**\", \"blocks.*.bn1.**\")?; model.load_state_dict(&state)?, if both mean the same";
     assert_eq!(repair.as_deref(), Some(rename));
     assert!(text.len() < 1200 && text.contains(".. 60 in all"), "{} bytes: {text}", text.len());
     assert_eq!(state.rename("blocks.*.norm.**", "blocks.*.bn1.**")?, 60);
@@ -602,5 +608,139 @@ fn a_pattern_removes_several_values() -> Result<()> {
     assert_eq!(state.len(), 1);
     let error = state.remove_all("hidden2tag.*").unwrap_err();
     assert!(error.kind() == ErrorKind::Value && error.message().contains("hidden2tag"), "{error}");
+    Ok(())
+}
+
+/// A model with these paths.
+#[derive(Module)]
+struct Values {
+    #[module(flatten)]
+    values: BTreeMap<String, Parameter>,
+}
+
+impl Values {
+    fn new(paths: &[&str]) -> Result<Values> {
+        let value = |path: &&str| Ok((path.to_string(), Parameter::new(Tensor::zeros(size(path))?)?));
+        Ok(Values { values: paths.iter().map(value).collect::<Result<_>>()? })
+    }
+}
+
+fn size(path: &str) -> usize {
+    if path.ends_with('b') || path.ends_with("bias") { 4 } else { 5 }
+}
+
+/// Loads a state whose paths have other names than those of the model, and follows the renames of the repair: each
+/// value must get where it belongs. Returns the repair.
+fn follow(paths: &[(&str, &str)]) -> Result<Option<String>> {
+    let model = Values::new(&paths.iter().map(|(to, _)| *to).collect::<Vec<&str>>())?;
+    let mut state = StateDict::default();
+    for (at, (to, from)) in paths.iter().enumerate() {
+        state.insert(*from, NamedTensor::full(size(to), at as f64)?);
+    }
+    let Some(repair) = advice(&model, &state).1 else { return Ok(None) };
+    for call in repair.split("state.rename(\"").skip(1) {
+        let mut texts = call.split('"').step_by(2);
+        state.rename(texts.next().unwrap(), texts.next().unwrap())?;
+    }
+    model.load_state_dict(&state)?;
+    for (at, (path, _)) in paths.iter().enumerate() {
+        assert_eq!(model.values[*path].tensor().mean(..)?.item::<f64>()?, at as f64, "{path}: {repair}");
+    }
+    Ok(Some(repair))
+}
+
+#[test]
+fn layers_that_are_numbered_in_another_way_keep_their_order() -> Result<()> {
+    let renamed = |calls: &str, note: &str| Some(format!("{calls}model.load_state_dict(&state)?{note}"));
+    let same = ", if these paths mean the same";
+    // With activations between them, as in PyTorch.
+    let numbers = [("0.weight", "0.weight"), ("1.weight", "2.weight"), ("2.weight", "4.weight")];
+    let calls = "state.rename(\"2.**\", \"1.**\")?; state.rename(\"4.**\", \"2.**\")?; ";
+    assert_eq!(follow(&numbers)?, renamed(calls, same));
+    // From one, or from zero; up and down; in words.
+    for paths in [
+        [("layers.0.w", "layers.1.w"), ("layers.1.w", "layers.2.w"), ("layers.2.w", "layers.3.w")],
+        [("fc1.w", "fc0.w"), ("fc2.w", "fc1.w"), ("fc3.w", "fc2.w")],
+        [("norm1.w", "norm0.w"), ("norm2.w", "norm1.w"), ("fc.w", "fc.w")],
+        [("layers.0.w", "layer1.w"), ("layers.1.w", "layer2.w"), ("layers.2.w", "layer3.w")],
+        [("fc1.w", "0.w"), ("fc2.w", "2.w"), ("fc3.w", "4.w")],
+        [("h.8.w", "h.9.w"), ("h.9.w", "h.10.w"), ("h.10.w", "h.11.w")],
+    ] {
+        assert!(follow(&paths)?.is_some_and(|repair| repair.contains("mean the same")), "{paths:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn layers_with_other_names_are_renamed() -> Result<()> {
+    for (paths, calls) in [
+        (
+            [("norm1.w", "bn1.w"), ("norm2.w", "bn2.w"), ("norm1.b", "bn1.b"), ("norm2.b", "bn2.b")],
+            "state.rename(\"bn*.**\", \"norm*.**\")?; ",
+        ),
+        (
+            [
+                ("layers.0.w", "layers_0.w"),
+                ("layers.1.w", "layers_1.w"),
+                ("out.w", "out.w"),
+                ("out.b", "out.b"),
+            ],
+            "state.rename(\"layers_*.**\", \"layers.*.**\")?; ",
+        ),
+        (
+            [("fc1.w", "lin1.w"), ("fc1.b", "lin1.b"), ("out.w", "out.w"), ("out.b", "out.b")],
+            "state.rename(\"lin1.**\", \"fc1.**\")?; ",
+        ),
+        (
+            [("q.w", "q_proj.w"), ("k.w", "k_proj.w"), ("v.w", "v_proj.w"), ("o.b", "o.b")],
+            "state.rename(\"k_proj.**\", \"k.**\")?; state.rename(\"q_proj.**\", \"q.**\")?; \
+             state.rename(\"v_proj.**\", \"v.**\")?; ",
+        ),
+        (
+            [("q.w", "query.w"), ("k.w", "key.w"), ("v.w", "value.w"), ("o.b", "o.b")],
+            "state.rename(\"key.**\", \"k.**\")?; state.rename(\"query.**\", \"q.**\")?; \
+             state.rename(\"value.**\", \"v.**\")?; ",
+        ),
+        (
+            [("a.weight", "a.w"), ("b.weight", "b.w"), ("a.bias", "a.bias"), ("b.bias", "b.bias")],
+            "state.rename(\"**.w\", \"**.weight\")?; ",
+        ),
+        (
+            [("a.weight", "a.gamma"), ("b.weight", "b.gamma"), ("a.bias", "a.beta"), ("b.bias", "b.beta")],
+            "state.rename(\"**.beta\", \"**.bias\")?; state.rename(\"**.gamma\", \"**.weight\")?; ",
+        ),
+    ] {
+        let repair = follow(&paths)?.unwrap_or_default();
+        assert!(repair.starts_with(calls) && repair.contains("mean the same"), "{paths:?}: {repair}");
+    }
+    Ok(())
+}
+
+#[test]
+fn paths_that_could_be_several_layers_are_not_renamed() -> Result<()> {
+    // Which is which nothing says.
+    let repair = follow(&[("left.w", "one.w"), ("right.w", "two.w"), ("out.b", "out.b")])?;
+    assert_eq!(repair, None);
+    // A deeper model: another layer would get the value.
+    let deeper = Values::new(&["fc1.w", "fc2.w"])?;
+    let mut state = StateDict::default();
+    state.insert("fc0.w", NamedTensor::zeros(5)?);
+    let repair = advice(&deeper, &state).1;
+    assert!(!repair.clone().unwrap_or_default().contains("rename"), "{repair:?}");
+    Ok(())
+}
+
+#[test]
+fn values_in_the_order_of_another_library_are_permuted() -> Result<()> {
+    let model = Conv2d::builder(("C", 3), ("D", 4), [5, 5]).bias(false).build()?;
+    let weight = model.weight().tensor().into_value().unnamed();
+    let mut state = StateDict::default();
+    state.insert("weight", weight.permute([2, 3, 1, 0])?.contiguous()?);
+    let want = "state.insert(\"weight\", state.get(\"weight\").unwrap().permute([3, 2, 0, 1])?); \
+                model.load_state_dict(&state)?, if the file has the dims in this order";
+    assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
+    state.insert("weight", state.get("weight").unwrap().permute([3, 2, 0, 1])?);
+    model.load_state_dict(&state)?;
+    assert_eq!(model.weight().tensor().to_vec::<f32>()?, weight.to_vec::<f32>()?);
     Ok(())
 }

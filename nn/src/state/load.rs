@@ -4,7 +4,7 @@ use super::repair::{Advice, repair};
 use super::{ByPath, StateDict};
 use crate::dims::repaired;
 use crate::places::{EntryPlace, FieldList, Ids, places};
-use namegrad_core::names::{closest, is_strict};
+use namegrad_core::names::is_strict;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::fmt;
@@ -64,27 +64,26 @@ const MOST_SHOWN: usize = 10;
 /// At most ten of the paths, and how many there are.
 impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(true))
+        f.write_str(&self.text(&[]))
     }
 }
 
 impl LoadReport {
-    /// At most ten of the paths, with similar ones of the other side if the state can be of this model.
-    fn text(&self, is_of_model: bool) -> String {
+    /// At most ten of the paths, with their names on the other side.
+    fn text(&self, pairs: &[(String, String)]) -> String {
         let counts = [self.missing.len(), self.unexpected.len(), self.mismatched.len(), self.refused.len()];
         let kinds = counts.iter().filter(|count| **count > 0).count();
         let most = MOST_SHOWN / kinds.max(1);
         let mut parts = Vec::new();
-        let lists = [
-            ("missing", &self.missing, &self.unexpected, "state"),
-            ("unexpected", &self.unexpected, &self.missing, "model"),
-        ];
+        let to: Vec<(&String, &String)> = pairs.iter().map(|(from, to)| (to, from)).collect();
+        let from: Vec<(&String, &String)> = pairs.iter().map(|(from, to)| (from, to)).collect();
+        let lists =
+            [("missing", &self.missing, to, "state"), ("unexpected", &self.unexpected, from, "model")];
         for (what, paths, others, place) in lists {
             let mut each = Vec::new();
             for path in paths.iter().take(most) {
-                let similar = closest(path, others.iter().map(String::as_str));
-                each.push(match similar.filter(|_| is_of_model) {
-                    Some(similar) => format!("{path} (the {place} has {similar})"),
+                each.push(match others.iter().find(|(own, _)| *own == path) {
+                    Some((_, other)) => format!("{path} (the {place} has {other})"),
                     None => path.clone(),
                 });
             }
@@ -126,7 +125,7 @@ impl StateDict {
         // A load of nothing leaves a model that was never trained.
         let nothing = updates.is_empty() && !places.entries().is_empty();
         if differ || !report.refused.is_empty() || absent && !options.partial || nothing {
-            let Advice { fits, is_of_model, repair } = repair(self, &places, &report, options)?;
+            let Advice { fits, is_of_model, pairs, repair } = repair(self, &places, &report, options)?;
             let what = match is_of_model {
                 true => "the state does not fit the model".into(),
                 false => {
@@ -135,7 +134,7 @@ impl StateDict {
                 }
             };
             let error =
-                Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {}", report.text(fits > 0)));
+                Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {}", report.text(&pairs)));
             return Err(repaired(error, repair));
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {

@@ -3,6 +3,7 @@
 
 mod by_path;
 mod load;
+mod renames;
 mod repair;
 
 pub use load::{LoadOptions, LoadReport};

@@ -1,12 +1,11 @@
 //! The repair in the error of a state that does not fit: paths to rename, then the call that loads.
 
 use super::load::{LoadOptions, LoadReport, more};
+use super::renames::Renames;
 use super::{ByPath, StateDict};
-use crate::pattern::Pattern;
 use crate::places::EntryPlace;
-use namegrad_core::names::{edit_distance, is_strict};
+use namegrad_core::names::is_strict;
 use namegrad_core::{Result, Shape};
-use std::iter::zip;
 
 /// How a state can be loaded.
 pub(super) struct Advice {
@@ -14,6 +13,8 @@ pub(super) struct Advice {
     pub(super) fits: usize,
     /// Whether at least half of the paths of the model or of the state fit.
     pub(super) is_of_model: bool,
+    /// Paths of the state that are paths of the model by another name: the path in the state, and in the model.
+    pub(super) pairs: Vec<(String, String)>,
     /// The calls that load the values that fit, if there is something to advise.
     pub(super) repair: Option<String>,
 }
@@ -26,23 +27,9 @@ pub(super) fn repair(
     report: &LoadReport,
     options: LoadOptions,
 ) -> Result<Advice> {
-    let (mut state, mut now, mut calls) = (original.clone(), report.clone(), String::new());
-    let mut guessed = false;
-    for count in 0..MOST_RENAMES {
-        let differing = (&state, places, &now);
-        let likely = moved(differing);
-        let is_likely = likely.is_some();
-        let Some((from, to)) = likely.or_else(|| remaining(differing)) else { break };
-        guessed |= !is_likely;
-        if state.rename(&from, &to).is_err() {
-            break;
-        }
-        calls += &format!("state.rename(\"{from}\", \"{to}\")?; ");
-        now = state.compare(places, options)?.0;
-        if count + 1 == MOST_RENAMES {
-            (now, calls) = (report.clone(), String::new());
-        }
-    }
+    let mut state = original.clone();
+    let Renames { pairs, calls, is_likely } = Renames::make(&mut state, places, report);
+    let now = state.compare(places, options)?.0;
     let wrong = now.mismatched.len() + now.refused.len();
     let fits = places.entries().len().saturating_sub(now.missing.len() + wrong);
     let of_state = state.len().saturating_sub(now.unexpected.len() + wrong);
@@ -51,137 +38,34 @@ pub(super) fn repair(
     let swapped =
         now.mismatched.iter().any(|(_, own, given)| own.sizes == given.sizes && permuted(own, given));
     let other_size = now.mismatched.iter().any(|(_, own, given)| own.sizes != given.sizes);
-    let none_fits = same_paths && !is_of_model && other_size && !now.can_align();
+    let fits_in_order = now.mismatched.iter().all(|(_, own, given)| reordered(own, given).is_some());
+    let none_fits = same_paths && !is_of_model && other_size && !now.can_align() && !fits_in_order;
+    let is_of_model = is_of_model || same_paths;
     let repair = match now.call(options) {
         _ if swapped || none_fits => other_sizes(&now.mismatched),
-        call => (is_of_model || same_paths).then(|| {
-            let note =
-                if guessed && same_paths && call.ends_with('?') { ", if both mean the same" } else { "" };
-            calls + &call + note
-        }),
+        _ if !is_of_model => None,
+        call => {
+            let mut text = String::new();
+            for (from, to) in calls.iter().take(if calls.len() > MOST_RENAMES { 3 } else { MOST_RENAMES }) {
+                text += &format!("state.rename(\"{from}\", \"{to}\")?; ");
+            }
+            if calls.len() > MOST_RENAMES {
+                text += &format!(".. {} such renames; ", calls.len());
+            }
+            let note = match calls.len() {
+                _ if is_likely || call.ends_with("mean the same") => "",
+                1 => ", if both mean the same",
+                _ => ", if these paths mean the same",
+            };
+            Some(text + &call + note)
+        }
     };
-    Ok(Advice { fits, is_of_model: is_of_model || same_paths, repair })
+    let pairs = if is_of_model { pairs } else { Vec::new() };
+    Ok(Advice { fits, is_of_model, pairs, repair })
 }
 
-/// The most renames of a repair, and one more. Paths that differ in more ways are of another model.
-const MOST_RENAMES: usize = 5;
-
-/// A state, the places of a model, and what differs between them.
-type Differing<'d> = (&'d StateDict, &'d ByPath<EntryPlace>, &'d LoadReport);
-
-/// The call of [`StateDict::rename`] that gives most missing values: the values that match the pattern are used
-/// by nothing else, and have the sizes of the missing ones. Of several that could be the same value, none is
-/// better than the others.
-fn moved((state, places, report): Differing<'_>) -> Option<(String, String)> {
-    let mut renames: Vec<(String, String, usize)> = Vec::new();
-    for missing in &report.missing {
-        let own = places.get(missing)?.value();
-        let (mut most, mut nearest) = (0, Vec::new());
-        for unexpected in &report.unexpected {
-            let alike = Alike::new(unexpected, missing);
-            let fits = state.get(unexpected).is_some_and(|given| given.sizes() == own.sizes());
-            if !fits || !alike.is_likely() || alike.shared() < most {
-                continue;
-            }
-            if alike.shared() > most {
-                (most, nearest) = (alike.shared(), Vec::new());
-            }
-            nearest.push(alike);
-        }
-        for (from, to) in nearest.iter().flat_map(Alike::patterns) {
-            if renames.iter().any(|(own, other, _)| (own, other) == (&from, &to)) {
-                continue;
-            }
-            if let Some(count) = gives((state, places, report), &from, &to) {
-                renames.push((from, to, count));
-            }
-        }
-    }
-    let has_no_rival = |(from, to, count): &&(String, String, usize)| {
-        !renames.iter().any(|(own, other, its)| its >= count && (own == from) != (other == to))
-    };
-    // Of equals the first, which is the last one here.
-    let best = renames.iter().rev().filter(has_no_rival).max_by_key(|(.., count)| *count);
-    best.map(|(from, to, _)| (from.clone(), to.clone()))
-}
-
-/// The only missing path and the only unexpected one, whatever they are called, if the value fits.
-fn remaining((state, places, report): Differing<'_>) -> Option<(String, String)> {
-    let ([missing], [unexpected]) = (&report.missing[..], &report.unexpected[..]) else { return None };
-    let (own, given) = (places.get(missing)?.value(), state.get(unexpected)?);
-    let fits = own.sizes() == given.sizes() && own.dtype() == given.dtype();
-    fits.then(|| (unexpected.clone(), missing.clone()))
-}
-
-/// The number of missing values that a rename gives, unless it touches other values.
-fn gives((state, places, report): Differing<'_>, from: &str, to: &str) -> Option<usize> {
-    let among = |paths: &[String], path: &str| paths.binary_search_by(|own| own.as_str().cmp(path)).is_ok();
-    let (pattern, target) = (Pattern::new(from), Pattern::new(to));
-    let whole = from == "**" || to == "**"; // a prefix of all paths, some of which may have other sizes
-    let (mut count, mut found) = (0, 0);
-    for (path, value) in state.iter() {
-        let Some(texts) = pattern.captures(path) else { continue };
-        if !among(&report.unexpected, path) {
-            return None;
-        }
-        let renamed = target.filled(&texts);
-        if let Some(place) = places.get(&renamed) {
-            let fits = place.value().sizes() == value.sizes();
-            if !among(&report.missing, &renamed) || !fits && !whole {
-                return None;
-            }
-            (count, found) = (count + usize::from(fits), found + 1);
-        }
-    }
-    (count > 0 && (!whole || found == report.missing.len())).then_some(count)
-}
-
-/// The segments of a path of the state and of a path of the model.
-struct Alike<'p> {
-    from: Vec<&'p str>,
-    to: Vec<&'p str>,
-    /// The number of segments that both begin with, and end with.
-    start: usize,
-    end: usize,
-}
-
-impl<'p> Alike<'p> {
-    fn new(from: &'p str, to: &'p str) -> Alike<'p> {
-        let (from, to): (Vec<&str>, Vec<&str>) = (from.split('.').collect(), to.split('.').collect());
-        let end = zip(from.iter().rev(), to.iter().rev()).take_while(|(a, b)| a == b).count();
-        let rest = from.len().min(to.len()) - end;
-        let start = zip(&from[..rest], &to[..rest]).take_while(|(a, b)| a == b).count();
-        Alike { from, to, start, end }
-    }
-
-    fn shared(&self) -> usize {
-        self.start + self.end
-    }
-
-    /// Whether the last segments are the same or misspelt.
-    fn is_likely(&self) -> bool {
-        let (Some(own), Some(other)) = (self.from.last(), self.to.last()) else { return false };
-        edit_distance(own, other) <= own.len().max(other.len()) / 3
-    }
-
-    /// The patterns that rename one path to the other: with the numbers in front of the difference, and with
-    /// stars in their place.
-    fn patterns(&self) -> Vec<(String, String)> {
-        let is_number = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
-        let pattern = |segments: &[&str], stars: bool| {
-            let mut pattern = segments[..segments.len() - self.end].to_vec();
-            for segment in pattern[..self.start].iter_mut().filter(|segment| stars && is_number(segment)) {
-                *segment = "*";
-            }
-            if self.end > 0 {
-                pattern.push("**");
-            }
-            pattern.join(".")
-        };
-        let each = [false, true].map(|stars| (pattern(&self.from, stars), pattern(&self.to, stars)));
-        each.into()
-    }
-}
+/// The most renames that a repair spells out.
+const MOST_RENAMES: usize = 10;
 
 impl LoadReport {
     /// Whether the values have the dims of the model in another order.
@@ -195,13 +79,19 @@ impl LoadReport {
         let align = options.align || self.can_align();
         let same_sizes = self.mismatched.iter().all(|(_, own, given)| own.sizes == given.sizes);
         let ignore_names = options.ignore_names || !self.mismatched.is_empty() && !align && same_sizes;
-        let (mut calls, mut lost) = (String::new(), self.missing.clone());
+        let (mut calls, mut lost, mut is_guess) = (String::new(), self.missing.clone(), false);
         for (path, own, given) in self.mismatched.iter().filter(|_| !ignore_names) {
             if same_dims(own, given) && align {
                 continue;
             }
             if let Some(names) = transposed(own, given).filter(|_| align) {
                 calls += &format!("state.refine_names({path:?}, {names:?})?; ");
+                continue;
+            }
+            if let Some(order) = reordered(own, given) {
+                let value = format!("state.get({path:?}).unwrap().permute({order:?})?");
+                calls += &format!("state.insert({path:?}, {value}); ");
+                is_guess = true;
                 continue;
             }
             // Values with other sizes cannot be loaded.
@@ -219,10 +109,10 @@ impl LoadReport {
                 setters += &format!(".{name}(true)");
             }
         }
-        if setters.is_empty() {
-            return "model.load_state_dict(&state)?".into();
-        }
-        let call = format!("{calls}model.load_state_dict_with(&state, LoadOptions::new(){setters})?");
+        let call = match setters.is_empty() {
+            true => format!("{calls}model.load_state_dict(&state)?"),
+            false => format!("{calls}model.load_state_dict_with(&state, LoadOptions::new(){setters})?"),
+        };
         let shown = lost[..lost.len().min(MOST_LOST)].join(", ") + &more(lost.len(), MOST_LOST);
         match lost.len() {
             0 if ignore_names
@@ -233,7 +123,9 @@ impl LoadReport {
                 call + ", which takes dims by position: strict mode does not load dims without names"
             }
             0 if ignore_names && !options.ignore_names => call + ", if the names mean the same",
-            0 => call,
+            0 if is_guess => call + ", if the file has the dims in this order",
+            0 if self.unexpected.is_empty() || options.partial => call,
+            0 => call + ", which leaves out the unexpected values of the state",
             _ => format!("{call}, which leaves initial values in the model: {shown}"),
         }
     }
@@ -294,6 +186,17 @@ fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
         names.push(own.names.get(dim)?.to_string());
     }
     (names.len() == own.sizes.len()).then_some(names)
+}
+
+/// The order of the dims of a value without names that gives it the sizes of the model, if dims of the same size
+/// keep their order.
+fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::new();
+    for size in &own.sizes {
+        order.push((0..given.sizes.len()).find(|dim| given.sizes[*dim] == *size && !order.contains(dim))?);
+    }
+    let is_unnamed = (0..given.sizes.len()).all(|dim| given.names.get(dim).is_none());
+    (is_unnamed && order.len() == given.sizes.len() && own.sizes != given.sizes).then_some(order)
 }
 
 /// Whether both have the same named dims of the same sizes, in any order.
