@@ -75,14 +75,8 @@ pub struct KaimingOptions {
     /// The pass in which the variance is preserved. By default the forward pass, `Fan::In`.
     pub fan: Fan,
     /// The nonlinearity after the layer, or a factor. By default `Gain::Relu`.
-    #[setters(into)]
+    #[setters(into, default = Gain::Relu)]
     pub gain: Gain,
-}
-
-impl Default for KaimingOptions {
-    fn default() -> KaimingOptions {
-        KaimingOptions { fan: Fan::In, gain: Gain::Relu }
-    }
 }
 
 /// The fan in and the fan out of a weight `[out, in, kernel...]`: `in Π kernel` and `out Π kernel`, with the

@@ -18,17 +18,12 @@ pub struct ClipGradNormOptions {
     /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
     ///
     /// Default: `2.0`.
+    #[setters(default = 2.0)]
     pub norm_type: f64,
     /// Whether a norm that is NaN or infinite is an error. Otherwise the gradients are scaled with it.
     ///
     /// Default: `false`.
     pub error_if_nonfinite: bool,
-}
-
-impl Default for ClipGradNormOptions {
-    fn default() -> ClipGradNormOptions {
-        ClipGradNormOptions { norm_type: 2.0, error_if_nonfinite: false }
-    }
 }
 
 /// Scales all gradients by one factor so that their total Euclidean norm is at most `max_norm`. Returns the
@@ -150,7 +145,7 @@ pub fn clip_grad_value_(parameters: impl ParameterList, clip_value: f64) -> Resu
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
     for parameter in distinct(parameters.list()).0 {
-        change_grad(OP, &parameter, &with(&ClampFormula, &[clip_value]))?;
+        change_grad(OP, &parameter, &with::<_, 1, 0, 0>(&ClampFormula, &[clip_value]))?;
     }
     Ok(())
 }
@@ -260,21 +255,16 @@ fn norms_of(
 
 /// The norm of a gradient, or an error if it must be finite and is not.
 #[track_caller]
-fn finite_norm(
-    op: &'static str,
-    options: &ClipGradNormOptions,
-    number: usize,
-    gradient: &NamedTensor,
-) -> Result<f64> {
-    let norm = norm_of(gradient, options.norm_type).map_err(|error| error.of(op))?;
+fn finite_norm(op: &'static str, options: &ClipGradNormOptions, at: usize, x: &NamedTensor) -> Result<f64> {
+    let norm = norm_of(x, options.norm_type).map_err(|error| error.of(op))?;
     if !options.error_if_nonfinite || norm.is_finite() {
         return Ok(norm);
     }
     let message = format!(
-        "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient {number}, \
+        "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient {at}, \
          {}, is {norm}",
         options.norm_type,
-        gradient.shape()
+        x.shape()
     );
     let repair = "detect_anomaly(|| ..), which finds where it was made";
     Err(refused(op, message, repair))
@@ -292,7 +282,7 @@ fn scale(op: &'static str, parameters: &[Parameter], factors: &[f64]) -> Result<
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factors.get(number).copied().unwrap_or(factors[0]);
         if factor != 1.0 {
-            change_grad(op, parameter, &with(&ScaleFormula, &[factor]))?;
+            change_grad(op, parameter, &with::<_, 1, 0, 0>(&ScaleFormula, &[factor]))?;
         }
     }
     Ok(())

@@ -8,16 +8,8 @@ pub(crate) use namegrad_core::cpu::formula::{Formula, FormulaStep};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{NamedTensor, Result};
 
-/// A formula with its numbers, as a loop.
-pub(crate) fn with<'n, F: Formula<K, N>, const K: usize, const N: usize>(
-    _formula: &F,
-    numbers: &'n [f64; K],
-) -> FormulaStep<'n> {
-    FormulaStep { loops: const { &FormulaLoops::of::<F, K, N, 0>() }, numbers }
-}
-
-/// A formula whose last `S` states are sums over all elements, with its numbers.
-pub(crate) fn with_sums<'n, F: Formula<K, N>, const K: usize, const N: usize, const S: usize>(
+/// A formula with its numbers, as a loop. Its last `S` states are sums over all elements.
+pub(crate) fn with<'n, F: Formula<K, N>, const K: usize, const N: usize, const S: usize>(
     _formula: &F,
     numbers: &'n [f64; K],
 ) -> FormulaStep<'n> {
@@ -31,7 +23,7 @@ impl ParameterStep<'_> {
         formula: &F,
         numbers: [f64; K],
     ) -> Result<()> {
-        self.run_loops(N, &with(formula, &numbers))
+        self.run_loops(N, &with::<F, K, N, 0>(formula, &numbers))
     }
 }
 
@@ -43,7 +35,7 @@ pub(crate) fn apply<F: Formula<K, N>, const K: usize, const N: usize>(
     grad: &NamedTensor,
     slots: [&mut NamedTensor; N],
 ) -> Result<()> {
-    update::run(&with(formula, &numbers), param, grad, &mut slots.into_iter(), &mut [])
+    update::run(&with::<F, K, N, 0>(formula, &numbers), param, grad, &mut slots.into_iter(), &mut [])
 }
 
 /// The factor of a gradient: -1 to ascend.

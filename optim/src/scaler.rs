@@ -5,7 +5,7 @@ mod state;
 pub use state::GradScalerState;
 
 use crate::Optimizer;
-use crate::formula::{Formula, with_sums};
+use crate::formula::{Formula, with};
 use crate::rows::{at_caller, options, refused};
 use crate::schedule::table::check;
 use crate::update::run_alone;
@@ -407,7 +407,7 @@ fn wrong_order(op: &'static str, message: &str, repair: &str) -> Error {
 /// Multiplies a gradient in its buffer. Returns whether the result is finite.
 fn scaled(gradient: &mut NamedTensor, factor: f64) -> Result<bool> {
     let mut sum = [0.0];
-    run_alone(gradient, &with_sums::<_, 1, 1, 1>(&UnscaleFormula, &[factor]), &mut sum)?;
+    run_alone(gradient, &with::<_, 1, 1, 1>(&UnscaleFormula, &[factor]), &mut sum)?;
     Ok(!sum[0].is_nan())
 }
 

@@ -63,13 +63,16 @@ pub(crate) fn open((name, size): Named) -> (Option<&'static str>, usize) {
     (name.map(Name::as_str), size)
 }
 
+/// The positions of batch dims. `None` is one that the input does not have.
+type BatchPlaces = Vec<Option<usize>>;
+
 /// The dims of an input.
 pub(crate) struct SequencePlaces {
     pub(crate) seq: usize,
     pub(crate) features: usize,
     /// The other dims: for queries in the order of the input; for keys and values in that of the queries,
     /// which may have dims that they lack.
-    pub(crate) batch: Vec<Option<usize>>,
+    pub(crate) batch: BatchPlaces,
 }
 
 impl SequencePlaces {
@@ -160,13 +163,7 @@ impl Sequences<'_> {
     }
 
     /// For each batch dim of the queries, that of `x`: by name, the others by position from the right.
-    fn matched(
-        self,
-        query: &Tensor,
-        of_queries: &[usize],
-        x: &Tensor,
-        own: &[usize],
-    ) -> Result<Vec<Option<usize>>> {
+    fn matched(self, query: &Tensor, of_queries: &[usize], x: &Tensor, own: &[usize]) -> Result<BatchPlaces> {
         let mut found = vec![None; of_queries.len()];
         let by_name = |dim: usize| {
             let name = x.name(dim)?;

@@ -33,8 +33,8 @@ use namegrad_macros::{Words, functional, functions};
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// The errors of arguments that do not fit: `(x.ndim() == 2).or_shape(format_args!(".."))?`. The function of the
-/// row adds its name and its inputs.
+/// The errors of arguments that do not fit: `(x.ndim() == 2).or_shape(format_args!(".."))?`. The function of
+/// the row adds its name and its inputs.
 trait OrError {
     /// An error about sizes unless this is true. The message is written only then.
     fn or_shape(self, message: impl Display) -> Result<()>;

@@ -3,6 +3,9 @@
 use super::*;
 use namegrad_core::Scalar;
 
+/// Tensors that a method keeps for a parameter, by name.
+type SlotList = Vec<(String, NamedTensor)>;
+
 /// A parameter and its state.
 pub(super) struct Member {
     pub(super) parameter: Parameter,
@@ -16,7 +19,7 @@ pub(super) struct Member {
     /// The copy in `f32` of a parameter of a half type.
     pub(super) master: Option<Master>,
     /// Slots that `Method::slots` no longer names, then those that it names, in its order.
-    pub(super) slots: Vec<(String, NamedTensor)>,
+    pub(super) slots: SlotList,
 }
 
 impl Member {
@@ -99,7 +102,7 @@ pub(super) fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
 }
 
 /// Moves the slots that are `named` behind those that are not, in the order of the names.
-pub(super) fn sort_slots(named: &[&str], slots: &mut Vec<(String, NamedTensor)>) {
+pub(super) fn sort_slots(named: &[&str], slots: &mut SlotList) {
     for name in named {
         if let Some(place) = slots.iter().position(|(own, _)| own == name) {
             let slot = slots.remove(place);
@@ -146,12 +149,7 @@ fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
 }
 
 /// Creates the missing slots of a parameter of a group. Returns whether all of its slots are new.
-fn make_slots(
-    groups: &dyn Groups,
-    group: usize,
-    slots: &mut Vec<(String, NamedTensor)>,
-    value: &NamedTensor,
-) -> Result<bool> {
+fn make_slots(groups: &dyn Groups, group: usize, slots: &mut SlotList, value: &NamedTensor) -> Result<bool> {
     let dtype = value.dtype().compute();
     let mut made = 0;
     let named = groups.slots(group, value.sizes());

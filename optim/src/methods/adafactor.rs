@@ -105,7 +105,7 @@ options! {
             };
             // `v` becomes `u`.
             let (numbers, mut squares) = ([floor * floor], [0.0; 2]);
-            let divided = with_sums::<_, 1, 3, 2>(&DividedFormula, &numbers);
+            let divided = with::<_, 1, 3, 2>(&DividedFormula, &numbers);
             run(&divided, param, grad, &mut [&mut v].into_iter(), &mut squares)?;
             let [steps, params] = squares.map(|sum| (sum / param.numel() as f64).sqrt());
             let alpha = f64::max(self.eps.1, params) * f64::min(self.lr, 1.0 / (t as f64).sqrt());

@@ -62,7 +62,7 @@ options! {
             let [_, sign, _, keep, take, keep_sq, take_sq] = moments(maximize, [1.0, 0.0], betas);
             let (average_scale, root_scale) = (correction(betas.0, t).recip(), correction(betas.1, t).sqrt().recip());
             let numbers = [sign, keep, take, keep_sq, take_sq, average_scale, root_scale, eps, weight_decay];
-            let (averages, mut squares) = (with_sums::<_, 9, 4, 2>(&LambAverages, &numbers), [0.0; 2]);
+            let (averages, mut squares) = (with::<_, 9, 4, 2>(&LambAverages, &numbers), [0.0; 2]);
             run(&averages, param, grad, &mut [&mut *exp_avg, &mut *exp_avg_sq].into_iter(), &mut squares)?;
             let [param_norm, step_norm] = squares.map(f64::sqrt);
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };

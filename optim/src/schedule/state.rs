@@ -131,24 +131,16 @@ impl SchedulerState {
 
 /// Adds what differs between the settings here and in a state.
 fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>) {
-    let mut compare_inner = |key: &str, here: Option<&Json>, there: Option<&Json>| {
-        let inner = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-        compare(&inner, here.unwrap_or(&Json::Null), there.unwrap_or(&Json::Null), differences);
-    };
+    let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
     match (here, there) {
-        (Json::Object(here), Json::Object(there)) => {
-            for (key, value) in here {
-                compare_inner(key, Some(value), there.get(key));
-            }
-            for (key, value) in there {
-                if !here.contains_key(key) {
-                    compare_inner(key, None, Some(value));
-                }
+        (Json::Object(own), Json::Object(other)) => {
+            for key in own.keys().chain(other.keys().filter(|key| !own.contains_key(*key))) {
+                compare(&inner(key), &here[key], &there[key], differences); // null if it is missing
             }
         }
-        (Json::Array(here), Json::Array(there)) if here.len() == there.len() => {
-            for (index, value) in here.iter().enumerate() {
-                compare_inner(&index.to_string(), Some(value), there.get(index));
+        (Json::Array(own), Json::Array(other)) if own.len() == other.len() => {
+            for index in 0..own.len() {
+                compare(&inner(&index.to_string()), &own[index], &other[index], differences);
             }
         }
         _ if here == there => {}

@@ -140,14 +140,10 @@ impl Batch {
         // The distance between the first labels of two sequences, unless one follows the other.
         let width = match *targets.sizes() {
             [rows, width] if rows == batch => Some(width),
-            [total] if is_batch && sum != total => {
+            [total] if if is_batch { sum != total } else { sum > total } => {
+                let said = if is_batch { "lengths sum to" } else { "length is" };
                 return Err(value_error(format_args!(
-                    "the target lengths sum to {sum}, and there are {total} targets"
-                )));
-            }
-            [total] if !is_batch && sum > total => {
-                return Err(value_error(format_args!(
-                    "the target length is {sum}, and there are {total} targets"
+                    "the target {said} {sum}, and there are {total} targets"
                 )));
             }
             [_] => None,
