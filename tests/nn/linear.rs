@@ -521,10 +521,10 @@ fn errors_of_functions_are_about_what_was_given() -> Result<()> {
     let wrong = ones(&[("other", 2)])?;
     for x in [&x, &ones(&[("N", 5), ("time", 2), ("in", 3)])?] {
         let bias = LinearOptions::new().bias(&wrong);
-        let want = (ErrorKind::NameMismatch, "linear", repair("bias.rename([\"out\"])?"));
+        let renamed = repair("bias.rename([(\"other\", \"out\")])?, if both names mean the same");
+        let want = (ErrorKind::NameMismatch, "linear", renamed);
         assert_eq!(said(F::linear_with(x, &weight, bias)), want);
-        let bias = wrong.rename(["out"])?;
-        F::linear_with(x, &weight, LinearOptions::new().bias(&bias))?;
+        F::linear_with(x, &weight, LinearOptions::new().bias(&wrong.rename(["out"])?))?;
     }
     assert_eq!(
         said(F::linear(&x, &ones(&[("N", 2), ("in", 3)])?)),

@@ -157,11 +157,7 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
         return Err(shape_error(format_args!("the bias must have {want}, got {:?}", bias.sizes())));
     }
     match (bias.names().get(0), name) {
-        (Some(own), Some(name)) if own != name => {
-            let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
-            let repair = format!("bias.rename([\"{name}\"])?");
-            Err(Error::new(ErrorKind::NameMismatch, "", message).with_repair(repair))
-        }
+        (Some(_), Some(_)) => check_meeting(("bias", bias, 0), ("the weight", name)),
         _ => Ok(()),
     }
 }

@@ -111,26 +111,24 @@ fn check_meeting(
     (name, x, dim): (&str, &Tensor, usize),
     (other, wanted): (&str, Option<Name>),
 ) -> Result<()> {
-    let error = match (x.name(dim), wanted) {
-        (Some(own), Some(wanted)) if own != wanted => {
-            let message = format_args!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}");
-            let is_free = x.names().position(wanted).is_none(); // it would have the name twice
-            let repair = is_free.then(|| renaming(name, own, &wanted));
-            repaired(fault(ErrorKind::NameMismatch, message), repair)
-        }
-        (Some(own), None) if is_strict() => {
-            let message =
-                format_args!("strict names: the dim '{own}' of {name} meets an unnamed dim of {other}");
-            fault(ErrorKind::NameMismatch, message)
-        }
-        (None, Some(wanted)) if is_strict() => {
-            let message =
-                format_args!("strict names: an unnamed dim of {name} meets the dim '{wanted}' of {other}");
-            fault(ErrorKind::NameMismatch, message)
-        }
+    let is_vector = x.ndim() == 1;
+    let (message, repair) = match (x.name(dim), wanted) {
+        (Some(own), Some(wanted)) if own != wanted => (
+            format!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}"),
+            // Not if it would have the name twice.
+            x.names().position(wanted).is_none().then(|| renaming(name, own, &wanted)),
+        ),
+        (Some(own), None) if is_strict() => (
+            format!("strict names: the dim '{own}' of {name} meets an unnamed dim of {other}"),
+            is_vector.then(|| format!("{name}.rename(None)?, if the dim of {other} is '{own}'")),
+        ),
+        (None, Some(wanted)) if is_strict() => (
+            format!("strict names: an unnamed dim of {name} meets the dim '{wanted}' of {other}"),
+            is_vector.then(|| format!("{name}.rename([\"{wanted}\"])?")),
+        ),
         _ => return Ok(()),
     };
-    Err(error)
+    Err(repaired(fault(ErrorKind::NameMismatch, message), repair))
 }
 
 pub(crate) use self::loss::no_class;

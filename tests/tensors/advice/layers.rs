@@ -79,7 +79,7 @@ fn losses(advice: &mut Advice) -> Result<()> {
     let with = |weight: &Tensor| {
         F::cross_entropy_with(&x, &target, "class", CrossEntropyOptions::new().weight(weight))
     };
-    follow!(advice, with(&weight) => { assert!(with(&weight.rename(["class"])?)?.isfinite()?.item::<bool>()?) });
+    follow!(advice, with(&weight) => { assert!(with(&weight.rename([("classes", "class")])?)?.isfinite()?.item::<bool>()?) });
     let (x, target) = (Tensor::ones([("N", 5), ("out", 1)])?, Tensor::ones([("N", 5)])?);
     follow!(advice, F::mse_loss(&x, &target) => { assert_eq!(F::mse_loss(&x.squeeze("out")?, &target)?.item::<f32>()?, 0.) });
     let logits = &x;
@@ -146,7 +146,7 @@ fn functions(advice: &mut Advice) -> Result<()> {
     }
     let bias = Tensor::ones([("o", 4)])?;
     let with = |bias: &Tensor| F::linear_with(&x, &weight, LinearOptions::new().bias(bias));
-    follow!(advice, with(&bias) => { assert_eq!(with(&bias.rename(["out"])?)?.sizes(), [2, 4]) });
+    follow!(advice, with(&bias) => { assert_eq!(with(&bias.rename([("o", "out")])?)?.sizes(), [2, 4]) });
     follow!(advice, F::lp_pool1d(&Tensor::ones([1, 4])?, 0.0, 2) => { assert_eq!(F::lp_pool1d(&Tensor::ones([1, 4])?, 2.0, 2)?.sizes(), [1, 2]) });
     let norm = BatchNorm::new(("C", 3))?;
     let x = Tensor::ones([("N", 1), ("C", 3)])?;

@@ -228,22 +228,10 @@ impl Classes {
             "the weight must have one number for each of the {count} classes, got sizes {:?}",
             weight.sizes()
         ))?;
-        let (message, repair) = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
-            (Some(own), Some(class)) if own != class => (
-                format!("the dim of the weight is '{own}', and the class dim is '{class}'"),
-                format!("weight.rename([\"{class}\"])?"),
-            ),
-            (None, Some(class)) if is_strict() => (
-                format!("strict names: the dim of the weight is unnamed, and the class dim is '{class}'"),
-                format!("weight.rename([\"{class}\"])?"),
-            ),
-            (Some(own), None) if is_strict() && dim.is_some() => (
-                format!("strict names: the dim of the weight is '{own}', and the class dim is unnamed"),
-                format!("weight.rename(None)?, if the class dim is '{own}'"),
-            ),
-            _ => return Ok(Classes { dim, count, weight: Some(weight.rename(None)?) }),
-        };
-        Err(fault(ErrorKind::NameMismatch, message).with_repair(repair))
+        if let Some(dim) = dim {
+            check_meeting(("weight", weight, 0), ("the input", logits.name(dim)))?;
+        }
+        Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
     }
 
     /// The sizes without the class dim.
