@@ -468,6 +468,11 @@ impl Call {
         };
         let [before, after] = [all(a), all(b)];
         match (kind, before, after) {
+            (ErrorKind::DType, ..)
+                if what == "state" && b.dtype().is_floating_point() && !a.dtype().is_floating_point() =>
+            {
+                error.with_repair(format!("init.to(DType::{:?})? before it", b.dtype()))
+            }
             (ErrorKind::DType, ..) => {
                 error.with_repair(format!("{what}.to(DType::{:?})? in the step", a.dtype()))
             }

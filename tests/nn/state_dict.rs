@@ -629,8 +629,8 @@ fn size(path: &str) -> usize {
     if path.ends_with('b') || path.ends_with("bias") { 4 } else { 5 }
 }
 
-/// Loads a state whose paths have other names than those of the model, and follows the renames of the repair: each
-/// value must get where it belongs. Returns the repair.
+/// Loads a state whose paths have other names than those of the model, and follows the renames of the repair:
+/// each value must get where it belongs. Returns the repair.
 fn follow(paths: &[(&str, &str)]) -> Result<Option<String>> {
     let model = Values::new(&paths.iter().map(|(to, _)| *to).collect::<Vec<&str>>())?;
     let mut state = StateDict::default();

@@ -764,6 +764,9 @@ fn multinomial_draws_by_weight() -> Result<()> {
         );
         let of_second = 1.0 / 8.0 * 5.0 / 7.0 + 2.0 / 8.0 * 5.0 / 6.0;
         assert!((share(&second, 2)? - of_second).abs() < 0.015);
+        // A weight that vanishes beside the largest is above 0, and one of 0 is not.
+        let far = Tensor::from_slice(&[1e300, 0.0, 1e-300], 3)?;
+        assert_eq!(far.multinomial(2, 0)?.to_vec::<i64>()?, [0, 2]);
         // All positions, in any order, with the dim in front.
         let all = weights
             .add(1.0)

@@ -196,6 +196,20 @@ fn scatter_reduce_with_zeros() {
     }
 }
 
+/// The product of all factors may be out of the range of the dtype, and those without one factor not.
+#[test]
+fn scatter_reduce_of_large_numbers() -> Result<()> {
+    let (x, at) = (Tensor::new([1.0])?, Tensor::new([0_i64, 0, 0])?);
+    for dtype in [DType::F32, DType::BF16] {
+        let source = Tensor::new([1e30, 1e30, 1e-30])?.to(dtype)?.requiring_grad()?;
+        x.to(dtype)?.scatter_reduce(&at, &source, 0, Reduce::Prod)?.sum(..)?.backward()?;
+        let gradient = source.grad().unwrap().to_vec::<f64>()?;
+        assert!((gradient[0] - 1.0).abs() < 0.02 && gradient[0] == gradient[1], "{dtype}: {gradient:?}");
+        assert_eq!(gradient[2], f64::INFINITY);
+    }
+    Ok(())
+}
+
 /// The gradient of an extreme that occurs several times is shared.
 #[test]
 fn scatter_reduce_shares_the_gradient() {

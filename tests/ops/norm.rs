@@ -168,6 +168,32 @@ fn the_gradient_of_a_small_norm_overflowed_in_half_types() -> Result<()> {
     Ok(())
 }
 
+/// The squares are out of the range of `f64`.
+#[test]
+fn norms_and_distances_of_the_ends_of_f64() -> Result<()> {
+    for scale in [1e300, 1e-300] {
+        let x = Tensor::from_slice(&[3.0 * scale, -4.0 * scale], 2)?.requiring_grad()?;
+        let near = |got: Result<Tensor>, want: f64| {
+            let got = got?.item::<f64>()?;
+            assert!((got - want).abs() <= 1e-12 * want, "{got} is not {want}");
+            Ok::<_, Error>(())
+        };
+        let norm = x.norm(..)?;
+        near(Ok(norm.clone()), 5.0 * scale)?;
+        norm.backward()?;
+        let gradient = x.grad().unwrap().to_vec::<f64>()?;
+        assert!((gradient[0] - 0.6).abs() < 1e-12 && (gradient[1] + 0.8).abs() < 1e-12, "{gradient:?}");
+        near(x.dist(&x.neg()?), 10.0 * scale)?;
+        // The others have an `eps`, beside which the small numbers vanish.
+        if scale > 1.0 {
+            near(F::pairwise_distance(&x, &x.neg()?, 0), 10.0 * scale)?;
+            near(F::normalize(&x, 0)?.abs()?.sum(..), 1.4)?;
+            near(F::cosine_similarity(&x, &x, 0), 1.0)?;
+        }
+    }
+    Ok(())
+}
+
 /// Norms of any order of large and small numbers, and distances, compared with the same sum of parts of the
 /// largest in `f64`. Their gradients are `sign(x) (|x| / norm)^(ord - 1)`.
 #[test]

@@ -378,6 +378,21 @@ fn the_gradient_of_prod_with_zeros_and_large_numbers() -> Result<()> {
     {
         assert_eq!(gradient, [301.0, 300.0, f64::INFINITY]);
     }
+    // In `f64` too; and infinity and NaN beside zeros are NaN.
+    for (x, want) in [
+        ([1e300, 1e300, 1e-300], [1.0, 1.0, f64::INFINITY]),
+        ([0.0, f64::INFINITY, 2.0], [f64::INFINITY, 0.0, f64::NAN]),
+        ([f64::NAN, 0.0, 2.0], [0.0, f64::NAN, f64::NAN]),
+    ] {
+        for gradient in plain_and_recorded(&Tensor::from_slice(&x, 3)?, |x| x.prod(0))? {
+            let near = |a: f64, b: f64| a == b || (a - b).abs() < 1e-12 * b.abs() || a.is_nan() && b.is_nan();
+            assert!(gradient.iter().zip(want).all(|(a, b)| near(*a, b)), "{x:?}: {gradient:?}");
+        }
+    }
+    let underflows = Tensor::from_slice(&[1e-200, 1e-200, 1e200], 3)?;
+    for gradient in plain_and_recorded(&underflows, |x| x.cumprod(0)?.sum(..))? {
+        assert_eq!(gradient, [2.0, 1.0, 0.0]);
+    }
     let one = product([0.0, 1e30, 1e30, 1e-30, 1e-30, 3.0])?;
     assert!((one[0] - 3.0).abs() < 1e-5 && one[1..] == [0.0; 5], "{one:?}");
     Ok(())

@@ -272,6 +272,8 @@ fn extreme_counts_and_shifts_panicked() -> Result<()> {
     assert_eq!(F::interpolate(&none, 1isize << 50)?.sizes(), [0, 1, 1 << 50]);
     let long = Tensor::ones([1, 1, 2, 1])?.expand([1, 1, 2, 1usize << 44])?;
     assert_eq!(F::unfold(&long, 2, 1, 0, 1).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    let channels = Tensor::ones([0, 1])?.expand([0usize, 1 << 44])?;
+    assert_eq!(channels.standardize(1, 0, 1).unwrap_err().kind(), ErrorKind::OutOfMemory);
     let wide = Tensor::ones([1])?.expand([1usize << 60])?;
     let row = Tensor::ones([1, 1, 5])?;
     for (op, error) in [
@@ -296,6 +298,10 @@ fn extreme_counts_and_shifts_panicked() -> Result<()> {
 #[test]
 fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
     let x = f64s([1.0, 2.0])?;
+    // An exponent is an `f64`, which for this number is even.
+    for y in [x.neg()?.float_power(i64::MAX)?, x.neg()?.float_power(&Tensor::new([i64::MAX])?)?] {
+        assert_eq!(y.to_vec::<f64>()?, [1.0, f64::INFINITY]);
+    }
     assert_eq!(x.take_along_dim(&Tensor::new([-1])?, 0)?.to_vec::<f64>()?, [2.0]);
     // A dim of size one matches any size, as in PyTorch.
     let y = Tensor::ones([1, 3])?.tensordot(&Tensor::ones([4, 1])?, [0], [0])?;

@@ -160,8 +160,12 @@ mod kernels {
     #[track_caller]
     pub(super) fn float_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
         let x = x.to(DType::F64)?;
-        // Pass a plain number on, because some exponents have their own ops.
-        if exponent.value().is_number() { x.pow(exponent) } else { x.pow(exponent.to(DType::F64)?) }
+        // A plain number stays one, because some exponents have their own ops.
+        if exponent.value().is_number() {
+            x.pow(exponent.to(DType::F64)?.item::<f64>()?)
+        } else {
+            x.pow(exponent.to(DType::F64)?)
+        }
     }
 
     #[track_caller]

@@ -203,7 +203,9 @@ mod kernels {
                 ),
             });
         }
-        let weights = weights.div(&largest)?; // so that their sum is finite
+        // So that their sum is finite. A weight above 0 stays above 0.
+        let parts = weights.div(&largest)?;
+        let weights = weights.gt(0).choose(parts.clamp(f64::MIN_POSITIVE, 1.0)?, 0.0)?;
         let drawn = match needed == 1 && (replacement || num_samples == 1) {
             true => {
                 // The first position at which the sum of the weights so far exceeds a part of all.

@@ -40,9 +40,15 @@ fn cumprod_gradient(
         return Ok(g.clone());
     }
     let (g, x, dtype) = (&g.to(DType::F64)?, &x.to(DType::F64)?, g.dtype());
-    let gradient = match x.eq(0).any(..)?.item::<bool>()? {
-        true => beside_zeros(g, x, dim)?,
-        false => reversed_cumsum(&g.mul(x.cumprod(dim)?)?, dim).div(x)?,
+    let is = |marks: Result<Tensor>| marks.all(..)?.item::<bool>();
+    let products = x.cumprod(dim)?;
+    let gradient = match (is(x.isfinite())?, is(x.ne(0))?) {
+        (true, false) => beside_zeros(g, x, dim)?,
+        (true, true) if is(products.isfinite().logical_and(products.ne(0)?))? => {
+            reversed_cumsum(&g.mul(&products)?, dim).div(x)?
+        }
+        // The products of all are out of range, and those without one element need not be.
+        _ => cumprod_by_products(g, x, dim)?,
     };
     gradient.to(dtype)
 }

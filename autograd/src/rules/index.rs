@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use namegrad_core::options::{IndexReduceOptions, ScatterReduceOptions, TrilOptions, TriuOptions};
-use namegrad_core::{Reduce, Result};
+use namegrad_core::{DType, Reduce, Result};
 use namegrad_macros::derivatives;
 
 derivatives! { index; |g, cx|
@@ -68,6 +68,15 @@ impl Scattered<'_> {
 
     /// The gradients of `x` and of the source.
     fn gradients(&self, g: &Tensor, wants: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+        let dtype = self.x.dtype();
+        if self.reduce == Reduce::Prod && dtype != DType::F64 {
+            // The product of all factors may be out of the range of a dtype when that of the others is not.
+            let [x, source, g] = [self.x.to(DType::F64)?, self.source.to(DType::F64)?, g.to(DType::F64)?];
+            let y = self.product(&x, &source)?;
+            let gradients = Scattered { x: &x, source: &source, y: &y, ..*self }.gradients(&g, wants)?;
+            let [of_x, of_source] = gradients.map(|g| g.map(|g| g.to(dtype)).transpose());
+            return Ok([of_x?, of_source?]);
+        }
         Ok([
             if wants[0] { Some(self.gradient_of_self(g)?) } else { None },
             if wants[1] { Some(self.gradient_of_source(g)?) } else { None },

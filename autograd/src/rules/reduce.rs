@@ -70,7 +70,8 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
 
 /// For each element, the product of the others that it was multiplied with; `beside_zeros` computes it if there
 /// are zeros, which the product of all cannot be divided by. Both compute in `f64`: the product of all may be
-/// out of the range of a dtype when those of the others are not.
+/// out of the range of a dtype when those of the others are not. If it is out of that of `f64`, the products
+/// are formed one by one.
 fn products_of_others(
     x: &Tensor,
     dims: &Over,
@@ -80,9 +81,18 @@ fn products_of_others(
         return x.ones_like();
     }
     let (x, dtype) = (&x.to(DType::F64)?, x.dtype());
-    let products = match x.eq(0).any(..)?.item::<bool>()? {
-        true => beside_zeros(x, dims)?,
-        false => x.prod(keep(&**dims)).div(x)?,
+    let is = |marks: Result<Tensor>| marks.all(..)?.item::<bool>();
+    let products = match (is(x.isfinite())?, is(x.ne(0))?) {
+        (true, false) => beside_zeros(x, dims)?,
+        (_, true) => {
+            let all = x.prod(keep(&**dims))?;
+            match is(all.isfinite().logical_and(all.ne(0)?))? {
+                true => all.div(x)?,
+                false => before_and_after(x, dims)?,
+            }
+        }
+        // Infinity or NaN beside zeros, with which their products are NaN.
+        (false, false) => before_and_after(x, dims)?,
     };
     products.to(dtype)
 }

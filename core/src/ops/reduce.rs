@@ -409,13 +409,30 @@ pub(crate) mod kernels {
     pub(crate) fn norm(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         x.check_float("norm")?;
         let mut norm = Folding::Squares.over("norm", x, &dims)?;
-        // The squares of large and of small numbers are out of the range of `f32`.
+        // The squares of large and of small numbers are out of the range of the dtype.
         let fits = |square: &f32| (1e-30..f32::INFINITY).contains(square);
         if norm.dtype() == DType::F32 && !norm.to_vec::<f32>()?.iter().all(fits) {
             norm = Folding::Squares.over("norm", &*x.cast(DType::F64)?, &dims)?;
         }
+        let fits = |square: &f64| (1e-280..f64::INFINITY).contains(square);
+        if x.dtype() == DType::F64 && !norm.to_vec::<f64>()?.iter().all(fits) {
+            return norm_by_parts("norm", x, &dims, 2.0);
+        }
         norm.sqrt_()?;
         norm.into_dtype(x.dtype())
+    }
+
+    /// The norm of a finite order that is not 0, of parts of the largest element, or of the smallest for a
+    /// negative order: none of their powers is out of range.
+    #[track_caller]
+    fn norm_by_parts(op: &'static str, x: &NamedTensor, dims: &Over, ord: f64) -> Result<NamedTensor> {
+        let (size, kept) = (x.abs()?, dims.kept());
+        let most = if ord > 0.0 { Folding::Largest } else { Folding::Smallest };
+        let scale = most.over(op, &size, &kept)?;
+        let scale = scale.masked_fill(&scale.isfinite()?.logical_and(&scale.ne(0)?)?.logical_not()?, 1.0)?;
+        let sum = Folding::Total.over(op, &size.div(&scale)?.pow(ord)?, &kept)?;
+        let removed = if dims.keep { Positions::new() } else { Positions::from_slice(dims) };
+        crate::ops::shape::kernels::squeeze(&sum.pow(ord.recip())?.mul(&scale)?, removed)
     }
 
     #[track_caller]
@@ -438,15 +455,7 @@ pub(crate) mod kernels {
         } else if ord == 1.0 {
             Folding::Total.over(OP, &wide.abs()?, &dims)?
         } else {
-            // Of parts of the largest, or of the smallest for a negative order, no power overflows.
-            let (size, kept) = (wide.abs()?, dims.kept());
-            let most = if ord > 0.0 { Folding::Largest } else { Folding::Smallest };
-            let scale = most.over(OP, &size, &kept)?;
-            let scale =
-                scale.masked_fill(&scale.isfinite()?.logical_and(&scale.ne(0)?)?.logical_not()?, 1.0)?;
-            let sum = Folding::Total.over(OP, &size.div(&scale)?.pow(ord)?, &kept)?;
-            let removed = if dims.keep { Positions::new() } else { Positions::from_slice(&dims) };
-            crate::ops::shape::kernels::squeeze(&sum.pow(ord.recip())?.mul(&scale)?, removed)?
+            norm_by_parts(OP, &wide, &dims, ord)?
         };
         norm.into_dtype(x.dtype())
     }

@@ -193,6 +193,9 @@ pub(crate) fn forward(
     check(x, weight, bias, how)?;
     let (plan, dtype) = (RunPlan::new(x, how), x.dtype().compute());
     let dense = plan.dense(x, dtype)?;
+    // The lists below: numbers of statistics, of channels and of runs.
+    let longest = plan.count.max(plan.layout.channels).max(plan.runs(x));
+    NamedTensor::check_room(OP, longest, 8 * size_of::<f64>())?;
     let n = plan.n as f64;
     let mean_of = |totals: &[f64]| -> Vec<f64> {
         {

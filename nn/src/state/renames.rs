@@ -271,7 +271,7 @@ impl<'p> Alike<'p> {
         16 * (self.start + self.end) + 8 * usize::from(same_numbers) + letters.min(7)
     }
 
-    /// Whether the last segments mean the same: they are equal, misspelt, shortened, or the words of TensorFlow.
+    /// Whether the last segments mean the same: they are equal, misspelt, shortened, or TensorFlow's words.
     fn ends_alike(&self) -> bool {
         let (Some(from), Some(to)) = (self.from.last(), self.to.last()) else { return false };
         is_misspelt(from, to)

@@ -188,8 +188,8 @@ fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
     (names.len() == own.sizes.len()).then_some(names)
 }
 
-/// The order of the dims of a value without names that gives it the sizes of the model, if dims of the same size
-/// keep their order.
+/// The order of the dims of a value without names that gives it the sizes of the model, if dims of the same
+/// size keep their order.
 fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = Vec::new();
     for size in &own.sizes {

@@ -220,6 +220,11 @@ fn positions(advice: &mut Advice) -> Result<()> {
     follow!(advice, x.gather(&index, "N") => { assert_eq!(x.gather(&index.rename([("D", "C")])?, "N")?.sizes(), [1, 3]) });
     let x = Tensor::ones([("time", 3), ("N", 2)])?;
     let init = Tensor::ones([("N", 2)])?;
+    let zeros = init.zeros_like()?.long()?;
+    follow!(advice, x.fold("time", zeros.clone(), |state, x| state.add(&x)) => {
+        let init = &zeros;
+        assert_eq!(x.fold("time", init.to(DType::F32)?, |state, x| state.add(&x))?.dtype(), DType::F32)
+    });
     follow!(advice, scan(&x, "time", init.clone(), |carry, x| Ok((carry, x.rename(["time"])?))) => {
         let (_, scanned) = scan(&x, "time", init.clone(), |carry, x| {
             let y = x.rename(["time"])?;
