@@ -121,21 +121,7 @@ fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> 
     for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_by_position(x, names[at], x.name(dim)).map_err(|error| {
-                match (names[at], x.name(dim), made) {
-                    (Some(_), there, Some(made)) if made == there => error.with_repair(""), // it would be there twice
-                    // The batch, of an input that lacks a dim.
-                    (Some(_), Some(there), None) if matches!(there.as_str(), "N" | "B" | "batch") => {
-                        error.with_repair("")
-                    }
-                    (Some(own), Some(there), Some(_)) => {
-                        let renamed =
-                            format!("weight.rename([(\"{own}\", \"{there}\")])?, if both mean the same");
-                        error.with_repair(renamed)
-                    }
-                    _ => error,
-                }
-            })?;
+            check_taken(x, [names[at], x.name(dim)], made)?;
             found[at] = Some(dim);
         }
     }
@@ -143,26 +129,31 @@ fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> 
 }
 
 /// Checks a dim that is matched by position: one with another name must not be taken, nor, with strict names,
-/// an unnamed one.
-fn check_by_position(x: &Tensor, wanted: Option<Name>, there: Option<Name>) -> Result<()> {
-    let message = match (wanted, there) {
+/// an unnamed one. For `made`, see [`positions`].
+fn check_taken(x: &Tensor, [wanted, there]: [Option<Name>; 2], made: Option<Option<Name>>) -> Result<()> {
+    let (kind, message, repair) = match (wanted, there) {
         (Some(wanted), Some(there)) => {
-            format!("Name '{wanted}' not found in {}, and '{there}' is another dim", x.shape())
+            let message = format!("Name '{wanted}' not found in {}, and '{there}' is another dim", x.shape());
+            let repair = match made {
+                Some(_) => format!("weight.rename([(\"{wanted}\", \"{there}\")])?, if both mean the same"),
+                // The batch, of an input that lacks a dim.
+                None if matches!(there.as_str(), "N" | "B" | "batch") => String::new(),
+                None => renaming("x", there, &wanted),
+            };
+            (ErrorKind::NameNotFound, message, repair)
         }
-        (Some(wanted), None) if is_strict() => {
-            format!("strict names: an unnamed dim would be taken for '{wanted}'")
-        }
-        (None, Some(there)) if is_strict() => {
-            format!("strict names: '{there}' would be taken for an unnamed dim")
-        }
+        (Some(wanted), None) if is_strict() => (
+            ErrorKind::NameMismatch,
+            format!("strict names: an unnamed dim would be taken for '{wanted}'"),
+            format!("x.refine_names([\"...\", \"{wanted}\"])?"),
+        ),
+        (None, Some(there)) if is_strict() => (
+            ErrorKind::NameMismatch,
+            format!("strict names: '{there}' would be taken for an unnamed dim"),
+            "x.rename(None)?".into(),
+        ),
         _ => return Ok(()),
     };
-    let (kind, repair) = match (wanted, there) {
-        (Some(wanted), Some(there)) => (ErrorKind::NameNotFound, renaming("x", there, &wanted)),
-        (Some(wanted), None) => {
-            (ErrorKind::NameMismatch, format!("x.refine_names([\"...\", \"{wanted}\"])?"))
-        }
-        _ => (ErrorKind::NameMismatch, "x.rename(None)?".to_string()),
-    };
-    Err(fault(kind, message).with_repair(repair))
+    let is_twice = wanted.is_some() && made == Some(there); // the name would be there twice
+    Err(fault(kind, message).with_repair(if is_twice { "" } else { &repair[..] }))
 }
