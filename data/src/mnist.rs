@@ -117,7 +117,8 @@ impl LabeledImages {
         })
     }
 
-    /// The images as they are in the file, `[N, C=1, H, W]` in `u8`.
+    /// The images as they are in the file, `[N, C=1, H, W]` in `u8`, from 0 to 255. Samples are from 0 to 1, so
+    /// a [`Standardize`](crate::Standardize) for them is fitted to [`tensors`](Self::tensors).
     pub fn images(&self) -> &Tensor {
         &self.images
     }
@@ -127,7 +128,10 @@ impl LabeledImages {
         &self.labels
     }
 
-    /// All samples as one batch.
+    /// All samples as one batch: images `[N, C=1, H, W]` in `f32` from 0 to 1, and labels `[N]`.
+    ///
+    /// The mean and the standard deviation of a channel, for torchvision's `Normalize`, are those of
+    /// `Standardize::fit_over(&train.tensors()?.0, except("C"))?`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

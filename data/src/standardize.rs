@@ -8,6 +8,7 @@ use namegrad_io::TensorFile;
 use namegrad_io::sorted::list_of;
 use namegrad_io::text::shapes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::panic::Location;
 use std::path::Path;
 
@@ -49,7 +50,7 @@ const KEY: &str = "standardize";
 ///
 /// Save it with the model: as a part of a checkpoint, `parts![&model, &mut scaler]`, with
 /// [`save`](Self::save), or as a value with serde's traits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StandardizeState", into = "StandardizeState")]
 pub struct Standardize {
     /// In `f64`, with the dims of a sample.
@@ -91,6 +92,7 @@ impl Standardize {
     /// let images = Tensor::rand([("N", 8), ("C", 3), ("H", 4), ("W", 4)])?;
     /// let scaler = Standardize::fit_over(&images, except("C"))?;
     /// assert_eq!(scaler.mean().shape().to_string(), "[C=3]");
+    /// println!("{scaler:?}"); // the values
     /// let x = scaler.transform(&images)?;
     /// assert!(x.mean(except("C"))?.abs()?.le(1e-5)?.all(..)?.item::<bool>()?);
     ///
@@ -219,6 +221,17 @@ impl Standardize {
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<Standardize> {
         TensorFile::load_as(path, |file| file.json(KEY, "means and standard deviations"))
+    }
+}
+
+/// With the means and the standard deviations.
+impl fmt::Debug for Standardize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Standardize { mean, std } = self;
+        f.debug_struct(OP)
+            .field("mean", &format_args!("{mean}"))
+            .field("std", &format_args!("{std}"))
+            .finish()
     }
 }
 

@@ -266,7 +266,7 @@ fn damaged_tables() {
 
     let two = || table("a,b\n1,x\n2,y\n");
     let error = two().read().unwrap_err();
-    assert_eq!(error.repair(), Some(".categories([\"b\"]), .skip([\"b\"]) or .missing([\"x\"])"));
+    assert_eq!(error.repair(), Some(".categories([\"b\"]), or .skip([\"b\"]) for free text"));
     let error = two().categories(["bb"]).read().unwrap_err();
     assert_eq!(
         (error.message(), error.repair()),
@@ -320,8 +320,7 @@ fn a_header_that_is_a_row_is_an_error() -> Result<()> {
     // A name over numbers tells that it is a header, and text over text tells nothing.
     assert_eq!(table("id,1990\n1,4.5\n").read()?.len(), 1);
     let error = table("M,x\nB,y\n").read().unwrap_err();
-    let both =
-        ".header(true) if it has the names; else .categories([\"M\"]), .skip([\"M\"]) or .missing([\"B\"])";
+    let both = ".header(true) if it has the names; else .categories([\"M\", \"x\"]), or .skip([\"M\", \"x\"]) for free text";
     assert!(error.repair().unwrap().ends_with(both), "{error}");
     assert_eq!(table("M,x\nB,y\n").categories(["M", "x"]).read()?.len(), 1);
     Ok(())

@@ -54,6 +54,30 @@ pub(super) fn seconds(field: &str) -> Option<f64> {
     Some(day + ((hour * 60 + minute - offset) * 60) as f64 + second)
 }
 
+/// The dates that a field in another format, such as `01/02/2024`, can be, in ISO 8601; none if that is not
+/// known, and `None` if the field does not look like a date.
+pub(super) fn other_format(field: &str) -> Option<Vec<String>> {
+    let field = field.split([' ', 'T']).next()?;
+    let separator = field.chars().find(|c| ['/', '.', '-'].contains(c))?;
+    let parts: Vec<&str> = field.split(separator).collect();
+    let [one, two, three] = parts[..] else { return None };
+    parts.iter().all(|part| digits(part.as_bytes()).is_some()).then_some(())?;
+    let dates: &[[&str; 3]] = match [one, two, three].map(str::len) {
+        [4, 1..=2, 1..=2] => &[[one, two, three]],
+        [1..=2, 1..=2, 4] => &[[three, two, one], [three, one, two]],
+        [1..=2, 1..=2, 1..=2] if separator == '/' => return Some(Vec::new()),
+        _ => return None,
+    };
+    let mut found: Vec<String> = Vec::new();
+    for [year, month, day] in dates {
+        let date = format!("{year}-{month:0>2}-{day:0>2}");
+        if days(&date).is_some() && !found.contains(&date) {
+            found.push(date);
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
 /// The minutes of an offset: `Z`, `+02:00`, `+0200` or `+02`.
 fn minutes(offset: &str) -> Option<i64> {
     if offset.eq_ignore_ascii_case("Z") {

@@ -1,5 +1,5 @@
 //! [`Csv`], which reads tables. `schema` finds the columns and parses fields, `table` has what was read,
-//! `print` shows it, `row` reads a file that is larger than memory.
+//! `print` shows it, `row` reads a file that is larger than memory, `unread` has the errors of fields.
 
 mod date;
 mod lines;
@@ -7,6 +7,7 @@ mod print;
 mod row;
 mod schema;
 mod table;
+mod unread;
 
 pub use row::Row;
 pub use schema::{Column, Fill};
@@ -23,6 +24,7 @@ use std::borrow::Cow;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
+use unread::Unread;
 
 const OP: &str = "Csv";
 
@@ -159,6 +161,19 @@ impl Csv {
     }
 
     /// Columns whose fields are categories, which are numbered in alphabetical order.
+    ///
+    /// The numbers depend on which categories a file has, so read a second file with those of the first, by
+    /// [`categories_like`](Self::categories_like), or for one column by
+    /// `categories_of("city", train.category_names("city")?)`:
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let train = Csv::from_bytes(b"city\nOslo\nRome\n").categories(["city"]).read()?;
+    /// let csv = Csv::from_bytes(b"city\nRome\n");
+    /// let test = csv.clone().categories_of("city", train.category_names("city")?).read()?;
+    /// assert_eq!(test.category("city")?.to_vec::<i64>()?, [1]);
+    /// assert_eq!(csv.categories(["city"]).read()?.category("city")?.to_vec::<i64>()?, [0]); // another number
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
     pub fn categories<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
         self.kinds.extend(columns.into_iter().map(|column| (column.into(), ColumnKind::Categories(None))));
         self
@@ -172,6 +187,20 @@ impl Csv {
     ) -> Csv {
         let categories = categories.into_iter().map(Into::into).collect();
         self.kinds.push((column.into(), ColumnKind::Categories(Some(categories))));
+        self
+    }
+
+    /// The columns of categories of another table, with its categories in its order. Any other is an error.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let train = Csv::from_bytes(b"city,price\nOslo,420\nRome,250\n").categories(["city"]).read()?;
+    /// let test = Csv::from_bytes(b"city,price\nRome,260\n").categories_like(&train).read()?;
+    /// assert_eq!(test.category("city")?.to_vec::<i64>()?, [1]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    pub fn categories_like(mut self, table: &Table) -> Csv {
+        self.kinds.extend(table.known_categories());
         self
     }
 
@@ -237,7 +266,7 @@ impl Csv {
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
             if let Err(error) = table.push(&mut known, &record) {
-                return Err(rows.missing(record).unwrap_or(error));
+                return Err(rows.faults(record).unwrap_or(error));
             }
         }
         table.finish()
@@ -358,18 +387,24 @@ struct RowReader {
 }
 
 impl RowReader {
-    /// The error of all missing values from this row on; `None` if the row has none.
+    /// The error of all fields that cannot be read from this row on, or else of all missing values, if the row
+    /// has one.
     #[cold]
-    fn missing(mut self, mut record: StringRecord) -> Option<Error> {
-        let schema = self.schema.clone();
-        schema.missing_in(&record).next()?;
-        let mut found = Vec::new();
+    fn faults(mut self, first: StringRecord) -> Option<Error> {
+        let (schema, mut record) = (self.schema.clone(), first.clone());
+        let (mut unread, mut missing) = (Vec::new(), Vec::new());
         loop {
-            Missing::count(&mut found, &schema, &record);
+            Unread::gather(&mut unread, &schema, &record);
+            Missing::count(&mut missing, &schema, &record);
             // An error in a later row is the error of the next call.
             if !self.read(&mut record).unwrap_or(false) {
-                return Some(schema.missing(&found));
+                break;
             }
+        }
+        let is_missing = schema.missing_in(&first).next().is_some();
+        match unread.is_empty() {
+            true => is_missing.then(|| schema.missing(&missing)),
+            false => Some(schema.unread(&first, &unread)),
         }
     }
 

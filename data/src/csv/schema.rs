@@ -1,5 +1,6 @@
 //! The columns of a table: names, types, categories, and replacements for missing values.
 
+use super::unread::Unread;
 use super::{Csv, OP, date};
 use csv::StringRecord;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -287,7 +288,7 @@ impl Schema {
         self.fills[column] == Some(Fill::Mean)
     }
 
-    fn is_missing(&self, field: &str) -> bool {
+    pub(super) fn is_missing(&self, field: &str) -> bool {
         self.csv.missing.iter().any(|missing| missing == field)
     }
 
@@ -310,7 +311,7 @@ impl Schema {
             }
         }
         match record.iter().eq(names.iter().map(String::as_str)) {
-            true => Err(self.csv.malformed(&format_args!("{}: the header repeats", line(record)))),
+            true => Err(self.csv.malformed(&format_args!("line {}: the header repeats", line_of(record)))),
             false => Ok(()),
         }
     }
@@ -332,56 +333,17 @@ impl Schema {
                 _ => Err(self.missing_here(record, column)),
             };
         }
-        let read = match self.kinds[column] {
-            ColumnKind::Dates => Some(date::days(field).map(|days| days as f64)),
-            ColumnKind::Times => Some(date::seconds(field)),
-            _ => None,
-        };
-        match read {
-            Some(Some(number)) => return Ok(number),
-            Some(None) => return Err(self.no_date(record, column)),
-            None => {}
-        }
-        match field.parse::<f64>() {
-            // Columns are in `f32`.
-            Ok(number) if (number as f32).is_finite() => Ok(number),
-            parsed => {
-                let what = match parsed {
-                    Ok(number) if number.is_finite() => "a number that `f32` can hold",
-                    Ok(_) => "a finite number",
-                    Err(_) => "a number",
-                };
-                let column_text = self.called(column);
-                let what = format!("{}, {column_text}: '{field}' is not {what}", line(record));
-                let column = self.in_rust(column);
-                let repair = format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])");
-                // Where no field is a number, nothing tells the header from a row.
-                let repair = match self.names.is_some()
-                    && self.csv.header.is_none()
-                    && !record.iter().any(is_number)
-                {
-                    true => format!("{NO_HEADER}; else {repair}"),
-                    false => repair,
-                };
-                Err(self.csv.malformed(&what).with_repair(repair))
-            }
-        }
+        self.read(column, field).ok_or_else(|| self.unread(record, &[Unread::new(record, column)]))
     }
 
-    /// The error of a field that is not a date or a time.
-    #[cold]
-    fn no_date(&self, record: &StringRecord, column: usize) -> Error {
-        let field = &record[column];
-        let (what, is_time) = match self.kinds[column] {
-            ColumnKind::Dates => ("date such as 2024-02-29", date::seconds(field).is_some()),
-            _ => ("time such as 2024-02-29T12:30:00Z", false),
-        };
-        let what = format!("{}, {}: '{field}' is not a {what}", line(record), self.called(column));
-        let column = self.in_rust(column);
-        self.csv.malformed(&what).with_repair(match is_time {
-            true => format!(".times([{column}])"),
-            false => format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])"),
-        })
+    /// The number of a field that is not missing, if it is what the column has.
+    pub(super) fn read(&self, column: usize, field: &str) -> Option<f64> {
+        match self.kinds[column] {
+            ColumnKind::Dates => date::days(field).map(|days| days as f64),
+            ColumnKind::Times => date::seconds(field),
+            // Columns are in `f32`.
+            _ => field.parse().ok().filter(|number: &f64| (*number as f32).is_finite()),
+        }
     }
 
     /// The category in a field.
@@ -399,9 +361,10 @@ impl Schema {
     /// The error of a category that is not among those that are given.
     #[cold]
     pub(super) fn no_category(&self, record: &StringRecord, column: usize, given: &[String]) -> Error {
-        let (line, column_text, field) = (line(record), self.called(column), &record[column]);
-        let error =
-            self.csv.malformed(&format_args!("{line}, {column_text}: '{field}' is not one of {given:?}"));
+        let (line, column_text, field) = (line_of(record), self.called(column), &record[column]);
+        let error = self
+            .csv
+            .malformed(&format_args!("line {line}, {column_text}: '{field}' is not one of {given:?}"));
         match closest_name(field, &mut given.iter().map(String::as_str)) {
             Some(close) => error.with_repair(format!("\"{close}\"")),
             None => error,
@@ -457,7 +420,7 @@ impl Schema {
     }
 
     /// A column as one would write it.
-    fn in_rust(&self, column: usize) -> String {
+    pub(super) fn in_rust(&self, column: usize) -> String {
         match &self.names {
             Some(names) => format!("{:?}", names[column]),
             None => column.to_string(),
@@ -493,17 +456,14 @@ impl Schema {
 }
 
 /// The repair for a header that may be a row.
-const NO_HEADER: &str = "Csv::new(path).header(false) if line 1 is a row, .header(true) if it has the names";
+pub(super) const NO_HEADER: &str =
+    "Csv::new(path).header(false) if line 1 is a row, .header(true) if it has the names";
 
-fn is_number(field: &str) -> bool {
+pub(super) fn is_number(field: &str) -> bool {
     field.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// The line of a row.
 pub(super) fn line_of(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
-}
-
-fn line(record: &StringRecord) -> String {
-    format!("line {}", line_of(record))
 }

@@ -77,6 +77,21 @@ impl Table {
         &self.columns
     }
 
+    /// The columns of categories, with the categories.
+    pub(super) fn known_categories(&self) -> Vec<(Column, ColumnKind)> {
+        let mut known = Vec::new();
+        for (at, values) in self.columns.iter().enumerate() {
+            if let Values::Categories { names, .. } = values {
+                let column = match &self.schema.names {
+                    Some(header) => Column::from(&header[at]),
+                    None => Column::from(at),
+                };
+                known.push((column, ColumnKind::Categories(Some(names.clone()))));
+            }
+        }
+        known
+    }
+
     /// Adds a row.
     pub(super) fn push(&mut self, known: &mut KnownCategories, record: &StringRecord) -> Result<()> {
         for (column, (values, known)) in self.columns.iter_mut().zip(known).enumerate() {
@@ -363,7 +378,7 @@ impl Table {
     }
 
     /// A column of numbers, `[N]` in `f32`. [`column_in`](Self::column_in) has other dtypes, such as for ids
-    /// above 2²⁴, which `f32` would round.
+    /// above 2²⁴, which `f32` would round, and for [times](Csv::times), which it would round to minutes.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it does not have
@@ -441,7 +456,7 @@ impl Table {
         Ok(Table::of(schema, columns, self.rows))
     }
 
-    /// Columns of numbers, `[N, feature]` in `f32`.
+    /// Columns of numbers, `[N, feature]` in `f32`, which rounds [times](Csv::times) to minutes.
     ///
     /// # Errors
     /// Same as [`column`](Self::column).
@@ -453,7 +468,8 @@ impl Table {
         found.and_then(|found| self.matrix(&found)).map_err(|error| error.at(caller))
     }
 
-    /// All columns of numbers but some, `[N, feature]` in `f32`. Columns of categories are not among them.
+    /// All columns of numbers but some, `[N, feature]` in `f32`. Columns of categories are not among them, but
+    /// those of dates and times are, as days and seconds since 1970; `f32` rounds times to minutes.
     ///
     /// ```
     /// use namegrad::data::Csv;

@@ -4,6 +4,7 @@ use crate::dataset::{Dataset, no_sample};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Result};
 use namegrad_io::text::shapes;
+use std::panic::Location;
 
 const OP: &str = "Windows";
 
@@ -38,14 +39,16 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The windows of `size` elements along `dim`.
+    /// The windows of `size` elements along `dim`, which is "seq" for a text of
+    /// [`Vocabulary::encode`](crate::Vocabulary::encode).
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if the tensor has no such dim; [`ErrorKind::Value`] if `size` is 0 or more
     /// than the size of the dim.
     #[track_caller]
     pub fn new(tensor: Tensor, dim: &str, size: usize) -> Result<Windows> {
-        let length = tensor.size(dim)?;
+        let caller = Location::caller();
+        let length = tensor.size(dim).map_err(|error| no_dim(error, &tensor, size).at(caller))?;
         let position = Name::lookup(dim).and_then(|name| tensor.names().position(name));
         let dim = position.expect("the dim has a size, so it is there");
         if size == 0 || size > length {
@@ -113,6 +116,17 @@ impl Windows {
             true => self.tensor.narrow(self.dim, (index * self.stride + later) as isize, size),
             false => Err(no_sample(OP, index, self.len())),
         }
+    }
+}
+
+/// The error of a dim that a tensor does not have. A tensor of one dim, such as `vocabulary.encode(text)?`, can
+/// only mean that one.
+#[cold]
+fn no_dim(error: Error, tensor: &Tensor, size: usize) -> Error {
+    let error = error.of(OP).with_operands(shapes(&[tensor.value()]));
+    match tensor.name(0).filter(|_| tensor.ndim() == 1) {
+        Some(name) => error.with_repair(format!("Windows::new(x, \"{name}\", {size})?")),
+        None => error,
     }
 }
 

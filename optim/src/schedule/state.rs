@@ -113,8 +113,11 @@ impl SchedulerState {
         }
         if !differences.is_empty() {
             let message = format!("the state is of another schedule: {}", differences.join("; "));
-            let repair = "scheduler.step_to(state.step, &mut optimizer)?, if another schedule is to go on at the same step";
-            return Err(refused(name, message, repair));
+            let step = self.step;
+            let repair = format!(
+                "scheduler.step_to({step:?}, &mut optimizer)?, if another schedule is to go on at the same step"
+            );
+            return Err(refused(name, message, &repair));
         }
         let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
         let counts = self.lrs.len() == groups && momentums.len() == groups;

@@ -4,7 +4,7 @@ use super::{Advice, follow};
 use namegrad::autograd::{autocast, detect_anomaly};
 use namegrad::core::NamedTensor;
 use namegrad::data::sampler::{Random, Weighted};
-use namegrad::data::{Dataset, Fill, Samples, Standardize, Stream, Vocabulary};
+use namegrad::data::{Dataset, Fill, Samples, Standardize, Stream, Vocabulary, Windows};
 use namegrad::io::TensorFile;
 use namegrad::optim;
 use namegrad::optim::schedule::SchedulerState;
@@ -12,7 +12,7 @@ use namegrad::optim::{AveragedModel, ClipGradNormOptions, GradScaler, clip_grad_
 use namegrad::prelude::*;
 use namegrad::train::log::Log;
 use namegrad::train::lr_finder::LrFinder;
-use namegrad::train::meters::Accuracy;
+use namegrad::train::meters::{Accuracy, ConfusionMatrix, Regression, RocAuc};
 use namegrad::train::pictures::{Chart, Images};
 use namegrad::train::{Best, Checkpoints, EarlyStopping, HealthWatch, Parts, parts};
 use std::path::PathBuf;
@@ -297,12 +297,14 @@ fn schedules(advice: &mut Advice) -> Result<()> {
         let step = 1.0;
         assert!(schedule.lr(step, 0.1, 0) < 0.1)
     });
-    let state: SchedulerState = Scheduler::new(Exponential::new(0.5), &mut optimizer)?.state_dict();
+    let mut earlier = Scheduler::new(Exponential::new(0.5), &mut optimizer)?;
+    earlier.step_to(4.0, &mut optimizer)?;
+    let state: SchedulerState = earlier.state_dict();
     let mut scheduler = Scheduler::new(StepDecay::new(3), &mut optimizer)?;
     follow!(advice, scheduler.load_state_dict(&state, &mut optimizer) => {
         let mut optimizer = sgd()?;
         let mut scheduler = Scheduler::new(StepDecay::new(3), &mut optimizer)?;
-        scheduler.step_to(state.step, &mut optimizer)?;
+        scheduler.step_to(4.0, &mut optimizer)?;
         assert_eq!(scheduler.steps(), state.step)
     });
     Ok(())
@@ -383,13 +385,55 @@ fn tables(advice: &mut Advice) -> Result<()> {
     follow!(advice, of("a,b\n1,x\n").categories(["bb"]).read() => { assert_eq!(of("a,b\n1,x\n").categories(["b"]).read()?.len(), 1) });
     let two = || of("a,b\n1,x\n2,y\n");
     follow!(advice, two().read() => { assert_eq!(two().categories(["b"]).read()?.len(), 2) } { assert_eq!(two().skip(["b"]).read()?.len(), 2) }
-        { assert_eq!(of("a,b\n1,x\n2,3\n").missing(["x"]).fill("b", 0.0).read()?.len(), 2) });
+    );
     follow!(advice, of("M,x\nB,y\n").read() => {
         let path = "none";
         assert!(Csv::new(path).header(false).read().is_err());
         assert_eq!(of("M,x\nB,y\n").header(false).categories([0, 1]).read()?.len(), 2)
-    } { assert_eq!(of("M,x\nB,y\n").header(true).categories(["M"]).skip(["x"]).read()?.len(), 1) }
-      { assert_eq!(of("M,x\nB,1\n").skip(["M"]).read()?.len(), 1) } { assert_eq!(of("M,x\nB,1\n2,1\n").missing(["B"]).fill("M", 0.0).read()?.len(), 2) });
+    } { assert_eq!(of("M,x\nB,y\n").header(true).categories(["M", "x"]).read()?.len(), 1) }
+      { assert_eq!(of("M,x\nB,1\n").skip(["M", "x"]).read()?.len(), 1) });
+    let mixed = || {
+        of("day,at,city,sold,open,share\n2024-01-02,2024-01-02T10:00:00Z,Oslo,?,true,12%\n\
+            2024-01-03,2024-01-03 11:00,Rome,-,false,13%\n")
+    };
+    #[rustfmt::skip]
+    follow!(advice, mixed().read() => {
+        let csv = mixed().dates(["day"]).times(["at"]).categories(["city", "open"]).missing(["", "NA", "N/A", "NaN", "nan", "null", "?", "-"]).skip(["share"]);
+        let table = csv.fill("sold", 0).read()?;
+        assert_eq!(table.category("open")?.to_vec::<i64>()?, [1, 0]);
+        assert_eq!(table.numeric_columns(), ["day", "at", "sold"])
+    } { assert!(mixed().skip(["city", "open"]).read().is_err_and(|error| !error.message().contains("city"))) });
+    let days = || of("day,n\n2024-01-02,1\n");
+    follow!(advice, days().read() => { assert_eq!(days().dates(["day"]).read()?.column("day")?.to_vec::<f32>()?, [19724.0]) });
+    let swapped = || of("day,n\n01/02/2024,1\n");
+    follow!(advice, swapped().dates(["day"]).read() => { assert_eq!(swapped().skip(["day"]).read()?.len(), 1) });
+    for (field, why) in [
+        ("12%", "a percent sign"),
+        ("$12", "a unit"),
+        ("12 km", "a unit"),
+        ("1,234", "a comma, between thousands or before decimals"),
+        ("1,234.5", "signs between thousands"),
+        ("1 234", "signs between thousands"),
+        ("3,5", "a decimal comma"),
+        ("1.234,5", "a decimal comma"),
+        ("1e60", "`f32`"),
+        ("13/01/2024", "only dates such as 2024-01-13 are read"),
+        ("01/02/2024", "it can be 2024-02-01 or 2024-01-02"),
+    ] {
+        let csv = || of(&format!("a,b\n1,\"{field}\"\n2,3\n"));
+        let error = csv().read().err().filter(|error| error.message().contains(why));
+        assert!(error.is_some(), "{field} has {why}: {}", csv().read().unwrap_err());
+        follow!(advice, csv().read() => { assert_eq!(csv().skip(["b"]).read()?.len(), 2) }
+            { assert_eq!(csv().categories(["b"]).read()?.len(), 2) });
+    }
+    let wide = of(&format!(
+        "{}\n{}\n",
+        (0..12).map(|at| format!("c{at}")).collect::<Vec<_>>().join(","),
+        ["x"; 12].join(",")
+    ));
+    assert!(
+        wide.header(true).read().is_err_and(|error| error.message().ends_with("and so in 2 more columns"))
+    );
     follow!(advice, two().categories_of("b", ["x", "yy"]).read() => { assert_eq!(of("a,b\n1,x\n2,yy\n").categories_of("b", ["x", "yy"]).read()?.len(), 2); assert_eq!("yy".len(), 2) });
     let times = || of("a,t\n1,2024-02-29T12:30:00Z\n");
     follow!(advice, times().dates(["t"]).read() => { assert_eq!(times().times(["t"]).read()?.len(), 1) });
@@ -447,6 +491,7 @@ fn data(advice: &mut Advice) -> Result<()> {
     follow!(advice, Samples::new(vec![1, 2, 3]).random_split([2, 2], 0) => { assert_eq!(Samples::new((0..10).collect::<Vec<_>>()).random_split([0.8, 0.2], 0)?[0].len(), 8) });
     follow!(advice, Samples::new(vec![1, 2, 3]).random_split([0.5, 0.1], 0) => { assert_eq!(Samples::new((0..10).collect::<Vec<_>>()).random_split([0.8, 0.2], 0)?[1].len(), 2) });
     let vocabulary = Vocabulary::words("a b");
+    follow!(advice, Windows::new(vocabulary.encode("a b a b")?, "time", 3) => { let x = vocabulary.encode("a b a b")?; assert_eq!(Windows::new(x, "seq", 3)?.len(), 2) });
     follow!(advice, vocabulary.ids("a c") => { let vocabulary = vocabulary.clone(); assert_eq!(vocabulary.with_unknown("<unk>")?.ids("a c")?.len(), 2) });
     let x = Tensor::new([[1.0, f64::INFINITY], [2.0, 3.0]])?.rename(["N", "feature"])?;
     follow!(advice, Standardize::fit(&x) => { let x = x.masked_fill(&x.isinf()?, f64::NAN)?; assert!(Standardize::fit(&x).is_ok()) });
@@ -558,6 +603,23 @@ fn checkpoints(advice: &mut Advice) -> Result<()> {
         let parts = parts![model = &network, &mut epoch];
         assert_eq!(checkpoints.resume_from(1, parts)?, 1)
     } { checkpoints.remove_after(1)?; assert_eq!(checkpoints.list()?.len(), 1) });
+    let checkpoints = Checkpoints::new(at("longer"))?;
+    let rate_after = |length: usize| -> Result<(Sgd, Scheduler)> {
+        let mut optimizer = Sgd::builder(layer()?.parameters()).lr(0.1).build()?;
+        let scheduler = Scheduler::new(Cosine::new(length), &mut optimizer)?;
+        Ok((optimizer, scheduler))
+    };
+    let (mut optimizer, mut scheduler) = rate_after(10)?;
+    scheduler.step_to(10.0, &mut optimizer)?;
+    checkpoints.save(10, parts![&mut optimizer, &mut scheduler])?;
+    let (mut optimizer, mut scheduler) = rate_after(20)?;
+    follow!(advice, checkpoints.resume(parts![&mut optimizer, &mut scheduler]) => {
+        let (mut optimizer, mut scheduler) = rate_after(20)?;
+        let parts = parts![&mut optimizer];
+        checkpoints.resume_some(parts)?;
+        scheduler.step_to(10.0, &mut optimizer)?;
+        assert!((optimizer.lr() - 0.05).abs() < 1e-9)
+    });
     Ok(())
 }
 
@@ -587,6 +649,7 @@ fn runs(advice: &mut Advice) -> Result<()> {
         accuracy.update(&scores, &target, "class")?;
         assert_eq!(accuracy.count(), 1)
     });
+    meters(advice)?;
     let checkpoints = Checkpoints::new(folder.0.join("stopping"))?;
     checkpoints.save(1, parts![&mut stopping])?;
     let mut other = EarlyStopping::builder().mode(Best::Highest).build()?;
@@ -628,5 +691,90 @@ fn runs(advice: &mut Advice) -> Result<()> {
         let found = LrFinder::new().range(1e-7, 10.0).run(&model, &mut optimizer, |_| optimizer_loss(&model))?;
         assert!(!found.points().is_empty())
     });
+    Ok(())
+}
+
+fn meters(advice: &mut Advice) -> Result<()> {
+    let target = Tensor::new([0, 1, 1, 0])?.refine_names(["N"])?;
+    let logits = Tensor::new([[-1.0], [2.0], [-0.5], [0.3]])?.refine_names(["N", "logit"])?;
+    let mut accuracy = Accuracy::new();
+    follow!(advice, accuracy.update(&logits, &target, "logit") => {
+        let mut matrix = ConfusionMatrix::new(2);
+        matrix.update_classes(logits.squeeze("logit")?.gt(0.0)?, &target)?;
+        assert_eq!(matrix.accuracy(), 0.5)
+    } { let p = logits.sigmoid()?; assert!(p.gt(0.5)?.equal(&logits.gt(0.0)?)?) });
+    let two = Tensor::zeros([("N", 4), ("class", 2)])?;
+    let mut matrix = ConfusionMatrix::new(2);
+    let ones = Tensor::new([1, 2, 2, 1])?.refine_names(["N"])?;
+    follow!(advice, matrix.update(&two, &ones, "class") => {
+        let (mut matrix, target) = (ConfusionMatrix::new(2), ones.clone());
+        matrix.update(&two, target.sub(1)?, "class")?;
+        assert_eq!(matrix.accuracy(), 0.5)
+    });
+    let signs = Tensor::new([-1, 1, 1, -1])?.refine_names(["N"])?;
+    follow!(advice, matrix.update(&two, &signs, "class") => {
+        let (mut matrix, target) = (ConfusionMatrix::new(2), signs.clone());
+        matrix.update(&two, target.gt(0)?, "class")?;
+        assert_eq!(matrix.accuracy(), 0.5)
+    } { let matrix = ConfusionMatrix::new(2).ignore_index(-1); assert_eq!(matrix.classes(), 2) });
+    for (labels, says) in [([0, 1, 2, 5], "labels are from 0 to 5"), ([0, 2, 1, 1], "labels are from 0 to 2")]
+    {
+        let error = matrix.update(&two, Tensor::new(labels)?, "class").unwrap_err();
+        assert!(error.message().ends_with(says) && error.repair().is_none(), "{error}");
+    }
+    follow!(advice, accuracy.update(&two, target.one_hot()?.rename(["N", "class"])?, "class") => {
+        let (mut accuracy, target) = (Accuracy::new(), target.one_hot()?.rename(["N", "class"])?);
+        accuracy.update(&two, target.argmax("class")?, "class")?;
+        assert_eq!(accuracy.compute(), 0.5)
+    });
+    follow!(advice, accuracy.update(&two, target.unsqueeze(1)?, "class") => {
+        let (mut accuracy, target) = (Accuracy::new(), target.unsqueeze(1)?);
+        accuracy.update(&two, target.squeeze(1)?, "class")?;
+        assert_eq!(accuracy.compute(), 0.5)
+    });
+    let soft = Tensor::new([0.2, 0.8, 1.0, 0.0])?;
+    assert!(accuracy.update(&two, soft, "class").unwrap_err().repair().is_none());
+    let predicted = Tensor::new([0.2, 0.9, 0.7, 0.6])?.refine_names(["N"])?;
+    follow!(advice, matrix.update_classes(&predicted, &target) => {
+        let mut matrix = ConfusionMatrix::new(2);
+        matrix.update_classes(predicted.gt(0.5)?, &target)?;
+        assert_eq!(matrix.accuracy(), 0.75)
+    } { assert!(predicted.gt(0.0)?.all(..)?.item::<bool>()?) });
+    follow!(advice, matrix.update_classes(&two, &target) => {
+        let (mut matrix, predicted) = (ConfusionMatrix::new(2), two.clone());
+        matrix.update_classes(predicted.argmax("class")?, &target)?;
+        assert_eq!(matrix.accuracy(), 0.5)
+    });
+    follow!(advice, matrix.update_classes(&logits, &target) => {
+        let (mut matrix, predicted) = (ConfusionMatrix::new(2), logits.clone());
+        matrix.update_classes(predicted.squeeze("logit")?.gt(0.5)?, &target)?;
+        assert_eq!(matrix.accuracy(), 0.75)
+    } { let predicted = &logits; assert_eq!(predicted.squeeze("logit")?.gt(0.0)?.sizes(), [4]) });
+    let mut three = ConfusionMatrix::new(3);
+    follow!(advice, three.update_classes(target.to(DType::F32)?, &target) => {
+        let (mut three, predicted) = (ConfusionMatrix::new(3), target.to(DType::F32)?);
+        three.update_classes(predicted.to(DType::I64)?, &target)?;
+        assert_eq!(three.accuracy(), 1.0)
+    });
+    assert!(three.update_classes(&predicted, &target).unwrap_err().repair().is_none());
+    assert!(matrix.update_classes(Tensor::new([0, 1, 2, 0])?, &target).unwrap_err().repair().is_none());
+    let scores =
+        Tensor::new([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.7, 0.3]])?.refine_names(["N", "class"])?;
+    let mut auc = RocAuc::new();
+    follow!(advice, auc.update(&scores, &target) => {
+        let mut auc = RocAuc::new();
+        auc.update(scores.select("class", 1)?.sub(&scores.select("class", 0)?)?, &target)?;
+        assert_eq!(auc.compute(), 1.0)
+    });
+    let three = Tensor::ones([("N", 4), ("class", 3)])?;
+    follow!(advice, auc.update(&three, &target) => {
+        let (mut auc, scores) = (RocAuc::new(), three.clone());
+        auc.update(scores.select("class", 1)?, target.eq(1)?)?;
+        assert_eq!(auc.compute(), 0.5)
+    });
+    follow!(advice, auc.update(&logits, &target) => { let scores = &logits; RocAuc::new().update(scores.squeeze("logit")?, &target)?; assert_eq!(scores.ndim(), 2) });
+    let mut errors = Regression::new();
+    follow!(advice, errors.update(&logits, &target) => { let predicted = &logits; Regression::new().update(predicted.squeeze("logit")?, &target)?; assert_eq!(errors.count(), 0) });
+    follow!(advice, errors.update(&target, &logits) => { let (predicted, target) = (&target, &logits); Regression::new().update(predicted, target.squeeze("logit")?)?; assert_eq!(errors.count(), 0) });
     Ok(())
 }

@@ -228,12 +228,14 @@ fn put_back(
             error = error.with_message(message);
         }
     }
-    match take {
-        Take::Given => error,
-        _ => error.with_repair(format!(
-            "checkpoints.resume_some(parts)? without '{failed}', if that is to begin again"
-        )),
-    }
+    let without = format!("checkpoints.resume_some(parts)? without '{failed}'");
+    let repair = match (take, error.repair()) {
+        (Take::Given, _) => return error,
+        // Without its step, a schedule leaves the last rate of the old one for a step.
+        (_, Some(own)) if own.contains(".step_to(") => format!("{without}, and after that {own}"),
+        _ => format!("{without}, if that is to begin again"),
+    };
+    error.with_repair(repair)
 }
 
 /// Compares the parts of the checkpoint with those of the call. An error if they differ in a way that `take`

@@ -88,6 +88,12 @@ impl Checkpoints {
     /// # Ok::<(), Error>(())
     /// ```
     ///
+    /// If one schedule is to span both runs, such as a cosine of 20 epochs after a run of 10, make its
+    /// scheduler from the first rate, before `resume_some`, and call [`step_to`] after it, which sets the rate
+    /// of that step: `scheduler.step_to(10.0, &mut optimizer)?`.
+    ///
+    /// [`step_to`]: namegrad_optim::schedule::Scheduler::step_to
+    ///
     /// The same works for a part that was added to the program, such as an average of the model, and for one
     /// that is no longer in it. A variable that has a new name needs only the old one for its part:
     /// `parts![model = &network]`.

@@ -131,7 +131,6 @@ impl fmt::Display for Accuracy {
     }
 }
 
-/// The number of rows whose target is among the `k` largest.
 /// The number of classes with greater scores than a class.
 fn rank(row: &[f64], class: usize) -> usize {
     let own = row[class];

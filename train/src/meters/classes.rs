@@ -1,8 +1,8 @@
 //! Meters of predicted classes: [`ClassMeter`], and [`update_all`], which checks and orders a batch once for
 //! all of them.
 
-use super::pairs::in_order_of;
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
+use super::pairs::{extra_dim, in_order_of};
+use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result, in_rust};
 use namegrad_io::text::shapes;
 use std::panic::Location;
 
@@ -65,7 +65,8 @@ fn update_as(
     target: &NamedTensor,
     dim: Dim,
 ) -> Result<()> {
-    let ClassBatch { logits, target, classes } = ClassBatch::new(logits, target, dim)?;
+    let scores = logits;
+    let ClassBatch { logits, target, classes, dim } = ClassBatch::new(scores, target, dim)?;
     // Most meters ignore the same target, and share the indices.
     let mut known: Vec<(Option<i64>, Vec<Option<usize>>)> = Vec::new();
     let mut numbers = Vec::new();
@@ -75,7 +76,8 @@ fn update_as(
         let number = known.iter().position(|(own, _)| *own == ignored);
         numbers.push(number.unwrap_or(known.len()));
         if number.is_none() {
-            known.push((ignored, indices(&target, classes, ignored)?));
+            let indices = indices(&target, classes, ignored);
+            known.push((ignored, indices.map_err(|error| about_logits(error, scores, dim))?));
         }
     }
     for (meter, number) in meters.iter_mut().zip(numbers) {
@@ -92,6 +94,8 @@ struct ClassBatch {
     target: NamedTensor,
     /// The number of classes.
     classes: usize,
+    /// The class dim, as it was given.
+    dim: usize,
 }
 
 impl ClassBatch {
@@ -103,38 +107,92 @@ impl ClassBatch {
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes(&[logits, target])));
         }
         let rest = logits.select(dim, 0)?;
-        let target =
-            in_order_of(&rest, target).map_err(|error| error.with_operands(shapes(&[logits, target])))?;
-        Ok(ClassBatch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
+        let classes = logits.sizes()[dim];
+        let target = in_order_of(&rest, target, &|| one_hot(&rest, target, classes))
+            .map_err(|error| error.with_operands(shapes(&[logits, target])))?;
+        Ok(ClassBatch { logits: logits.movedim(dim, -1)?, target, classes, dim })
     }
+}
+
+/// The repair for a target with a dim too many; empty if it has none.
+#[cold]
+fn one_hot(rest: &NamedTensor, target: &NamedTensor, classes: usize) -> String {
+    match extra_dim(target, rest) {
+        Some(dim) if target.sizes()[dim] == 1 => format!("target.squeeze({})?", in_rust(target, dim)),
+        Some(dim) if target.sizes()[dim] == classes => {
+            format!("target.argmax({})?, if it is one-hot", in_rust(target, dim))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The error of a target; a single logit is usually one of two classes.
+#[cold]
+fn about_logits(error: Error, logits: &NamedTensor, dim: usize) -> Error {
+    let is_padding = error.repair().is_some_and(|own| own.contains(".ignore_index("));
+    if error.kind() != ErrorKind::Index || logits.sizes()[dim] != 1 || is_padding {
+        return error;
+    }
+    let one = format!("logits.squeeze({})?", in_rust(logits, dim));
+    error.with_repair(format!(
+        "ConfusionMatrix::new(2) with matrix.update_classes({one}.gt(0.0)?, &target)? for one logit of two classes, \
+         .gt(0.5)? for a probability"
+    ))
 }
 
 /// The classes in a tensor of integers, in row-major order; `None` where they are ignored.
 #[track_caller]
-pub(super) fn indices(
-    target: &NamedTensor,
-    classes: usize,
-    ignored: Option<i64>,
-) -> Result<Vec<Option<usize>>> {
-    if target.dtype().is_floating_point() {
-        let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
+pub(super) fn indices(x: &NamedTensor, classes: usize, ignored: Option<i64>) -> Result<Vec<Option<usize>>> {
+    if x.dtype().is_floating_point() {
+        let message = format!("expected class indices of an integer dtype, got {}", x.dtype());
         return Err(Error::new(ErrorKind::DType, OP, message)
-            .with_operands(shapes(&[target]))
-            .with_repair("target.to(DType::I64)?"));
+            .with_operands(shapes(&[x]))
+            .with_repair(if is_whole(x) { "target.to(DType::I64)?" } else { "" }));
     }
     let caller = Location::caller();
     let mut indices = Vec::new();
-    for class in target.to(DType::I64)?.to_vec::<i64>()? {
-        let index = usize::try_from(class).ok().filter(|class| *class < classes);
-        if Some(class) != ignored && index.is_none() {
-            return Err(Error::new(ErrorKind::Index, OP, format!("class {class} is not in 0..{classes}"))
-                .with_operands(shapes(&[target]))
-                .with_repair(format!(".ignore_index({class}), if it marks what is not to be counted"))
-                .at(caller));
+    let found = x.to(DType::I64)?.to_vec::<i64>()?;
+    for class in &found {
+        let index = usize::try_from(*class).ok().filter(|class| *class < classes);
+        if Some(*class) != ignored && index.is_none() {
+            let counted: Vec<i64> = found.iter().copied().filter(|class| Some(*class) != ignored).collect();
+            return Err(outside(*class, &counted, classes).with_operands(shapes(&[x])).at(caller));
         }
-        indices.push(index.filter(|_| Some(class) != ignored));
+        indices.push(index.filter(|_| Some(*class) != ignored));
     }
     Ok(indices)
+}
+
+/// Whether all numbers are whole, so that they can be classes.
+pub(super) fn is_whole(x: &NamedTensor) -> bool {
+    let numbers = x.to(DType::F64).and_then(|x| x.to_vec::<f64>());
+    numbers.is_ok_and(|numbers| numbers.iter().all(|number| number.fract() == 0.0))
+}
+
+/// The error of a target that is not one of the classes.
+#[cold]
+fn outside(class: i64, found: &[i64], classes: usize) -> Error {
+    let (least, most) =
+        found.iter().fold((class, class), |(least, most), own| (least.min(*own), most.max(*own)));
+    let mut message = format!("class {class} is not in 0..{classes}");
+    let ignored = format!(".ignore_index({class}), if it marks what is not to be counted");
+    let is_sign = found.iter().all(|class| class.abs() == 1) && least < most;
+    let marks_padding = class < 0 || class == 255;
+    let repair = match marks_padding {
+        true if is_sign && classes <= 2 => {
+            format!("target.gt(0)?, if -1 and 1 are the two classes; {ignored}")
+        }
+        true => ignored,
+        false if least == 1 && most == classes as i64 => {
+            message += &format!("; labels begin at 1, or there are {} classes", classes + 1);
+            "target.sub(1)?, if they begin at 1 in all batches".into()
+        }
+        false => {
+            message += &format!("; labels are from {least} to {most}");
+            String::new()
+        }
+    };
+    Error::new(ErrorKind::Index, OP, message).with_repair(repair)
 }
 
 /// The rows of logits `[.., class]` with their targets.

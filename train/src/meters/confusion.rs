@@ -1,10 +1,10 @@
 //! [`ConfusionMatrix`]: which class is predicted as which, and precision, recall and F1.
 
-use super::classes::{TakesBatch, indices, update_all};
-use super::pairs::in_order_of;
+use super::classes::{TakesBatch, indices, is_whole, update_all};
+use super::pairs::{extra_dim, in_order_of, squeezed};
 use super::percent;
 use namegrad_autograd::Tensor;
-use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result, Whole};
+use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result, Whole, in_rust};
 use namegrad_io::sorted::list_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -128,11 +128,12 @@ impl ConfusionMatrix {
         predicted: impl AsRef<NamedTensor>,
         target: impl AsRef<NamedTensor>,
     ) -> Result<()> {
-        let (predicted, classes) = (predicted.as_ref(), self.classes());
+        let (predicted, target, classes) = (predicted.as_ref(), target.as_ref(), self.classes());
         let of = |error: Error| error.of("ConfusionMatrix");
-        let target = in_order_of(predicted, target.as_ref()).map_err(of)?;
-        let targets = indices(&target, classes, self.ignored).map_err(of)?;
-        let predicted = indices(predicted, classes, None).map_err(of)?;
+        let repair = || as_classes(predicted, target, classes);
+        let ordered = in_order_of(predicted, target, &repair).map_err(of)?;
+        let targets = indices(&ordered, classes, self.ignored).map_err(of)?;
+        let predicted = indices(predicted, classes, None).map_err(|error| of(error).with_repair(repair()))?;
         self.count_pairs(&targets, predicted.into_iter().flatten());
         Ok(())
     }
@@ -250,6 +251,28 @@ impl ConfusionMatrix {
 
     fn total(&self) -> u64 {
         self.counts.iter().sum()
+    }
+}
+
+/// The repair for predictions that are not classes; empty if there is none.
+#[cold]
+fn as_classes(predicted: &NamedTensor, target: &NamedTensor, classes: usize) -> String {
+    let scores = match extra_dim(predicted, target) {
+        Some(dim) if predicted.sizes()[dim] > 1 => {
+            return format!("predicted.argmax({})?", in_rust(predicted, dim));
+        }
+        Some(dim) => format!("predicted.squeeze({})?", in_rust(predicted, dim)),
+        None if predicted.numel() != target.numel() => return squeezed("predicted", predicted, target),
+        None => "predicted".into(),
+    };
+    match predicted.dtype().is_floating_point() {
+        false if scores == "predicted" => String::new(),
+        false => scores,
+        true if classes == 2 => {
+            format!("{scores}.gt(0.5)? for probabilities of class 1, {scores}.gt(0.0)? for logits")
+        }
+        true if is_whole(predicted) => format!("{scores}.to(DType::I64)?"),
+        true => String::new(),
     }
 }
 

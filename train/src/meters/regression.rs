@@ -1,6 +1,6 @@
 //! [`Regression`]: errors of predicted numbers.
 
-use super::pairs::in_order_of;
+use super::pairs::{in_order_of, squeezed};
 use namegrad_core::{DType, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -73,8 +73,8 @@ impl Regression {
         predicted: impl AsRef<NamedTensor>,
         target: impl AsRef<NamedTensor>,
     ) -> Result<()> {
-        let predicted = predicted.as_ref();
-        let target = in_order_of(predicted, target.as_ref())
+        let (predicted, target) = (predicted.as_ref(), target.as_ref());
+        let target = in_order_of(predicted, target, &|| squeezed("predicted", predicted, target))
             .map_err(|error| error.of("Regression"))?
             .to(DType::F64)?
             .to_vec::<f64>()?;

@@ -1,7 +1,7 @@
 //! [`RocAuc`]: how well scores separate two classes, and the points of its curves.
 
-use super::pairs::in_order_of;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use super::pairs::{extra_dim, in_order_of, squeezed};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, in_rust};
 use namegrad_io::sorted::sort;
 use namegrad_io::text::shapes;
 use serde::{Deserialize, Serialize};
@@ -64,8 +64,8 @@ impl RocAuc {
     /// target that is neither 0 nor 1.
     #[track_caller]
     pub fn update(&mut self, scores: impl AsRef<NamedTensor>, target: impl AsRef<NamedTensor>) -> Result<()> {
-        let scores = scores.as_ref();
-        let target = in_order_of(scores, target.as_ref())
+        let (scores, target) = (scores.as_ref(), target.as_ref());
+        let target = in_order_of(scores, target, &|| one_score(scores, target))
             .map_err(|error| error.of("RocAuc"))?
             .to(DType::F64)?
             .to_vec::<f64>()?;
@@ -191,6 +191,21 @@ impl fmt::Display for RocAuc {
             area if area.is_nan() => f.write_str("-"),
             area => write!(f, "{area:.4}"),
         }
+    }
+}
+
+/// The repair for scores of several classes; empty if they are not that.
+#[cold]
+fn one_score(scores: &NamedTensor, target: &NamedTensor) -> String {
+    let Some(dim) = extra_dim(scores, target) else { return squeezed("scores", scores, target) };
+    let name = in_rust(scores, dim);
+    match scores.sizes()[dim] {
+        // In order of both probabilities and logits of class 1.
+        2 => format!("scores.select({name}, 1)?.sub(&scores.select({name}, 0)?)?"),
+        3.. => format!(
+            "scores.select({name}, 1)? and target.eq(1)? for class 1 against all others, if these are probabilities"
+        ),
+        _ => squeezed("scores", scores, target),
     }
 }
 
