@@ -49,7 +49,11 @@ impl Options for TripletMarginWithDistanceLoss where for<'never> TripletMarginWi
 pub trait Built: Sized {
     fn forward<T>(&self, _: T) {}
     fn step(&mut self) {}
+    fn step_with<T>(&mut self, _: T) {}
     fn zero_grad(&mut self) {}
+    fn lrs(&self) {}
+    fn set_lr<T>(&mut self, _: T) {}
+    fn check_finite(&self) {}
 }
 
 impl Built for TripletMarginWithDistanceLossBuilder where

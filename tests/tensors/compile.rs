@@ -55,6 +55,19 @@ const PROGRAMS: &[Program] = &[
         "E0599",
         &["is not built yet", "end the builder with `.build()?`"],
     ),
+    program("AdamW::builder(model.parameters()).zero_grad();", "E0277", &[BUILT, "end the builder"]),
+    program("let o = Sgd::builder(model.parameters()); o.state_dict().save(\"o\")?;", "E0277", &[BUILT, ONE]),
+    program(
+        "let o = Sgd::builder(model.parameters()).build()?.state_dict(); Sgd::builder(model.parameters()).load_state_dict(&o)?;",
+        "E0277",
+        &[BUILT, ONE],
+    ),
+    program("let mut o = Sgd::builder(model.parameters()); o.set_lr(0.1)?;", "E0599", &[BUILT]),
+    program(
+        "let mut o = Sgd::builder(model.parameters()); o.step_with(&mut || model.forward(&x))?;",
+        "E0599",
+        &[BUILT],
+    ),
     program("Linear::builder(3, 2).forward(&x)?;", "E0599", &["`LinearBuilder` is not built yet"]),
     program(
         "let mut adam = Adam::new(model.parameters())?; adam.weight_decay(0.1);",

@@ -151,6 +151,31 @@ pub struct Builder<M> {
 impl<M> Options for Descent<M> where Descent<M>: TakesOptions {}
 impl<M> Built for Builder<M> where Builder<M>: IsBuilt {}
 
+/// What the methods of `Module` with the same names would hide.
+#[doc(hidden)]
+#[allow(missing_docs, clippy::missing_panics_doc)]
+impl<M> Builder<M> {
+    pub fn zero_grad(&self)
+    where
+        Self: IsBuilt,
+    {
+    }
+
+    pub fn state_dict(&self) -> OptimizerState
+    where
+        Self: IsBuilt,
+    {
+        unreachable!("no type is built and a builder")
+    }
+
+    pub fn load_state_dict<T>(&mut self, _: T) -> Result<()>
+    where
+        Self: IsBuilt,
+    {
+        Ok(())
+    }
+}
+
 type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
