@@ -21,7 +21,8 @@
 //! | [`AveragedModel`], [`update_batch_norm`] | averages of the parameters |
 //!
 //! To write your own optimizer, implement [`Method`]: its hyperparameters, the tensors that it keeps, and its
-//! formula. [`Descent`] does the rest.
+//! formula. [`Descent`] does the rest. To write your own schedule, implement
+//! [`Schedule`](schedule::Schedule), or use [`Lambda`](schedule::Lambda).
 //!
 //! ```
 //! use namegrad::prelude::*;

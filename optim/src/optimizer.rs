@@ -58,8 +58,10 @@ pub trait Optimizer: Send {
     /// not depend on its parameters, but perhaps on those of another model. Before anything was computed, a
     /// step does nothing.
     ///
-    /// An error is also a gradient whose first elements are not finite, which a NaN of the loss makes them
-    /// all; [`check_finite`](Self::check_finite) looks at every element.
+    /// An error is also a gradient whose first elements are not finite. That does not find every NaN:
+    /// [`check_finite`](Self::check_finite) looks at every element, and a loss can be NaN while all gradients
+    /// are finite, such as the logarithm of a negative number, for which `loss.check_finite()?.backward()?` is
+    /// an error.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if no parameter has a gradient, in the
@@ -143,7 +145,8 @@ pub trait Optimizer: Send {
     /// The learning rate of each group.
     fn lrs(&self) -> Vec<f64>;
 
-    /// Sets the learning rate of each group. Schedules call it.
+    /// Sets the learning rate of each group. Schedules call it, and replace a rate that you set between their
+    /// steps.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is negative or not finite, or there is
@@ -188,7 +191,8 @@ pub trait Optimizer: Send {
         self.lrs()[0]
     }
 
-    /// Sets the learning rate of all groups.
+    /// Sets the learning rate of all groups. The next step of a [`Scheduler`](crate::schedule::Scheduler)
+    /// replaces it: to go on from another rate, make a new scheduler after this call.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if it is negative or not finite.

@@ -527,3 +527,27 @@ fn a_loss_or_a_gradient_that_is_not_finite_is_an_error() -> Result<()> {
     }
     Ok(())
 }
+
+/// The README says which NaNs a step finds: those of a loss whose gradients are finite are found by
+/// `check_finite`.
+#[test]
+fn a_nan_loss_with_finite_gradients_is_found_before_the_backward_pass() -> Result<()> {
+    let weight = Parameter::new(Tensor::new([-1.0, 2.0])?.refine_names(["class"])?)?;
+    let mut optimizer = Sgd::builder([weight.clone()]).lr(0.1).build()?;
+    let logarithm = || weight.tensor().log()?.mean(..);
+    let ignored = || {
+        let logits = weight.tensor().unsqueeze_with(0, UnsqueezeOptions::new().name("N"))?;
+        F::cross_entropy(&logits, &Tensor::new([-100])?.refine_names(["N"])?, "class")
+    };
+    for loss in [&logarithm as &dyn Fn() -> Result<Tensor>, &ignored] {
+        optimizer.zero_grad();
+        let nan = loss()?;
+        assert!(nan.item::<f64>()?.is_nan());
+        nan.backward()?;
+        optimizer.step()?;
+        assert!(weight.tensor().isfinite()?.all(..)?.item::<bool>()?);
+        assert!(loss()?.check_finite().is_err());
+        assert!(optimizer.step_with(&mut || loss()).is_err());
+    }
+    Ok(())
+}

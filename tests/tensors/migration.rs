@@ -518,6 +518,38 @@ fn schedules(net: Linear, batches: usize) -> Result<()> {
     scheduler.step_to(epoch + i / n, &mut optimizer)?;
     let state = scheduler.state_dict();
     scheduler.load_state_dict(&state, &mut optimizer)?;
+    {
+        use namegrad::optim::{self, ParameterStep, schedule::Schedule};
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+        struct Mine {
+            lr: f64,
+        }
+        impl optim::Method for Mine {
+            const NAME: &'static str = "Mine";
+            fn lr(&self) -> f64 {
+                self.lr
+            }
+            fn set_lr(&mut self, lr: f64) {
+                self.lr = lr;
+            }
+            fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+                &["m"]
+            }
+            fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+                let [m] = step.slots.take()?;
+                m.mul_(0.9)?.add_(step.grad)?;
+                step.param.sub_(&m.mul(self.lr)?).map(drop)
+            }
+        }
+        impl Schedule for Mine {
+            fn factor(&self, step: f64) -> f64 {
+                1.0 / (1.0 + step)
+            }
+        }
+        let mut optimizer = optim::Builder::new(net.parameters(), Mine { lr: 0.1 }).build()?;
+        Scheduler::new(Mine { lr: 0.1 }, &mut optimizer)?.step(&mut optimizer)?;
+        assert_eq!(optimizer.lr(), 0.05);
+    }
     let mut plateau = ReduceOnPlateau::builder().patience(5).build(&optimizer)?;
     let loss = 0.5;
     plateau.step(loss, &mut optimizer)?;
@@ -556,7 +588,8 @@ fn runs(net: Linear) -> Result<()> {
 fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result<()> {
     use namegrad::data::sampler::{Distributed, Random, Weighted};
     use namegrad::data::{
-        Collate, Collation, Csv, Dataset, Fill, Loader, Mnist, Ragged, Samples, Stream, TensorDataset, split,
+        Collate, Collation, Csv, Dataset, Fill, Loader, Mnist, Ragged, Samples, Standardize, Stream,
+        TensorDataset, split,
     };
     struct Words(Vec<Tensor>);
     impl Dataset for Words {
@@ -581,6 +614,25 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     let data = pairs.clone();
     data.k_folds(5, 7)?;
     let (labels, groups) = ([0; 64].map(i64::from), (0..64).collect::<Vec<i64>>());
+    {
+        let (x, y) = (Tensor::rand([("N", 4), ("feature", 2)])?, Tensor::rand([("N", 4), ("feature", 2)])?);
+        let scaler = Standardize::fit(&x)?;
+        scaler.transform(&x)?;
+        scaler.inverse(&y)?;
+        let images = images()?;
+        let scaler = Standardize::fit_over(&images, except("C"))?;
+        scaler.transform(&images)?;
+        let mean = Tensor::new([0.485, 0.456, 0.406])?.refine_names(["C"])?;
+        let std = Tensor::new([0.229, 0.224, 0.225])?.refine_names(["C"])?;
+        images.sub(&mean.align_as(&images)?)?.div(&std.align_as(&images)?)?;
+        let csv = || Csv::from_bytes(b"city\nRome\nOslo\n");
+        let train = {
+            let csv = csv();
+            csv.categories(["city"]).read()?
+        };
+        let csv = csv();
+        csv.categories_like(&train).read()?;
+    }
     let table = Csv::from_bytes(format!("a,b,id\n{}", "1,2,3\n".repeat(64)).into_bytes()).read()?;
     table.with_column("c", table.column("a")?.div(table.column("b")?)?)?;
     table.column_in("id", DType::I64)?;

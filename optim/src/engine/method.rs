@@ -13,7 +13,8 @@ use std::fmt::Debug;
 /// [`Descent`](crate::Descent) is the optimizer of a method: `Adam` is `Descent<AdamOptions>`. It has the
 /// groups, the state, saving and loading. Implement [`update`](Self::update) if each parameter is updated
 /// independently of the others. An elementwise formula is an [`Update`], which [`ParameterStep::run`] runs
-/// with the widest vectors of the CPU and on all threads:
+/// with the widest vectors of the CPU and on all threads. The hyperparameters are saved in the state, so they
+/// derive serde's traits, and your `Cargo.toml` has `serde = { version = "1", features = ["derive"] }`:
 ///
 /// ```
 /// use namegrad::optim::{Builder, Method, Optimizer, ParameterStep, Real, Update};
@@ -63,7 +64,35 @@ use std::fmt::Debug;
 /// ```
 ///
 /// A [`ParameterStep`] also has the parameter, its gradient and the tensors of the method as
-/// [`NamedTensor`]s, for formulas that treat a parameter as a matrix. Implement [`step`](Self::step) if the
+/// [`NamedTensor`]s, for formulas that treat a parameter as a matrix. [`Slots::take`] gives the tensors:
+/// ```
+/// # use namegrad::optim::{Builder, Method, Optimizer, ParameterStep};
+/// # use namegrad::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Clone, Debug, Serialize, Deserialize)]
+/// # struct Heavy { lr: f64 }
+/// # impl Method for Heavy {
+/// # const NAME: &'static str = "Heavy";
+/// # fn lr(&self) -> f64 { self.lr }
+/// # fn set_lr(&mut self, lr: f64) { self.lr = lr; }
+/// fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
+///     &["velocity"]
+/// }
+/// fn update(&self, step: ParameterStep<'_>) -> Result<()> {
+///     let [velocity] = step.slots.take()?;
+///     velocity.mul_(0.9)?.add_(step.grad)?;
+///     step.param.sub_(&velocity.mul(self.lr)?).map(drop)
+/// }
+/// # }
+/// # let weight = Parameter::new(Tensor::new([1.0])?.refine_names(["in"])?)?;
+/// # let mut optimizer = Builder::new([weight.clone()], Heavy { lr: 0.25 }).build()?;
+/// # weight.tensor().square()?.sum(..)?.backward()?;
+/// # optimizer.step()?;
+/// # optimizer.step()?;
+/// # assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0 - 0.25 * 2.0 - 0.25 * 3.8]);
+/// # Ok::<(), Error>(())
+/// ```
+/// Implement [`step`](Self::step) if the
 /// update of a parameter depends on other parameters, or if a step evaluates the loss several times.
 pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The name of the optimizer in errors and saved states.
@@ -112,6 +141,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
 
     /// The names of the tensors that the method keeps for a parameter with `sizes` and these hyperparameters.
     /// A tensor is made when it is first named, and is kept when it is no longer named.
+    /// [`ParameterStep::slots`] has them in a step, in this order.
     fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
         &[]
     }
@@ -255,7 +285,7 @@ pub struct ParameterStep<'a> {
     pub param: &'a mut NamedTensor,
     /// Its gradient, with the same sizes and dtype; contiguous and unnamed.
     pub grad: &'a NamedTensor,
-    /// The tensors that [`Method::slots`] names.
+    /// The tensors that [`Method::slots`] names: `let [m, v] = step.slots.take()?;`.
     pub slots: Slots<'a>,
 }
 

@@ -38,6 +38,21 @@ const CHECK: &str = "schedule.lr(step, 0.1, 0), which shows what the settings gi
 impl Scheduler {
     /// Makes a scheduler for an optimizer, and sets the rates of step 0.
     ///
+    /// The schedule starts from the rates that the optimizer has now. After an earlier scheduler, they are not
+    /// those that the optimizer was built with: a warmup begins below them, and a decay ends there. Set the
+    /// rate again before you make a second scheduler:
+    /// ```
+    /// use namegrad::optim::schedule::{Cosine, Scheduler};
+    /// use namegrad::prelude::*;
+    /// let mut optimizer = Sgd::builder([Parameter::new(Tensor::new([1.0])?)?]).lr(0.1).build()?;
+    /// let first = Scheduler::new(Cosine::new(100).warmup(5), &mut optimizer)?;
+    /// assert!(optimizer.lr() < 0.1); // the first rate of the warmup
+    /// optimizer.set_lr(0.1)?;
+    /// let second = Scheduler::new(Cosine::new(100).warmup(5), &mut optimizer)?;
+    /// assert_eq!(second.base_lrs(), first.base_lrs());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Value`] if a setting of the schedule is out of range, there is not one for each group, or
     /// the schedule changes the momentum and the optimizer has none. The optimizer does not change then.
