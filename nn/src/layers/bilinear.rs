@@ -92,7 +92,8 @@ impl Bilinear {
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
         self.path.run("Bilinear", &[x, other], &|_| {
-            let (x, other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
+            let weight = self.weight.try_tensor()?;
+            let (x, other) = (self.last(x, &weight, 0)?, self.last(other, &weight, 1)?);
             // The other dims in one order, if both inputs have the same names.
             let (order, own) = (names_of(&x), names_of(&other));
             let (leading, mut places) = (&order[..order.len() - 1], Vec::new());
@@ -102,31 +103,16 @@ impl Bilinear {
             let aligned = places.len() == leading.len() && own.len() == order.len();
             places.push(own.len() - 1);
             let other = if aligned { permuted(other, &places)? } else { other };
-            let weight = self.weight.try_tensor()?;
-            let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
-            for (name, x) in [("x", &x), ("other", &other)] {
-                of.check_dtype(name, x, weight.dtype())?;
-            }
-            // Dims of one name have other ones in the weight.
-            let contracted = |x: Tensor, dim: usize| -> Result<Tensor> {
-                let (last, wanted) = (x.ndim() - 1, weight.name(dim));
-                let mut names = names_of(&x);
-                if names[last] == wanted || names[last].is_none() || wanted.is_none() {
-                    return Ok(x);
-                }
-                names[last] = wanted;
-                x.rename(names)
-            };
-            let (x, other) = (contracted(x, 1)?, contracted(other, 2)?);
             F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: read(&self.bias)? })
         })
     }
 
-    /// The input with its dim at the end.
-    fn last(&self, x: &Tensor, dim: Named) -> Result<Tensor> {
+    /// The input with its dim at the end, which has the name of that of the weight.
+    fn last(&self, x: &Tensor, weight: &Tensor, input: usize) -> Result<Tensor> {
         let of = Finder { layer: "Bilinear", path: &self.path, dims: &|| self.about() };
-        let place = of.place(x, dim, x.ndim().checked_sub(1))?;
-        x.movedim(place, -1)
+        let place = of.place(x, self.dims[input], x.ndim().checked_sub(1))?;
+        of.check_dtype(["x", "other"][input], x, weight.dtype())?;
+        as_in_weight(x, place, weight.name(input + 1))?.movedim(place, -1)
     }
 
     fn about(&self) -> String {

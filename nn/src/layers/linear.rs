@@ -114,9 +114,13 @@ impl Linear {
         self.path.run("Linear", &[x], &|_| {
             let weight = self.weight.try_tensor()?;
             let bias = read(&self.bias)?;
-            let dim = self.input_dim(x)?;
+            let (dim, last) = (self.input_dim(x)?, x.ndim().saturating_sub(1));
             self.check(x, dim, weight.dtype())?;
-            self.map(x, dim, &weight, bias)
+            let x = as_in_weight(x, dim, weight.name(1))?;
+            if dim == last {
+                return F::linear_with(&x, &weight, LinearOptions { bias });
+            }
+            F::linear_with(&x.movedim(dim, last)?, &weight, LinearOptions { bias })?.movedim(last, dim)
         })
     }
 
@@ -155,30 +159,6 @@ impl Linear {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The affine map along `dim`.
-    fn map(
-        &self,
-        x: &Tensor,
-        dim: usize,
-        weight: &Tensor,
-        bias: Option<Cow<'static, Tensor>>,
-    ) -> Result<Tensor> {
-        let (options, last) = (LinearOptions { bias }, x.ndim() - 1);
-        // In a layer from `C` to `C`, the input dim of the weight is called `C_in`, so rename the dim of `x`
-        // too.
-        let renamed = match (x.name(dim), weight.name(1)) {
-            (Some(own), Some(of_weight)) if own != of_weight => {
-                Some(x.rename([(own.as_str(), of_weight.as_str())])?)
-            }
-            _ => None,
-        };
-        let x = renamed.as_ref().unwrap_or(x);
-        if dim == last {
-            return F::linear_with(x, weight, options);
-        }
-        F::linear_with(&x.movedim(dim, last)?, weight, options)?.movedim(last, dim)
     }
 
     /// `in=64 -> out=128`.

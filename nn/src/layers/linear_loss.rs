@@ -35,10 +35,8 @@ pub struct LinearCrossEntropyLoss {
     /// The linear map to the logits.
     linear: Linear,
     weight: Option<Buffer>,
-    ignore_index: isize,
-    label_smoothing: f64,
     #[module(skip)]
-    reduction: Reduction,
+    config: LinearCrossEntropyLossConfig,
     path: ModulePath,
 }
 
@@ -71,18 +69,11 @@ impl LinearCrossEntropyLossBuilder {
     /// The errors of [`LinearBuilder::build`].
     #[track_caller]
     pub fn build(self) -> Result<LinearCrossEntropyLoss> {
-        let config = self.config()?;
-        let LinearCrossEntropyLossConfig { weight, ignore_index, label_smoothing, reduction, .. } = config;
+        let mut config = self.config()?;
         let linear = Linear::builder(open(config.input), open(config.classes));
-        let linear = linear.bias(config.bias).dtype(config.dtype);
-        Ok(LinearCrossEntropyLoss {
-            linear: linear.build()?,
-            weight: weight.map(Buffer::new),
-            ignore_index,
-            label_smoothing,
-            reduction,
-            path: ModulePath::new(),
-        })
+        let linear = linear.bias(config.bias).dtype(config.dtype).build()?;
+        let weight = config.weight.take().map(Buffer::new);
+        Ok(LinearCrossEntropyLoss { linear, weight, config, path: ModulePath::new() })
     }
 }
 
@@ -99,18 +90,18 @@ impl LinearCrossEntropyLoss {
         let weight = self.weight.as_ref().map(Buffer::tensor);
         let options = CrossEntropyOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
-            ignore_index: self.ignore_index,
-            label_smoothing: self.label_smoothing,
-            reduction: self.reduction,
+            ignore_index: self.config.ignore_index,
+            label_smoothing: self.config.label_smoothing,
+            reduction: self.config.reduction,
         };
         F::cross_entropy_with(&logits, target, class_dim, options)
             .map_err(|error| within(error, "LinearCrossEntropyLoss", &[x, target], &self.path))
     }
 
     fn text(&self) -> String {
-        format!(
-            "LinearCrossEntropyLoss(ignore_index={}, label_smoothing={:?}, reduction={:?})",
-            self.ignore_index, self.label_smoothing, self.reduction
-        )
+        let LinearCrossEntropyLossConfig { ignore_index, label_smoothing, reduction, .. } = &self.config;
+        let settings: [(&str, &dyn Debug); 3] =
+            [("ignore_index", ignore_index), ("label_smoothing", label_smoothing), ("reduction", reduction)];
+        described("LinearCrossEntropyLoss", &settings)
     }
 }

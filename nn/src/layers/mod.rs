@@ -38,7 +38,7 @@ use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result};
 use namegrad_macros::Setters;
 pub(crate) use parameters::kept;
-use parameters::{beside, check_dtype, filled, read, repeated, shared, uniform};
+use parameters::{as_in_weight, beside, check_dtype, filled, read, repeated, shared, uniform};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::sync::Arc;

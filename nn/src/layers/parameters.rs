@@ -99,6 +99,17 @@ pub(crate) fn kept<T: Default>(made: Result<T>, checked: &mut Result<()>) -> T {
     })
 }
 
+/// `x`, in which the dim that is contracted has the name that it has in the weight: in a layer from `C` to `C`,
+/// that is `C_in`.
+pub(super) fn as_in_weight<'x>(x: &'x Tensor, dim: usize, wanted: Option<Name>) -> Result<Cow<'x, Tensor>> {
+    match (x.name(dim), wanted) {
+        (Some(own), Some(wanted)) if own != wanted => {
+            x.rename([(own.as_str(), wanted.as_str())]).map(Cow::Owned)
+        }
+        _ => Ok(Cow::Borrowed(x)),
+    }
+}
+
 /// The value of a parameter, as options take it.
 pub(super) fn read(parameter: &Option<Parameter>) -> Result<Option<Cow<'static, Tensor>>> {
     match parameter {

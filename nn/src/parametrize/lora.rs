@@ -1,15 +1,14 @@
 //! LoRA adapters.
 
 use super::{Parametrization, all, parametrized};
-use crate::Module;
 use crate::dims::shape_of;
 use crate::init::{KaimingOptions, kaiming_uniform_with_};
 use crate::pattern::Pattern;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions, no_grad, places};
+use crate::{Buffer, Module};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions, no_grad};
 use namegrad_core::names::Name;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `w + (alpha / rank) B A`: a frozen weight with an adapter of low rank, which is learned. Clones are the
 /// same adapter.
@@ -24,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Source
 /// Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (2021), section 4.1.
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Lora::text)]
 pub struct Lora {
     #[module(name = "lora_A")]
@@ -36,23 +35,7 @@ pub struct Lora {
     original: Parameter,
     /// Whether the product is in the original.
     #[module(skip)]
-    merged: Arc<AtomicBool>,
-}
-
-impl Clone for Lora {
-    fn clone(&self) -> Lora {
-        let merged = match places::is_copying() {
-            true => Arc::new(AtomicBool::new(self.is_merged())),
-            false => self.merged.clone(),
-        };
-        Lora {
-            a: self.a.clone(),
-            b: self.b.clone(),
-            scale: self.scale,
-            original: self.original.clone(),
-            merged,
-        }
-    }
+    merged: Buffer,
 }
 
 impl Lora {
@@ -72,7 +55,7 @@ impl Lora {
         let original = Parameter::new(value)?;
         original.set_requires_grad(false)?;
         let scale = alpha / rank as f64;
-        Ok(Lora { a, b, scale, original, merged: Arc::new(AtomicBool::new(false)) })
+        Ok(Lora { a, b, scale, original, merged: Buffer::new(Tensor::new(false)?) })
     }
 
     fn text(&self) -> String {
@@ -90,7 +73,7 @@ impl Lora {
 
     /// Whether the adapter is merged into the weight.
     pub fn is_merged(&self) -> bool {
-        self.merged.load(Ordering::Acquire)
+        self.merged.value().item().unwrap_or(false) // it is one number
     }
 
     /// Adds the product to the weight, so that running the layer costs nothing more. While it is merged, the
@@ -122,8 +105,7 @@ impl Lora {
         let product = no_grad(|| self.product(&weight))?;
         let sum = if merged { weight.add(&product)? } else { weight.sub(&product)? };
         self.original.set(sum.value())?;
-        self.merged.store(merged, Ordering::Release);
-        Ok(())
+        self.merged.set(Tensor::new(merged)?)
     }
 }
 

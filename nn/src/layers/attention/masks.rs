@@ -1,7 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
-use crate::dims::{dims_with, permuted};
+use crate::dims::permuted;
 use crate::functional::without_keys;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
@@ -14,6 +14,9 @@ pub(super) struct MaskedScores<'a> {
     pub(super) dtype: DType,
 }
 
+/// A dim of a mask: its name, and its position in the scores.
+type MaskDim = (Option<Name>, usize);
+
 impl MaskedScores<'_> {
     /// The mask of scores as numbers to be added to them, without names and with as many dims.
     pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {
@@ -23,11 +26,12 @@ impl MaskedScores<'_> {
         if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
             return self.added(&mask.reshape(&self.sizes[..])?);
         }
+        let dims: Vec<MaskDim> = self.names.iter().copied().zip(0..).collect();
         // Without names, the dims of `[N, queries, keys]` could be taken for heads.
-        if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != self.sizes.len() {
-            return Err(self.unfit("attn_mask", mask));
+        if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != dims.len() {
+            return Err(self.unfit("attn_mask", mask, &dims));
         }
-        let arranged = self.arranged("attn_mask", mask, &self.names)?;
+        let arranged = self.arranged("attn_mask", mask, &dims)?;
         if let [.., Some(queries), Some(keys)] = self.names[..]
             && self.key_name == Some(queries)
             && let Some(error) = without_keys("attn_mask", mask, queries, keys)
@@ -36,73 +40,51 @@ impl MaskedScores<'_> {
             let repair = error.repair().unwrap_or_default().to_string();
             return Err(self.of.error(mask, error.kind(), message).with_repair(repair));
         }
-        self.added(&arranged)
+        Ok(arranged)
     }
 
     /// The mask of keys `[batch.., keys]`, in the same form.
     pub(super) fn padding(&self, mask: &Tensor) -> Result<Tensor> {
         let batch = self.sizes.len() - 3;
-        let mut names = self.names.clone();
-        (names[batch], names[batch + 1], names[batch + 2]) = (None, None, self.key_name);
-        if mask.has_names() {
-            return self.added(&self.arranged("key_padding_mask", mask, &names)?);
+        let mut dims: Vec<MaskDim> = self.names[..batch].iter().copied().zip(0..).collect();
+        dims.push((self.key_name, batch + 2));
+        if !mask.has_names() && mask.ndim() != 1 && mask.ndim() != dims.len() {
+            return Err(self.unfit("key_padding_mask", mask, &dims));
         }
-        if mask.ndim() != 1 && mask.ndim() != batch + 1 {
-            return Err(self.unfit("key_padding_mask", mask));
-        }
-        let own = [&self.sizes[..batch], &self.sizes[batch + 2..]].concat();
-        let fit = |(size, own): (&usize, &usize)| *size == 1 || size == own;
-        if !mask.sizes().iter().rev().zip(own.iter().rev()).all(fit) {
-            return Err(self.unfit("key_padding_mask", mask));
-        }
-        self.check_dtype(mask)?; // as it was given
-        let mut sizes = mask.sizes().to_vec();
-        sizes.splice(mask.ndim() - 1..mask.ndim() - 1, [1, 1]);
-        self.added(&self.arranged("key_padding_mask", &mask.reshape(sizes)?, &names)?)
+        self.arranged("key_padding_mask", mask, &dims)
     }
 
-    /// The mask with its dims in the order of the scores: by name, or by position from the right.
-    fn arranged(&self, what: &str, mask: &Tensor, names: &[Option<Name>]) -> Result<Tensor> {
-        let n = self.sizes.len();
-        let mut places = vec![None; n];
+    /// A mask of these dims, which are found by name, or by position from the right, in the form of the scores.
+    fn arranged(&self, what: &str, mask: &Tensor, dims: &[MaskDim]) -> Result<Tensor> {
+        let mut places = vec![None; self.sizes.len()];
         for dim in 0..mask.ndim() {
-            let at = match mask.name(dim) {
-                Some(name) => names.iter().position(|own| *own == Some(name)),
-                None => (n + dim).checked_sub(mask.ndim()),
+            let own = match mask.name(dim) {
+                Some(name) => dims.iter().position(|(own, _)| *own == Some(name)),
+                None => (dims.len() + dim).checked_sub(mask.ndim()),
             };
-            let Some(at) = at.filter(|at| places[*at].is_none()) else {
-                return Err(self.unfit(what, mask));
-            };
-            if ![1, self.sizes[at]].contains(&mask.sizes()[dim]) {
-                return Err(self.unfit(what, mask));
-            }
+            let at = own.map(|own| dims[own].1);
+            let fits =
+                |at: &usize| places[*at].is_none() && [1, self.sizes[*at]].contains(&mask.sizes()[dim]);
+            let Some(at) = at.filter(fits) else { return Err(self.unfit(what, mask, dims)) };
             places[at] = Some(dim);
         }
-        let (mut order, mut sizes) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        self.check_dtype(mask)?; // as it was given
+        let (mut order, mut sizes) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
         for dim in places {
             order.extend(dim);
             sizes.push(dim.map_or(1, |dim| mask.sizes()[dim]));
         }
-        permuted(mask.rename(None)?, &order)?.reshape(sizes)
+        self.added(&permuted(mask.rename(None)?, &order)?.reshape(sizes)?)
     }
 
     #[cold]
-    fn unfit(&self, what: &str, mask: &Tensor) -> Error {
-        let mut names = self.names.clone();
-        let n = names.len();
-        let mut sizes = self.sizes.clone();
-        if what == "key_padding_mask" {
-            names[n - 1] = self.key_name;
-            names.drain(n - 3..n - 1);
-            sizes.drain(n - 3..n - 1);
-        }
-        let dims = dims_with(&names, &sizes);
-        let who = self.of.who();
-        let missing =
-            (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
-        let kind = if missing.is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
-        let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), dims_text(&dims));
-        self.of.error(mask, kind, message)
+    fn unfit(&self, what: &str, mask: &Tensor, dims: &[MaskDim]) -> Error {
+        let named: Vec<Named> = dims.iter().map(|(name, at)| (*name, self.sizes[*at])).collect();
+        let is_known = |name: Name| dims.iter().any(|(own, _)| *own == Some(name));
+        let fits = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).all(is_known);
+        let kind = if fits { ErrorKind::Shape } else { ErrorKind::NameNotFound };
+        let (who, dims) = (self.of.who(), dims_text(&named));
+        self.of.error(mask, kind, format!("{who}: {what} {} does not broadcast to [{dims}]", mask.shape()))
     }
 
     /// `true` hides a key, and numbers are added to the scores.
