@@ -43,7 +43,7 @@ const PROGRAMS: &[Program] = &[
     program("x.sum()?;", "E0061", &["sum (x; dim: Reduced = .."]),
     program("x.softmax()?;", "E0061", &["x.softmax(/* dim */)"]),
     program("x.to(DType::I64)?.one_hot(10)?;", "E0061", &["num_classes: isize = -1"]),
-    program("Linear::new((\"in\", 3), (\"out\", 2))?.bias(false);", "E0061", &["pub fn bias(&self)"]),
+    program("Linear::new((\"in\", 3), (\"out\", 2))?.bias(false);", "E0061", &["bias: Option<Parameter>"]),
     program(
         "BatchNorm::new((\"C\", 3)).eps(1e-3);",
         "E0599",

@@ -163,17 +163,12 @@ impl<'r> LayerArguments<'r> {
         if arg.ty.is("Reduced") { quote!(#core::Dims) } else { self.side.ty(&arg.ty) }
     }
 
-    /// The type of a parameter for an argument, and the expression that stores it.
-    fn given(&self, arg: &Arg) -> (TokenStream, TokenStream) {
-        self.side.setter(arg, &self.field_type(arg))
-    }
-
     /// `new`, which fails only if it checks an argument, `builder` and `Default`.
     fn constructor(&self) -> TokenStream {
         let (name, core, text) = (self.name, &self.side.core, self.name.to_string());
         let (mut parameters, mut values, mut checks) = (Vec::new(), Vec::new(), TokenStream::new());
         for (arg, check) in &self.required {
-            let (own, (given, value)) = (&arg.name, self.given(arg));
+            let (own, (given, value)) = (&arg.name, self.side.setter(arg, &self.field_type(arg)));
             parameters.push(quote!(#own: #given));
             let (own_text, ty) = (own.to_string(), self.field_type(arg));
             match check {
@@ -267,7 +262,7 @@ impl<'r> LayerArguments<'r> {
         let (weights, tensor) = (&self.weights, &self.side.tensor);
         let weight_docs = weights.iter().map(|weight| format!(" Sets `{weight}`; the default is none."));
         let setters = self.options.iter().map(|arg| {
-            let (own, (given, value)) = (&arg.name, self.given(arg));
+            let (own, (given, value)) = (&arg.name, self.side.setter(arg, &self.field_type(arg)));
             let default =
                 arg.default.as_ref().map_or("None".into(), |default| default.to_string().replace(' ', ""));
             let doc = format!(" Sets `{own}`; the default is `{default}`.");

@@ -63,18 +63,24 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         let name = input.ident.to_string();
         on.builds.extend(name.strip_suffix("Config").map(|layer| format_ident!("{layer}")));
     }
-    match on.builds.is_empty() {
-        true => of_options(input, fields, &on),
-        false => on.builds.iter().map(|layer| of_layer(input, fields, layer, &on)).collect(),
+    if on.builds.is_empty() {
+        return of_options(input, fields, &on);
     }
+    let layers = on.builds.iter().map(|layer| of_layer(input, fields, layer, &on));
+    let (name, layers) = (&input.ident, layers.collect::<Result<TokenStream>>()?);
+    Ok(quote! {
+        #layers
+        impl crate::Field for #name {
+            fn visit(&self, _: &mut crate::Visitor<'_>) {}
+        }
+    })
 }
 
 fn of_options(input: &DeriveInput, fields: &FieldsNamed, on: &OnStruct) -> Result<TokenStream> {
     let (name, OnStruct { row, of, own: has_own, at, .. }) = (&input.ident, on);
     let (generics, own, bounds) = input.generics.split_for_impl();
     let setters = |place: TokenStream| -> Result<TokenStream> {
-        let nothing = TokenStream::new();
-        fields.named.iter().map(|field| setter(field, &place, &nothing, *has_own)).collect()
+        fields.named.iter().map(|field| setter(field, &place, &quote!(""), *has_own)).collect()
     };
     let (mut made, mut values, mut has_defaults) = (TokenStream::new(), TokenStream::new(), false);
     for field in &fields.named {

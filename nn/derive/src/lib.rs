@@ -206,17 +206,17 @@ fn getter(fields: &syn::Fields, name: &Expr) -> syn::Result<Tokens> {
         return Err(syn::Error::new_spanned(name, format!("`get({text})`: there is no such field")));
     };
     let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
-    let ty = &field.ty;
+    let (own, ty) = (&field.ident, &field.ty);
     let (ty, value) = match held_by(ty) {
         Some((holder, Some(ty))) if holder == "Option" => {
-            (quote!(::std::option::Option<&#ty>), quote!(self.#name.as_ref()))
+            (quote!(::std::option::Option<&#ty>), quote!(self.#own.as_ref()))
         }
-        Some((holder, Some(ty))) if holder == "Vec" => (quote!(&[#ty]), quote!(&self.#name)),
-        _ => (quote!(&#ty), quote!(&self.#name)),
+        Some((holder, Some(ty))) if holder == "Vec" => (quote!(&[#ty]), quote!(&self.#own)),
+        _ => (quote!(&#ty), quote!(&self.#own)),
     };
     Ok(quote! {
         #(#docs)*
-        pub fn #name(&self) -> #ty {
+        pub fn #own(&self) -> #ty {
             #value
         }
     })

@@ -112,7 +112,6 @@ impl EmbeddingTable {
 pub struct Embedding {
     /// The weight, `[vocab, embed]`.
     weight: Parameter,
-    #[module(skip)]
     table: EmbeddingTable,
     path: ModulePath,
 }
@@ -177,7 +176,6 @@ impl Embedding {
 pub struct EmbeddingBag {
     /// The weight, `[vocab, embed]`.
     weight: Parameter,
-    #[module(skip)]
     table: EmbeddingTable,
     path: ModulePath,
 }

@@ -73,12 +73,9 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.kernel), layer)]
+#[module(crate = crate, dims = dims_text(&self.config.kernel), layer)]
 pub struct Unfold {
-    channels: Dim,
-    kernel: [Named; 2],
-    #[module(skip)]
-    windows: WindowSettings,
+    config: UnfoldConfig,
     name: Option<Name>,
     path: ModulePath,
 }
@@ -106,12 +103,7 @@ pub struct Unfold {
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Fold::text, layer)]
 pub struct Fold {
-    channels: Dim,
-    output: [Named; 2],
-    kernel: [Named; 2],
-    #[module(skip)]
-    windows: WindowSettings,
-    columns: Dim,
+    config: FoldConfig,
     path: ModulePath,
 }
 
@@ -136,11 +128,11 @@ impl UnfoldBuilder {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Unfold> {
-        let UnfoldConfig { channels, kernel, settings, name } = self.config()?;
-        let name = name.name().map_err(|error| error.of("Unfold"))?;
-        let kernel = window("Unfold", Ok(kernel))?;
-        let windows = settings.in_order("Unfold", &kernel)?;
-        Ok(Unfold { channels, kernel, windows, name, path: ModulePath::new() })
+        let mut config = self.config()?;
+        let name = config.name.clone().name().map_err(|error| error.of("Unfold"))?;
+        let kernel = window("Unfold", Ok(config.kernel))?;
+        config.settings = config.settings.in_order("Unfold", &kernel)?;
+        Ok(Unfold { config, name, path: ModulePath::new() })
     }
 }
 
@@ -153,11 +145,12 @@ impl Unfold {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Unfold", &[x], &|_| {
-            let WindowSettings { dilation, padding, stride } = self.windows;
-            let dims = sliding_dims(x, &self.kernel.map(|(name, _)| name))?;
-            let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
+            let UnfoldConfig { ref channels, kernel, settings, .. } = self.config;
+            let WindowSettings { dilation, padding, stride } = settings;
+            let dims = sliding_dims(x, &kernel.map(|(name, _)| name))?;
+            let channel = channel("Unfold", channels, x, &dims, &self.path)?;
             let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
-            let columns = F::unfold(&images, self.kernel.map(|(_, size)| size), dilation, padding, stride)?;
+            let columns = F::unfold(&images, kernel.map(|(_, size)| size), dilation, padding, stride)?;
             unflattened(columns, x, &others, &[x.name(channel), self.name])
         })
     }
@@ -197,10 +190,10 @@ impl FoldBuilder {
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
-        let FoldConfig { channels, output, kernel, settings, windows: columns } = self.config()?;
-        let kernel = kernel_of(&window("Fold", Ok(kernel))?, &output)?;
-        let windows = settings.in_order("Fold", &output)?;
-        Ok(Fold { channels, output, kernel, windows, columns, path: ModulePath::new() })
+        let mut config = self.config()?;
+        config.kernel = kernel_of(&window("Fold", Ok(config.kernel))?, &config.output)?;
+        config.settings = config.settings.in_order("Fold", &config.output)?;
+        Ok(Fold { config, path: ModulePath::new() })
     }
 }
 
@@ -231,24 +224,19 @@ impl Fold {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Fold", &[x], &|_| {
-            let WindowSettings { dilation, padding, stride } = self.windows;
-            let columns = Argument::resolve(self.columns.clone(), "Fold", x.value())?;
-            let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
+            let FoldConfig { ref channels, output, kernel, settings, ref windows } = self.config;
+            let WindowSettings { dilation, padding, stride } = settings;
+            let columns = Argument::resolve(windows.clone(), "Fold", x.value())?;
+            let channel = channel("Fold", channels, x, &[columns], &self.path)?;
             let (matrices, others) = flattened(x, &[channel, columns])?;
-            let [(height, rows), (width, columns)] = self.output;
-            let images = F::fold(
-                &matrices,
-                [rows, columns],
-                self.kernel.map(|(_, size)| size),
-                dilation,
-                padding,
-                stride,
-            )?;
+            let [(height, rows), (width, columns)] = output;
+            let images =
+                F::fold(&matrices, [rows, columns], kernel.map(|(_, size)| size), dilation, padding, stride)?;
             unflattened(images, x, &others, &[x.name(channel), height, width])
         })
     }
 
     fn text(&self) -> String {
-        format!("Fold(-> {}, {})", dims_text(&self.output), dims_text(&self.kernel))
+        format!("Fold(-> {}, {})", dims_text(&self.config.output), dims_text(&self.config.kernel))
     }
 }

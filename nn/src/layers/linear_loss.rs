@@ -35,7 +35,6 @@ pub struct LinearCrossEntropyLoss {
     /// The linear map to the logits.
     linear: Linear,
     weight: Option<Buffer>,
-    #[module(skip)]
     config: LinearCrossEntropyLossConfig,
     path: ModulePath,
 }

@@ -40,10 +40,7 @@ use crate::dims::sequences::Seq;
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, dims = self.about(), layer)]
 pub struct RotaryEmbedding {
-    width: Named,
-    seq: Seq,
-    base: f64,
-    interleaved: bool,
+    config: RotaryEmbeddingConfig,
     path: ModulePath,
 }
 
@@ -70,14 +67,15 @@ impl RotaryEmbeddingBuilder {
     #[track_caller]
     pub fn build(self) -> Result<RotaryEmbedding> {
         const LAYER: &str = "RotaryEmbedding";
-        let RotaryEmbeddingConfig { width, seq, base, interleaved } = self.config()?;
+        let config = self.config()?;
+        let RotaryEmbeddingConfig { width, base, .. } = config;
         Error::ensure(width.1.is_multiple_of(2), ErrorKind::Value, LAYER, || {
             format!("the number of features must be even, got {}", dim_text(width))
         })?;
         Error::ensure(base > 0.0 && base.is_finite(), ErrorKind::Value, LAYER, || {
             format!("base must be above 0, got {base}")
         })?;
-        Ok(RotaryEmbedding { width, seq, base, interleaved, path: ModulePath::new() })
+        Ok(RotaryEmbedding { config, path: ModulePath::new() })
     }
 }
 
@@ -102,10 +100,10 @@ impl RotaryEmbedding {
         self.path.run("RotaryEmbedding", &[x], &|_| {
             let about = || self.about();
             let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
-            let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
-            let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
+            let width = of.place(x, self.config.width, x.ndim().checked_sub(1))?;
+            let seq = if x.ndim() > 1 { self.config.seq.place(x, width, true) } else { None };
             let Some(seq) = seq else {
-                return Err(of.lacks(x, &self.seq.text(), &[]));
+                return Err(of.lacks(x, &self.config.seq.text(), &[]));
             };
             if !x.dtype().is_floating_point() {
                 let message = format!("{} takes floats, not {}", of.who(), x.dtype());
@@ -118,7 +116,7 @@ impl RotaryEmbedding {
 
     /// `[.., seq, width]` without names.
     pub(super) fn turned(&self, x: &Tensor, start: usize) -> Result<Tensor> {
-        let (seq, half) = (x.sizes()[x.ndim() - 2], self.width.1 / 2);
+        let (seq, half) = (x.sizes()[x.ndim() - 2], self.config.width.1 / 2);
         if half == 0 {
             return Ok(x.clone());
         }
@@ -126,10 +124,10 @@ impl RotaryEmbedding {
         // Positions are numbers of `f64`.
         Error::ensure(start < 1 << 52, ErrorKind::Value, "", || format!("the start {start} is too large"))?;
         let positions = options.arange(start as i64, (start + seq) as i64, 1)?.unsqueeze(1)?;
-        let exponents = options.arange(0, half as i64, 1)?.mul(-self.base.ln() / half as f64)?;
+        let exponents = options.arange(0, half as i64, 1)?.mul(-self.config.base.ln() / half as f64)?;
         let angles = positions.mul(exponents.exp()?)?; // [seq, half]
         let (cos, sin) = (angles.cos()?.to(x.dtype())?, angles.sin()?.to(x.dtype())?);
-        let pairs = match self.interleaved {
+        let pairs = match self.config.interleaved {
             true => {
                 let mut sizes = x.sizes()[..x.ndim() - 1].to_vec();
                 sizes.extend([half, 2]);
@@ -140,17 +138,17 @@ impl RotaryEmbedding {
         let (a, b) = (&pairs[0], &pairs[1]);
         let turned = [a.mul(&cos)?.sub(b.mul(&sin)?)?, a.mul(&sin)?.add(b.mul(&cos)?)?];
         let [a, b] = &turned;
-        match self.interleaved {
+        match self.config.interleaved {
             true => Tensor::stack(&[a, b], -1)?.reshape(x.sizes()),
             false => Tensor::cat(&[a, b], -1),
         }
     }
 
     pub(super) fn width(&self) -> usize {
-        self.width.1
+        self.config.width.1
     }
 
     fn about(&self) -> String {
-        format!("{}, along {}", dim_text(self.width), self.seq.text())
+        format!("{}, along {}", dim_text(self.config.width), self.config.seq.text())
     }
 }

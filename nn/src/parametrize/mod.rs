@@ -47,7 +47,7 @@ pub use lora::{Lora, lora};
 pub use spectral_norm::{SpectralNorm, SpectralNormOptions, spectral_norm, spectral_norm_with};
 pub use weight_norm::{WeightNorm, weight_norm};
 
-use crate::field::{Entry, Visitor};
+use crate::field::{Entry, Field, Visitor};
 use crate::module::{Module, ModuleFields};
 use crate::pattern::nearest;
 use crate::places::walk;
@@ -121,20 +121,7 @@ impl Parametrized {
                 }
             }
         }
-        for (number, step) in self.steps.iter().enumerate() {
-            let step: &dyn CopiedWithModel = &**step;
-            visitor.field(&number.to_string(), &StepField(step));
-        }
-    }
-}
-
-/// A step as a field, of the type that fields have.
-struct StepField<'s>(&'s dyn CopiedWithModel);
-
-impl crate::field::Field for StepField<'_> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Module(&self.0.describe()));
-        self.0.fields(visitor);
+        self.steps.visit(visitor);
     }
 }
 

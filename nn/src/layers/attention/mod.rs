@@ -99,7 +99,6 @@ pub struct MultiheadAttention {
     /// The map that joins the heads.
     out_proj: Linear,
     rotary: Option<RotaryEmbedding>,
-    #[module(skip)]
     config: MultiheadAttentionConfig,
     training: Training,
     path: ModulePath,

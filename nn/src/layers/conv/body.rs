@@ -68,7 +68,6 @@ impl ConvolutionConfig {
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, part)]
 pub(super) struct ConvBody {
-    #[module(skip)]
     pub(super) settings: ConvolutionConfig,
     pub(super) weight: Parameter,
     pub(super) bias: Option<Parameter>,
@@ -110,54 +109,34 @@ impl ConvBody {
     /// The output for `x`; that of a transposed convolution has these sizes, if they are given.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        self.path.run(self.settings.layer, &[x], &|_| match self.settings.transposed {
-            true => self.transposed(x, sizes),
-            false => self.convolved(x),
+        let ConvolutionConfig { layer, input, output, ref kernel, mode, padding, .. } = self.settings;
+        let ConvolutionConfig { transposed, stride, dilation, groups, output_padding, .. } = self.settings;
+        self.path.run(layer, &[x], &|_| {
+            let (weight, bias) = (self.weight.try_tensor()?, read(&self.bias)?);
+            let (bias, spatial) = (bias.as_deref(), self.settings.spatial());
+            let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };
+            let layout = ImageDims::find(x, wanted)?;
+            let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
+            finder.check_size(x, layout.channel(), input)?;
+            finder.check_dtype("the input", x, weight.dtype())?;
+            let mut images = layout.apply(x)?;
+            if !transposed {
+                let mut padding = padding;
+                if mode != PaddingMode::Zeros {
+                    images = padded(images, kernel, padding, dilation, mode)?;
+                    padding = Padding::Valid;
+                }
+                return convolved(&layout, images, &weight, bias, (stride, padding, dilation, groups));
+            }
+            let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
+            let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
+            if let Some(sizes) = sizes {
+                let lengths = &images.sizes()[images.ndim() - kernel.len()..];
+                let sizes = sizes.in_order("", "output_size", &spatial, None)?;
+                slide.output_padding = lacking(lengths, kernel, sizes, slide)?;
+            }
+            layout.restore(transposed_images(images, &weight, kernel.len(), bias, slide)?)
         })
-    }
-
-    fn convolved(&self, x: &Tensor) -> Result<Tensor> {
-        let ConvolutionConfig { ref kernel, stride, mut padding, dilation, groups, mode, .. } = self.settings;
-        let (weight, bias) = self.parameters()?;
-        let layout = self.layout(x, weight.dtype())?;
-        let mut images = layout.apply(x)?;
-        if mode != PaddingMode::Zeros {
-            images = padded(images, kernel, padding, dilation, mode)?;
-            padding = Padding::Valid;
-        }
-        convolved(&layout, images, &weight, bias.as_ref(), (stride, padding, dilation, groups))
-    }
-
-    fn transposed(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
-        let ConvolutionConfig { ref kernel, stride, padding, dilation, groups, output_padding, .. } =
-            self.settings;
-        let (weight, bias) = self.parameters()?;
-        let layout = self.layout(x, weight.dtype())?;
-        let images = layout.apply(x)?;
-        let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
-        let mut slide = TransposedArguments { stride, padding, output_padding, dilation, groups };
-        if let Some(sizes) = sizes {
-            let lengths = &images.sizes()[images.ndim() - kernel.len()..];
-            let sizes = sizes.in_order("", "output_size", &self.settings.spatial(), None)?;
-            slide.output_padding = lacking(lengths, kernel, sizes, slide)?;
-        }
-        layout.restore(transposed_images(images, &weight, kernel.len(), bias.as_ref(), slide)?)
-    }
-
-    fn parameters(&self) -> Result<(Tensor, Option<Tensor>)> {
-        Ok((self.weight.try_tensor()?, read(&self.bias)?.map(Cow::into_owned)))
-    }
-
-    /// Where the dims of `x` are, which is checked.
-    fn layout(&self, x: &Tensor, dtype: DType) -> Result<ImageDims> {
-        let ConvolutionConfig { layer, input, output, .. } = self.settings;
-        let spatial = self.settings.spatial();
-        let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };
-        let layout = ImageDims::find(x, wanted)?;
-        let finder = Finder { layer, path: &self.path, dims: &|| self.settings.dims() };
-        finder.check_size(x, layout.channel(), input)?;
-        finder.check_dtype("the input", x, dtype)?;
-        Ok(layout)
     }
 }
 

@@ -14,20 +14,22 @@ pub(super) fn padded(
     mode: PaddingMode,
 ) -> Result<Tensor> {
     let dims = kernel.len();
-    let mut around = Vec::with_capacity(dims);
-    match padding {
+    let numbers = match padding {
         Padding::Valid => return Ok(images),
-        Padding::Zeros(each) => {
-            for each in each.over("", "padding", dims)? {
-                around.push([each, each]);
+        Padding::Zeros(each) => each.over("", "padding", dims)?,
+        Padding::Same => dilation.over("", "dilation", dims)?,
+    };
+    let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
+    let (first, mut pads) = (images.ndim() - dims, Vec::with_capacity(dims));
+    for (at, number) in numbers.into_iter().enumerate() {
+        let [before, after] = match padding {
+            Padding::Same => {
+                let total = number.saturating_mul(kernel[at].1 - 1);
+                [total / 2, total - total / 2]
             }
-        }
-        Padding::Same => {
-            for (dilation, (_, size)) in dilation.over("", "dilation", dims)?.into_iter().zip(kernel) {
-                let total = dilation.saturating_mul(size - 1);
-                around.push([total / 2, total - total / 2]);
-            }
-        }
+            _ => [number; 2],
+        };
+        pads.push((first + at, [limited(before), limited(after)]));
     }
     let mode = match mode {
         PaddingMode::Zeros => PadMode::Constant,
@@ -35,11 +37,5 @@ pub(super) fn padded(
         PaddingMode::Replicate => PadMode::Replicate,
         PaddingMode::Circular => PadMode::Circular,
     };
-    let first = images.ndim() - dims;
-    let mut pads = Vec::with_capacity(dims);
-    let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
-    for (at, [before, after]) in around.into_iter().enumerate() {
-        pads.push((first + at, [limited(before), limited(after)]));
-    }
     repeated(&images, &pads, mode)
 }

@@ -40,10 +40,7 @@ pub struct GroupNorm {
     weight: Option<Parameter>,
     /// The bias, if the layer has one.
     bias: Option<Parameter>,
-    num_groups: usize,
-    dim: Named,
-    dims: Dims,
-    eps: f64,
+    config: GroupNormConfig,
     path: ModulePath,
 }
 
@@ -84,16 +81,16 @@ impl GroupNormBuilder {
     /// is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<GroupNorm> {
-        let GroupNormConfig { num_groups, dim, dims, eps, affine, dtype } = self.config()?;
-        let fits = num_groups != 0 && dim.1.is_multiple_of(num_groups);
+        let config = self.config()?;
+        let (channels, num_groups) = (config.dim.1, config.num_groups);
+        let fits = num_groups != 0 && channels.is_multiple_of(num_groups);
         Error::ensure(fits, ErrorKind::Shape, "GroupNorm", || {
-            let channels = dim.1;
             format!(
                 "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
             )
         })?;
-        let [weight, bias] = affine_of("GroupNorm", &[dim], dtype, [affine; 2])?;
-        Ok(GroupNorm { weight, bias, num_groups, dim, dims, eps, path: ModulePath::new() })
+        let [weight, bias] = affine_of("GroupNorm", &[config.dim], config.dtype, [config.affine; 2])?;
+        Ok(GroupNorm { weight, bias, config, path: ModulePath::new() })
     }
 }
 
@@ -107,14 +104,14 @@ impl GroupNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("GroupNorm", &[x], &|_| {
             let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
-            let dim = finder.place(x, self.dim, Some(1))?;
+            let GroupNormConfig { num_groups, dim, ref dims, eps, .. } = self.config;
+            let dim = finder.place(x, dim, Some(1))?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
-            let options = GroupNormOptions { weight, bias, eps: self.eps };
-            F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
+            F::group_norm_with(x, num_groups, dim, dims.clone(), GroupNormOptions { weight, bias, eps })
         })
     }
 
     fn about(&self) -> String {
-        format!("{}, groups={}", dim_text(self.dim), self.num_groups)
+        format!("{}, groups={}", dim_text(self.config.dim), self.config.num_groups)
     }
 }

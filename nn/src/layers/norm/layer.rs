@@ -40,14 +40,13 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.dims), layer, get(weight, bias))]
+#[module(crate = crate, dims = dims_text(&self.config.dims), layer, get(weight, bias))]
 pub struct LayerNorm {
     /// The weight, if the layer has one.
     weight: Option<Parameter>,
     /// The bias, if the layer has one.
     bias: Option<Parameter>,
-    dims: Vec<Named>,
-    eps: f64,
+    config: LayerNormConfig,
     path: ModulePath,
 }
 
@@ -84,9 +83,10 @@ impl LayerNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<LayerNorm> {
-        let LayerNormConfig { dims, eps, elementwise_affine: affine, bias, dtype } = self.config()?;
-        let [weight, bias] = affine_of("LayerNorm", &dims, dtype, [affine, affine && bias])?;
-        Ok(LayerNorm { weight, bias, dims, eps, path: ModulePath::new() })
+        let config = self.config()?;
+        let LayerNormConfig { ref dims, elementwise_affine: affine, bias, dtype, .. } = config;
+        let [weight, bias] = affine_of("LayerNorm", dims, dtype, [affine, affine && bias])?;
+        Ok(LayerNorm { weight, bias, config, path: ModulePath::new() })
     }
 }
 
@@ -99,9 +99,9 @@ impl LayerNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("LayerNorm", &[x], &|_| {
-            let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
+            let dims = last_places("LayerNorm", &self.path, x, &self.config.dims)?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
-            x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.eps })
+            x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.config.eps })
         })
     }
 }
@@ -130,12 +130,11 @@ impl LayerNorm {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = dims_text(&self.dims), layer, get(weight))]
+#[module(crate = crate, dims = dims_text(&self.config.dims), layer, get(weight))]
 pub struct RmsNorm {
     /// The weight, if the layer has one.
     weight: Option<Parameter>,
-    dims: Vec<Named>,
-    eps: Option<f64>,
+    config: RmsNormConfig,
     path: ModulePath,
 }
 
@@ -170,9 +169,10 @@ impl RmsNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<RmsNorm> {
-        let RmsNormConfig { dims, eps, elementwise_affine, dtype } = self.config()?;
-        let [weight, _] = affine_of("RmsNorm", &dims, dtype, [elementwise_affine, false])?;
-        Ok(RmsNorm { weight, dims, eps, path: ModulePath::new() })
+        let config = self.config()?;
+        let affine = [config.elementwise_affine, false];
+        let [weight, _] = affine_of("RmsNorm", &config.dims, config.dtype, affine)?;
+        Ok(RmsNorm { weight, config, path: ModulePath::new() })
     }
 }
 
@@ -185,8 +185,8 @@ impl RmsNorm {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("RmsNorm", &[x], &|_| {
-            let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
-            x.rms_norm_with(dims, RmsNormOptions { weight: read(&self.weight)?, eps: self.eps })
+            let dims = last_places("RmsNorm", &self.path, x, &self.config.dims)?;
+            x.rms_norm_with(dims, RmsNormOptions { weight: read(&self.weight)?, eps: self.config.eps })
         })
     }
 }
