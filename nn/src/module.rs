@@ -66,6 +66,23 @@ use std::sync::Arc;
 /// assert!(model.to_string().contains("hidden.weight"));
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// A field with a method of its own:
+/// ```
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module)]
+/// #[module(get(scale), debug)]
+/// pub struct Scaled {
+///     /// A factor for each channel.
+///     scale: Option<Parameter>,
+/// }
+///
+/// let layer = Scaled { scale: Some(Parameter::new(Tensor::ones([("C", 3)])?)?) };
+/// assert_eq!(layer.scale().map(|scale| scale.shape().to_string()), Some("[C=3]".into()));
+/// assert_eq!(format!("{layer:?}"), layer.to_string());
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Module: ModuleFields {
     /// Calls `f` with every parameter, buffer, training flag and module in this module, and its path.
     ///
