@@ -201,8 +201,8 @@ impl Tensor {
     /// The same tensor, if all of its elements are finite: one call that stops a training at a loss which is
     /// NaN.
     ///
-    /// A step of an optimizer is an error if the first elements of a gradient are not finite, which a NaN of
-    /// the loss makes them all. `detect_nonfinite` finds the op that made the first such value.
+    /// A step of an optimizer is an error if the first elements of a gradient are not finite, but a loss can be
+    /// NaN while its gradients are finite. `detect_nonfinite` finds the op that made the first such value.
     ///
     /// ```
     /// use namegrad::prelude::*;

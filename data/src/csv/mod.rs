@@ -126,7 +126,8 @@ impl Csv {
         self
     }
 
-    /// Sets which fields are missing values; by default empty ones, `NA`, `N/A`, `NaN`, `nan` and `null`.
+    /// Sets which fields are missing values, in place of the default: empty ones, `NA`, `N/A`, `NaN`, `nan` and
+    /// `null`.
     pub fn missing<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Csv {
         self.missing = fields.into_iter().map(Into::into).collect();
         self
@@ -266,7 +267,7 @@ impl Csv {
         let mut record = StringRecord::new();
         while rows.read(&mut record)? {
             if let Err(error) = table.push(&mut known, &record) {
-                return Err(rows.faults(record).unwrap_or(error));
+                return Err(rows.faults(record, table.len() == 0).unwrap_or(error));
             }
         }
         table.finish()
@@ -390,11 +391,11 @@ impl RowReader {
     /// The error of all fields that cannot be read from this row on, or else of all missing values, if the row
     /// has one.
     #[cold]
-    fn faults(mut self, first: StringRecord) -> Option<Error> {
+    fn faults(mut self, first: StringRecord, mut is_first: bool) -> Option<Error> {
         let (schema, mut record) = (self.schema.clone(), first.clone());
         let (mut unread, mut missing) = (Vec::new(), Vec::new());
         loop {
-            Unread::gather(&mut unread, &schema, &record);
+            Unread::gather(&mut unread, &schema, &record, std::mem::take(&mut is_first));
             Missing::count(&mut missing, &schema, &record);
             // An error in a later row is the error of the next call.
             if !self.read(&mut record).unwrap_or(false) {

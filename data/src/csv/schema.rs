@@ -333,7 +333,7 @@ impl Schema {
                 _ => Err(self.missing_here(record, column)),
             };
         }
-        self.read(column, field).ok_or_else(|| self.unread(record, &[Unread::new(record, column)]))
+        self.read(column, field).ok_or_else(|| self.unread(record, &[Unread::new(record, column, false)]))
     }
 
     /// The number of a field that is not missing, if it is what the column has.

@@ -15,29 +15,30 @@ pub(super) struct Unread {
     line: u64,
     /// The first few that differ.
     fields: Vec<String>,
+    /// Whether fields before or between them can be read.
+    is_mixed: bool,
 }
 
 impl Unread {
-    /// The first field.
-    pub(super) fn new(record: &StringRecord, column: usize) -> Unread {
-        Unread { column, line: line_of(record), fields: vec![record[column].to_string()] }
+    /// The first field, below others that can be read or not.
+    pub(super) fn new(record: &StringRecord, column: usize, is_mixed: bool) -> Unread {
+        Unread { column, line: line_of(record), fields: vec![record[column].to_string()], is_mixed }
     }
 
-    /// Adds the fields of a row.
-    pub(super) fn gather(found: &mut Vec<Unread>, schema: &Schema, record: &StringRecord) {
+    /// Adds the fields of a row, which is the first of the table or not.
+    pub(super) fn gather(found: &mut Vec<Unread>, schema: &Schema, record: &StringRecord, is_first: bool) {
         for (column, field) in record.iter().enumerate() {
-            if !schema.kinds[column].is_numeric()
-                || schema.is_missing(field)
-                || schema.read(column, field).is_some()
-            {
+            if !schema.kinds[column].is_numeric() || schema.is_missing(field) {
                 continue;
             }
+            let is_read = schema.read(column, field).is_some();
             match found.iter_mut().find(|own| own.column == column) {
+                Some(own) if is_read => own.is_mixed = true,
                 Some(own) if own.fields.len() < 8 && !own.fields.iter().any(|own| own == field) => {
                     own.fields.push(field.into());
                 }
-                Some(_) => {}
-                None => found.push(Unread::new(record, column)),
+                None if !is_read => found.push(Unread::new(record, column, !is_first)),
+                _ => {}
             }
         }
     }
@@ -106,12 +107,13 @@ impl Schema {
                     message += &if why.is_empty() { why } else { format!(": {why}") };
                     others.push(column);
                 }
-                Looks::Unit => {
-                    message += ": it has a unit";
+                Looks::Text if !unread.is_mixed => texts.push(column),
+                // The column may be one of numbers.
+                looks => {
+                    message += if let Looks::Unit = looks { ": it has a unit" } else { "" };
                     units.push(column.clone());
                     others.push(column);
                 }
-                Looks::Text => texts.push(column),
             }
             messages.push(message);
         }
@@ -175,8 +177,10 @@ fn number_with(field: &str) -> Looks {
     let (number, unit) = (bare[..end].trim_end(), &bare[end..]);
     let is_number = |text: &str| text.parse::<f64>().is_ok();
     let groups = number.split([',', '\'', '\u{a0}', '\u{202f}', ' ']).collect::<Vec<_>>();
+    let dots = number.split('.').skip(1).collect::<Vec<_>>();
     let has_thousands = is_number(&groups.concat())
-        && groups[1..].iter().all(|group| group.find('.').unwrap_or(group.len()) == 3);
+        && groups[1..].iter().all(|group| group.find('.').unwrap_or(group.len()) == 3)
+        || dots.len() > 1 && dots.iter().all(|group| group.len() == 3 && is_number(group));
     let has_decimal_comma = number.rsplit_once(',').is_some_and(|(whole, last)| {
         !last.contains('.') && is_number(&format!("{}.{last}", whole.replace('.', "")))
     });

@@ -414,6 +414,7 @@ fn tables(advice: &mut Advice) -> Result<()> {
         ("1,234", "a comma, between thousands or before decimals"),
         ("1,234.5", "signs between thousands"),
         ("1 234", "signs between thousands"),
+        ("1.234.567", "signs between thousands"),
         ("3,5", "a decimal comma"),
         ("1.234,5", "a decimal comma"),
         ("1e60", "`f32`"),
@@ -426,6 +427,9 @@ fn tables(advice: &mut Advice) -> Result<()> {
         follow!(advice, csv().read() => { assert_eq!(csv().skip(["b"]).read()?.len(), 2) }
             { assert_eq!(csv().categories(["b"]).read()?.len(), 2) });
     }
+    let typo = || of("a,b\n1,2\n2,x3\n3,4\n"); // a typo in a column of numbers
+    follow!(advice, typo().read() => { assert_eq!(typo().skip(["b"]).read()?.numeric_columns(), ["a"]) }
+        { assert_eq!(typo().categories(["b"]).read()?.category_names("b")?.len(), 3) });
     let wide = of(&format!(
         "{}\n{}\n",
         (0..12).map(|at| format!("c{at}")).collect::<Vec<_>>().join(","),
