@@ -98,6 +98,9 @@ pub fn vjp(
     let create = recorded(inputs);
     let xs = tracked("vjp", inputs)?;
     let y = enable_grad(|| f(&xs))?;
+    if let Some(v) = v {
+        check_names("vjp", ["y", "v"], &y, v)?;
+    }
     if let Some(v) = v.filter(|v| v.sizes() != y.sizes()) {
         let message = format!("the direction has sizes {:?}, and the output {:?}", v.sizes(), y.sizes());
         return Err(Error::new(ErrorKind::Autograd, "vjp", message).with_operands([y.shape(), v.shape()]));
@@ -167,13 +170,20 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
         let message = format!("got {} inputs and {} directions", inputs.len(), v.len());
         return Err(Error::new(ErrorKind::Autograd, op, message));
     }
-    match inputs.iter().zip(v).find(|(x, v)| x.sizes() != v.sizes()) {
-        None => Ok(()),
-        Some((x, v)) => {
-            Err(Error::new(ErrorKind::Autograd, op, "a direction has other sizes than its input")
-                .with_operands([x.shape(), v.shape()]))
+    for (x, v) in inputs.iter().zip(v) {
+        check_names(op, ["x", "v"], x, v)?;
+        if x.sizes() != v.sizes() {
+            return Err(Error::new(ErrorKind::Autograd, op, "a direction has other sizes than its input")
+                .with_operands([x.shape(), v.shape()]));
         }
     }
+    Ok(())
+}
+
+/// Checks the names of a direction, if it has any: they are those of the tensor that it belongs to.
+#[track_caller]
+fn check_names(op: &'static str, what: [&'static str; 2], x: &Tensor, v: &Tensor) -> Result<()> {
+    if v.has_names() { x.value().check_alike(op, what, v.value()) } else { Ok(()) }
 }
 
 /// For each input, the derivative of each element of `f(inputs)` by each element of the input. The result has

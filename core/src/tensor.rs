@@ -242,8 +242,15 @@ impl NamedTensor {
             return Ok(());
         };
         let message = format!("dim '{other}' of the value lies on dim '{own}'");
+        let by_name = match (value.align_as(self), value.names().position(own)) {
+            (Ok(_), _) => "value.align_as(&p.tensor())?, or ".to_string(),
+            (Err(_), None) => {
+                format!("value.rename([(\"{other}\", \"{own}\")])? if both names mean the same, or ")
+            }
+            _ => String::new(), // it would have the name twice
+        };
         Err(Error::about(&[self, value], ErrorKind::NameMismatch, op, message)
-            .with_repair("value.align_as(&p.tensor())?, or value.rename(None)? if the position is meant"))
+            .with_repair(format!("{by_name}value.rename(None)? if the position is meant")))
     }
 
     /// Returns an error if this is a plain number outside the range of the integer dtype in which it would be

@@ -569,3 +569,43 @@ fn a_mask_of_self_attention_without_the_keys_hid_no_key() -> Result<()> {
     close(&named, &layer.attend_with(&x, &x, &x, options)?.output);
     Ok(())
 }
+
+/// A dim without a name in a mask of padding is that of the batch, not that of the queries.
+#[test]
+fn unnamed_dims_of_a_mask_of_padding() -> Result<()> {
+    let layer = MultiheadAttention::new(("embed", 4), ("heads", 2), "time")?;
+    let x = Tensor::randn([("N", 3), ("time", 3), ("embed", 4)])?;
+    let hidden = Tensor::new([[false, false, true], [false, true, true], [false, false, false]])?;
+    let attend = |mask: &Tensor| {
+        let options = MultiheadAttentionOptions::new().key_padding_mask(mask);
+        layer.attend_with(&x, &x, &x, options).map(|attended| attended.output)
+    };
+    let want = attend(&hidden.refine_names(["N", "time"])?)?;
+    close(&attend(&hidden)?, &want);
+    for names in [[None, Some("time")], [Some("N"), None]] {
+        close(&attend(&hidden.rename(names)?)?, &want);
+    }
+    // The keys come last.
+    let turned = hidden.t()?;
+    assert_eq!(attend(&turned.rename([Some("time"), None])?).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// Keys whose features have only a size are found by the name of those of the queries, wherever they are.
+#[test]
+fn features_of_keys_given_by_size() -> Result<()> {
+    let layer = MultiheadAttention::builder(("embed", 4), ("heads", 2), "seq").kdim(4).vdim(4).build()?;
+    let q = Tensor::randn([("N", 2), ("seq", 4), ("embed", 4)])?;
+    let (want, turned) = (layer.forward(&q)?, q.align_to(["embed", "N", "seq"])?);
+    close(&layer.forward(&turned)?.align_as(&want)?, &want);
+    let k = Tensor::randn([("N", 2), ("source", 4), ("embed", 4)])?;
+    let want = layer.attend(&q, &k, &k)?;
+    for order in orders(&["N", "source", "embed"]) {
+        let k = k.align_to(order)?;
+        close(&layer.attend(&q, &k, &k)?, &want);
+    }
+    // Features of another name are the last dim, as in PyTorch.
+    let depth = k.rename([("embed", "depth")])?;
+    close(&layer.attend(&q, &depth, &depth)?, &want);
+    Ok(())
+}

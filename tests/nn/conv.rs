@@ -298,7 +298,7 @@ fn dims_in_any_order() -> Result<()> {
     let each = |x: &Tensor| -> Result<[Tensor; 2]> {
         Ok([
             F::conv2d_with(x, &weight, Conv2dOptions::new().stride([1, 2]))?,
-            F::conv_transpose2d_with(x, &back, ConvTranspose2dOptions::new().stride([1, 2]))?,
+            F::conv_transpose2d_with(x, &back, ConvTranspose2dOptions::new().stride(vec![1_usize, 2]))?,
         ])
     };
     let want = each(&x)?;

@@ -661,3 +661,49 @@ fn transposed_convolutions_to_a_size() -> Result<()> {
     assert_eq!(kind(layer.forward_to(&x, [8, 7, 7])), ErrorKind::Value);
     Ok(())
 }
+
+/// Images or a grid in another order of their dims: the same result by name, or an error.
+#[test]
+fn sampling_takes_no_dim_for_another() -> Result<()> {
+    let x = numbers(&[3, 3, 3, 3]).rename(["N", "C", "H", "W"])?;
+    let grid = numbers(&[3, 3, 3, 2]).rename(["N", "H", "W", "xy"])?;
+    let want = F::grid_sample(&x, &grid)?;
+    let mut calls = Vec::new();
+    for order in crate::orders(&["N", "C", "H", "W"]) {
+        calls.push((x.align_to(order)?, grid.clone()));
+    }
+    for order in crate::orders(&["N", "H", "W"]) {
+        calls.push((x.clone(), grid.align_to([&order[..], &["xy"]].concat())?));
+    }
+    let mut taken = 0;
+    for (images, grid) in &calls {
+        let sample = || F::grid_sample(images, grid);
+        for y in [sample(), namegrad::names::strict(sample)] {
+            let what = format!("{} {}", images.shape(), grid.shape());
+            match y {
+                Ok(y) => close(&y.align_as(&want)?.to_vec()?, &want.to_vec()?, &what),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Misaligned, "{what}: {error}"),
+            }
+            taken += usize::from(sample().is_ok());
+        }
+    }
+    assert!(taken > 12, "{taken}");
+    let last = x.align_to(["N", "H", "W", "C"])?.rename([("C", "band")])?;
+    assert_eq!(*F::grid_sample(&last, &grid)?.names(), ["N", "H", "W", "band"]);
+    // Affine maps have the batch first.
+    let sizes = || [("N", 3), ("C", 1), ("H", 2), ("W", 2)];
+    let theta = numbers(&[3, 2, 3]).rename(["N", "i", "j"])?;
+    F::affine_grid(&theta, sizes())?;
+    let swapped = F::affine_grid(&theta.align_to(["j", "i", "N"])?, sizes()).unwrap_err();
+    assert_eq!((swapped.kind(), swapped.repair()), (ErrorKind::Misaligned, Some("theta.movedim(\"N\", 0)?")));
+    assert_eq!(
+        F::affine_grid(&theta.rename(["Q", "i", "j"])?, sizes()).unwrap_err().kind(),
+        ErrorKind::Misaligned
+    );
+    assert_eq!(
+        F::affine_grid(&theta.rename(["N", "H", "W"])?, sizes()).unwrap_err().kind(),
+        ErrorKind::Misaligned
+    );
+    assert_eq!(F::affine_grid(&theta, [3, 1, 2, 2])?.names().get(0).map(|name| name.as_str()), Some("N"));
+    Ok(())
+}

@@ -649,6 +649,8 @@ fn slopes_failed_in_strict_mode() -> Result<()> {
     let x = Tensor::new([[-1.0, 2.0, -3.0]])?.refine_names(["N", "C"])?;
     let layer = nn::Prelu::new(("C", 3))?;
     let (one, of_dim_1) = (nn::Prelu::new(1)?, nn::Prelu::new(3)?);
+    let slopes = Tensor::ones([("C", 3)])?;
+    assert_eq!(F::prelu(&x.rename(["N", "Z"])?, &slopes).unwrap_err().kind(), ErrorKind::NameNotFound);
     namegrad::names::strict(|| {
         assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [-0.25, 2.0, -0.75]);
         assert_eq!(one.forward(&x)?.shape(), x.shape());

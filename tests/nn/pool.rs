@@ -440,7 +440,7 @@ fn windows_find_the_dims_that_they_name() -> Result<()> {
     }
     // Channels can be pooled by their name, and not because they are last.
     assert_eq!(F::max_pool1d(&steps, ("C", 3))?.sizes(), [2, 8, 1]);
-    let grid = Tensor::zeros([("N", 2), ("H", 8), ("W", 6), ("xy", 2)])?;
+    let grid = Tensor::zeros([2, 8, 6, 2])?;
     let wrong = [
         F::max_pool2d(&images, 2),
         F::avg_pool2d(&images, 2),

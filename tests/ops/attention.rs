@@ -212,3 +212,63 @@ fn names_and_wrong_calls() -> Result<()> {
     assert_eq!(kind(grouped), ErrorKind::Shape);
     Ok(())
 }
+
+/// The dims of a mask are those of the scores: batch dims that only keys or values have, too.
+#[test]
+fn a_mask_has_the_names_of_the_scores() -> Result<()> {
+    let randn = |dims: &[(&'static str, usize)]| Tensor::randn(dims.to_vec());
+    let k = randn(&[("A", 2), ("H", 2), ("S", 5), ("embed", 4)])?;
+    let v = k.rename([("embed", "V")])?;
+    let bare = [&k, &v].map(|x| x.select("A", 0)?.select("H", 0));
+    let [flat_k, flat_v] = [bare[0].clone()?, bare[1].clone()?];
+    let q = randn(&[("time", 3), ("embed", 4)])?;
+    let full = randn(&[("A", 2), ("H", 2), ("time", 3), ("embed", 4)])?;
+    let mask = randn(&[("A", 2), ("H", 2), ("time", 3), ("S", 5)])?;
+    for (q, k, v) in [
+        (&q, &k, &v),
+        (&full.rename(None)?, &k, &v),
+        (&q, &flat_k, &v),
+        (&full, &flat_k, &flat_v),
+        (&full, &k.rename(None)?, &v),
+    ] {
+        let with = |mask: &Tensor| {
+            q.scaled_dot_product_attention_with(k, v, ScaledDotProductAttentionOptions::new().attn_mask(mask))
+        };
+        let want = with(&mask)?;
+        assert!(with(&mask.rename(None)?)?.rename(None)?.allclose(&want.rename(None)?)?);
+        for wrong in [
+            mask.align_to(["H", "A", "time", "S"])?,
+            mask.rename([("A", "other")])?,
+            mask.rename([("S", "other")])?,
+            mask.rename(["A", "time", "H", "S"])?,
+            mask.rename([None, None, Some("A"), None])?,
+            mask.rename([None, None, None, Some("H")])?,
+        ] {
+            assert!(
+                with(&wrong).is_err(),
+                "{} with {} and {} takes {}",
+                q.shape(),
+                k.shape(),
+                v.shape(),
+                wrong.shape()
+            );
+        }
+        assert!(namegrad::names::strict(|| with(&mask.align_to(["H", "A", "time", "S"]).unwrap())).is_err());
+    }
+    // Queries and keys of one name: a vector is about the keys.
+    let x = randn(&[("N", 2), ("time", 3), ("embed", 4)])?;
+    let bias = Tensor::new([0.0, 1.0, 2.0])?;
+    let with = |mask: &Tensor| {
+        x.scaled_dot_product_attention_with(&x, &x, ScaledDotProductAttentionOptions::new().attn_mask(mask))
+    };
+    assert!(with(&bias.rename(["time"])?)?.allclose(&with(&bias)?)?);
+    Ok(())
+}
+
+#[test]
+fn a_repair_of_dtypes_casts_what_differs() -> Result<()> {
+    let x = Tensor::ones([2, 3])?;
+    let error = x.scaled_dot_product_attention(&x, &x.to(DType::F64)?).unwrap_err();
+    assert_eq!(error.repair(), Some("value.to(DType::F32)?"));
+    Ok(())
+}

@@ -300,3 +300,19 @@ fn wrong_calls() -> Result<()> {
     refused(y, Value, "q has no positions");
     Ok(())
 }
+
+/// Heads have no order: a single query for each head has no positions that a causal mask could be about.
+#[test]
+fn heads_are_no_positions() -> Result<()> {
+    let q = Tensor::randn([("N", 2), ("heads", 3), ("embed", 4)])?;
+    let k = Tensor::randn([("N", 2), ("time", 5), ("embed", 4)])?;
+    let with = |options| F::attention_with(&q, &k, &k, "time", "embed", options);
+    for options in [AttentionOptions::new().is_causal(true), AttentionOptions::new().window(1)] {
+        let error = with(options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Value);
+        assert!(error.repair().unwrap().contains(".query_dim(\"heads\")"), "{error}");
+    }
+    assert_eq!(with(AttentionOptions::new())?.shape().to_string(), "[N=2, heads=3, embed=4]");
+    with(AttentionOptions::new().is_causal(true).query_dim("heads"))?;
+    Ok(())
+}

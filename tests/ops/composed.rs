@@ -253,6 +253,8 @@ fn segments_are_checked() -> Result<()> {
         (DType::I64, -3.0, true),
         (DType::I64, 0.5, false),
         (DType::U8, 300.0, false),
+        (DType::Bool, 300.0, false),
+        (DType::Bool, 0.0, true),
         (DType::I32, f64::NAN, false),
         (DType::F16, 1e9, false),
         (DType::F16, f64::INFINITY, true),

@@ -96,3 +96,26 @@ fn what_does_not_fit() {
     assert_eq!(Tensor::new([[1_i64]]).unwrap().qr().unwrap_err().kind(), ErrorKind::DType);
     assert_eq!(x.solve_triangular(&x, Triangle::Upper).unwrap_err().kind(), ErrorKind::Shape);
 }
+
+/// In `Σ_j a[i, j] y[j, k] = b[i, k]`, the rows of the solution are the columns of the triangle.
+#[test]
+fn a_solution_has_the_names_of_the_equation() -> Result<()> {
+    let (a, b) = (Tensor::new([[2.0, 1.0], [0.0, 4.0]])?, Tensor::new([[4.0, 1.0], [8.0, 2.0]])?);
+    let solved = |x: [Option<&str>; 2], left: bool| -> Result<String> {
+        let (x, b) = (a.rename(x)?, b.rename(["I", "K"])?);
+        let y = x.solve_triangular_with(&b, Triangle::Upper, SolveTriangularOptions::new().left(left))?;
+        Ok(y.shape().to_string())
+    };
+    for rows in [Some("I"), Some("P"), None] {
+        assert_eq!(solved([rows, Some("J")], true)?, "[J=2, K=2]");
+    }
+    assert_eq!(solved([Some("K"), Some("J")], true)?, "[J=2, K=2]");
+    assert_eq!(solved([Some("I"), None], true)?, "[?=2, K=2]");
+    assert_eq!(solved([None, None], true)?, "[I=2, K=2]");
+    for columns in [Some("K"), Some("P"), None] {
+        assert_eq!(solved([Some("J"), columns], false)?, "[I=2, J=2]");
+    }
+    assert_eq!(solved([Some("I"), Some("K")], true).unwrap_err().kind(), ErrorKind::DuplicateName);
+    assert!(namegrad::names::strict(|| solved([Some("P"), Some("J")], true)).is_err());
+    Ok(())
+}

@@ -181,6 +181,9 @@ fn expand_and_repeat_by_name() -> Result<()> {
     assert_eq!(h0.expand(("T", 5))?.shape().to_string(), "[T=5, layer=2, N=1, hidden=3]");
     let inner = h0.expand([("layer", 2), ("T", 5), ("N", 1), ("hidden", 3)])?;
     assert!(inner.select("T", 4)?.equal(&h0)?);
+    let x = Tensor::rand([("N", 1), ("C", 2)])?;
+    let twice = x.expand((("C", 2), 3)).unwrap_err(); // the name of the second dim is that of the first now
+    assert_eq!(twice.repair(), Some("x.expand([2, -1])?, which keeps the size"));
     let repeated = h0.repeat([("N", 2), ("hidden", 1), ("layer", 3)])?;
     assert!(repeated.equal(&h0.repeat([3, 2, 1])?.align_to(["N", "hidden", "layer"])?)?);
 
@@ -228,5 +231,47 @@ fn expand_and_repeat_by_name() -> Result<()> {
     assert_eq!(row.expand_as(&other.rename(None)?)?.shape().to_string(), "[N=4, C=4]");
     assert_eq!(row.expand_as(&Tensor::zeros(("N", 4))?).unwrap_err().kind(), ErrorKind::NameMismatch);
     assert!(namegrad::names::strict(|| row.expand_as(&other.rename(None)?)).is_err());
+    Ok(())
+}
+
+/// A name that a tensor has stays with the elements of its dim, or the reshape is an error.
+#[test]
+fn a_reshape_gives_no_name_to_other_elements() -> Result<()> {
+    let x = Tensor::arange(0.0, 12.0, 1.0)?.reshape([("A", 2), ("B", 3), ("C", 2), ("D", 1)])?;
+    let names = [None, Some("A"), Some("B"), Some("C"), Some("D"), Some("new")];
+    let sizes: [&[usize]; 9] =
+        [&[12], &[2, 6], &[6, 2], &[2, 3, 2], &[3, 2, 2], &[2, 2, 3], &[2, 1, 6], &[1, 2, 6], &[2, 3, 2, 1]];
+    let elements = |x: &Tensor, name: &str, at: i64| -> Result<Vec<i64>> {
+        let mut all = x.select(name, at)?.to(DType::I64)?.to_vec::<i64>()?;
+        all.sort_unstable();
+        Ok(all)
+    };
+    let mut taken = 0;
+    for sizes in sizes {
+        for mut choice in 0..names.len().pow(sizes.len() as u32) {
+            let mut dims = Vec::new();
+            for size in sizes {
+                dims.push((names[choice % names.len()], *size));
+                choice /= names.len();
+            }
+            for y in [x.reshape(dims.clone()), x.view(dims.clone())] {
+                let Ok(y) = y else { continue };
+                taken += 1;
+                for name in ["A", "B", "C", "D"].into_iter().filter(|name| y.size(*name).is_ok()) {
+                    assert_eq!(x.size(name)?, y.size(name)?, "{dims:?}");
+                    for at in 0..x.size(name)? as i64 {
+                        assert_eq!(elements(&x, name, at)?, elements(&y, name, at)?, "{dims:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(taken > 100, "{taken}");
+    let square = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.rename(["N", "C"])?;
+    for wrong in [[("C", 2), ("X", 2)], [("X", 2), ("N", 2)]] {
+        assert_eq!(square.reshape(wrong).unwrap_err().kind(), ErrorKind::Misaligned);
+        assert_eq!(square.reshape_as(&Tensor::zeros(wrong)?).unwrap_err().kind(), ErrorKind::Misaligned);
+    }
+    assert_eq!(square.reshape((("C", 2), 2)).unwrap_err().kind(), ErrorKind::Misaligned);
     Ok(())
 }

@@ -27,7 +27,25 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 type ByHand = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [ByHand; 49] = [
+const BY_HAND: [ByHand; 55] = [
+    ("layer_norm", "x A=2 B=3 D=3; weight B=3 D=3; bias B=3 D=3", &[("dims", "B D")]),
+    (
+        "recurrent",
+        "x A=3 B=4 C=3; hx B=4 P=4; w_ih Q=16 C=3; w_hh Q=16 P=4; cx B=4 R=4; b_ih Q=16; b_hh Q=16; w_hr P=4 R=4; lengths n B=4",
+        &[("cell", "lstm")],
+    ),
+    (
+        "scaled_dot_product_attention",
+        "query A=2 B=2 C=3 D=4; key A=2 B=2 E=5 D=4; value A=2 B=2 E=5 Z=3; attn_mask A=2 B=2 C=3 E=5",
+        &[],
+    ),
+    ("masked_scatter", "x A=3 B=3; mask b A=3 B=3; source A=3 B=3", &[]),
+    (
+        "nn.multilabel_soft_margin_loss",
+        "x A=3 B=3; target i A=3 B=3; weight p A=3 B=3",
+        &[("class_dim", "B")],
+    ),
+    ("nn.cross_entropy", "logits A=3 B=3; target p A=3 B=3; weight p B=3", &[("class_dim", "B")]),
     ("segment_sum", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
     ("segment_mean", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
     ("segment_max", "x A=4 B=3; index i A=4", &[("dim", "A"), ("segments", "2")]),
@@ -126,7 +144,11 @@ fn by_hand(tensors: &'static str, args: &[(&'static str, &str)]) -> Drawn {
         };
         (name, x.rename(dims.iter().map(|(name, _)| *name).collect::<Vec<_>>()).unwrap())
     };
-    let value = |text: &str| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
+    let one = |text: &str| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
+    let value = |text: &str| match text.contains(' ') {
+        true => Value::List(text.split(' ').map(one).collect()),
+        false => one(text),
+    };
     let args = args.iter().map(|(name, text)| (*name, value(text))).collect();
     Drawn::with(tensors.split("; ").map(tensor).collect(), args)
 }
@@ -608,6 +630,106 @@ fn another_order_is_refused_and_repaired() {
     }
     let found: Vec<String> = found.into_values().collect();
     assert!(found.is_empty(), "NAMEGRAD_SEED={} finds:\n{}", *SEED, found.join("\n"));
+}
+
+/// An argument with the positions of the dims of `x` in place of their names.
+fn by_position(value: &mut Value, x: &Tensor) {
+    match value {
+        Value::Text(text) => {
+            if let Some(dim) =
+                (0..x.ndim()).find(|dim| x.name(*dim).is_some_and(|name| name.as_str() == text))
+            {
+                *value = (dim as i64).into();
+            }
+        }
+        Value::List(all) => all.iter_mut().for_each(|dim| by_position(dim, x)),
+        _ => {}
+    }
+}
+
+/// Inputs whose names say nothing about those of the others, and why.
+const ALONE: [(&str, &str, &str); 1] =
+    [("cat", "tensors", "the joined dims can have names of their own if the result has a new one")];
+
+/// Without names of the first tensor, the others still agree among themselves: names that two of them have are
+/// those of the same dims, so other names, or the same in other places, are an error or change the result.
+#[test]
+fn others_agree_beside_an_unnamed_first() {
+    let (mut found, mut reached) = (BTreeMap::new(), BTreeSet::new());
+    let mut check = |op: &Op, call: &Drawn, _: &[Tensor], strict: bool| {
+        let (mut bare, first) = (call.clone(), call.tensors[0].1[0].clone());
+        bare.tensors[0].1[0] = first.rename(None).unwrap();
+        let mut result = in_mode(strict, || bare.call(op));
+        if result.is_err() {
+            bare.args.iter_mut().for_each(|(_, value)| by_position(value, &first));
+            result = in_mode(strict, || bare.call(op));
+        }
+        let Ok(result) = result else { return };
+        for (at, (input, all)) in bare.tensors.iter().enumerate() {
+            let meets = op.info.tensors.iter().find(|tensor| tensor.name == *input).unwrap().meets;
+            if matches!(meets, Meets::Own | Meets::Free) || meets == Meets::Contracted && !strict {
+                continue; // names of their own, or dims that may be summed over
+            }
+            for (k, y) in all.iter().enumerate().filter(|place| (at, place.0) != (0, 0)) {
+                let has = |x: &Tensor, name: &str| {
+                    (0..x.ndim()).any(|dim| x.name(dim).is_some_and(|own| own.as_str() == name))
+                };
+                let is_shared = |name: &str| {
+                    bare.tensors.iter().enumerate().any(|(other, (_, all))| {
+                        all.iter().enumerate().any(|(j, z)| (other, j) != (at, k) && has(z, name))
+                    })
+                };
+                let names: Vec<String> =
+                    y.names().iter(y.ndim()).flatten().map(|name| name.to_string()).collect();
+                if names.len() != y.ndim()
+                    || y.numel() < 2
+                    || ALONE.iter().any(|(of, name, _)| (*of, *name) == (op.info.name, *input))
+                {
+                    continue;
+                }
+                let with = |other: Tensor| {
+                    let mut changed = bare.clone();
+                    changed.tensors[at].1[k] = other;
+                    (in_mode(strict, || changed.call(op)), changed)
+                };
+                let mut say = |what: &str, changed: &Drawn| {
+                    let how = format!("{}: `{input}` {what}, in {changed:?}, strict: {strict}", op.info.name);
+                    found.entry((op.info.name, *input)).or_insert(how);
+                };
+                for dim in (0..names.len()).filter(|dim| is_shared(&names[*dim])) {
+                    reached.insert((op.info.name, *input));
+                    let mut other = names.clone();
+                    other[dim] = "fresh".into();
+                    let (new, changed) = with(y.rename(other).unwrap());
+                    if new.is_ok_and(|new| same(&new, &result) && tells(&new)) {
+                        say("gives the same with another name", &changed);
+                    }
+                    if dim > 0 && is_shared(&names[dim - 1]) {
+                        let mut other = names.clone();
+                        other.swap(dim - 1, dim);
+                        let (new, changed) = with(y.rename(other.clone()).unwrap());
+                        if new.is_ok_and(|new| same_numbers(&new, &result) && tells(&new)) {
+                            say("gives the same numbers with names swapped", &changed);
+                        }
+                        let (new, changed) = with(y.align_to(other).unwrap());
+                        if new.is_ok_and(|new| !same_by_name(&new, &result)) {
+                            say("gives another result in another order", &changed);
+                        }
+                    }
+                }
+            }
+        }
+    };
+    calls(0..200, 3, &mut check);
+    for (name, tensors, args) in BY_HAND {
+        let (op, call) = (ops::find(name).unwrap(), by_hand(tensors, args));
+        for strict in [false, true] {
+            check(op, &call, &[], strict);
+        }
+    }
+    let found: Vec<String> = found.into_values().collect();
+    assert!(found.is_empty(), "NAMEGRAD_SEED={} finds:\n{}", *SEED, found.join("\n"));
+    assert!(reached.len() > 20 || namegrad_tests::chosen().is_some(), "only {reached:?}");
 }
 
 /// Ops whose meaning is the order of dims, of the first, of the last, or of all elements, and ops of random

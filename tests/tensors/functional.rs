@@ -135,6 +135,34 @@ fn a_map_over_a_named_dim() -> Result<()> {
     Ok(())
 }
 
+/// A direction has the dims of its tensor in the same order.
+#[test]
+fn directions_in_another_order() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.rename(["N", "C"])?;
+    let v = x.rename(["C", "N"])?;
+    let cube = |x: &[Tensor]| x[0].pow(3);
+    let products = |v: &Tensor| {
+        let of_sum = hvp(|x| x.pow(3)?.sum(..), &x, v).map(|(_, product)| product);
+        let gradients = vjp(cube, &[&x], Some(v)).map(|(_, mut gradients)| gradients.remove(0));
+        let y = x.detach().requiring_grad()?.pow(3)?;
+        let backward = y.backward_with(Some(v), BackwardOptions::new()).map(|()| x.clone());
+        Ok::<_, Error>([of_sum, gradients, jvp(cube, &[&x], &[v]).map(|(_, along)| along), backward])
+    };
+    for product in products(&v)?.into_iter().take(3) {
+        let error = product.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NameMismatch, "{error}");
+        assert!(error.repair().is_some_and(|repair| repair.contains("align_as(&")), "{error}");
+    }
+    // Strict mode checks the gradient that a backward pass starts with, too.
+    for product in namegrad::names::strict(|| products(&v))? {
+        assert_eq!(product.unwrap_err().kind(), ErrorKind::NameMismatch);
+    }
+    for (own, bare) in products(&x)?.into_iter().zip(products(&x.rename(None)?)?) {
+        assert!(own?.rename(None)?.equal(&bare?.rename(None)?)?);
+    }
+    Ok(())
+}
+
 #[test]
 fn wrong_uses() -> Result<()> {
     let (x, y) = (vector(&[1.0, 2.0], "n")?, vector(&[1.0, 2.0, 3.0], "n")?);

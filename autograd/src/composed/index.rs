@@ -125,7 +125,9 @@ mod kernels {
         .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
         if source.ndim() > 1 {
-            x.value().check_alike(OP, ["x", "source"], source.value())?; // it is read in the order of its dims
+            // It is read in the order of its dims.
+            x.value().check_alike(OP, ["x", "source"], source.value())?;
+            mask.value().check_alike(OP, ["mask", "source"], source.value())?;
         }
         // As in `masked_fill`, an unnamed tensor broadcasts to a mask with more dims.
         let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {

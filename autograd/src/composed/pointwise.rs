@@ -130,6 +130,11 @@ mod kernels {
             Some(name) => x.names().position(name),
             None => (x.ndim() > 1).then_some(1),
         };
+        if let (None, Some(name), true) = (dim, weight.names().get(0), weight.numel() > 1) {
+            let message =
+                format!("the weight has a number for each element of '{name}', which x does not have");
+            return Err(Error::new(ErrorKind::NameNotFound, OP, message).with_inputs(&inputs));
+        }
         let channels = dim.map_or(1, |dim| x.sizes()[dim]);
         let is_one = weight.numel() == 1;
         Error::ensure(weight.ndim() <= 1 && (is_one || weight.numel() == channels), ErrorKind::Shape, OP, || {

@@ -5,7 +5,7 @@ use crate::chain::*;
 use crate::op::{Kept, Op};
 use namegrad_core::args::OpenShape;
 use namegrad_core::options::IndexReduceOptions;
-use namegrad_core::{DType, Names, Reduce, Result, Scalar};
+use namegrad_core::{DType, Error, ErrorKind, Names, Reduce, Result, Scalar};
 use namegrad_macros::composed;
 
 composed! { segments;
@@ -174,6 +174,9 @@ fn extremes(
     let start = match empty {
         Some(value) => {
             x.value().check_has(op, value)?;
+            Error::ensure(dtype != DType::Bool || [0.0, 1.0].contains(&value), ErrorKind::Value, op, || {
+                format!("`empty` must be 0 or 1 for bool, got {value}")
+            })?;
             Scalar::Float(value)
         }
         None if dtype.is_floating_point() => {

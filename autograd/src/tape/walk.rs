@@ -45,7 +45,8 @@ pub struct BackwardOptions {
     /// error.
     pub allow_unused: bool,
     /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
-    /// By default, names are ignored, as in PyTorch's specification.
+    /// By default, names are ignored, as in PyTorch's specification, except that in strict mode those of the
+    /// output in another order are an error.
     pub named: bool,
 }
 

@@ -7,6 +7,7 @@ use crate::tape::{
     BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled,
     last_off, walk,
 };
+use namegrad_core::names::is_strict;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
@@ -228,7 +229,7 @@ impl Tensor {
     }
 
     /// Like [`backward`](Self::backward), but starts with a given gradient of this tensor, whose names are
-    /// ignored.
+    /// ignored, except that in strict mode the names of this tensor in another order are an error.
     ///
     /// If you need [`create_graph`](BackwardOptions::create_graph), prefer [`grad`]: a leaf whose `grad` is
     /// on the tape is not freed before [`zero_grad`](Self::zero_grad).
@@ -280,7 +281,8 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
     let gradient = match gradient {
         Some(gradient) => {
             // Where the names tell why the sizes differ, the error says it.
-            if named || gradient.sizes() != output.sizes() && is_permuted(gradient, output) {
+            let is_checked = is_strict() || gradient.sizes() != output.sizes();
+            if named || is_checked && is_permuted(gradient, output) {
                 output.value().check_alike(op, ["y", "gradient"], gradient.value())?;
             }
             checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?

@@ -266,6 +266,12 @@ impl From<&[usize]> for Extents {
     }
 }
 
+impl From<Vec<usize>> for Extents {
+    fn from(numbers: Vec<usize>) -> Extents {
+        Extents::from(&numbers[..])
+    }
+}
+
 impl Argument for Extents {
     type Resolved = Extents;
     type View<'a> = Extents;

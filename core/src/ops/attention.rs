@@ -173,7 +173,9 @@ pub(crate) mod kernels {
                     "Expected query, key, and value to have the same dtype, but got query.dtype: {q} key.dtype: {k} and value.dtype: {v} instead."
                 );
                 let error = Error::about(&inputs, ErrorKind::DType, OP, message);
-                return Err(error.with_repair(format!("key.to(DType::{q:?})?, value.to(DType::{q:?})?")));
+                let other = [("key", k), ("value", v)].into_iter().filter(|(_, dtype)| *dtype != q);
+                let casts: Vec<String> = other.map(|(what, _)| format!("{what}.to(DType::{q:?})?")).collect();
+                return Err(error.with_repair(casts.join(", ")));
             }
             if let Some(short) = inputs.iter().find(|x| x.ndim() < 2) {
                 let message = format!(
@@ -364,17 +366,44 @@ pub(crate) mod kernels {
         Ok(expanded)
     }
 
-    /// Checks the names of a mask: its last dims are the positions of the queries and keys.
+    /// Checks the names of a mask, whose dims are those of the scores: the batch dims of all three inputs,
+    /// and the positions of queries and keys.
     #[track_caller]
-    fn check_mask([query, key, _]: [&NamedTensor; 3], mask: &NamedTensor) -> Result<()> {
-        for from_right in 1..=mask.ndim() {
-            let dim = mask.ndim() - from_right;
-            let (x, from_right) = if from_right == 1 { (key, 2) } else { (query, from_right) };
-            if let Some(own) = x.ndim().checked_sub(from_right) {
-                rules::matched(OP, ["query", "mask"], [x.input(), mask.input()], [own, dim])?;
+    fn check_mask([query, key, value]: [&NamedTensor; 3], mask: &NamedTensor) -> Result<()> {
+        let ndim = query.ndim().max(key.ndim()).max(value.ndim());
+        // For each dim of the scores, the input that tells its name.
+        let told = |dim: usize| {
+            let from_right = ndim - dim;
+            let of_keys = [("key", key, 2), ("value", value, 2)];
+            let of_batch =
+                [("query", query, from_right), ("key", key, from_right), ("value", value, from_right)];
+            let all = match from_right {
+                1 => &of_keys[..],
+                2 => &of_batch[..1],
+                _ => &of_batch,
+            };
+            let mut dims = all.iter().filter_map(|(what, x, n)| Some((*what, *x, x.ndim().checked_sub(*n)?)));
+            let first = dims.clone().next();
+            dims.find(|(_, x, dim)| x.name(*dim).is_some()).or(first)
+        };
+        let name = |dim: usize| told(dim).and_then(|(_, x, own)| x.name(own));
+        let shared = mask.ndim().min(ndim);
+        for from_right in 1..=shared {
+            if let Some((what, x, own)) = told(ndim - from_right) {
+                let inputs = [x.input(), mask.input()];
+                rules::matched(OP, [what, "mask"], inputs, [own, mask.ndim() - from_right])?;
             }
         }
-        Ok(())
+        // Queries and keys can have the same name, which is then that of the keys.
+        let is_keys = |dim: usize| dim + 2 == ndim && name(dim) == name(ndim - 1);
+        let names = Names::unchecked((0..ndim).map(|dim| name(dim).filter(|_| !is_keys(dim))));
+        let scores = NamedInput { names: &names, sizes: &vec![1; ndim] };
+        let (first, own) = (ndim - shared, mask.ndim() - shared);
+        rules::in_place(OP, "mask", [scores, mask.input()], |dim| {
+            let at = dim.checked_sub(own)? + first;
+            let is_both = mask.names().get(dim) == name(at) && is_keys(at);
+            Some(if is_both { ndim - 1 } else { at })
+        })
     }
 
     /// The names of the result, by the rules of the two products. Queries and keys can have the same name,

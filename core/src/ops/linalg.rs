@@ -45,8 +45,9 @@ ops! { linalg;
     /// # Shapes
     /// - `x`: `[.., n, n]`
     /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
-    /// - result: like `other`; the rows, or the columns, that are summed over have the names of those of `x`
-    ///   that they belong to
+    /// - result: like `other`, but the rows have the name of the columns of `x`, with which they are summed, or
+    ///   with `left` false the columns that of the rows of `x`. If neither rows nor columns of `x` have a name,
+    ///   the names are those of `other`.
     ///
     /// # Examples
     /// ```
@@ -173,7 +174,7 @@ pub(crate) mod kernels {
         let a = x.widened()?.unnamed().expand(sized(n, n))?.contiguous()?;
         let mut spread = other.expand(sized(m, cols))?;
         let [of_rows, of_columns] = [x.ndim() - 2, x.ndim() - 1].map(|dim| x.name(dim));
-        if of_columns.is_some() && of_rows == other.name(other.ndim() - 2) {
+        if of_rows.is_some() || of_columns.is_some() {
             let mut names = spread.names().to_vec(spread.ndim());
             names[spread.ndim() - 2] = of_columns;
             let names = Names::new(OP, names).map_err(|error| error.with_inputs(&[x, other]))?;

@@ -110,6 +110,9 @@ pub(crate) mod kernels {
                 check_parameter(OP, x, name, parameter, &dims)?;
             }
         }
+        if let (Some(weight), Some(bias)) = (weight, bias) {
+            weight.check_alike(OP, ["weight", "bias"], bias)?;
+        }
         rows(OP, x, [weight, bias], &dims, true, eps)
     }
 
@@ -200,6 +203,9 @@ pub(crate) mod kernels {
                     format!(
                         "strict names: dim {own} of the {which} is unnamed, and that of the input is '{there}'"
                     )
+                }
+                (Some(name), None) if x.names().position(name).is_some() => {
+                    format!("dim {own} of the {which} is '{name}', which is another dim of the input")
                 }
                 _ => continue,
             };

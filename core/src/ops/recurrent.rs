@@ -47,7 +47,7 @@ ops! { recurrent;
     /// ```
     recurrent (x, hx, w_ih, w_hh, cx?, b_ih?, b_hh?, w_hr?, lengths?; cell: Cell, reverse: bool = false)
         -> (y, hn, cn; gates, inner)
-        on floats names keeps, hn: of hx, cn: of cx, hx: renames last, w_ih: free, w_hh: free, cx: matched, b_ih: free, b_hh: free, w_hr: free, lengths: along batch;
+        on floats names keeps, hn: of hx, cn: of cx, hx: renames last, w_ih: free, w_hh: free, cx: renames last, b_ih: free, b_hh: free, w_hr: free, lengths: along batch;
 }
 
 impl crate::args::Immediate for Cell {
@@ -247,9 +247,16 @@ pub(crate) mod kernels {
                     return fail(ErrorKind::Shape, message);
                 }
             }
-            for (name, of_batch) in [("hx", Some(hx)), ("cx", cx), ("lengths", lengths)] {
-                let Some(of_batch) = of_batch else { continue };
-                rules::agree(OP, ["x", name], [x.input(), of_batch.input()], [1, 0])?;
+            let of_batch = [("hx", Some(hx)), ("cx", cx), ("lengths", lengths)];
+            for (at, (name, other)) in of_batch.iter().enumerate() {
+                let Some(other) = other else { continue };
+                rules::agree(OP, ["x", name], [x.input(), other.input()], [1, 0])?;
+                rules::in_place(OP, name, [x.input(), other.input()], |dim| Some(dim + 1))?;
+                for (first, before) in &of_batch[..at] {
+                    let Some(before) = before else { continue };
+                    rules::agree(OP, [first, name], [before.input(), other.input()], [0, 0])?;
+                    rules::in_place(OP, name, [before.input(), other.input()], Some)?;
+                }
             }
             if w_hr.is_none() && state != hidden {
                 let message = format!("the state has {state} elements, and the weights are for {hidden}");

@@ -50,7 +50,7 @@ pub(crate) mod kernels {
     use crate::dim::{Positions, resolve_index};
     use crate::dim::{called, in_rust, others};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::layout::{Sizes, Strides, contiguous_strides};
+    use crate::layout::{Sizes, Strides, around, contiguous_strides};
     use crate::names::{Name, Names, rules};
     use crate::ops::cast::packed;
     use crate::sizes::checked_numel;
@@ -201,7 +201,10 @@ pub(crate) mod kernels {
             let given = (at + wanted.len()).checked_sub(sizes.len()).and_then(|at| wanted[at].name);
             given.or((at + x.ndim()).checked_sub(sizes.len()).and_then(|own| x.name(own)))
         };
-        let named = |(at, size): (usize, &isize)| name(at).map(|name| format!("(\"{name}\", {size})"));
+        let named = |(at, size): (usize, &isize)| {
+            let name = name(at).filter(|own| (0..at).all(|before| name(before) != Some(*own)))?;
+            Some(format!("(\"{name}\", {size})"))
+        };
         match sizes.iter().enumerate().map(named).collect::<Option<Vec<String>>>() {
             Some(named) => format!("[{}]", named.join(", ")),
             None => format!("{sizes:?}"),
@@ -288,13 +291,23 @@ pub(crate) mod kernels {
             let message =
                 format!("shape '{:?}' is invalid for input of size {numel}: {why}", written(wanted));
             let error = Error::about(&[x], ErrorKind::Shape, op, message).at(caller);
-            // The first size that does not fit can be inferred if the others do.
-            let sizes = wanted.iter().map(|dim| dim.size.unwrap_or(1)).collect::<Vec<_>>();
+            // The first size that does not fit can be inferred if the others do. Dims of `x` keep theirs.
+            let sizes: Vec<usize> = wanted
+                .iter()
+                .map(|dim| kept(x, dim).map_or(dim.size.unwrap_or(1), |own| x.sizes()[own]))
+                .collect();
             let rest = |open: &usize| -> Option<usize> {
                 let others = sizes.iter().enumerate().filter(|(dim, _)| dim != open);
                 others.map(|(_, size)| *size).try_fold(1usize, usize::checked_mul)
             };
-            let fits = |open: &usize| rest(open).is_some_and(|rest| rest > 0 && numel.is_multiple_of(rest));
+            let fits = |open: &usize| {
+                let made = rest(open).filter(|rest| *rest > 0 && numel.is_multiple_of(*rest));
+                made.is_some_and(|rest| {
+                    let mut all = sizes.clone();
+                    all[*open] = numel / rest;
+                    kept(x, &wanted[*open]).is_none() && check_kept(op, x, &all, wanted).is_ok()
+                })
+            };
             match (0..sizes.len()).find(fits) {
                 Some(open) if numel > 0 && wanted.iter().all(|dim| dim.size.is_some()) => {
                     let text = |(at, dim): (usize, &OpenDim)| {
@@ -382,7 +395,7 @@ pub(crate) mod kernels {
     /// Checks that dims of `x` have the same order in `wanted`: a reshape moves no elements.
     #[track_caller]
     fn check_order(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<()> {
-        let kept = |dim: &OpenDim| dim.name.and_then(|name| x.names().position(name));
+        let kept = |dim: &OpenDim| kept(x, dim);
         if !x.has_names() || wanted.iter().filter_map(kept).is_sorted() {
             return Ok(());
         }
@@ -397,22 +410,65 @@ pub(crate) mod kernels {
         if names.len() < x.ndim() {
             return Err(error);
         }
+        let aligned = x.align_to(names.iter().copied().flatten().collect::<Vec<Name>>());
+        let is_split = aligned.is_ok_and(|x| {
+            infer_sizes(op, &x, wanted).is_ok_and(|sizes| check_kept(op, &x, &sizes, wanted).is_err())
+        });
         let order = rules::argument(&Names::unchecked(names), x.ndim());
         let is_whole = wanted
             .iter()
             .all(|dim| kept(dim).is_some_and(|own| dim.size.is_none_or(|size| size == x.sizes()[own])));
-        Err(error.with_repair(match is_whole {
-            true => format!("x.align_to({order})?"),
-            false => format!("x.align_to({order})?.reshape({})?", literal(wanted)),
+        Err(error.with_repair(match (is_whole, is_split) {
+            (true, _) => format!("x.align_to({order})?"),
+            (_, true) => without_names(op, wanted),
+            _ => format!("x.align_to({order})?.reshape({})?", literal(wanted)),
         }))
+    }
+
+    /// The repair of a reshape that gives names of dims of `x` to other dims.
+    #[cold]
+    fn without_names(op: &str, wanted: &[OpenDim]) -> String {
+        format!("x.rename(None)?.{op}({})?, if the names are those of other dims", literal(wanted))
+    }
+
+    /// The dim of `x` whose name a new dim has.
+    fn kept(x: &NamedTensor, dim: &OpenDim) -> Option<usize> {
+        dim.name.and_then(|name| x.names().position(name))
+    }
+
+    /// Checks that a dim with the name of a dim of `x` has the same elements, so that as many are before and
+    /// after it. Otherwise the result would have the name for another dim.
+    #[track_caller]
+    fn check_kept(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<()> {
+        if !x.has_names() {
+            return Ok(());
+        }
+        for (dim, open) in wanted.iter().enumerate() {
+            let (Some(own), Some(name)) = (kept(x, open), open.name) else { continue };
+            let is_one = x.sizes()[own] == 1 && sizes[dim] == 1;
+            if is_one || around(x.sizes(), own) == around(sizes, dim) {
+                continue;
+            }
+            let message = format!(
+                "the sizes {} give the name '{name}' of {} to a dim of other elements",
+                literal(wanted),
+                x.shape()
+            );
+            return Err(
+                Error::about(&[x], ErrorKind::Misaligned, op, message).with_repair(without_names(op, wanted))
+            );
+        }
+        Ok(())
     }
 
     /// The given names; if there are none, the names of `x` are kept if its sizes do not change.
     #[track_caller]
     fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
         if wanted.iter().any(|dim| dim.name.is_some()) {
-            return Names::new(op, wanted.iter().map(|dim| dim.name))
-                .map_err(|error| error.with_inputs(&[x]));
+            let names =
+                Names::new(op, wanted.iter().map(|dim| dim.name)).map_err(|error| error.with_inputs(&[x]))?;
+            check_kept(op, x, sizes, wanted)?;
+            return Ok(names);
         }
         Ok(if x.sizes() == sizes { x.names().clone() } else { Names::none() })
     }

@@ -269,6 +269,9 @@ fn check(
             check_parameter(OP, x, name, parameter, &dims)?;
         }
     }
+    if let (Some(weight), Some(bias)) = (weight, bias) {
+        weight.check_alike(OP, ["weight", "bias"], bias)?;
+    }
     Ok(())
 }
 

@@ -68,7 +68,11 @@ impl NamedTensor {
         // The names first: in another order, the sizes may differ too.
         if self.ndim() == out.ndim() {
             rules::out(OP, self.names(), out.input()).map_err(|error| {
-                of_call(error, OP, &[("out", Meets::First, out), ("y", Meets::Matched, &self)])
+                let error = of_call(error, OP, &[("out", Meets::First, &*out), ("y", Meets::Matched, &self)]);
+                match self.align_as(out) {
+                    Ok(y) if y.sizes() != out.sizes() => error.with_repair(fitting(&self)),
+                    _ => error,
+                }
             })?;
         }
         if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
@@ -77,8 +81,9 @@ impl NamedTensor {
                 out.sizes(),
                 self.sizes()
             );
-            return Err(Error::about(&[out, &self], ErrorKind::Shape, OP, message)
-                .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
+            return Err(
+                Error::about(&[out, &self], ErrorKind::Shape, OP, message).with_repair(fitting(&self))
+            );
         }
         out.replace_with(OP, self)
     }
@@ -119,4 +124,9 @@ impl NamedTensor {
         }
         Ok(())
     }
+}
+
+/// The repair that makes an output for `y`.
+fn fitting(y: &NamedTensor) -> String {
+    format!("let mut out = Tensor::zeros({:?})?", y.sizes())
 }

@@ -121,7 +121,9 @@ impl Sequences<'_> {
         x: &Tensor,
         features: Named,
     ) -> Result<SequencePlaces> {
-        let features = self.features(x, features)?;
+        // Features of which the layer knows only the size have the name of those of the queries, if `x` has it.
+        let own = query.name(places.features).filter(|name| x.names().position(*name).is_some());
+        let features = self.features(x, (features.0.or(own), features.1))?;
         let wanted = self.key_seq.unwrap_or(self.seq);
         let mut of_queries = Vec::with_capacity(places.batch.len());
         places.batch.iter().for_each(|dim| of_queries.extend(*dim));

@@ -85,8 +85,8 @@ functional! { activation;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless
-    /// both are floating-point and of one dtype.
+    /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::NameNotFound`] if
+    /// `x` lacks the dim of the weight, [`ErrorKind::DType`] unless both are floating-point and of one dtype.
     prelu (x, weight) on floats names keeps, weight: along channels =>
         x.prelu(weight);
     /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and

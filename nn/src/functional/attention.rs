@@ -19,7 +19,8 @@ functional! { attention;
     ///
     /// - The positions of the queries are `seq` if `q` has it, which is self-attention: the `seq` of the
     ///   result is that of `q`. Otherwise they are the dim of `q` that `k` and `v` lack. `query_dim` says
-    ///   which dim it is if there are several of them and `is_causal` or `window` needs to know.
+    ///   which dim it is if `is_causal` or `window` needs to know and there are several of them, or the only
+    ///   one is called as heads are.
     /// - `attn_mask` and `bias` have dims of `q`, `k` and `v` except `embed`, by name. If queries and keys both
     ///   have the positions `time`, then `time` is that of the queries, and `time_key` that of the keys, as in
     ///   [`MultiheadAttention`](crate::MultiheadAttention). A mask of padding is `[N, time_key]` there, and
@@ -230,6 +231,19 @@ impl AttentionCall<'_> {
             };
             let repair = |name| format!("AttentionOptions::new().query_dim(\"{name}\"), or another of them");
             return Err(repaired(fault(ErrorKind::Value, message), example.map(repair)));
+        }
+        let is_heads = |name: &Name| name.as_str().to_ascii_lowercase().contains("head");
+        if let [Key { name: Some(name), .. }] = free
+            && self.is_ordered
+            && is_heads(name)
+        {
+            let message = format!(
+                "is_causal and window are about the positions of the queries: the only dim that k and v lack is '{name}', and heads have no order"
+            );
+            let repair = format!(
+                "AttentionOptions::new().query_dim(\"{name}\"), if these are positions; a single query needs no such option"
+            );
+            return Err(fault(ErrorKind::Value, message).with_repair(repair));
         }
         // Any of them gives the same result; most queries at once are fastest.
         Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0])))

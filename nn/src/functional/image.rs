@@ -141,9 +141,11 @@ functional! { image;
     /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
     /// first coordinate is that of the last dim.
     ///
-    /// `dims` are the spatial dims of `x`, by default the last ones, as many as the grid has coordinates. The
-    /// grid has dims with these names, or its last dims before the coordinates are for them. Its other dims
-    /// are batch dims, which `x` has as well, found by name or by position. All other dims of `x` are
+    /// `dims` are the spatial dims of `x`. By default, these are the dims with the names of the last dims of
+    /// the grid before the coordinates, or the last dims of `x`, as many as there are coordinates. If both
+    /// tensors have all of these dims, they must be the same in the same order; otherwise `dims` is needed.
+    /// The grid has dims with these names, or its last dims before the coordinates are for them. Its other
+    /// dims are batch dims, which `x` has as well, found by name or by position. All other dims of `x` are
     /// channels, for which the positions are the same.
     ///
     /// # Shapes
@@ -164,8 +166,9 @@ functional! { image;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::DType`] if the dtypes differ,
-    /// [`ErrorKind::NameMismatch`] if `x` lacks a batch dim of the grid, [`ErrorKind::Misaligned`] if neither
-    /// `dims` nor the grid name the spatial dims, and one of the last dims has a name of channels.
+    /// [`ErrorKind::NameMismatch`] if `x` lacks a batch dim of the grid, [`ErrorKind::Misaligned`] without
+    /// `dims` if the last dims of `x` and of the grid are not the same in one order, or if the grid does not
+    /// name the spatial dims and one of the last dims has a name of channels.
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
@@ -217,6 +220,7 @@ functional! { image;
             let (count, own) = (sizes[0], theta.sizes());
             return Err(shape_error(format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}")));
         }
+        check_maps(theta, size.iter().map(|dim| dim.name).collect())?;
         let grid = positions(&sizes[2..], align_corners, theta.dtype())
             .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
             ?;
@@ -228,6 +232,35 @@ functional! { image;
         let (grid, names) = (grid.reshape(shape)?, Names::new("", names)?);
         with_names(grid, &names)
     }
+}
+
+/// Checks the names of affine maps of images with these names: the first dim is the batch, and the others are
+/// none of theirs.
+fn check_maps(theta: &Tensor, images: Vec<Option<Name>>) -> Result<()> {
+    let batch = images[0];
+    for dim in 0..theta.ndim() {
+        let Some(own) = theta.name(dim) else { continue };
+        let is_right = match (dim, batch) {
+            (0, Some(batch)) => own == batch,
+            _ => !images.contains(&Some(own)),
+        };
+        if is_right {
+            continue;
+        }
+        let (first, sizes) = (batch.map_or("N", Name::as_str), theta.sizes());
+        let message = format_args!(
+            "expected maps [{first}, {}, {}], but dim {dim} of theta is '{own}'",
+            sizes[1], sizes[2]
+        );
+        let error = fault(ErrorKind::Misaligned, message);
+        let place = batch.and_then(|batch| Some((batch, theta.names().position(batch)?)));
+        return Err(match (place, batch) {
+            (Some((batch, 1..)), _) => error.with_repair(format!("theta.movedim(\"{batch}\", 0)?")),
+            (None, Some(batch)) if dim == 0 => error.with_repair(renaming("theta", own, &batch)),
+            _ => error,
+        });
+    }
+    Ok(())
 }
 
 impl InterpolateMode {

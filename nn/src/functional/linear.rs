@@ -103,7 +103,7 @@ functional! { linear;
 
 /// Checks that the last dim of `x`, called `what`, and the dim of the weight that it is contracted with have
 /// the same name, if both have one.
-fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim: usize) -> Result<()> {
+pub(super) fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim: usize) -> Result<()> {
     let Some(last) = x.ndim().checked_sub(1) else { return Ok(()) };
     let (Some(own), Some(wanted)) = (x.name(last), weight.name(dim)) else { return Ok(()) };
     if own == wanted {

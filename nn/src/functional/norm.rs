@@ -232,6 +232,9 @@ impl Norm<'_> {
         for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
             self.check_of_channels((which, statistic), x)?;
         }
+        if x.name(self.dim).is_none() {
+            self.check_alike(running)?;
+        }
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
         }
@@ -286,6 +289,19 @@ impl Norm<'_> {
         }
         let y = x.rename(None).to(dtype).mul(&scale).add(&shift).to(x.dtype())?;
         with_names(y, x.names())
+    }
+
+    /// Checks that all that has a number for each channel has one name, which `x` does not tell.
+    fn check_alike(&self, running: Option<[&Tensor; 2]>) -> Result<()> {
+        let [mean, var] = [0, 1].map(|k| running.map(|running| running[k]));
+        let all =
+            [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)];
+        let mut named = all.into_iter().filter_map(|(which, numbers)| Some((which, numbers?)));
+        let is_named = |(_, numbers): &(&str, &Tensor)| numbers.has_names();
+        let Some((first, numbers)) = named.find(is_named) else { return Ok(()) };
+        named
+            .filter(is_named)
+            .try_for_each(|(which, other)| check_meeting((which, other, 0), (first, numbers.name(0))))
     }
 
     /// Checks a tensor that has a number for each channel of `x`.

@@ -157,6 +157,32 @@ fn functions(advice: &mut Advice) -> Result<()> {
     follow!(advice, with(AttentionOptions::new().is_causal(true)) => {
         assert_eq!(with(AttentionOptions::new().query_dim("b").is_causal(true))?.sizes(), [2, 3, 4])
     });
+    let heads = q.select("a", 0)?.rename(["heads", "embed"])?;
+    let with = |options: AttentionOptions<'_>| F::attention_with(&heads, &k, &k, "time", "embed", options);
+    follow!(advice, with(AttentionOptions::new().is_causal(true)) => {
+        assert_eq!(with(AttentionOptions::new().query_dim("heads").is_causal(true))?.sizes(), [3, 4])
+    });
+    let (x, grid) =
+        (Tensor::ones([("N", 2), ("W", 3), ("H", 4)])?, Tensor::ones([("H", 5), ("W", 6), ("xy", 2)])?);
+    follow!(advice, F::grid_sample(&x, &grid) => {
+        let options = GridSampleOptions::new().dims(["H", "W"]);
+        assert_eq!(F::grid_sample_with(&x, &grid, options)?.sizes(), [2, 6, 5])
+    });
+    let sizes = [("N", 2), ("C", 1), ("H", 2), ("W", 2)];
+    let theta = Tensor::ones([("i", 2), ("N", 2), ("j", 3)])?;
+    follow!(advice, F::affine_grid(&theta, sizes) => {
+        assert_eq!(F::affine_grid(&theta.movedim("N", 0)?, sizes)?.sizes(), [2, 2, 2, 2])
+    });
+    let theta = Tensor::ones([("maps", 2), ("i", 2), ("j", 3)])?;
+    follow!(advice, F::affine_grid(&theta, sizes) => {
+        assert_eq!(F::affine_grid(&theta.rename([("maps", "N")])?, sizes)?.sizes(), [2, 2, 2, 2])
+    });
+    {
+        let (query, value) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?.to(DType::F64)?);
+        follow!(advice, query.scaled_dot_product_attention(&query, &value) => {
+            assert_eq!(query.scaled_dot_product_attention(&query, &value.to(DType::F32)?)?.sizes(), [2, 3])
+        });
+    }
     let (x, weight) = (Tensor::new([1, 2, 4, 5])?, Tensor::ones([10, 3])?);
     follow!(advice, F::embedding_bag(&x, &weight) => {
         let x = x.unsqueeze(0)?;

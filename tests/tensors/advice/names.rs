@@ -195,12 +195,25 @@ fn writing(advice: &mut Advice) -> Result<()> {
             assert!(y.align_as(&out)?.write_to(&mut out)?.equal(&x.square()?.t()?)?)
         });
     }
+    let mut empty = Tensor::zeros([("C", 0), ("N", 0)])?;
+    {
+        let y = x.square()?;
+        follow!(advice, y.clone().write_to(&mut empty) => {
+            let mut out = Tensor::zeros([2, 3])?;
+            assert!(y.write_to(&mut out)?.equal(&x.square()?)?)
+        });
+    }
+    let merged = [("N", 3), ("pair", 2)];
+    follow!(advice, x.reshape(merged) => { assert_eq!(*x.rename(None)?.reshape([("N", 3), ("pair", 2)])?.names(), ["N", "pair"]) });
     let other = Tensor::zeros([("C", 3), ("N", 2)])?;
     follow!(advice, x.view_as(&other) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
     follow!(advice, x.reshape_as(&other) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
     follow!(advice, x.reshape([("C", 3), ("N", 2)]) => { assert!(x.align_to(["C", "N"])?.equal(&x.t()?)?) });
+    follow!(advice, x.reshape([("C", 3), ("M", 1), ("N", 2)]) => {
+        assert_eq!(x.align_to(["C", "N"])?.reshape([("C", 3), ("M", 1), ("N", 2)])?.to_vec::<f32>()?, [0., 3., 1., 4., 2., 5.])
+    });
     follow!(advice, x.reshape([("C", 3), ("N", 1), ("M", 2)]) => {
-        assert_eq!(x.align_to(["C", "N"])?.reshape([("C", 3), ("N", 1), ("M", 2)])?.to_vec::<f32>()?, [0., 3., 1., 4., 2., 5.])
+        assert_eq!(x.rename(None)?.reshape([("C", 3), ("N", 1), ("M", 2)])?.to_vec::<f32>()?, [0., 1., 2., 3., 4., 5.])
     });
     follow!(advice, x.clone().resize_as_(&other).map(drop) => {
         let mut x = x.clone();

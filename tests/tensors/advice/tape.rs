@@ -217,5 +217,10 @@ fn checks(advice: &mut Advice) -> Result<()> {
         p.set(value.align_as(&p.tensor())?.value())?;
         assert_eq!(*p.tensor().names(), ["N", "C"])
     } { named.set(value.rename(None)?.value())?; assert_eq!(*named.tensor().names(), ["N", "C"]) });
+    let value = named.tensor().detach().rename([("C", "channel")])?;
+    follow!(advice, named.set(value.value()) => {
+        named.set(value.rename([("channel", "C")])?.value())?;
+        assert_eq!(*named.tensor().names(), ["N", "C"])
+    } { named.set(value.rename(None)?.value())?; assert_eq!(*named.tensor().names(), ["N", "C"]) });
     Ok(())
 }

@@ -51,7 +51,10 @@ impl GridDims {
             grid.sizes()
         ))?;
         let by_position = dims.is_none();
-        let spatial = dims.unwrap_or_else(|| range(x.ndim().saturating_sub(coordinates)..x.ndim()).into());
+        let spatial = match dims {
+            Some(dims) => dims,
+            None => GridDims::spatial(x, grid, coordinates)?.into(),
+        };
         if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
             return Err(shape_error(format_args!(
                 "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
@@ -126,6 +129,43 @@ impl GridDims {
         let images = Order { order: [&batch[..], &left, &spatial].concat(), names };
         let grid = [&of_batch[..], &made, &[last]].concat();
         Ok(GridDims { images, grid, batch: batch.len(), channels: left.len() })
+    }
+
+    /// The spatial dims of the images if the call does not say them: the last ones, or those whose names the
+    /// last positions of the grid have. The coordinates are in the order of these dims, which images and grid
+    /// have to agree on, since the order of named dims says nothing.
+    fn spatial(x: &Tensor, grid: &Tensor, coordinates: usize) -> Result<Vec<usize>> {
+        let last = range(x.ndim().saturating_sub(coordinates)..x.ndim());
+        let positions = grid.ndim().saturating_sub(1);
+        let in_grid = |dim: &usize| {
+            x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < positions)
+        };
+        let by_images: Option<Vec<usize>> = last.iter().map(in_grid).collect();
+        let by_grid: Option<Vec<usize>> = range(positions.saturating_sub(coordinates)..positions)
+            .iter()
+            .map(|at| grid.name(*at).and_then(|name| x.names().position(name)))
+            .collect();
+        match (by_images, by_grid) {
+            (None, Some(dims)) => Ok(dims),
+            (Some(own), dims) if !own.is_sorted() || dims.as_ref().is_some_and(|dims| *dims != last) => {
+                let names = |dims: &[usize]| {
+                    let names: Vec<String> =
+                        names_at(x, dims).into_iter().flatten().map(|name| format!("\"{name}\"")).collect();
+                    names.join(", ")
+                };
+                let message = format_args!(
+                    "the last dims of the images {} and of the grid {} are not the same in the same order, so it is not clear which dims the coordinates are for",
+                    x.shape(),
+                    grid.shape()
+                );
+                let repair = format!(
+                    "GridSampleOptions::new().dims([{}]), with the dim of the first coordinate last",
+                    names(dims.as_deref().unwrap_or(&last))
+                );
+                Err(fault(ErrorKind::Misaligned, message).with_repair(repair))
+            }
+            _ => Ok(last),
+        }
     }
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.

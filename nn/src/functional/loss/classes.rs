@@ -1,6 +1,7 @@
 //! Losses of classes.
 
 use super::*;
+use crate::functional::linear::check_contracted;
 use namegrad_core::options::ClassCrossEntropyOptions;
 
 functional! { classes;
@@ -174,6 +175,7 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
         weight.ndim(),
         x.ndim()
     ))?;
+    check_contracted(("x", x), weight, classes.len())?;
     (own == wanted)
         .or_shape(format_args!("the last dim of the weight has {wanted} elements, and that of x {own}"))?;
     if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
@@ -215,6 +217,8 @@ pub(super) struct Classes {
     /// The class dim, or `None` if the logits are 0-d.
     pub(super) dim: Option<usize>,
     pub(super) count: usize,
+    /// The name of the class dim: that of the logits, or of the weight.
+    name: Option<Name>,
     /// The weight of each class, without names.
     weight: Option<Tensor>,
 }
@@ -223,15 +227,25 @@ impl Classes {
     pub(super) fn new(logits: &Tensor, weight: Option<&Tensor>, dim: usize) -> Result<Classes> {
         let dim = (logits.ndim() > 0).then_some(dim);
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
-        let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
+        let name = dim.and_then(|dim| logits.name(dim));
+        let Some(weight) = weight else { return Ok(Classes { dim, count, name, weight: None }) };
         (*weight.sizes() == [count]).or_shape(format_args!(
             "the weight must have one number for each of the {count} classes, got sizes {:?}",
             weight.sizes()
         ))?;
-        if let Some(dim) = dim {
-            check_meeting(("weight", weight, 0), ("the input", logits.name(dim)))?;
+        if dim.is_some() {
+            check_meeting(("weight", weight, 0), ("the input", name))?;
         }
-        Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
+        Ok(Classes { dim, count, name: name.or(weight.name(0)), weight: Some(weight.rename(None)?) })
+    }
+
+    /// Checks that the name of the class dim is not one of these, those of the other dims.
+    fn check_others(&self, others: &Names) -> Result<()> {
+        let Some(name) = self.name.filter(|name| others.position(*name).is_some()) else { return Ok(()) };
+        let message = format_args!(
+            "the class dim is '{name}', and so is a dim of the target that is not the class dim"
+        );
+        Err(fault(ErrorKind::Misaligned, message))
     }
 
     /// The sizes without the class dim.
@@ -305,6 +319,12 @@ fn with_probabilities(
     let count = logits.numel() / classes.count.max(1);
     reduction.check_not_empty(count)?;
     let rest = names_without(("logits", logits), target, classes.dim)?;
+    classes.check_others(&rest)?;
+    if let Some((dim, name)) = classes.dim.zip(classes.name)
+        && target.name(dim).is_some()
+    {
+        check_meeting(("target", target, dim), ("the weight", Some(name)))?;
+    }
     let dtype = classes.dtype(logits).promote(target.dtype());
     let mut target = unnamed(target, dtype)?;
     if smoothing > 0.0 {
@@ -356,6 +376,7 @@ impl Targets {
             return Err(other_sizes(logits, target, &rest, class));
         }
         let names = check_names(("logits", &rest), ("target", target.value()))?;
+        classes.check_others(&names)?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore = ignore as i64;
         let mut counted = indices.numel();

@@ -59,11 +59,19 @@ functional! { ctc;
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
+        let of_targets = in_order(targets, &names)?;
+        let mut told = names.clone();
+        if of_targets.ndim() > told.len() {
+            told.iter_mut().enumerate().for_each(|(dim, name)| *name = name.or(of_targets.name(dim)));
+        }
         let targets = rows(targets, &names, &batch)?;
-        let ordered = |name, lengths| -> Result<Tensor> {
+        let mut ordered = |name, lengths| -> Result<Tensor> {
             let lengths = in_order(lengths, &names)?;
             for (dim, batch) in names.iter().enumerate().take(lengths.ndim()) {
                 check_meeting((name, &lengths, dim), ("log_probs", *batch))?;
+                let Some(own) = lengths.name(dim) else { continue };
+                let told = told[dim].get_or_insert(own);
+                check_meeting((name, &lengths, dim), ("the other inputs", Some(*told)))?;
             }
             Ok(lengths)
         };

@@ -98,12 +98,14 @@ functional! { margin;
         // PyTorch takes any weight that broadcasts.
         let of_class = weight.filter(|weight| weight.ndim() == 1);
         let any = weight.filter(|weight| weight.ndim() != 1);
-        let classes = Classes::new(x, of_class, class_dim)?;
-        let rest = names_without(("x", x), target, classes.dim)?;
-        let (named, x, target) = (x, x.rename(None)?, target.rename(None)?);
+        let rest = names_without(("x", x), target, (x.ndim() > 0).then_some(class_dim))?;
+        // The weight meets the dims that either names.
+        let named = x.rename(Some(check_names(("x", x.value()), ("target", target.value()))?))?;
+        let classes = Classes::new(&named, of_class, class_dim)?;
+        let (x, target) = (x.rename(None)?, target.rename(None)?);
         let others = target.neg().add(1).mul(x.neg().logsigmoid()?)?;
         let losses = target.mul(x.logsigmoid()?).add(others).neg()?;
-        let any = any.map(|weight| unnamed_weight(named, weight)).transpose()?;
+        let any = any.map(|weight| unnamed_weight(&named, weight)).transpose()?;
         let losses = classes.weigh(weighted(losses, any.as_ref())?)?;
         reduction.apply(classes.sum(&losses).div(classes.count).rename(Some(rest))?)
     }
