@@ -160,10 +160,16 @@ pub(crate) fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
     [product(&sizes[..dim]), sizes.get(dim).copied().unwrap_or(1), inner]
 }
 
-/// The number of elements with these sizes. A call, since the compiler makes vectors of the loop.
+/// The number of elements with these sizes. A call, since the compiler makes vectors of the loop, which one or
+/// two dims do not reach.
 #[inline(never)]
 pub(crate) fn product(sizes: &[usize]) -> usize {
-    sizes.iter().product()
+    match sizes {
+        [] => 1,
+        [n] => *n,
+        [n, m] => n * m,
+        _ => sizes.iter().product(),
+    }
 }
 
 /// Whether a list has a number: a call, as [`product`] is.

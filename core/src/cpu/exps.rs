@@ -6,7 +6,7 @@
 use super::math::Real;
 use super::room::{Room, written};
 use super::row::{LANES, steps, sum_lanes};
-use super::simd::{Simd, Vectorized, is_short};
+use super::simd::{Simd, UpTo, Vectorized, is_short, vectorize};
 use std::hint::black_box;
 
 /// Writes `y = exp(x - shift)`, which is as long as `x`, and returns it with `Σ y`. The order of the sum
@@ -102,10 +102,8 @@ impl<T: Real> Vectorized for Exps<T> {
 unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: *mut T, step: usize) -> T {
     let (whole, rest) = (n / LANES, n % LANES);
     let (mut sums, mut last) = ([T::ZERO; LANES], [T::NEG_INFINITY; LANES]);
-    for (j, last) in last[..rest].iter_mut().enumerate() {
-        // SAFETY: the rest lies in `x`.
-        *last = unsafe { *x.add(whole * LANES + j) };
-    }
+    // SAFETY: the rest lies in `x`, and is shorter than the lanes.
+    unsafe { last.as_mut_ptr().copy_from_nonoverlapping(x.add(whole * LANES), rest) };
     for i in 0..n.div_ceil(LANES) {
         // SAFETY: the lanes are whole.
         let (from, to) = unsafe {
@@ -126,10 +124,8 @@ unsafe fn exps<T: Real, const WRITES: bool>(x: *const T, shift: T, n: usize, y: 
         }
     }
     if WRITES && step > 0 {
-        for (j, last) in last[..rest].iter().enumerate() {
-            // SAFETY: there is room for the rest of `x`.
-            unsafe { *y.add(whole * step + j) = *last };
-        }
+        // SAFETY: there is room for the rest of `x`.
+        unsafe { y.add(whole * step).copy_from_nonoverlapping(last.as_ptr(), rest) };
     }
     sum_lanes(sums)
 }
@@ -146,16 +142,14 @@ pub(super) fn ln_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
     simd.run(Mapped { x, f: Function::Ln }, ());
 }
 
-/// `x = tanh(x)`.
-#[inline(always)]
-pub(super) fn tanh_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Function::Tanh }, ());
+/// `x = tanh(x)`, with the widest vectors of the CPU, whatever the caller is compiled for.
+pub(super) fn tanh_all<T: Real>(x: &mut [T]) {
+    vectorize(OnPlain { x, f: Function::Tanh }, ());
 }
 
-/// `x = sigmoid(x)`.
-#[inline(always)]
-pub(super) fn sigmoid_all<S: Simd, T: Real>(simd: S, x: &mut [T]) {
-    simd.run(Mapped { x, f: Function::Sigmoid }, ());
+/// `x = sigmoid(x)`, with the widest vectors of the CPU, whatever the caller is compiled for.
+pub(super) fn sigmoid_all<T: Real>(x: &mut [T]) {
+    vectorize(OnPlain { x, f: Function::Sigmoid }, ());
 }
 
 /// A function of one number.
@@ -184,6 +178,22 @@ impl<T: Real> Vectorized for Mapped<'_, T> {
         } else {
             map::<_, LANES>(self.f, x);
         }
+    }
+}
+
+/// [`Mapped`] of the numbers of any instructions.
+struct OnPlain<'a, T> {
+    x: &'a mut [T],
+    f: Function,
+}
+
+impl<T: Real> Vectorized for OnPlain<'_, T> {
+    type Out<'a> = ();
+    const UP_TO: UpTo = UpTo::for_math::<T>();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, _: ()) {
+        simd.run(Mapped { x: simd.numbers_mut(self.x), f: self.f }, ());
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn sum<T: Real>(x: &[T]) -> T {
             sums[j] += x[j];
         }
     }
-    for j in 0..rest.len() {
+    for j in 0..steps::<T>(rest.len()) {
         sums[j] += rest[j];
     }
     sum_lanes(apart(sums))
@@ -49,7 +49,7 @@ pub(super) fn sum_products<T: Real>(a: &[T], b: &[T], [center_a, center_b]: [T; 
             sums[j] += (a[i][j] - center_a) * (b[i][j] - center_b);
         }
     }
-    for j in 0..a_rest.len() {
+    for j in 0..steps::<T>(a_rest.len()) {
         sums[j] += (a_rest[j] - center_a) * (b_rest[j] - center_b);
     }
     sum_lanes(apart(sums))
@@ -65,7 +65,7 @@ pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
             sums[j] = a[i][j].mul_add(b[i][j], sums[j]);
         }
     }
-    for j in 0..a_rest.len() {
+    for j in 0..steps::<T>(a_rest.len()) {
         sums[j] = a_rest[j].mul_add(b_rest[j], sums[j]);
     }
     sum_lanes(apart(sums))
@@ -81,7 +81,7 @@ pub(super) fn largest<T: Real>(x: &[T], least: T) -> T {
             lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
         }
     }
-    for j in 0..rest.len() {
+    for j in 0..steps::<T>(rest.len()) {
         lanes[j] = if rest[j] > lanes[j] { rest[j] } else { lanes[j] };
     }
     largest_lane(lanes)
@@ -97,7 +97,7 @@ pub(super) fn largest_magnitude<T: Real>(x: &[T]) -> T {
             lanes[j] = if x[j].abs() > lanes[j] { x[j].abs() } else { lanes[j] };
         }
     }
-    for j in 0..rest.len() {
+    for j in 0..steps::<T>(rest.len()) {
         lanes[j] = if rest[j].abs() > lanes[j] { rest[j].abs() } else { lanes[j] };
     }
     largest_lane(lanes)

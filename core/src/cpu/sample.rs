@@ -232,7 +232,9 @@ fn clipped<T: Real>(place: T, slope: T, n: usize) -> (T, T) {
     }
 }
 
-/// A position that is reflected at the centers of the first and the last element, or at their edges.
+/// A position that is reflected at the centers of the first and the last element, or at their edges. A call,
+/// which is in a loop over elements.
+#[inline(never)]
 fn reflected<T: Real>(place: T, slope: T, n: usize, centers: bool) -> (T, T) {
     let (low, span) = match centers {
         true => (T::ZERO, T::from_f64(n as f64 - 1.0)),

@@ -133,6 +133,8 @@ impl<V: Vectorized> OnBaseline for V {}
 pub(crate) trait Simd: Copy {
     /// The same as an [`Isa`].
     const ISA: Isa;
+    /// Whether vectors have 64 bytes, and not 32 or fewer.
+    const HAS_LONG_VECTORS: bool = false;
     /// Whether few CPUs that run this build have no more than these instructions, so that small code counts
     /// more than fast code.
     const IS_RARE: bool;
@@ -163,6 +165,13 @@ pub(crate) trait Simd: Copy {
         const { assert!(size_of::<Self::Number<T>>() == size_of::<T>()) };
         // SAFETY: the numbers have the layout of `T`.
         unsafe { &mut *(std::ptr::from_mut(x) as *mut [Self::Number<T>]) }
+    }
+
+    /// [`numbers_mut`](Self::numbers_mut) undone.
+    #[inline(always)]
+    fn plain_mut<T: Real>(self, x: &mut [Self::Number<T>]) -> &mut [T] {
+        // SAFETY: the numbers have the layout of `T`.
+        unsafe { &mut *(std::ptr::from_mut(x) as *mut [T]) }
     }
 
     /// The same memory, to be written.
@@ -231,10 +240,10 @@ impl Simd for Target {
     }
 }
 
-/// The instruction sets of x86-64. A row has the doc, the name, the trait with its copies of loops and the CPU
-/// features of one.
+/// The instruction sets of x86-64. A row has the doc, the name, the trait with its copies of loops, the bytes
+/// of a vector and the CPU features of one.
 ///
-/// The row `Avx2 OnAvx2: "avx2", "fma", "f16c";` becomes
+/// The row `Avx2 OnAvx2 32: "avx2", "fma", "f16c";` becomes
 ///
 /// ```ignore
 /// pub(crate) struct Avx2(());
@@ -259,13 +268,14 @@ impl Simd for Target {
 ///
 /// impl Simd for Avx2 {
 ///     const ISA: Isa = Isa::Avx2;
+///     const HAS_LONG_VECTORS: bool = false;
 ///     type Number<T: Real> = T::Fused;
 ///     ...
 /// }
 /// ```
 #[cfg(target_arch = "x86_64")]
 macro_rules! instructions {
-    ($($(#[$doc:meta])* $Name:ident $OnName:ident: $($feature:tt),*;)*) => {$(
+    ($($(#[$doc:meta])* $Name:ident $OnName:ident $bytes:literal: $($feature:tt),*;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(crate) struct $Name(());
@@ -304,6 +314,7 @@ macro_rules! instructions {
 
         impl Simd for $Name {
             const ISA: Isa = Isa::$Name;
+            const HAS_LONG_VECTORS: bool = $bytes == 64;
             const IS_RARE: bool = false;
             type Number<T: Real> = T::Fused;
 
@@ -324,9 +335,9 @@ macro_rules! instructions {
 #[cfg(target_arch = "x86_64")]
 instructions! {
     /// AVX2 with fused multiply-add and half-precision conversions.
-    Avx2 OnAvx2: "avx2", "fma", "f16c";
+    Avx2 OnAvx2 32: "avx2", "fma", "f16c";
     /// AVX-512 F, BW, DQ and VL on top of that.
-    Avx512 OnAvx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c";
+    Avx512 OnAvx512 64: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c";
 }
 
 /// A set of instructions that loops are compiled for, from the narrowest to the widest.

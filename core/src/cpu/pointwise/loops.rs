@@ -17,18 +17,13 @@ use std::mem::MaybeUninit;
 #[derive(Clone, Copy)]
 pub(crate) struct ElementLoop {
     copies: [LoopCopy; Isa::COUNT],
-    /// The sizes of elements, for a loop that takes only whole blocks.
-    blocks: Option<Blocks>,
+    /// The fewest elements that it takes.
+    least: usize,
+    /// The sizes of an element of each input and of the output, if there is such a number.
+    sizes: [u8; MOST + 1],
 }
 
-/// The sizes of the operands of a loop that takes only whole blocks of [`BLOCK`] elements.
-#[derive(Clone, Copy)]
-struct Blocks {
-    inputs: [u8; MOST],
-    out: u8,
-}
-
-/// The elements of a block: a power of two that is a multiple of the lanes of all vectors.
+/// The elements of the longest vectors.
 const BLOCK: usize = 16;
 
 /// A loop with arguments that are the same for all elements.
@@ -56,19 +51,22 @@ type InputAddresses = *const *const u8;
 
 /// A loop with the same copy for all instructions.
 const fn single(copy: LoopCopy) -> ElementLoop {
-    ElementLoop { copies: [copy; Isa::COUNT], blocks: None }
+    ElementLoop { copies: [copy; Isa::COUNT], least: 0, sizes: [0; MOST + 1] }
 }
 
 impl ElementLoop {
-    /// The copies of a loop that is nothing but its [`Elements`].
-    const fn of<V>(blocks: Option<Blocks>) -> Self
+    /// The copies of a loop, which takes any number of elements.
+    ///
+    /// # Safety
+    /// `V` is a transparent struct of [`Elements`].
+    const unsafe fn of<V>() -> Self
     where
         for<'a> V: Vectorized<Out<'a> = &'a mut Bytes>,
     {
-        // SAFETY: `V` is a transparent struct of `Elements`, so that both functions are called alike.
+        // SAFETY: by the caller's contract, both functions are called alike.
         let copies =
             unsafe { std::mem::transmute::<[CopyOf<V>; Isa::COUNT], [LoopCopy; Isa::COUNT]>(V::COPIES) };
-        ElementLoop { copies, blocks }
+        ElementLoop { copies, least: 0, sizes: [0; MOST + 1] }
     }
 
     /// Runs the loop on `n` elements.
@@ -78,81 +76,39 @@ impl ElementLoop {
     /// dtypes that the loop was made for, and the output is aligned for its dtype.
     #[inline]
     pub(crate) unsafe fn run(&self, n: usize, inputs: InputAddresses, args: &[Scalar], out: &mut Bytes) {
-        match self.blocks {
+        if n < self.least {
             // SAFETY: the same contract.
-            Some(sizes) if !n.is_multiple_of(BLOCK) || n == 0 => unsafe {
-                self.run_with_rest(sizes, n, inputs, args, out);
-            },
-            // SAFETY: the same contract, for this CPU.
-            _ => unsafe { on_this_cpu(&self.copies)(Elements { n, inputs, args }, out) },
+            return unsafe { self.run_padded(n, inputs, args, out) };
         }
+        // SAFETY: the same contract, for this CPU.
+        unsafe { on_this_cpu(&self.copies)(Elements { n, inputs, args }, out) }
     }
 
-    /// [`run`](Self::run) for a loop that takes only whole blocks. The last block overlaps the one before;
-    /// fewer elements than a block are repeated.
+    /// [`run`](Self::run) for fewer elements than a block, as a block.
     #[inline(never)]
-    unsafe fn run_with_rest(
-        &self,
-        sizes: Blocks,
-        n: usize,
-        inputs: InputAddresses,
-        args: &[Scalar],
-        out: &mut Bytes,
-    ) {
+    unsafe fn run_padded(&self, n: usize, inputs: InputAddresses, args: &[Scalar], out: &mut Bytes) {
         if n == 0 {
             return;
         }
-        let copy = on_this_cpu(&self.copies);
-        let mut addresses = [std::ptr::null(); MOST];
-        let size_out = usize::from(sizes.out);
-        if n > BLOCK {
-            let from = n - BLOCK;
-            // SAFETY: the caller's contract. Inputs do not overlap the output, so that elements that are
-            // computed twice are the same.
-            unsafe {
-                copy(Elements { n: n / BLOCK * BLOCK, inputs, args }, out);
-                for (k, address) in addresses.iter_mut().enumerate() {
-                    if sizes.inputs[k] > 0 {
-                        *address = (*inputs.add(k)).add(from * usize::from(sizes.inputs[k]));
-                    }
-                }
-                let last = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
-                copy(last, &mut out[from * size_out..]);
-            }
-            return;
-        }
-        let mut repeated = [const { MaybeUninit::<[u64; BLOCK]>::uninit() }; MOST];
+        let mut padded = [const { MaybeUninit::<[u64; BLOCK]>::uninit() }; MOST];
         let mut made = MaybeUninit::<[u64; BLOCK]>::uninit();
-        // SAFETY: a block of each input, and room for one, of elements of at most eight bytes.
+        let mut addresses = [std::ptr::null(); MOST];
+        let size_out = usize::from(self.sizes[MOST]);
+        // SAFETY: a block of each input, and room for one, of elements of at most eight bytes, of which the
+        // first `n` are the caller's.
         unsafe {
-            for k in 0..MOST {
-                if sizes.inputs[k] > 0 {
-                    addresses[k] = repeated[k].as_ptr().cast();
-                    repeat(sizes.inputs[k], *inputs.add(k), n, repeated[k].as_mut_ptr().cast(), BLOCK);
+            for (k, block) in padded.iter_mut().enumerate() {
+                let bytes = n * usize::from(self.sizes[k]);
+                if bytes > 0 {
+                    let block: *mut u8 = std::ptr::from_mut(block.write([0; BLOCK])).cast();
+                    block.copy_from_nonoverlapping(*inputs.add(k), bytes);
+                    addresses[k] = block.cast_const();
                 }
             }
+            let made = made.as_mut_ptr().cast::<MaybeUninit<u8>>();
             let block = Elements { n: BLOCK, inputs: addresses.as_ptr(), args };
-            let made = made.as_mut_ptr().cast::<u8>();
-            copy(block, std::slice::from_raw_parts_mut(made.cast(), BLOCK * size_out));
-            repeat(sizes.out, made, n, out.as_mut_ptr().cast(), n);
-        }
-    }
-}
-
-/// Copies `n` elements of a size and then the last of them until there are `count`.
-///
-/// # Safety
-/// There are `n` elements at `from`, at least one, and room for `count`; all are aligned.
-unsafe fn repeat(size: u8, from: *const u8, n: usize, to: *mut u8, count: usize) {
-    for i in 0..count {
-        let at = i.min(n - 1);
-        // SAFETY: the caller's contract.
-        unsafe {
-            match size {
-                1 => *to.add(i) = *from.add(at),
-                4 => *to.cast::<u32>().add(i) = *from.cast::<u32>().add(at),
-                _ => *to.cast::<u64>().add(i) = *from.cast::<u64>().add(at),
-            }
+            on_this_cpu(&self.copies)(block, std::slice::from_raw_parts_mut(made, BLOCK * size_out));
+            out.as_mut_ptr().copy_from_nonoverlapping(made, n * size_out);
         }
     }
 }
@@ -279,21 +235,15 @@ fn whole<const A: usize>(args: &[Scalar]) -> [i64; A] {
 /// A loop on floats, compiled as a part of its caller.
 ///
 /// # Safety
-/// The contract of [`LoopCopy`], for `T`; `n` is a multiple of [`BLOCK`] and not 0 if `LONG`.
+/// The contract of [`LoopCopy`], for `T`.
 #[inline(always)]
-unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, const LONG: bool>(
-    Elements { mut n, inputs, args }: Elements<'_>,
+unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
+    Elements { n, inputs, args }: Elements<'_>,
     out: &mut Bytes,
 ) {
     let (args, out) = (converted::<T, A>(args), out.as_mut_ptr().cast::<K::Out<T>>());
     // SAFETY: the caller's contract.
     let inputs = unsafe { addresses::<N>(inputs) };
-    if LONG {
-        // For the compiler, which makes no second loop for a rest then.
-        n &= !(BLOCK - 1);
-        // SAFETY: the caller's contract.
-        unsafe { std::hint::assert_unchecked(n >= BLOCK) };
-    }
     let mut i = 0;
     while i < n {
         // SAFETY: the caller's contract.
@@ -302,6 +252,42 @@ unsafe fn float_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, 
             *out.add(i) = K::f(x, mask, args);
         }
         i += 1;
+    }
+}
+
+/// Like [`float_loop`], one vector at a time, the last of which may overlap the one before: the loop contains
+/// the formula once, and no second time for a rest.
+///
+/// # Safety
+/// The contract of [`LoopCopy`], for `T`; `n` is at least `lanes`.
+#[inline(always)]
+unsafe fn vector_loop<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
+    lanes: usize,
+    Elements { n, inputs, args }: Elements<'_>,
+    out: &mut Bytes,
+) {
+    let (args, out) = (converted::<T, A>(args), out.as_mut_ptr().cast::<K::Out<T>>());
+    // SAFETY: the caller's contract.
+    let inputs = unsafe { addresses::<N>(inputs) };
+    // SAFETY: the caller's contract.
+    unsafe { std::hint::assert_unchecked(n >= lanes) };
+    let mut from = 0;
+    loop {
+        // Inputs do not overlap the output, so that elements that are computed twice are the same.
+        let start = from.min(n - lanes);
+        let mut i = 0;
+        while i < lanes {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let (x, mask) = read::<T, N>(&inputs, K::MASK, start + i);
+                *out.add(start + i) = K::f(x, mask, args);
+            }
+            i += 1;
+        }
+        from += lanes;
+        if from >= n {
+            return;
+        }
     }
 }
 
@@ -332,6 +318,12 @@ unsafe fn call_each<T: Real, O: FormulaResult, const N: usize, const A: usize>(
     }
 }
 
+/// The elements of a vector, at most those of a block.
+const fn lanes<S: Simd, T>() -> usize {
+    let bytes = if S::HAS_LONG_VECTORS { 64 } else { 32 };
+    bytes / size_of::<T>()
+}
+
 /// A loop on `T`, whose [`Elements`] meet the contract of [`LoopCopy`].
 #[repr(transparent)]
 struct Floats<'a, K, T, const N: usize, const A: usize, const LONG: bool> {
@@ -352,8 +344,10 @@ impl<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize, const LONG: bool
         unsafe {
             if S::IS_RARE {
                 call_each::<T, _, N, A>(K::f::<f64>, K::MASK, self.elements, out);
+            } else if LONG {
+                vector_loop::<K, S::Number<T>, N, A>(lanes::<S, T>(), self.elements, out);
             } else {
-                float_loop::<K, S::Number<T>, N, A, LONG>(self.elements, out);
+                float_loop::<K, S::Number<T>, N, A>(self.elements, out);
             }
         }
     }
@@ -364,7 +358,7 @@ unsafe fn run_plain<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
     out: &mut Bytes,
 ) {
     // SAFETY: the same contract.
-    unsafe { float_loop::<K, T, N, A, false>(elements, out) }
+    unsafe { float_loop::<K, T, N, A>(elements, out) }
 }
 
 unsafe fn run_scalar<K: FloatOp<N, A>, T: Real, const N: usize, const A: usize>(
@@ -386,32 +380,43 @@ pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
-    [
-        ElementLoop::of::<Floats<'static, K, f32, N, A, false>>(None),
-        ElementLoop::of::<Floats<'static, K, f64, N, A, false>>(None),
-    ]
+    // SAFETY: `Floats` is such a struct.
+    unsafe {
+        [
+            ElementLoop::of::<Floats<'static, K, f32, N, A, false>>(),
+            ElementLoop::of::<Floats<'static, K, f64, N, A, false>>(),
+        ]
+    }
 }
 
-/// Like [`wide`], for formulas of many instructions: the loops take whole blocks, so that they contain the
-/// formula once. Others contain it twice, in vectors and for a rest.
+/// Like [`wide`], for formulas of many instructions, which the loops contain once. Others contain them twice,
+/// in vectors and for a rest.
 pub(crate) const fn long<const N: usize, const A: usize, K: FloatOp<N, A>>(
     to_bool: bool,
 ) -> [ElementLoop; 2] {
     check_result::<N, A, K>(to_bool);
+    // SAFETY: `Floats` is such a struct.
+    let [short, wide] = unsafe {
+        [
+            ElementLoop::of::<Floats<'static, K, f32, N, A, true>>(),
+            ElementLoop::of::<Floats<'static, K, f64, N, A, true>>(),
+        ]
+    };
     [
-        ElementLoop::of::<Floats<'static, K, f32, N, A, true>>(Some(blocks::<f32, N, A, K>())),
-        ElementLoop::of::<Floats<'static, K, f64, N, A, true>>(Some(blocks::<f64, N, A, K>())),
+        ElementLoop { least: BLOCK, sizes: sizes::<f32, N, A, K>(), ..short },
+        ElementLoop { least: BLOCK, sizes: sizes::<f64, N, A, K>(), ..wide },
     ]
 }
 
-/// The sizes of the operands of a formula on `T`.
-const fn blocks<T: Real, const N: usize, const A: usize, K: FloatOp<N, A>>() -> Blocks {
-    let (mut inputs, mut k) = ([0; MOST], 0);
+/// The sizes of the inputs of a formula on `T`, and of its result.
+const fn sizes<T: Real, const N: usize, const A: usize, K: FloatOp<N, A>>() -> [u8; MOST + 1] {
+    let (mut sizes, mut k) = ([0; MOST + 1], 0);
     while k < N {
-        inputs[k] = if k == K::MASK { size_of::<bool>() as u8 } else { size_of::<T>() as u8 };
+        sizes[k] = if k == K::MASK { size_of::<bool>() as u8 } else { size_of::<T>() as u8 };
         k += 1;
     }
-    Blocks { inputs, out: size_of::<K::Out<T>>() as u8 }
+    sizes[MOST] = size_of::<K::Out<T>>() as u8;
+    sizes
 }
 
 /// Like [`wide`], compiled only for the build target.
@@ -506,10 +511,13 @@ impl<K: AnyOp<N>, T: Copy, const N: usize> Vectorized for Moves<'_, K, T, N> {
 
 /// The loops of a formula that returns one of its inputs, for elements of 1, 2, 4 and 8 bytes.
 pub(crate) const fn moving<const N: usize, K: AnyOp<N>>() -> [ElementLoop; 4] {
-    [
-        ElementLoop::of::<Moves<'static, K, u8, N>>(None),
-        ElementLoop::of::<Moves<'static, K, u16, N>>(None),
-        ElementLoop::of::<Moves<'static, K, u32, N>>(None),
-        ElementLoop::of::<Moves<'static, K, u64, N>>(None),
-    ]
+    // SAFETY: `Moves` is such a struct.
+    unsafe {
+        [
+            ElementLoop::of::<Moves<'static, K, u8, N>>(),
+            ElementLoop::of::<Moves<'static, K, u16, N>>(),
+            ElementLoop::of::<Moves<'static, K, u32, N>>(),
+            ElementLoop::of::<Moves<'static, K, u64, N>>(),
+        ]
+    }
 }
