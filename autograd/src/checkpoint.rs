@@ -36,7 +36,7 @@ pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     inputs: &[&Tensor],
 ) -> Result<Tensor> {
-    let inputs: Vec<Tensor> = inputs.iter().map(|x| (*x).clone()).collect();
+    let inputs: Vec<Tensor> = crate::list(inputs.iter().map(|x| (*x).clone()));
     if !is_grad_enabled() {
         return f(&inputs);
     }

@@ -41,7 +41,7 @@ fn gradients(
         }
         return Ok(all);
     }
-    let inputs: Vec<&Tensor> = xs.iter().collect();
+    let inputs: Vec<&Tensor> = crate::list(xs.iter());
     let options = BackwardOptions {
         create_graph: create,
         retain_graph: retain,
@@ -149,8 +149,8 @@ pub fn jvp(
         for (of_x, v) in of_x.iter().zip(v).filter(|(of_x, _)| of_x.requires_grad()) {
             products.push((of_x, v.unnamed()));
         }
-        let outputs: Vec<&Tensor> = products.iter().map(|(of_x, _)| *of_x).collect();
-        let directions: Vec<Option<&Tensor>> = products.iter().map(|(_, v)| Some(v)).collect();
+        let outputs: Vec<&Tensor> = crate::list(products.iter().map(|(of_x, _)| *of_x));
+        let directions: Vec<Option<&Tensor>> = crate::list(products.iter().map(|(_, v)| Some(v)));
         let options =
             BackwardOptions { create_graph: create, allow_unused: true, ..BackwardOptions::default() };
         match outputs.is_empty() {
@@ -217,8 +217,8 @@ pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> 
     }
     let mut jacobians = Vec::with_capacity(xs.len());
     for (rows, x) in rows.into_iter().zip(inputs) {
-        let sizes: Vec<usize> = y.sizes().iter().chain(x.sizes()).copied().collect();
-        let rows: Vec<&Tensor> = rows.iter().collect();
+        let sizes: Vec<usize> = crate::list(y.sizes().iter().chain(x.sizes()).copied());
+        let rows: Vec<&Tensor> = crate::list(rows.iter());
         let jacobian = match rows.is_empty() {
             true => Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?),
             false => Tensor::stack(&rows, 0).reshape(sizes)?,
@@ -239,7 +239,7 @@ fn one_hot(y: &Tensor, o: usize) -> Result<Tensor> {
 /// The names of `y`, then those of `x` with a `_`.
 #[track_caller]
 fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
-    let mut names: Vec<Option<Name>> = (0..y.ndim()).map(|dim| y.name(dim)).collect();
+    let mut names: Vec<Option<Name>> = crate::list((0..y.ndim()).map(|dim| y.name(dim)));
     for dim in 0..x.ndim() {
         names.push(x.name(dim).map(|name| Name::new(&format!("{name}_"))).transpose()?);
     }

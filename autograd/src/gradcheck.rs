@@ -152,7 +152,7 @@ fn check_parameters(
     options: GradCheckOptions,
 ) -> Result<Checked> {
     const OP: &str = "gradcheck_parameters";
-    let inputs: Vec<Tensor> = parameters.0.iter().map(|(parameter, _)| parameter.tensor()).collect();
+    let inputs: Vec<Tensor> = crate::list(parameters.0.iter().map(|(parameter, _)| parameter.tensor()));
     if let Some(frozen) = inputs.iter().position(|x| !x.requires_grad()) {
         let message = format!("parameter '{}' is frozen", names[frozen]);
         return Err(Error::new(ErrorKind::Autograd, OP, message)
@@ -177,7 +177,7 @@ impl Restored {
             let value = parameter.tensor().into_value();
             (parameter, value)
         };
-        Restored(parameters.into_iter().map(value).collect())
+        Restored(crate::list(parameters.into_iter().map(value)))
     }
 }
 
@@ -310,7 +310,7 @@ impl Check<'_> {
     fn check_output(&self, y: &Tensor) -> Result<()> {
         let options = BackwardOptions { retain_graph: true, allow_unused: true, ..Default::default() };
         let depends = y.requires_grad() && {
-            let inputs: Vec<&Tensor> = self.inputs.iter().collect();
+            let inputs: Vec<&Tensor> = crate::list(self.inputs.iter());
             let ones = y.ones_like()?.detach();
             grad_with(&[y], &inputs, &[Some(&ones)], options)?.iter().any(Option::is_some)
         };
@@ -380,7 +380,7 @@ impl Check<'_> {
             let noise = 4.0 * f64::EPSILON * above.abs().max(below.abs()) / eps;
             ((above - below) / (2.0 * eps), if noise.is_finite() { noise } else { 0.0 })
         };
-        Ok(above.into_iter().zip(below).map(difference).collect())
+        Ok(crate::list(above.into_iter().zip(below).map(difference)))
     }
 
     /// The outputs after a step of one element.
@@ -414,7 +414,7 @@ impl Check<'_> {
         let (input, count) = (called(worst.input), counts.iter().sum::<usize>());
         let wrong = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let wrong: Vec<String> =
-            wrong.map(|(input, count)| format!("{count} by {}", called(input))).collect();
+            crate::list(wrong.map(|(input, count)| format!("{count} by {}", called(input))));
         let of_each =
             if wrong.len() > 1 { format!("; wrong are {}", wrong.join(", ")) } else { String::new() };
         let [got, want] = worst.numbers;
@@ -456,11 +456,11 @@ fn place(shape: &Shape, mut element: usize) -> String {
 /// Elements as bits, which are equal for equal NaN.
 #[track_caller]
 fn bits(x: &Tensor) -> Result<Vec<u64>> {
-    Ok(x.value().to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
+    Ok(crate::list(x.value().to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits)))
 }
 
 /// Fixed numbers between 0.5 and 1.5, different for each element.
 fn weights(y: &Tensor) -> Result<Tensor> {
-    let numbers: Vec<f64> = (0..y.numel()).map(|i| 1.0 + 0.5 * (1.0 + i as f64).sin()).collect();
+    let numbers: Vec<f64> = crate::list((0..y.numel()).map(|i| 1.0 + 0.5 * (1.0 + i as f64).sin()));
     Ok(Tensor::constant(NamedTensor::from_slice(&numbers, y.sizes())?))
 }

@@ -58,6 +58,7 @@ pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 #[doc(hidden)]
 pub use line::{Called, called_here};
+use namegrad_core::list;
 pub use observe::{
     ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by,
     running_layer, span, span_at,

@@ -230,7 +230,7 @@ fn may_own<F>(_: &F) -> bool {
 
 /// The facts about the inputs for a joint derivative.
 fn joint_inputs(inputs: &[Option<&Tensor>]) -> JointInputs {
-    inputs.iter().map(|x| JointInput::new(*x)).collect()
+    crate::list(inputs.iter().map(|x| JointInput::new(*x)))
 }
 
 fn is_tracked(inputs: &JointInputs) -> bool {
@@ -328,11 +328,11 @@ impl Outputs {
             }
         }
         if is_observed() {
-            observe::tell(origin.op, origin.at, &[], &values.iter().collect::<Vec<_>>());
+            observe::tell(origin.op, origin.at, &[], &crate::list::<_, Vec<_>>(values.iter()));
         }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) {
-            return (values.into_iter().map(Tensor::constant).collect(), None);
+            return (crate::list(values.into_iter().map(Tensor::constant)), None);
         }
         // Created before the outputs, so that the backward pass reaches it after them.
         let meeting = Meta::meeting(origin);

@@ -34,7 +34,7 @@ impl<T: Tensors> Tensors for Vec<T> {
         self.iter().for_each(|part| part.append_to(list));
     }
     fn with_next(&self, list: &mut std::vec::IntoIter<Tensor>) -> Vec<T> {
-        self.iter().map(|part| part.with_next(list)).collect()
+        crate::list(self.iter().map(|part| part.with_next(list)))
     }
 }
 
@@ -333,7 +333,7 @@ impl Call {
         let mut outputs: Vec<Vec<Tensor>> = Vec::with_capacity(count);
         for at in 0..count {
             let at = if self.options.reverse { count - 1 - at } else { at };
-            let (next, y) = step(state.clone(), slices.iter().map(|parts| parts[at].clone()).collect())?;
+            let (next, y) = step(state.clone(), crate::list(slices.iter().map(|parts| parts[at].clone())))?;
             self.check_same("state", at, &state, &next)?;
             match outputs.first() {
                 Some(first) => self.check_same("output", at, first, &y)?,
@@ -347,7 +347,7 @@ impl Call {
         }
         let mut stacked = Vec::new();
         for k in 0..outputs[0].len() {
-            let each: Vec<&Tensor> = outputs.iter().map(|y| &y[k]).collect();
+            let each: Vec<&Tensor> = crate::list(outputs.iter().map(|y| &y[k]));
             let place = place.min(each[0].ndim());
             let stack = match name {
                 Some(name) => Tensor::stack_with(each, place, StackOptions::new().name(name)),
@@ -383,7 +383,7 @@ impl Call {
         let empty = |shape: Vec<(Option<Name>, usize)>, x: &Tensor| {
             NamedTensor::zeros(Shape::new(shape)?)?.to(x.dtype()).map(Tensor::constant)
         };
-        let dims_of = |x: &Tensor| (0..x.ndim()).map(|d| (x.name(d), x.sizes()[d])).collect::<Vec<_>>();
+        let dims_of = |x: &Tensor| crate::list::<_, Vec<_>>((0..x.ndim()).map(|d| (x.name(d), x.sizes()[d])));
         let mut slices = Vec::with_capacity(dims.len());
         for (x, dim) in self.xs.iter().zip(dims) {
             let mut shape = dims_of(x);
@@ -391,7 +391,7 @@ impl Call {
             slices.push(empty(shape, x)?);
         }
         // Its random numbers are its own, so that those of the program do not depend on it.
-        let state = init.iter().map(Tensor::detach).collect();
+        let state = crate::list(init.iter().map(Tensor::detach));
         let rehearse = || places::rehearsed(|| step(state, slices));
         let (next, y) = no_grad(|| Generator::from_seed(0).scope(rehearse))?;
         self.check_same("state", 0, &init, &next)?;
@@ -458,14 +458,12 @@ impl Call {
         let error = Error::about(&[a.value(), b.value()], kind, self.op, message);
         // The names as they are written, if all dims have one.
         let all = |x: &Tensor| {
-            let names: Option<Vec<_>> = x.names().iter(x.ndim()).collect();
-            names.map(|names| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>())
+            let names: Option<Vec<_>> = crate::list(x.names().iter(x.ndim()));
+            names.map(|names| crate::list::<_, Vec<_>>(names.iter().map(|name| format!("\"{name}\""))))
         };
-        let sorted = |names: &Option<Vec<String>>| {
-            let mut names = names.clone().unwrap_or_default();
-            names.sort();
-            names
-        };
+        // No name is in a list twice.
+        let are_same =
+            |a: &[String], b: &[String]| a.len() == b.len() && a.iter().all(|name| b.contains(name));
         let [before, after] = [all(a), all(b)];
         match (kind, before, after) {
             (ErrorKind::DType, ..)
@@ -476,8 +474,8 @@ impl Call {
             (ErrorKind::DType, ..) => {
                 error.with_repair(format!("{what}.to(DType::{:?})? in the step", a.dtype()))
             }
-            (ErrorKind::NameMismatch, before @ Some(_), after) if sorted(&before) == sorted(&after) => {
-                let names = before.unwrap_or_default().join(", ");
+            (ErrorKind::NameMismatch, Some(before), Some(after)) if are_same(&before, &after) => {
+                let names = before.join(", ");
                 error.with_repair(format!("{what}.align_to([{names}])? in the step"))
             }
             (ErrorKind::NameMismatch, None, Some(names))

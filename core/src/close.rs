@@ -4,6 +4,7 @@
 //! a failed comparison stores a note about the left tensor for its thread, and the next `{:?}` of that tensor
 //! on that thread prints it once: how many elements differ, the first difference, and the largest.
 
+use crate::callback::Callback;
 use crate::dtype::{DType, Scalar};
 use crate::tensor::NamedTensor;
 use half::{bf16, f16};
@@ -48,7 +49,7 @@ fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Whether dtype, shape and names are the same and all elements are near each other.
-fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Fn(Scalar, Scalar) -> bool) -> bool {
+fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Callback<(Scalar, Scalar), bool>) -> bool {
     let text = match mismatch(x, y) {
         Some(text) => Some(text),
         None => differences(x, y, near).map(|found| found.to_string()),
@@ -79,13 +80,13 @@ struct Differences<'a> {
 fn differences<'a>(
     x: &'a NamedTensor,
     y: &'a NamedTensor,
-    near: &dyn Fn(Scalar, Scalar) -> bool,
+    near: &dyn Callback<(Scalar, Scalar), bool>,
 ) -> Option<Differences<'a>> {
     let mut found: Option<Differences<'a>> = None;
     let mut index = vec![0; x.ndim()];
     for _ in 0..x.numel() {
         let (a, b) = (x.at(&index), y.at(&index));
-        if !near(a, b) {
+        if !near.call_with((a, b)) {
             let apart = distance(a, b);
             let found = found.get_or_insert_with(|| Differences {
                 x,
@@ -140,7 +141,7 @@ impl Differences<'_> {
             Some(name) => format!("{name}={i}"),
             None => i.to_string(),
         });
-        let place: Vec<String> = place.collect();
+        let place: Vec<String> = crate::list(place);
         let shown = |x: &NamedTensor| match x.at(index) {
             // For a narrow float, as many digits as distinguish it from its neighbors.
             Scalar::Float(value) if x.dtype() != DType::F64 => format!("{}", value as f32),
@@ -154,7 +155,7 @@ impl PartialEq for NamedTensor {
     /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything. For an
     /// elementwise comparison, see [`eq`](NamedTensor::eq).
     fn eq(&self, other: &NamedTensor) -> bool {
-        all_near(self, other, &|a, b| a == b)
+        all_near(self, other, &|a: Scalar, b: Scalar| a == b)
     }
 }
 
@@ -166,20 +167,22 @@ fn near_by(a: Scalar, b: Scalar, epsilon: f64) -> bool {
 /// Whether dtype, sizes and names are equal, and all elements are within `epsilon` of each other.
 #[doc(hidden)]
 pub fn abs_diff_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64) -> bool {
-    all_near(x, y, &|a, b| near_by(a, b, epsilon))
+    all_near(x, y, &|a: Scalar, b: Scalar| near_by(a, b, epsilon))
 }
 
 /// Like [`abs_diff_eq`], but elements may also differ by up to `max_relative` times the larger of the two.
 #[doc(hidden)]
 pub fn relative_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_relative: f64) -> bool {
-    all_near(x, y, &|a, b| near_by(a, b, epsilon.max(a.to_f64().abs().max(b.to_f64().abs()) * max_relative)))
+    all_near(x, y, &|a: Scalar, b: Scalar| {
+        near_by(a, b, epsilon.max(a.to_f64().abs().max(b.to_f64().abs()) * max_relative))
+    })
 }
 
 /// Like [`abs_diff_eq`], but elements may also be up to `max_ulps` representable numbers apart.
 #[doc(hidden)]
 pub fn ulps_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_ulps: u32) -> bool {
     let dtype = x.dtype();
-    all_near(x, y, &|a, b| near_by(a, b, epsilon) || steps(a, b, dtype) <= max_ulps.into())
+    all_near(x, y, &|a: Scalar, b: Scalar| near_by(a, b, epsilon) || steps(a, b, dtype) <= max_ulps.into())
 }
 
 /// The number of steps between two numbers of the same sign, from one representable number of the dtype to

@@ -1,5 +1,4 @@
 //! The error type: what went wrong, the inputs, the caller's line, and a repair.
-
 use crate::dtype::DType;
 use crate::recycled::{FreeList, Recycle, Recycled};
 use crate::shape::Shape;
@@ -218,7 +217,7 @@ impl Error {
 
     /// The same error with the sizes and names of the inputs that it is about.
     pub fn with_operands(mut self, operands: impl IntoIterator<Item = Shape>) -> Error {
-        self.0.operands = operands.into_iter().collect();
+        self.0.operands = crate::list(operands.into_iter());
         self.0.dtypes.clear();
         self
     }

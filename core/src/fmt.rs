@@ -6,7 +6,6 @@
 //!
 //! # Source
 //! The behavior of `torch/_tensor_str.py` in PyTorch 2.15; `names` are printed as up to 2.12.
-
 use crate::layout::has;
 use std::fmt;
 use std::ops::Range;
@@ -111,7 +110,7 @@ fn tensor_text(
 
 /// Python's text of a tuple: `()`, `(3,)`, `(3, 4)`.
 fn tuple(sizes: &[usize]) -> String {
-    let items: Vec<_> = sizes.iter().map(usize::to_string).collect();
+    let items: Vec<_> = crate::list(sizes.iter().map(usize::to_string));
     format!("({}{})", items.join(", "), if items.len() == 1 { "," } else { "" })
 }
 
@@ -154,7 +153,7 @@ impl<'a> Printer<'a> {
         let mut elements = Vec::new();
         printer.collect(&mut Vec::with_capacity(sizes.len()), get, &mut elements);
         let format = Format::new(&elements, options);
-        let cells: Vec<_> = elements.into_iter().map(|element| format.cell(element)).collect();
+        let cells: Vec<_> = crate::list(elements.into_iter().map(|element| format.cell(element)));
         (printer.cells, printer.width) = (cells.into_iter(), format.width);
         printer
     }

@@ -14,6 +14,8 @@ macro_rules! format {
 
 #[doc(hidden)]
 pub mod args;
+#[doc(hidden)]
+pub mod callback;
 mod cell;
 #[doc(hidden)]
 pub mod close;
@@ -40,6 +42,8 @@ mod sizes;
 mod tensor;
 
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
+#[doc(hidden)]
+pub use callback::list;
 pub use cell::Cell;
 pub use cpu::conv::{Winograd, set_winograd};
 pub use device::Device;

@@ -1,7 +1,6 @@
 //! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
 //! the buffer is shared. `make` creates tensors, `serialize` is serde's form of a tensor inside other data, and
 //! `bytes` that of its elements in files.
-
 use crate::cpu::storage::Storage;
 use crate::dtype::{Category, DType, Element, Number, Opaque, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -626,7 +625,7 @@ impl NamedTensor {
         let dtype = (!default || empty).then(|| format!("dtype=torch.{}", self.parts.dtype));
         let names = self.has_names().then(|| format!("names={}", self.parts.names.tuple(self.ndim())));
         let suffixes: Vec<&str> =
-            dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()).collect();
+            crate::list(dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()));
         write_tensor(f, self.sizes(), &get, &suffixes)
     }
 }

@@ -208,7 +208,7 @@ impl<T: Collate> Collate for Option<T> {
             let message = format!("{one} is {}, but {other} is {}", words(first), words(!first));
             return Err(Error::new(ErrorKind::Value, "collate", message));
         }
-        let samples: Vec<T> = samples.into_iter().flatten().collect();
+        let samples: Vec<T> = crate::list(samples.into_iter().flatten());
         first.then(|| T::collate(samples, how)).transpose()
     }
 }
@@ -241,7 +241,7 @@ impl<T: Collate> Collate for BTreeMap<String, T> {
 
 #[cold]
 fn other_keys<'k>(position: usize, keys: impl Iterator<Item = &'k String>, how: &Collation<'_>) -> Error {
-    let keys: Vec<&String> = keys.collect();
+    let keys: Vec<&String> = crate::list(keys);
     let message =
         format!("{} has other keys than {}, which has {keys:?}", how.sample(position), how.sample(0));
     Error::new(ErrorKind::Value, "collate", message)
@@ -251,7 +251,7 @@ impl<T: Collate> Collate for HashMap<String, T> {
     type Batch = HashMap<String, T::Batch>;
 
     fn collate(samples: Vec<Self>, how: &Collation<'_>) -> Result<Self::Batch> {
-        let sorted = samples.into_iter().map(BTreeMap::from_iter).collect();
+        let sorted = crate::list(samples.into_iter().map(BTreeMap::from_iter));
         Ok(BTreeMap::<String, T>::collate(sorted, how)?.into_iter().collect())
     }
 }

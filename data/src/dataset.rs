@@ -150,7 +150,7 @@ pub trait Dataset: Send + Sync {
     where
         Self: Sized,
     {
-        Subset::new(self, indices.into_iter().collect())
+        Subset::new(self, crate::list(indices.into_iter()))
     }
 
     /// The samples of this data set, followed by those of another one.

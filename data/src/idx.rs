@@ -112,7 +112,7 @@ fn read(input: &Input) -> Result<Tensor> {
             return Err(input.malformed(OP, &what));
         }
     }
-    let shape = Shape { sizes: sizes.iter().copied().collect(), names: Names::none() };
+    let shape = Shape { sizes: crate::list(sizes.iter().copied()), names: Names::none() };
     let failed = |error: io::Error| -> Error {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {

@@ -165,7 +165,7 @@ impl Dataset for LabeledImages {
         let inner = ["C", "H", "W"].contains(&how.batch_dim().as_str());
         let in_range = indices.iter().all(|index| *index < self.len());
         (!inner && in_range).then(|| {
-            let index: Vec<i64> = indices.iter().map(|index| *index as i64).collect();
+            let index: Vec<i64> = crate::list(indices.iter().map(|index| *index as i64));
             let index = Tensor::from_slice(&index, [index.len()])?;
             let picked = |x: &Tensor| x.index_select(&index, "N")?.rename([("N", how.batch_dim().as_str())]);
             Ok((scaled(&picked(&self.images)?)?, picked(&self.labels)?))

@@ -39,7 +39,7 @@ impl Pixels {
     /// The levels of red, green and blue, one plane after another.
     pub(crate) fn rgb(&self) -> Vec<u8> {
         let plane = |channel: usize| self.pixels().map(move |pixel| self.color(pixel)[channel]);
-        (0..3).flat_map(plane).collect()
+        crate::list((0..3).flat_map(plane))
     }
 
     /// The levels of gray: those of the image, or the luminance of its colors in sRGB (ITU-R BT.709).
@@ -48,7 +48,7 @@ impl Pixels {
             let [red, green, blue] = self.color(pixel).map(u32::from);
             ((2126 * red + 7152 * green + 722 * blue) / 10_000) as u8
         };
-        self.pixels().map(|pixel| if self.channels < 3 { pixel[0] } else { luminance(pixel) }).collect()
+        crate::list(self.pixels().map(|pixel| if self.channels < 3 { pixel[0] } else { luminance(pixel) }))
     }
 
     fn pixels(&self) -> std::slice::ChunksExact<'_, u8> {
@@ -70,7 +70,7 @@ fn decode_png(bytes: &[u8]) -> Result<Pixels, Box<dyn Error>> {
     levels.truncate(info.buffer_size());
     if info.bit_depth == BitDepth::Sixteen {
         let rounded = |level: &[u8]| (u32::from(u16::from_be_bytes([level[0], level[1]])) + 128) / 257;
-        levels = levels.chunks_exact(2).map(|level| rounded(level) as u8).collect();
+        levels = crate::list(levels.chunks_exact(2).map(|level| rounded(level) as u8));
     }
     Ok(Pixels {
         width: info.width as usize,

@@ -231,7 +231,7 @@ pub fn grouped_folds(groups: &[i64], k: usize, seed: u64) -> Result<Vec<[Vec<usi
 
 /// Whole groups in parts of about these lengths.
 fn placed(groups: &[i64], lengths: &[usize], seed: u64) -> Result<Vec<Vec<usize>>> {
-    let runs = runs(groups, (0..groups.len()).collect());
+    let runs = runs(groups, crate::list(0..groups.len()));
     if runs.len() < lengths.len() {
         let message =
             format!("{} groups of {} samples cannot be in {} parts", runs.len(), groups.len(), lengths.len());
@@ -302,7 +302,7 @@ pub fn ordered_folds(len: usize, k: usize, gap: usize) -> Result<Vec<[Vec<usize>
     }
     Ok(list_of(k, &mut |fold| {
         let start = len - (k - fold) * test;
-        [(0..start - gap).collect(), (start..start + test).collect()]
+        [crate::list(0..start - gap), crate::list(start..start + test)]
     }))
 }
 
@@ -312,7 +312,7 @@ type TrainAndTest<D> = [Subset<Arc<D>>; 2];
 pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<TrainAndTest<D>>> {
     let folds = fold_indices(data.len(), k, seed)?;
     let fold = |fold: [Vec<usize>; 2]| fold.map(|indices| Subset::of(data.clone(), indices));
-    Ok(folds.into_iter().map(fold).collect())
+    Ok(crate::list(folds.into_iter().map(fold)))
 }
 
 /// The numbers below `len` to train on and to test on, for each of `k` folds.

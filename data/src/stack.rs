@@ -67,7 +67,7 @@ fn not_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'
     }
     let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
     let own = || first.names().iter(first.ndim()).flatten();
-    let names: Vec<String> = own().map(|name| format!("\"{name}\"")).collect();
+    let names: Vec<String> = crate::list(own().map(|name| format!("\"{name}\"")));
     let permuted = names.len() == first.ndim() && own().all(|name| sample.names().position(name).is_some());
     let method = if permuted { "align_to" } else { "rename" };
     error.with_repair(format!("x.{method}([{}])?", names.join(", ")))

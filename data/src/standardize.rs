@@ -170,7 +170,7 @@ impl Standardize {
 
     fn apply(&self, x: &Tensor, f: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let own = self.mean.shape();
-        let names: Option<Vec<Name>> = (0..own.sizes.len()).map(|dim| self.mean.name(dim)).collect();
+        let names: Option<Vec<Name>> = crate::list((0..own.sizes.len()).map(|dim| self.mean.name(dim)));
         let names = names.filter(|names| !names.is_empty());
         let size = |name: &Name| x.names().position(*name).map(|dim| x.sizes()[dim]);
         let fits = match &names {
@@ -293,7 +293,7 @@ impl From<Standardize> for StandardizeState {
         let list = |x: &Tensor| x.to_vec::<f64>().unwrap_or_default(); // both are `f64`
         let names = (0..mean.ndim()).map(|dim| mean.name(dim).map(|name| name.to_string()));
         StandardizeState {
-            names: names.collect(),
+            names: crate::list(names),
             sizes: mean.sizes().to_vec(),
             mean: list(&mean),
             std: list(&std),

@@ -73,7 +73,7 @@ impl<D: Dataset> Dataset for Subset<D> {
         D::Sample: Collate,
     {
         let inner = indices.iter().map(|index| self.indices.get(*index).copied());
-        let inner: Vec<usize> = inner.collect::<Option<_>>()?; // the error of a missing one comes from `get`
+        let inner: Vec<usize> = crate::list::<_, Option<_>>(inner)?; // the error of a missing one comes from `get`
         self.data.get_batch(&inner, how)
     }
 }

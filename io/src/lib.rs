@@ -40,6 +40,7 @@ pub use self::open::OpenFile;
 #[doc(hidden)]
 pub use self::tensor_file::FileEntries;
 pub use self::tensor_file::TensorFile;
+use namegrad_core::list;
 
 use namegrad_core::{Error, ErrorKind};
 use std::io;

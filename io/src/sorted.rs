@@ -1,6 +1,5 @@
 //! Lists that are made, sorted and searched by little code. The standard library's sorts are compiled again for
 //! each type of element, and its iterators for each closure.
-
 use std::mem::{replace, swap};
 
 /// The values of `make` for the numbers below `count`.
@@ -14,7 +13,7 @@ pub fn list_of<T>(count: usize, make: &mut dyn FnMut(usize) -> T) -> Vec<T> {
 
 /// The numbers below `count`, sorted by `is_less`. The sort is stable: equal ones stay in their order.
 pub fn order(count: usize, is_less: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
+    let mut order: Vec<usize> = crate::list(0..count);
     let mut merged = order.clone();
     let mut width = 1;
     while width < count {

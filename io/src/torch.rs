@@ -196,7 +196,7 @@ impl CheckedView {
     }
 
     fn sorted_sizes(&self) -> Vec<usize> {
-        self.dims.iter().map(|(_, size, _)| *size).collect()
+        crate::list(self.dims.iter().map(|(_, size, _)| *size))
     }
 
     /// The permutation from sorted dims to those of the tensor.

@@ -46,12 +46,13 @@ impl ChannelBytes {
         let bytes = match ordered.dtype() {
             DType::U8 => ordered.to_vec::<u8>()?,
             // A cast to `u8` saturates, and NaN is 0.
-            _ => ordered
-                .to(DType::F32)?
-                .to_vec::<f32>()?
-                .into_iter()
-                .map(|value| (value * 255.0).round() as u8)
-                .collect(),
+            _ => crate::list(
+                ordered
+                    .to(DType::F32)?
+                    .to_vec::<f32>()?
+                    .into_iter()
+                    .map(|value| (value * 255.0).round() as u8),
+            ),
         };
         Ok(ChannelBytes { width, height, channels, bytes })
     }
@@ -71,7 +72,7 @@ impl ChannelBytes {
             [red, green, blue, alpha, ..] => on_white([red, green, blue], alpha),
             [] => [255; 3],
         };
-        self.bytes.chunks(self.channels).map(color).collect()
+        crate::list(self.bytes.chunks(self.channels).map(color))
     }
 }
 

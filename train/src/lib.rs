@@ -35,3 +35,4 @@ pub use checkpoint::{
 pub use checkpoint::{Snapshot, kind, last_word};
 pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};
+use namegrad_core::list;

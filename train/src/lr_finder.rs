@@ -180,11 +180,10 @@ impl Backup {
         Backup {
             random: random_state(),
             model: model.state_dict(),
-            grads: all.map(|parameter| (parameter.clone(), parameter.grad())).collect(),
-            parameters: parameters
-                .into_iter()
-                .map(|parameter| (parameter.clone(), parameter.tensor().into_value()))
-                .collect(),
+            grads: crate::list(all.map(|parameter| (parameter.clone(), parameter.grad()))),
+            parameters: crate::list(
+                parameters.into_iter().map(|parameter| (parameter.clone(), parameter.tensor().into_value())),
+            ),
             optimizer: optimizer.state_dict(),
         }
     }
@@ -290,7 +289,7 @@ impl LrCurve {
             }
         }
         let end = self.points.len().min((lowest + 1).max(self.points.len() / 2));
-        let mut losses: Vec<f64> = self.points[..end].iter().map(|(_, loss)| *loss).collect();
+        let mut losses: Vec<f64> = crate::list(self.points[..end].iter().map(|(_, loss)| *loss));
         losses.retain(|loss| loss.is_finite());
         namegrad_io::sorted::sort(&mut losses, &|a, b| a < b);
         let last = losses.len().saturating_sub(1);
@@ -311,7 +310,7 @@ mod tests {
     /// The losses of a test of 100 steps, of which the first is an outlier.
     fn curve(first: f64, loss: impl Fn(f64) -> f64) -> LrCurve {
         let point = |step: u32| (f64::from(step), if step == 0 { first } else { loss(f64::from(step)) });
-        let points: Vec<(f64, f64)> = (0..100).map(point).collect();
+        let points: Vec<(f64, f64)> = crate::list((0..100).map(point));
         LrCurve { smoothed: points.clone(), points, steps: 100 }
     }
 

@@ -127,7 +127,7 @@ mod kernels {
             Some((left, right)) => (left, Some(right)),
             None => (&equation[..], None),
         };
-        let parts: Vec<&str> = left.split(',').collect();
+        let parts: Vec<&str> = crate::list(left.split(','));
         if operands.is_empty() || parts.len() != operands.len() {
             let message = format!(
                 "the equation '{equation}' has the subscripts of {} operands, and {} are given",
@@ -144,7 +144,7 @@ mod kernels {
         if let Some(other) = operands.iter().find(|x| x.dtype() != first) {
             let message = format!("expected operands of one dtype, but got {first} and {}", other.dtype());
             return Err(Error::new(ErrorKind::DType, "einsum", message)
-                .with_inputs(&operands.iter().map(|x| x.value()).collect::<Vec<_>>())
+                .with_inputs(&crate::list::<_, Vec<_>>(operands.iter().map(|x| x.value())))
                 .with_repair(format!("y.to(DType::{first:?})?")));
         }
         let output = output_labels(&factors, right)?;

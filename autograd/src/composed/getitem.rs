@@ -157,13 +157,13 @@ impl Argument for Indices {
             at => isize::from_value(at).map(Index::At),
         };
         match value {
-            Value::List(list) => list.iter().map(index).collect::<Option<_>>().map(Indices),
+            Value::List(list) => crate::list::<_, Option<_>>(list.iter().map(index)).map(Indices),
             one => Some(Indices(vec![index(one)?])),
         }
     }
     fn from_tensors(tensors: &[&NamedTensor]) -> Option<Indices> {
         let index = |x: &&NamedTensor| Index::Tensor(Tensor::constant((*x).clone()));
-        Some(Indices(tensors.iter().map(index).collect()))
+        Some(Indices(crate::list(tensors.iter().map(index))))
     }
     fn accepted() -> String {
         "an index, a range, a tensor or a list of these".into()
@@ -320,7 +320,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
             *flat = *flat * size + place.rem_euclid(size);
         }
     }
-    let dims: Vec<usize> = picks.iter().map(|(dim, _)| *dim).collect();
+    let dims: Vec<usize> = crate::list(picks.iter().map(|(dim, _)| *dim));
     let rest = lists::others(x.ndim(), &dims);
     let rows = lists::product_at(x.sizes(), &dims);
     let lying = [&[rows][..], &lists::at(x.sizes(), &rest)].concat();
@@ -333,13 +333,13 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
     let together = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let before = if together { rest.partition_point(|dim| *dim < dims[0]) } else { 0 };
     let new = sizes.len();
-    let mut order: Vec<usize> = (0..made.len()).collect();
+    let mut order: Vec<usize> = crate::list(0..made.len());
     order[..new + before].rotate_left(new);
     let mut given = names_of(picks, new)?;
     if let ([dim], [name @ None]) = (&dims[..], &mut given[..]) {
         *name = x.name(*dim);
     }
-    let mut names: Vec<Option<Name>> = rest.iter().map(|dim| x.name(*dim)).collect();
+    let mut names: Vec<Option<Name>> = crate::list(rest.iter().map(|dim| x.name(*dim)));
     names.splice(before..before, given);
     y.permute(order)?.rename(Some(Names::new(OP, names)?))
 }

@@ -242,7 +242,7 @@ mod kernels {
         }
         let spread = |x: &Tensor, like: &Tensor| -> Vec<usize> {
             let size = |d| if d != dim && x.sizes()[d] == 1 { like.sizes()[d] } else { x.sizes()[d] };
-            (0..x.ndim()).map(size).collect()
+            crate::list((0..x.ndim()).map(size))
         };
         let (x, places) = (x.expand(spread(x, indices))?, indices.expand(spread(indices, x))?);
         let size = x.sizes().get(dim).copied().unwrap_or(1);

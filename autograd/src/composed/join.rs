@@ -193,7 +193,7 @@ mod kernels {
         let vectors = tensors.iter().all(|x| x.ndim() < 2);
         Error::ensure(vectors, ErrorKind::Shape, OP, || "every input must be a vector or a single number")?;
         let names = Names::new(OP, tensors.iter().map(|x| x.name(0)))?;
-        let sizes: Vec<usize> = tensors.iter().map(|x| x.numel()).collect();
+        let sizes: Vec<usize> = crate::list(tensors.iter().map(|x| x.numel()));
         let mut grid = Vec::with_capacity(tensors.len());
         for (dim, x) in tensors.iter().enumerate() {
             let mut lying = vec![1; tensors.len()];

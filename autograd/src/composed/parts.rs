@@ -58,7 +58,7 @@ impl Argument for Sections {
     fn from_value(value: &Value) -> Option<Sections> {
         match value {
             Value::List(list) => {
-                list.iter().map(isize::from_value).collect::<Option<_>>().map(Sections::List)
+                crate::list::<_, Option<_>>(list.iter().map(isize::from_value)).map(Sections::List)
             }
             each => isize::from_value(each).map(Sections::Each),
         }

@@ -101,7 +101,7 @@ impl Tensor {
             && (new..self.ndim()).all(|dim| sizes[dim - new] == self.sizes()[dim] || sizes[dim - new] == 1);
         let message = || format!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
         Error::ensure(fits, ErrorKind::Shape, "sum_to", message)?;
-        let dims: Vec<usize> = (0..self.ndim()).filter(broadcast).collect();
+        let dims: Vec<usize> = crate::list((0..self.ndim()).filter(broadcast));
         self.unnamed().sum(dims).reshape(sizes)
     }
 }

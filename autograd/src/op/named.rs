@@ -20,7 +20,7 @@ impl Fit {
 
     /// The gradient in the order of the input, summed over the dims that only an output has.
     fn apply(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
-        let wanted: Vec<Option<Name>> = self.input.iter(self.ndim).collect();
+        let wanted: Vec<Option<Name>> = crate::list(self.input.iter(self.ndim));
         if wanted.is_empty() || wanted.contains(&None) {
             return self.by_position(gradient, &wanted, origin);
         }
@@ -138,7 +138,7 @@ impl Outputs {
         inputs: &[Option<&Tensor>],
         gradients: impl Fn(&[Tensor], &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Vec<Tensor> {
-        let names: Vec<Names> = self.values.iter().map(|value| value.names().clone()).collect();
+        let names: Vec<Names> = crate::list(self.values.iter().map(|value| value.names().clone()));
         let (fits, origin) = (all(inputs, &names), self.origin);
         self.inputs(inputs, move |_, cx| {
             let mut named = Vec::with_capacity(names.len());
@@ -151,7 +151,7 @@ impl Outputs {
 }
 
 fn all(inputs: &[Option<&Tensor>], outputs: &[Names]) -> Vec<Option<Fit>> {
-    inputs.iter().map(|x| x.map(|x| Fit::new(outputs, x))).collect()
+    crate::list(inputs.iter().map(|x| x.map(|x| Fit::new(outputs, x))))
 }
 
 /// The gradients of all inputs that have one. Too few or too many of them are an error of the tape.

@@ -238,8 +238,8 @@ impl<'a> Call<'a> {
     #[inline(never)]
     pub fn list(&self, at: usize) -> Vec<Tensor> {
         match &self.slots[at] {
-            Slot::Several(tensors) => tensors.iter().map(|x| (*x).clone()).collect(),
-            _ => self.optional(at).into_iter().cloned().collect(),
+            Slot::Several(tensors) => crate::list(tensors.iter().map(|x| (*x).clone())),
+            _ => crate::list(self.optional(at).into_iter().cloned()),
         }
     }
 
@@ -292,7 +292,7 @@ impl<'a> Call<'a> {
             Some(Given::Value(value)) if keeps => Passed::Kept(Some(Cow::Borrowed(value))),
             Some(Given::Value(value)) => Passed::Value(value),
             Some(Given::Tensor(tensor)) => Passed::Tensors(vec![tensor.value()]),
-            Some(Given::Tensors(tensors)) => Passed::Tensors(tensors.iter().map(|x| x.value()).collect()),
+            Some(Given::Tensors(tensors)) => Passed::Tensors(crate::list(tensors.iter().map(|x| x.value()))),
         })
     }
 

@@ -61,6 +61,6 @@ fn of_weight(
 /// The sum over all dims except the channels, which are before `dims` dims.
 fn of_bias(g: &Tensor, dims: usize) -> Result<Tensor> {
     let channel = g.ndim() - dims - 1;
-    let others: Vec<usize> = (0..g.ndim()).filter(|dim| *dim != channel).collect();
+    let others: Vec<usize> = crate::list((0..g.ndim()).filter(|dim| *dim != channel));
     g.sum(others)
 }

@@ -25,7 +25,7 @@ derivatives! { image; |g, cx|
 
 /// The sizes of `dims`.
 fn lengths(sizes: &[usize], dims: &[usize]) -> Vec<usize> {
-    dims.iter().map(|dim| sizes[*dim]).collect()
+    crate::list(dims.iter().map(|dim| sizes[*dim]))
 }
 
 fn unnamed(x: &Tensor) -> Result<Tensor> {
@@ -52,6 +52,6 @@ fn sampled(
 fn of_grid(images: &Tensor, g: &Tensor, grid: &Tensor, sampling: Sampling) -> Result<Tensor> {
     let (g, grid) = (unnamed(g)?, unnamed(grid)?);
     let slope = |dim: usize| images.sample_at(&grid, sampling.slope(dim)).mul(&g).sum(1);
-    let slopes = (0..images.ndim() - 2).rev().map(slope).collect::<Result<Vec<Tensor>>>()?;
-    Tensor::stack(&slopes.iter().collect::<Vec<_>>(), -1)
+    let slopes = crate::list::<_, Result<Vec<Tensor>>>((0..images.ndim() - 2).rev().map(slope))?;
+    Tensor::stack(&crate::list::<_, Vec<_>>(slopes.iter()), -1)
 }

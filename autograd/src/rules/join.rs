@@ -19,7 +19,7 @@ fn back(shift: isize, size: Option<&usize>) -> isize {
 /// Each tensor gets its part of the gradient.
 #[track_caller]
 fn joined(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: usize) -> Result<Tensor> {
-    let values: Vec<&NamedTensor> = tensors.iter().map(|x| x.value()).collect();
+    let values: Vec<&NamedTensor> = crate::list(tensors.iter().map(|x| x.value()));
     let skipped = NamedTensor::skipped_by_cat(&values);
     let mut op = Op::new(op, y);
     let mut start = 0;

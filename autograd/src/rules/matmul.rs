@@ -130,12 +130,12 @@ fn sides(pairs: &[(usize, usize)]) -> [Vec<usize>; 2] {
 /// The gradient of the right factor: the gradient of the left factor with the factors swapped.
 fn right_of_pairs(g: &Tensor, x: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
     let (b, r) = (dims.batch.len(), dims.rows.len());
-    let mut order: Vec<usize> = (0..g.ndim()).collect();
+    let mut order: Vec<usize> = crate::list(0..g.ndim());
     order[b..].rotate_left(r);
     left_of_pairs(&g.permute(order)?, x, &dims.exchanged(), sizes)
 }
 
 /// The pairs from two lists of dims, for tensors with `ndims` dims.
 fn pairs(ndims: [usize; 2], dims: &Positions, other_dims: &Positions) -> Paired {
-    Paired::new(ndims, &[], dims.iter().copied().zip(other_dims.iter().copied()).collect())
+    Paired::new(ndims, &[], crate::list(dims.iter().copied().zip(other_dims.iter().copied())))
 }

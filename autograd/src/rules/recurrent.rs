@@ -166,7 +166,7 @@ fn unrolled(
         ys[t] = Some(y);
         (h, c) = (new, cells);
     }
-    let ys: Vec<Tensor> = ys.into_iter().flatten().collect();
+    let ys: Vec<Tensor> = crate::list(ys.into_iter().flatten());
     let y = match ys.is_empty() {
         true => Tensor::constant(NamedTensor::zeros([0, h.sizes()[0], h.sizes()[1]])?.to(x.dtype())?),
         false => Tensor::stack(&ys, 0)?,

@@ -5,7 +5,6 @@ use crate::lists;
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
-use namegrad_core::args::Positions;
 use namegrad_core::{DType, Result, keep};
 use namegrad_macros::derivatives;
 
@@ -59,10 +58,10 @@ fn mean_gradient(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
 fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let mut g = g.clone();
     if !dims.keep {
-        let mut sorted = Positions::from_slice(dims);
-        sorted.sort_unstable();
-        for dim in sorted {
-            g = g.unsqueeze(dim as isize)?;
+        for dim in 0..cx.sizes().len() {
+            if dims.contains(&dim) {
+                g = g.unsqueeze(dim as isize)?;
+            }
         }
     }
     g.expand(cx.sizes())

@@ -45,6 +45,6 @@ fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &Expanded) -> Result<Tensor
         let own = dim.checked_sub(new).map_or(1, |own| sizes[own]);
         parts.extend([size.checked_div(own).unwrap_or(0), own]);
     }
-    let copies: Vec<usize> = (0..g.ndim()).map(|dim| 2 * dim).collect();
+    let copies: Vec<usize> = crate::list((0..g.ndim()).map(|dim| 2 * dim));
     g.reshape(parts).sum(copies).reshape(sizes)
 }

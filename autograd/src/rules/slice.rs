@@ -34,7 +34,7 @@ fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> 
         let after = (size - start) as usize - g.sizes()[dim];
         return Tensor::cat(&[&zeros(start as usize)?, g, &zeros(after)?], dim);
     }
-    let places: Vec<i64> = (0..g.sizes()[dim] as i64).map(|i| start as i64 + i * step as i64).collect();
+    let places: Vec<i64> = crate::list((0..g.sizes()[dim] as i64).map(|i| start as i64 + i * step as i64));
     let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
     g.new_zeros(sizes).index_add(&places, g, dim)
 }

@@ -3,6 +3,7 @@
 
 use super::{Cx, Edge, Meta, forgotten, is_forgetting};
 use crate::tensor::Tensor;
+use namegrad_core::callback::Callback;
 use namegrad_core::{DType, NamedTensor, Result, Sizes};
 use std::sync::{Arc, Weak};
 
@@ -22,7 +23,8 @@ pub(crate) struct Joint {
 }
 
 /// The gradients of all inputs, in their order.
-pub(crate) type JointGradients = dyn Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+pub(crate) type JointGradients =
+    dyn for<'x, 'c> Callback<(&'x Cx<'c>,), Result<Vec<Option<Tensor>>>> + Send + Sync;
 
 impl Joint {
     /// `owns` says whether the closure `gradients` may hold a tensor.

@@ -38,6 +38,7 @@ use crate::hooks::Hooks;
 use crate::line::line_of;
 use crate::observe;
 use crate::tensor::Tensor;
+use namegrad_core::callback::Callback;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -171,7 +172,8 @@ pub(crate) struct Edge {
 impl Edge {
     /// Drops the gradient with its saved values. Only the existence of the route matters.
     pub(crate) fn forget(&mut self) {
-        static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
+        static FORGOTTEN: LazyLock<Gradient> =
+            LazyLock::new(|| Arc::new(|_: &Tensor, cx: &Cx<'_>| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
     }
 }
@@ -184,7 +186,8 @@ fn forgotten(cx: &Cx<'_>) -> Error {
 }
 
 /// The gradient of an input, given the gradient of the output.
-pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
+pub(crate) type Gradient =
+    Arc<dyn for<'g, 'x, 'c> Callback<(&'g Tensor, &'x Cx<'c>), Result<Tensor>> + Send + Sync>;
 
 /// Whether an element is NaN, or infinite where that is an anomaly.
 #[cold]

@@ -197,7 +197,7 @@ fn owning<const K: usize>(
     kept: [Option<Kept>; K],
     args: Option<Args>,
 ) -> Gradient {
-    Arc::new(move |g, cx| {
+    Arc::new(move |g: &Tensor, cx: &Cx<'_>| {
         let mut tensors = [const { None }; K];
         for (tensor, kept) in tensors.iter_mut().zip(&kept) {
             *tensor = kept.as_ref().map(|kept| kept.get(cx));
@@ -208,7 +208,7 @@ fn owning<const K: usize>(
 
 /// The same with any number of tensors.
 fn owning_all(formula: &'static Formula, kept: Vec<Option<Kept>>, args: Option<Args>) -> Gradient {
-    Arc::new(move |g, cx| formula.apply(g, &mut all_of(&kept, cx), args.as_ref(), cx))
+    Arc::new(move |g: &Tensor, cx: &Cx<'_>| formula.apply(g, &mut all_of(&kept, cx), args.as_ref(), cx))
 }
 
 fn all_of(kept: &[Option<Kept>], cx: &Cx<'_>) -> Vec<Option<Tensor>> {

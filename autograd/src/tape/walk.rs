@@ -313,7 +313,7 @@ impl Walk<'_> {
     ) -> Result<Tensor> {
         let (inputs, outputs) = (NodeInputs::One(&edge.into), OutputGradients::One(grad));
         let cx = Cx { inputs, outputs, node: output, origin, useful: None };
-        match (edge.gradient)(grad, &cx) {
+        match edge.gradient.call_with((grad, &cx)) {
             Ok(gradient) => self.fitted(gradient, &edge.into, number, origin),
             Err(error) => Err(in_backward(error, origin)),
         }
@@ -482,7 +482,7 @@ fn in_backward(error: Error, origin: Origin) -> Error {
 
 /// The gradients from a joint derivative, one for each input.
 fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
-    let gradients = (joint.gradients)(cx)?;
+    let gradients = joint.gradients.call_with((cx,))?;
     if gradients.len() != joint.inputs.len() {
         let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());
         return Err(Error::new(ErrorKind::Autograd, cx.origin.op, message).at(cx.origin.at));

@@ -363,7 +363,7 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
 #[track_caller]
 pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let found = grad_with(outputs, inputs, &[], BackwardOptions::default())?;
-    Ok(found.into_iter().flatten().collect()) // unused inputs are not allowed, so none is missing
+    Ok(crate::list(found.into_iter().flatten())) // unused inputs are not allowed, so none is missing
 }
 
 /// [`grad`] with options. `grad_outputs` are the gradients of the outputs; `None` or an empty list means

@@ -67,7 +67,7 @@ impl<T> ByDim<T> {
     }
 
     fn list(numbers: impl IntoIterator<Item = T>) -> ByDim<T> {
-        ByDim { dims: None, numbers: numbers.into_iter().collect(), all: false }
+        ByDim { dims: None, numbers: crate::list(numbers.into_iter()), all: false }
     }
 
     fn pairs<D: Into<Dim> + Clone, I: Copy>(pairs: &[(D, I)], number: impl Fn(I) -> T) -> ByDim<T> {
@@ -128,7 +128,7 @@ fn write_pairs<'d, T: fmt::Debug>(
         Dim::Name(name) => format!("{name}={number:?}"),
         Dim::Unknown(name) => format!("{name}={number:?}"),
     };
-    write!(f, "[{}]", pairs.map(text).collect::<Vec<String>>().join(", "))
+    write!(f, "[{}]", crate::list::<_, Vec<String>>(pairs.map(text)).join(", "))
 }
 
 impl<T: fmt::Debug> fmt::Debug for ByDim<T> {
@@ -226,7 +226,9 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
                 .map(pair)
                 .collect::<Option<Vec<_>>>()
                 .map(|all| ByDim::pairs(&all, |number| number)),
-            Value::List(list) => list.iter().map(T::from_value).collect::<Option<Vec<_>>>().map(ByDim::list),
+            Value::List(list) => {
+                crate::list::<_, Option<Vec<_>>>(list.iter().map(T::from_value)).map(ByDim::list)
+            }
             one => T::from_value(one).map(ByDim::one),
         }
     }
@@ -264,7 +266,7 @@ impl<I: Whole, const N: usize> From<[I; N]> for Pads {
 }
 impl<I: Whole> From<&[I]> for Pads {
     fn from(numbers: &[I]) -> Pads {
-        Pads(GivenSizes::Flat(numbers.iter().copied().map(position).collect()))
+        Pads(GivenSizes::Flat(crate::list(numbers.iter().copied().map(position))))
     }
 }
 impl<I: Whole> From<Vec<I>> for Pads {
@@ -351,7 +353,7 @@ impl Argument for Pads {
     fn from_value(value: &Value) -> Option<Pads> {
         let Value::List(list) = value else { return None };
         if !matches!(list.first(), Some(Value::List(_))) {
-            return list.iter().map(isize::from_value).collect::<Option<Vec<_>>>().map(Pads::from);
+            return crate::list::<_, Option<Vec<_>>>(list.iter().map(isize::from_value)).map(Pads::from);
         }
         let pair = |value: &Value| match value {
             Value::List(pair) => match &pair[..] {
@@ -365,7 +367,7 @@ impl Argument for Pads {
             },
             _ => None,
         };
-        list.iter().map(pair).collect::<Option<Vec<_>>>().map(Pads::from)
+        crate::list::<_, Option<Vec<_>>>(list.iter().map(pair)).map(Pads::from)
     }
     fn accepted() -> String {
         "a list of numbers, or of pairs of a dim and the two numbers for it".into()

@@ -68,7 +68,7 @@ impl Argument for Dims {
         match value {
             Value::Text(all) if all == ".." => Some(Dims::ALL),
             Value::List(list) => {
-                list.iter().map(Dim::from_value).collect::<Option<Vec<Dim>>>().map(Dims::from)
+                crate::list::<_, Option<Vec<Dim>>>(list.iter().map(Dim::from_value)).map(Dims::from)
             }
             one => Dim::from_value(one).map(Dims::from),
         }
@@ -90,7 +90,7 @@ pub struct Over {
 impl Over {
     /// A list of dims, which are kept in the result or removed.
     pub fn new(dims: impl IntoIterator<Item = usize>, keep: bool) -> Over {
-        Over { dims: dims.into_iter().collect(), all: false, keep }
+        Over { dims: crate::list(dims.into_iter()), all: false, keep }
     }
 
     /// The same dims, kept.

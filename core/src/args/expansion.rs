@@ -1,6 +1,7 @@
 //! Sizes for the dims of a tensor, by position or by name.
 
 use super::{Argument, IntoShape, OpenDim, OpenShape, Shape, Value};
+use crate::dim::sort_dims;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::naming::Aligned;
 use crate::names::{Name, Names};
@@ -41,7 +42,7 @@ impl Argument for Expansion {
             Some(dim) => dim.size,
             None => kept,
         };
-        let sizes = dims.iter().map(|(_, name)| OpenDim { name: *name, size: size(*name) }).collect();
+        let sizes = crate::list(dims.iter().map(|(_, name)| OpenDim { name: *name, size: size(*name) }));
         Ok(Expanded { sizes, dims: Some(dims) })
     }
     fn view(resolved: &Expanded) -> &Expanded {
@@ -71,16 +72,16 @@ impl Expanded {
     pub fn order(&self) -> Option<Vec<usize>> {
         let dims = self.dims.as_ref()?;
         let new = (0..dims.len()).filter(|dim| dims[*dim].0.is_none());
-        let mut own: Vec<usize> = (0..dims.len()).filter(|dim| dims[*dim].0.is_some()).collect();
-        own.sort_by_key(|dim| dims[*dim].0);
-        Some(new.chain(own).collect())
+        let mut own: Vec<usize> = crate::list((0..dims.len()).filter(|dim| dims[*dim].0.is_some()));
+        sort_dims(&mut own, &|a, b| dims[a].0 < dims[b].0);
+        Some(crate::list(new.chain(own)))
     }
 }
 
 /// The dims of a result whose sizes are given by name; `None` if they are given by position.
 #[track_caller]
 fn by_name(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Option<Aligned>> {
-    let given: Option<Vec<Name>> = wanted.iter().map(|dim| dim.name).collect();
+    let given: Option<Vec<Name>> = crate::list(wanted.iter().map(|dim| dim.name));
     let Some(given) = given.filter(|given| !given.is_empty() && x.has_names()) else { return Ok(None) };
     let own = |dim: usize| (Some(dim), x.name(dim));
     let is_new = |name: &Name| x.names().position(*name).is_none();
@@ -98,14 +99,14 @@ fn by_name(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Opti
     }
     let new = given.iter().filter(|name| is_new(name)).map(|name| (None, Some(*name)));
     match absent {
-        None => Ok(Some(given.iter().map(|name| (x.names().position(*name), Some(*name))).collect())),
-        Some(_) if given.len() < x.ndim() => Ok(Some(new.chain((0..x.ndim()).map(own)).collect())),
+        None => Ok(Some(crate::list(given.iter().map(|name| (x.names().position(*name), Some(*name)))))),
+        Some(_) if given.len() < x.ndim() => Ok(Some(crate::list(new.chain((0..x.ndim()).map(own))))),
         Some(dim) => {
             let name = x.name(dim).expect("all dims have names");
             let message = format!("'{name}' is a dim of the tensor and not among the sizes");
             let kept = if op == "expand" { -1 } else { 1 };
             let all: Vec<String> =
-                x.names().iter(x.ndim()).flatten().map(|name| format!("(\"{name}\", {kept})")).collect();
+                crate::list(x.names().iter(x.ndim()).flatten().map(|name| format!("(\"{name}\", {kept})")));
             Err(Error::about(&[x], ErrorKind::NameMismatch, op, message).with_repair(format!(
                 "x.{op}([{}])?, with the sizes to change and with new dims, if there are any",
                 all.join(", ")

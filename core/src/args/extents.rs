@@ -80,7 +80,7 @@ impl Extents {
         }
         let caller = Location::caller();
         let all: Vec<String> =
-            dims.iter().map(|dim| dim.map_or("an unnamed dim".into(), |dim| format!("'{dim}'"))).collect();
+            crate::list(dims.iter().map(|dim| dim.map_or("an unnamed dim".into(), |dim| format!("'{dim}'"))));
         let fail = |kind, what: String| {
             let message = format!("`{name}` {what}; the dims of the windows are {}", all.join(", "));
             Err(Error::new(kind, op, message).at(caller))
@@ -117,7 +117,7 @@ impl Extents {
     /// The names of `dims` dims in the order in which pairs give them; none if they are no pairs.
     #[doc(hidden)]
     pub fn names(self, dims: usize) -> Vec<Option<Name>> {
-        (0..dims).map(|dim| self.names.get(dim).copied().flatten()).collect()
+        crate::list((0..dims).map(|dim| self.names.get(dim).copied().flatten()))
     }
 
     /// The numbers for `dims` dims. No number gives an empty list.
@@ -205,7 +205,7 @@ impl fmt::Display for Extents {
             Form::Pairs => {
                 let name = |at: usize| self.names[at].map_or("?", Name::as_str);
                 let pair = |at| format!("{}={}", name(at), self.numbers[at]);
-                write!(f, "[{}]", (0..self.count).map(pair).collect::<Vec<String>>().join(", "))
+                write!(f, "[{}]", crate::list::<_, Vec<String>>((0..self.count).map(pair)).join(", "))
             }
         }
     }

@@ -104,7 +104,7 @@ impl Resize {
             antialias: self.antialias,
             factor: self.factors.map(|factors| factors[at]).filter(|factor| *factor > 0.0),
         };
-        Ok(lengths.iter().zip(sizes).enumerate().map(dim).collect())
+        Ok(crate::list(lengths.iter().zip(sizes).enumerate().map(dim)))
     }
 }
 

@@ -13,7 +13,6 @@ mod new_dims;
 mod shape;
 mod value;
 pub(crate) mod windows;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
@@ -202,7 +201,7 @@ pub fn list<T: Clone>(given: impl IntoIterator<Item: AsRef<T>>) -> Vec<T> {
 /// A list of tensors as ops take it.
 #[doc(hidden)]
 pub fn references<T>(tensors: &[T]) -> Vec<&T> {
-    tensors.iter().collect()
+    crate::list(tensors.iter())
 }
 
 /// An argument that needs no look-up and is copied: a number, or one of several words.
@@ -221,7 +220,7 @@ pub trait Immediate: Copy + 'static {
 
     /// The values that a call by name accepts, for errors.
     fn accepts() -> String {
-        format!("one of {}", Self::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", "))
+        format!("one of {}", crate::list::<_, Vec<_>>(Self::WORDS.iter().map(|(word, _)| *word)).join(", "))
     }
 }
 

@@ -166,7 +166,7 @@ impl IntoShape for Shape {
 impl IntoShape for &Shape {
     fn into_open_shape(self) -> Result<OpenShape> {
         let names = self.names.iter(self.sizes.len());
-        Ok(names.zip(&self.sizes).map(|(name, size)| OpenDim { name, size: Some(*size) }).collect())
+        Ok(crate::list(names.zip(&self.sizes).map(|(name, size)| OpenDim { name, size: Some(*size) })))
     }
     fn into_shape(self) -> Result<Shape> {
         Ok(self.clone())
@@ -274,7 +274,7 @@ impl<I: Whole> IntoShape for (&str, I) {
 #[diagnostic::do_not_recommend]
 impl IntoShape for &Sizes {
     fn into_open_shape(self) -> Result<OpenShape> {
-        Ok(self.iter().map(|size| OpenDim { name: None, size: Some(*size) }).collect())
+        Ok(crate::list(self.iter().map(|size| OpenDim { name: None, size: Some(*size) })))
     }
 }
 

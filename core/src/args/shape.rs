@@ -45,8 +45,8 @@ impl Argument for Shape {
             of => Some(OpenDim { name: None, size: size(of)? }),
         };
         match value {
-            Value::List(dims) => dims.iter().map(dim).collect::<Option<OpenShape>>().map(Shape),
-            one => Some(Shape([dim(one)?].into_iter().collect())),
+            Value::List(dims) => crate::list::<_, Option<OpenShape>>(dims.iter().map(dim)).map(Shape),
+            one => Some(Shape(crate::list([dim(one)?].into_iter()))),
         }
     }
     fn accepted() -> String {
@@ -139,17 +139,17 @@ pub struct NewNames(pub Vec<NewName>);
 
 impl<N: Into<NewName>, const K: usize> From<[N; K]> for NewNames {
     fn from(names: [N; K]) -> NewNames {
-        NewNames(names.into_iter().map(Into::into).collect())
+        NewNames(crate::list(names.into_iter().map(Into::into)))
     }
 }
 impl<N: Into<NewName> + Clone> From<&[N]> for NewNames {
     fn from(names: &[N]) -> NewNames {
-        NewNames(names.iter().cloned().map(Into::into).collect())
+        NewNames(crate::list(names.iter().cloned().map(Into::into)))
     }
 }
 impl<N: Into<NewName>> From<Vec<N>> for NewNames {
     fn from(names: Vec<N>) -> NewNames {
-        NewNames(names.into_iter().map(Into::into).collect())
+        NewNames(crate::list(names.into_iter().map(Into::into)))
     }
 }
 
@@ -170,7 +170,9 @@ impl Argument for NewNames {
     fn from_value(value: &Value) -> Option<NewNames> {
         match value {
             Value::None => Some(NewNames::default()),
-            Value::List(names) => names.iter().map(NewName::from_value).collect::<Option<_>>().map(NewNames),
+            Value::List(names) => {
+                crate::list::<_, Option<_>>(names.iter().map(NewName::from_value)).map(NewNames)
+            }
             _ => None,
         }
     }

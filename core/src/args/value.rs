@@ -1,5 +1,4 @@
 //! The values of arguments in calls by name.
-
 use crate::dtype::{DType, Scalar};
 
 /// A value that is given to an op by name.
@@ -63,12 +62,12 @@ impl From<DType> for Value {
 
 impl<T: Into<Value>> From<Vec<T>> for Value {
     fn from(values: Vec<T>) -> Value {
-        Value::List(values.into_iter().map(Into::into).collect())
+        Value::List(crate::list(values.into_iter().map(Into::into)))
     }
 }
 
 impl<T: Into<Value>, const K: usize> From<[T; K]> for Value {
     fn from(values: [T; K]) -> Value {
-        Value::List(values.into_iter().map(Into::into).collect())
+        Value::List(crate::list(values.into_iter().map(Into::into)))
     }
 }

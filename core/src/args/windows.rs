@@ -169,7 +169,7 @@ impl Windows {
             }
             let line =
                 |(length, count): (&usize, usize)| WindowPositions { length: *length, count, sliding: None };
-            return Ok(lengths.iter().zip(sizes).map(line).collect());
+            return Ok(crate::list(lengths.iter().zip(sizes).map(line)));
         }
         let stride = if self.stride.is_none() { sizes.clone() } else { numbers("stride", self.stride)? };
         let (padding, dilation) = (numbers("padding", self.padding)?, numbers("dilation", self.dilation)?);
@@ -219,7 +219,7 @@ impl Argument for Windows {
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Windows> {
         let Some(x) = of.first() else { return Ok(self) };
         let first = x.ndim().saturating_sub(self.dims());
-        let names: Vec<Option<Name>> = x.names().iter(x.ndim()).skip(first).collect();
+        let names: Vec<Option<Name>> = crate::list(x.names().iter(x.ndim()).skip(first));
         self.in_order(op, &names)
     }
     fn view(resolved: &Windows) -> Windows {

@@ -60,7 +60,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// The modules below this one.
-    const BELOW: [&str; 4] = ["cell", "dtype", "for_types", "layout"];
+    const BELOW: [&str; 5] = ["callback", "cell", "dtype", "for_types", "layout"];
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {

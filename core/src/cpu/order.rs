@@ -3,6 +3,7 @@
 
 use super::room::{Room, check_is, write_each, written};
 use super::threads::write_parts;
+use crate::callback::Callback;
 use crate::dtype::{Element, Scalar};
 
 /// The key of a NaN that counts as the largest. No other float has it.
@@ -16,6 +17,9 @@ pub(crate) type Pairs = Vec<(i64, usize)>;
 
 /// Finds places in a lane: its keys, room for pairs, the places to be written, which it returns.
 pub(crate) type Find<'f> = dyn for<'a> Fn(&[i64], &mut Pairs, &'a mut Room<i64>) -> &'a mut [i64] + Sync + 'f;
+
+/// Finds one place in a lane.
+pub(crate) type FindOne<'f> = dyn for<'k, 'p> Callback<(&'k [i64], &'p mut Pairs), usize> + Sync + 'f;
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 15;
@@ -45,7 +49,7 @@ fn float_key(x: f64) -> i64 {
 pub(crate) fn each_lane<'a>(
     n: usize,
     count: usize,
-    load: &(dyn Fn(usize, &mut [i64]) + Sync),
+    load: &(dyn for<'k> Callback<(usize, &'k mut [i64])> + Sync),
     places: &'a mut Room<i64>,
     f: &Find<'_>,
 ) -> &'a mut [i64] {
@@ -53,7 +57,7 @@ pub(crate) fn each_lane<'a>(
     write_parts(places, lanes * count, &|task, places| {
         let (mut keys, mut pairs) = (vec![0; n], Pairs::new());
         for (lane, places) in places.chunks_mut(count).enumerate() {
-            load((task * lanes + lane) * n, &mut keys);
+            load.call_with(((task * lanes + lane) * n, &mut keys[..]));
             let place = (places.as_ptr(), places.len());
             check_is(place, f(&keys, &mut pairs, places));
         }

@@ -5,6 +5,7 @@
 //! one would gain nothing on short loops.
 
 use super::room::{Room, check_is, written};
+use crate::callback::Callback;
 use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -20,25 +21,29 @@ pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) 
 }
 
 /// [`parallel`], which is compiled once.
-fn parallel_ranges(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+fn parallel_ranges(n: usize, grain: usize, f: &(dyn Callback<(Range<usize>,)> + Sync)) {
     if n > 2 * grain {
-        each(n.div_ceil(grain), &|task| f(task * grain..((task + 1) * grain).min(n)));
+        each(n.div_ceil(grain), &|task| f.call_with((task * grain..((task + 1) * grain).min(n),)));
     } else if n > 0 {
-        f(0..n);
+        f.call_with((0..n,));
     }
 }
 
 /// Runs `f` for each number below `tasks` on all threads.
-///
-/// It is not generic because each copy would cost more build time than the loop that it runs.
-pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+#[inline(always)]
+pub(crate) fn each(tasks: usize, f: &(impl Fn(usize) + Sync)) {
+    each_of(tasks, f);
+}
+
+/// [`each`], which is compiled once.
+pub(crate) fn each_of(tasks: usize, f: &Task<'_>) {
     let helpers = rayon::current_num_threads().min(tasks).saturating_sub(1);
     if helpers == 0 {
-        return (0..tasks).for_each(f);
+        return (0..tasks).for_each(|task| f.call_with((task,)));
     }
     // SAFETY: only the lifetime changes. `f` is called only for a task, and the wait below ends after the
     // last task.
-    let f = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f) };
+    let f = unsafe { std::mem::transmute::<&Task<'_>, &'static Task<'static>>(f) };
     let work = Arc::new(TaskCounter {
         f,
         tasks,
@@ -58,37 +63,60 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// What runs for each number.
+pub(crate) type Task<'f> = dyn Callback<(usize,)> + Sync + 'f;
+
 /// Runs `f` on all threads for each part of `y` and its number. A part has `len` elements; the last one may
 /// be shorter.
-pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
+#[inline(always)]
+pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(impl Fn(usize, &mut [A]) + Sync)) {
+    each_part_of(y, len, f);
+}
+
+/// [`each_part`], which is compiled once for a type.
+fn each_part_of<A: Send>(y: &mut [A], len: usize, f: &(dyn for<'p> Callback<(usize, &'p mut [A])> + Sync)) {
     let tasks = y.len().div_ceil(len);
     if tasks < 2 {
         if tasks == 1 {
-            f(0, y);
+            f.call_with((0, y));
         }
         return;
     }
     let parts = DisjointParts::new(y);
     // SAFETY: parts with different numbers do not overlap, and each number is used once.
-    each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
+    each(tasks, &|i| f.call_with((i, unsafe { parts.part(i * len..(i + 1) * len) })));
 }
 
 /// [`each_part`] of a room: `f` writes its part and returns it.
-pub(crate) fn write_parts<'a, A: Send>(y: &'a mut Room<A>, len: usize, f: &WritePart<'_, A>) -> &'a mut [A] {
+#[inline(always)]
+pub(crate) fn write_parts<'a, A: Send>(
+    y: &'a mut Room<A>,
+    len: usize,
+    f: &(impl for<'p> Fn(usize, &'p mut Room<A>) -> &'p mut [A] + Sync),
+) -> &'a mut [A] {
+    write_parts_of(y, len, f)
+}
+
+/// [`write_parts`], which is compiled once for a type.
+pub(crate) fn write_parts_of<'a, A: Send>(
+    y: &'a mut Room<A>,
+    len: usize,
+    f: &WritePart<'_, A>,
+) -> &'a mut [A] {
     each_part(y, len, &|i, part| {
         let place = (part.as_ptr(), part.len());
-        check_is(place, f(i, part));
+        check_is(place, f.call_with((i, part)));
     });
     // SAFETY: the parts make up `y`, and each was returned as elements.
     unsafe { written(y) }
 }
 
 /// Writes the part of a number.
-pub(crate) type WritePart<'f, A> = dyn for<'a> Fn(usize, &'a mut Room<A>) -> &'a mut [A] + Sync + 'f;
+pub(crate) type WritePart<'f, A> = dyn for<'p> Callback<(usize, &'p mut Room<A>), &'p mut [A]> + Sync + 'f;
 
 /// Tasks that several threads take from a common counter.
 struct TaskCounter {
-    f: &'static (dyn Fn(usize) + Sync),
+    f: &'static Task<'static>,
     tasks: usize,
     next: AtomicUsize,
     /// The number of threads that may be inside `f`.
@@ -107,7 +135,7 @@ impl TaskCounter {
             if task >= self.tasks {
                 break;
             }
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.f)(task))) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.f.call_with((task,)))) {
                 *self.panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(panic);
             }
         }

@@ -68,7 +68,8 @@ pub fn update<T: Real, const STATES: usize>(
 
 /// Runs `f` for each number below `tasks` on all threads, such as an update for each of several slices. A
 /// thread that has none left helps with the long ones of others.
-pub fn at_once(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+#[inline(always)]
+pub fn at_once(tasks: usize, f: &(impl Fn(usize) + Sync)) {
     each(tasks, f);
 }
 

@@ -6,6 +6,7 @@ use super::row::{LANES, dot, largest_magnitude, sum_lanes};
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::each_part;
 use super::update::{PARALLEL, TASK};
+use crate::callback::Callback;
 
 /// The vectors that are read at once.
 const GROUP: usize = 4;
@@ -35,7 +36,8 @@ pub fn products<T: Real>(x: &[&[T]], y: &[&[T]]) -> Vec<f64> {
     let Some(n) = x.first().map(|x| x.len()) else { return Vec::new() };
     check(n, x);
     check(n, y);
-    let mut total = sum_parts(n, x.len() * y.len(), &|start, end, sums| add_tiles(x, y, start, end, sums));
+    let mut total =
+        sum_parts(n, x.len() * y.len(), &|start, end, sums: &mut [f64]| add_tiles(x, y, start, end, sums));
     for (place, total) in total.iter_mut().enumerate() {
         if !total.is_finite() {
             *total = product_f64(x[place / y.len()], y[place % y.len()]);
@@ -45,7 +47,7 @@ pub fn products<T: Real>(x: &[&[T]], y: &[&[T]]) -> Vec<f64> {
 }
 
 /// The totals of `count` sums, of which `add` adds the part of a range of elements.
-fn sum_parts(n: usize, count: usize, add: &(dyn Fn(usize, usize, &mut [f64]) + Sync)) -> Vec<f64> {
+fn sum_parts(n: usize, count: usize, add: &OnElements<'_, f64>) -> Vec<f64> {
     let (mut parts, mut total) = (vec![0.0; count * n.div_ceil(task_len(n))], vec![0.0; count]);
     each_task(n, &mut parts, count, add);
     for (place, sum) in parts.into_iter().enumerate() {
@@ -106,7 +108,7 @@ pub fn combine<T: Real>(terms: &[(f64, &[T])], y: &[T], to: &mut [T]) -> (f64, f
     for to in to.chunks_mut(task_len(n)) {
         parts.push((to, (0.0, 0.0)));
     }
-    each_task(n, &mut parts, 1, &|start, end, parts| {
+    each_task(n, &mut parts, 1, &|start, end, parts: &mut [(&mut [T], (f64, f64))]| {
         for (to, found) in parts {
             vectorize(Combination { terms, y: &y[start..end], start }, (to, found));
         }
@@ -138,9 +140,14 @@ fn check<T>(n: usize, vectors: &[&[T]]) {
     }
 }
 
+/// What runs on the elements from a first to an end, with the part of the output for them.
+type OnElements<'f, A> = dyn for<'p> Callback<(usize, usize, &'p mut [A])> + Sync + 'f;
+
 /// Runs `f` for ranges of `0..n`, given by start and end, each with `len` elements of `out`.
-fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &(dyn Fn(usize, usize, &mut [A]) + Sync)) {
-    let task = |task: usize, out: &mut [A]| f(task * task_len(n), ((task + 1) * task_len(n)).min(n), out);
+fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &OnElements<'_, A>) {
+    let task = |task: usize, out: &mut [A]| {
+        f.call_with((task * task_len(n), ((task + 1) * task_len(n)).min(n), out));
+    };
     if n < PARALLEL {
         for (i, out) in out.chunks_mut(len.max(1)).enumerate() {
             task(i, out);

@@ -76,14 +76,14 @@ impl Error {
                 inputs.iter().find(|(.., x)| Identity::of(x) == *tensor).map(|(name, ..)| *name)
             }),
         };
-        error.0.words = inputs.iter().map(|(name, _, x)| (*name, Identity::of(x))).collect();
+        error.0.words = crate::list(inputs.iter().map(|(name, _, x)| (*name, Identity::of(x))));
         if let [_, (.., y)] = inputs {
             error.0.words.push(("y", Identity::of(y))); // as in `x.op(&y)`
         }
         if keeps_inputs {
             return error;
         }
-        let tensors: Vec<&NamedTensor> = inputs.iter().map(|(.., x)| *x).collect();
+        let tensors: Vec<&NamedTensor> = crate::list(inputs.iter().map(|(.., x)| *x));
         error.with_inputs(&tensors)
     }
 

@@ -31,7 +31,7 @@ impl NameArg {
             NameArg::Unnamed => "None".into(),
             NameArg::Ellipsis => "'...'".into(),
         };
-        format!("[{}]", names.iter().map(text).collect::<Vec<_>>().join(", "))
+        format!("[{}]", crate::list::<_, Vec<_>>(names.iter().map(text)).join(", "))
     }
 }
 
@@ -150,7 +150,7 @@ impl RenameArg for Option<Names> {
     fn renaming(self) -> Result<Renaming> {
         Ok(match self {
             Some(names) if names.is_named() => {
-                Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect())
+                Renaming::To(crate::list(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name))))
             }
             _ => Renaming::Drop, // a list without names matches any number of dims
         })

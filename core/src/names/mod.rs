@@ -25,7 +25,6 @@ mod order;
 pub(crate) mod rules;
 #[doc(hidden)]
 pub mod signature;
-
 pub use list::{NameArg, NameList, RenameArg, Renaming};
 pub use meets::{Meets, Outcome};
 #[doc(hidden)]
@@ -182,7 +181,7 @@ pub fn closest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> O
 #[doc(hidden)]
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut row: Vec<usize> = crate::list(0..=b.len());
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;

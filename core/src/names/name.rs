@@ -1,5 +1,6 @@
 //! [`Name`], an interned identifier, and [`Names`], the list that a tensor carries.
 
+use crate::callback::CallbackMut;
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -151,13 +152,13 @@ impl Names {
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
         let mut names = names.into_iter();
-        Names::collected(&mut || names.next())
+        Names::collected(&mut |()| names.next())
     }
 
     /// [`Names::unchecked`], compiled once, with all of what a list does to grow.
-    fn collected(next: &mut dyn FnMut() -> Option<Option<Name>>) -> Names {
+    fn collected(next: &mut dyn CallbackMut<(), Option<Option<Name>>>) -> Names {
         let mut list = NameSlots::new();
-        while let Some(name) = next() {
+        while let Some(name) = next.call_with(()) {
             list.push(name);
         }
         Names::from_list(list)

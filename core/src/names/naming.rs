@@ -37,7 +37,7 @@ fn too_many_ellipses(op: &'static str, x: NamedInput<'_>, names: &[NameArg]) -> 
     let error = Error::new(ErrorKind::Ellipsis, op, message).with_operands([x.shape()]);
     let first = names.iter().position(|arg| *arg == NameArg::Ellipsis);
     let kept = names.iter().enumerate().filter(|(at, arg)| Some(*at) == first || **arg != NameArg::Ellipsis);
-    match kept.map(|(_, arg)| in_rust(arg)).collect::<Option<Vec<_>>>() {
+    match crate::list::<_, Option<Vec<_>>>(kept.map(|(_, arg)| in_rust(arg))) {
         Some(kept) if kept.len() < x.sizes.len() + 2 => error.with_repair(format!("[{}]", kept.join(", "))),
         _ => error,
     }
@@ -80,7 +80,8 @@ pub(crate) fn rename(op: &'static str, x: NamedInput<'_>, renaming: &Renaming) -
             let names = expand_ellipsis(op, x, names)?;
             if names.len() != x.sizes.len() {
                 let error = name_count(op, x.sizes.len(), &names).with_operands([x.shape()]);
-                let texts: Vec<String> = names.iter().flatten().map(|name| format!("\"{name}\"")).collect();
+                let texts: Vec<String> =
+                    crate::list(names.iter().flatten().map(|name| format!("\"{name}\"")));
                 return Err(match names.len() < x.sizes.len() && texts.len() == names.len() {
                     true if !names.is_empty() => error.with_repair(format!(
                         "x.rename([{}, \"...\"])?, which leaves the other dims as they are",
@@ -92,7 +93,7 @@ pub(crate) fn rename(op: &'static str, x: NamedInput<'_>, renaming: &Renaming) -
             Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))
         }
         Renaming::Map(map) => {
-            let mut names: Vec<Option<Name>> = x.names.iter(x.sizes.len()).collect();
+            let mut names: Vec<Option<Name>> = crate::list(x.names.iter(x.sizes.len()));
             for (from, to) in map {
                 let dim = position(op, x, from)?;
                 names[dim] = match to {
@@ -181,7 +182,7 @@ pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 /// The error with the same list and the other dims after it as its repair.
 #[cold]
 fn rest_of(error: Error, wanted: &[NameArg]) -> Error {
-    match wanted.iter().map(in_rust).collect::<Option<Vec<_>>>() {
+    match crate::list::<_, Option<Vec<_>>>(wanted.iter().map(in_rust)) {
         Some(list) if !list.is_empty() => error
             .with_repair(format!("x.align_to([{}, \"...\"])?, with the other dims last", list.join(", "))),
         _ => error,

@@ -53,7 +53,7 @@ fn listed(names: &[Name]) -> String {
 
 /// The names of all dims, if all have one.
 fn all_names(x: &NamedTensor) -> Option<Vec<Name>> {
-    x.names().iter(x.ndim()).collect()
+    crate::list(x.names().iter(x.ndim()))
 }
 
 /// Whether an input has the dims of the others, or broadcasts to them.
@@ -159,7 +159,7 @@ impl Call<'_> {
         let (rows, cols) = (lone(&own, &other)?, lone(&other, &own)?);
         let (row, col) = (own.len() - 2, other.len() - 1);
         let batch = |names: &[Name], without: [Name; 2]| -> Vec<Name> {
-            names.iter().copied().filter(|name| !without.contains(name)).collect()
+            crate::list(names.iter().copied().filter(|name| !without.contains(name)))
         };
         // One of them is as it has to be.
         let (at, order) = if own[row] == rows {
@@ -320,7 +320,7 @@ fn order_in(x: &NamedTensor, like: &NamedTensor, meets: Meets) -> Option<Vec<Nam
     }
     let broadcasts = matches!(meets, Meets::Unified);
     let is_right = broadcasts && order.ends_with(&x.names().to_vec(x.ndim()));
-    let order: Vec<Name> = order.into_iter().flatten().filter(|name| own.contains(name)).collect();
+    let order: Vec<Name> = crate::list(order.into_iter().flatten().filter(|name| own.contains(name)));
     if is_right || !broadcasts && order == own { None } else { Some(order) }
 }
 

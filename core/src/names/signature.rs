@@ -148,11 +148,12 @@ impl Signature {
             }
         };
         let written: Vec<String> =
-            self.parts.iter().map(|part| format!("{} = \"{}\"", part.place, part.text)).collect();
-        let known: Vec<String> = (self.names.iter().zip(met))
-            .filter(|(_, met)| met.part != usize::MAX)
-            .map(|(name, met)| format!("{name}={}", met.size))
-            .collect();
+            crate::list(self.parts.iter().map(|part| format!("{} = \"{}\"", part.place, part.text)));
+        let known: Vec<String> = crate::list(
+            (self.names.iter().zip(met))
+                .filter(|(_, met)| met.part != usize::MAX)
+                .map(|(name, met)| format!("{name}={}", met.size)),
+        );
         let known = if known.is_empty() { String::new() } else { format!(", where {}", known.join(", ")) };
         let message = format!("{what}; the signature is ({}){known}", written.join(", "));
         let error = Error::about(&[x], kind, self.function, message);

@@ -1,5 +1,4 @@
 //! Reordering dims by name. The results are views.
-
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::Result;
@@ -31,11 +30,9 @@ impl NamedTensor {
     /// Same as [`align_to`](Self::align_to) with the names of `other`.
     #[track_caller]
     pub fn align_as(&self, other: &NamedTensor) -> Result<NamedTensor> {
-        let names: Vec<NameArg> = other
-            .names()
-            .iter(other.ndim())
-            .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
-            .collect();
+        let names: Vec<NameArg> = crate::list(
+            other.names().iter(other.ndim()).map(|name| name.map_or(NameArg::Unnamed, NameArg::Name)),
+        );
         let dims = naming::align_to(self.input(), &names).map_err(|error| {
             let error = error.of("align_as").with_inputs(&[self, other]);
             match self.refined_for(other).or_else(|| self.renamed_for(other)) {

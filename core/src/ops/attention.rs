@@ -94,7 +94,7 @@ pub(crate) mod kernels {
         };
         let operands = Operands::new(inputs, attn_mask, &heads)?;
         let dtype = operands.query.dtype();
-        let sizes = |last: &[usize]| heads.batch.iter().chain(last).copied().collect::<Sizes>();
+        let sizes = |last: &[usize]| crate::list::<_, Sizes>(heads.batch.iter().chain(last).copied());
         let out = [
             Unwritten::of(OP, &sizes(&[heads.queries(), heads.value_width()]), names.clone(), dtype)?,
             Unwritten::of(OP, &sizes(&[heads.queries()]), Names::none(), dtype)?,
@@ -123,7 +123,8 @@ pub(crate) mod kernels {
         let dtype = operands.query.dtype();
         let [g, y] = [g, y].map(|x| x.unnamed().to(dtype).and_then(|x| x.contiguous()));
         let (g, y) = (g?, y?);
-        let sizes = |batch: &[usize], last: [usize; 2]| batch.iter().chain(&last).copied().collect::<Sizes>();
+        let sizes =
+            |batch: &[usize], last: [usize; 2]| crate::list::<_, Sizes>(batch.iter().chain(&last).copied());
         let zeros =
             |sizes: Sizes| NamedTensor::filled(OP, Shape { sizes, names: Names::none() }, dtype, 0.into());
         let key_batch = heads.key_batch();
@@ -274,7 +275,7 @@ pub(crate) mod kernels {
                 }
                 start
             };
-            (0..self.count()).map(start).collect()
+            crate::list((0..self.count()).map(start))
         }
     }
 
@@ -355,7 +356,7 @@ pub(crate) mod kernels {
                 Error::about(&[mask], ErrorKind::DType, OP, message).with_repair("mask.to(DType::Bool)?")
             );
         }
-        let sizes: Vec<usize> = heads.batch.iter().chain(&heads.last[..2]).copied().collect();
+        let sizes: Vec<usize> = crate::list(heads.batch.iter().chain(&heads.last[..2]).copied());
         let numbers = mask.unnamed().to(dtype)?;
         // `true` is 0, and `false` is -∞.
         let numbers = if mask.dtype() == DType::Bool { numbers.log()? } else { numbers };
@@ -420,8 +421,8 @@ pub(crate) mod kernels {
             let hidden = x.ndim() - 2;
             Names::unchecked((0..x.ndim()).map(|dim| x.name(dim).filter(|_| dim != hidden)))
         });
-        let turned: Vec<usize> = (0..k - 2).chain([k - 1, k - 2]).collect();
-        let sizes: Vec<usize> = turned.iter().map(|dim| key.sizes()[*dim]).collect();
+        let turned: Vec<usize> = crate::list((0..k - 2).chain([k - 1, k - 2]));
+        let sizes: Vec<usize> = crate::list(turned.iter().map(|dim| key.sizes()[*dim]));
         let of_key = rules::permute(&of_key, &turned);
         let scores =
             rules::matmul(OP, ["query", "key"], query.input(), NamedInput { names: &of_key, sizes: &sizes })?;

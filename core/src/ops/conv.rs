@@ -149,7 +149,7 @@ impl ConvArguments {
                 let message = format!("padding of the same size needs a stride of 1, got {stride:?}");
                 return Err(fail(ErrorKind::Value, message).with_repair(".stride(1)"));
             }
-            Padding::Same => (0..dims).map(|dim| ((span(dim) - 1) / 2, span(dim) / 2)).collect(),
+            Padding::Same => crate::list((0..dims).map(|dim| ((span(dim) - 1) / 2, span(dim) / 2))),
             Padding::Valid => vec![(0, 0); dims],
             Padding::Zeros(zeros) => {
                 let zeros = numbers("padding", zeros)?;
@@ -159,7 +159,7 @@ impl ConvArguments {
                         format!("`padding` must be {dims} numbers, got none"),
                     ));
                 }
-                zeros.into_iter().map(|zeros| (zeros, zeros)).collect()
+                crate::list(zeros.into_iter().map(|zeros| (zeros, zeros)))
             }
         };
         let mut output = Vec::with_capacity(dims);
@@ -294,7 +294,7 @@ fn geometry(
     kernel: &[usize],
     along: &SlidingSizes,
 ) -> Geometry {
-    let before: Vec<usize> = along.padding.iter().map(|(before, _)| *before).collect();
+    let before: Vec<usize> = crate::list(along.padding.iter().map(|(before, _)| *before));
     Geometry {
         batch,
         groups,
@@ -331,7 +331,7 @@ pub(crate) mod kernels {
         groups: usize,
     ) -> Result<NamedTensor> {
         const OP: &str = "convolution";
-        let inputs: Vec<&NamedTensor> = [x, weight].into_iter().chain(bias).collect();
+        let inputs: Vec<&NamedTensor> = crate::list([x, weight].into_iter().chain(bias));
         let dims = dims_of(OP, &inputs, weight)?;
         let ConvSizes { batch, channels, spatial } = parts(OP, &inputs, x, dims)?;
         let dtype = common_dtype(OP, &inputs)?;
@@ -478,7 +478,7 @@ pub(crate) mod kernels {
         check_output(OP, &inputs, &along, &of_g.spatial)?;
         let geometry = geometry(of_x.batch.unwrap_or(1), channels, groups, &of_x.spatial, &sizes, &along);
         let (wide, own) = (compute(dtype), [of_g.channels, of_x.channels / groups]);
-        let shape: Sizes = own.into_iter().chain(sizes).collect();
+        let shape: Sizes = crate::list(own.into_iter().chain(sizes));
         let out = Unwritten::of(OP, &shape, Names::none(), wide)?;
         let (x, g) = (dense(x, wide)?, dense(g, wide)?);
         let dw = dispatch!(wide, product T => {

@@ -65,7 +65,7 @@ impl NamedTensor {
         let sizes = array.shape().to_vec();
         match array.as_slice() {
             Some(data) => NamedTensor::from_slice(data, sizes),
-            None => NamedTensor::from_slice(&array.iter().copied().collect::<Vec<T>>(), sizes),
+            None => NamedTensor::from_slice(&crate::list::<_, Vec<T>>(array.iter().copied()), sizes),
         }
     }
 
@@ -134,7 +134,7 @@ fn dtype_of_type(ty: TypeId) -> DType {
 
 impl<D: Data> Data for [D] {
     fn sizes(&self) -> Vec<usize> {
-        std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
+        crate::list(std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()))
     }
     fn collect(&self, into: &mut Vec<Scalar>) -> bool {
         let first = self.first().map(D::sizes);

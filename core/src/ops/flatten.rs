@@ -64,7 +64,7 @@ impl NamedTensor {
     fn brought_together(&self, dims: &[usize], name: Option<Name>) -> String {
         let name = name.map_or("None".into(), |name| format!("\"{name}\""));
         let list = |dims: &[usize]| -> String {
-            dims.iter().map(|dim| in_rust(self, *dim)).collect::<Vec<_>>().join(", ")
+            crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(self, *dim))).join(", ")
         };
         let first = dims.iter().copied().min().unwrap_or(0);
         let mut order = others(self.ndim(), dims);
@@ -72,7 +72,7 @@ impl NamedTensor {
         match order.iter().all(|dim| self.name(*dim).is_some()) {
             true => format!("x.align_to([{}])?.flatten([{}], {name})?", list(&order), list(dims)),
             false => {
-                let now: Vec<usize> = (first..first + dims.len()).collect();
+                let now: Vec<usize> = crate::list(first..first + dims.len());
                 format!("x.permute({order:?})?.flatten({now:?}, {name})?")
             }
         }
@@ -122,14 +122,14 @@ impl NamedTensor {
                         let size = open.size.filter(|_| at > 0).map_or("-1".into(), |size| size.to_string());
                         open.name.map_or(size.clone(), |name| format!("(\"{name}\", {size})"))
                     });
-                    let sizes = sizes.collect::<Vec<_>>().join(", ");
+                    let sizes = crate::list::<_, Vec<_>>(sizes).join(", ");
                     let dim = in_rust(self, dim);
                     error.with_repair(format!("x.unflatten({dim}, [{sizes}])?, where -1 is inferred"))
                 }
                 false => error,
             });
         };
-        let names: Vec<Option<Name>> = wanted.iter().map(|open| open.name).collect();
+        let names: Vec<Option<Name>> = crate::list(wanted.iter().map(|open| open.name));
         let names = naming::unflatten(self.input(), dim, &names)?;
         let stride = self.strides().get(dim).copied().unwrap_or(1);
         let (mut sizes, mut strides) = (Sizes::from_slice(self.sizes()), Strides::from_slice(self.strides()));
@@ -137,7 +137,7 @@ impl NamedTensor {
             sizes.remove(dim);
             strides.remove(dim);
         }
-        let made: Sizes = wanted.iter().map(|open| open.size.unwrap_or_else(|| size / known)).collect();
+        let made: Sizes = crate::list(wanted.iter().map(|open| open.size.unwrap_or_else(|| size / known)));
         sizes.insert_many(dim, made.iter().copied());
         checked_numel("unflatten", &sizes, self.dtype().itemsize())
             .map_err(|error| error.with_operands([self.shape()]))?;

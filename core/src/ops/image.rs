@@ -222,7 +222,7 @@ impl GridSizes {
     }
 
     fn sizes(&self, last: &[usize]) -> Sizes {
-        [self.batch, self.channels].iter().chain(last).copied().collect()
+        crate::list([self.batch, self.channels].iter().chain(last).copied())
     }
 
     /// The elements of an image, and its positions.
@@ -286,7 +286,7 @@ pub fn sample_at_backward(
                 out.write(|y| write_in_turn(y, of.batch, positions * dims, |at, y| {
                     let coordinates = &dense[at * positions * dims..][..positions * dims];
                     let slopes: Vec<Points<T>> =
-                        (0..dims).map(|dim| Points::new(coordinates, &of.spatial, sampling.slope(dim))).collect();
+                        crate::list((0..dims).map(|dim| Points::new(coordinates, &of.spatial, sampling.slope(dim))));
                     let (from, to) = (of.channels * volume, of.channels * positions);
                     sample::slopes(&g[at * to..][..to], &images[at * from..][..from], of.channels, &slopes, y)
                 }))
@@ -305,7 +305,7 @@ pub(crate) mod kernels {
     pub(crate) fn resample(x: &NamedTensor, dims: Positions, resize: Resize) -> Result<NamedTensor> {
         const OP: &str = "resample";
         x.check_float(OP)?;
-        let lengths: Vec<usize> = dims.iter().map(|dim| x.length_of(*dim)).collect();
+        let lengths: Vec<usize> = crate::list(dims.iter().map(|dim| x.length_of(*dim)));
         let how = resize.dims(OP, x, &lengths)?;
         if x.ndim() == 0 {
             return Err(Error::about(&[x], ErrorKind::Shape, OP, "a 0-d tensor has no dims"));
@@ -329,7 +329,7 @@ pub(crate) mod kernels {
         }
         let how = resize.dims(OP, x, &from)?;
         if dims.iter().zip(&how).any(|(dim, how)| x.sizes()[*dim] != how.to) {
-            let made: Vec<usize> = how.iter().map(|how| how.to).collect();
+            let made: Vec<usize> = crate::list(how.iter().map(|how| how.to));
             let message = format!("the result of such a resizing has sizes {made:?} in these dims");
             return Err(Error::about(&[x], ErrorKind::Shape, OP, message));
         }

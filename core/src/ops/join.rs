@@ -123,7 +123,7 @@ pub(crate) mod kernels {
         let dtype = promoted(tensors);
         let row: usize = product(&sizes[dim..]);
         let out = Unwritten::new(OP, Shape { sizes, names }, dtype)?;
-        let parts: Vec<&NamedTensor> = tensors.iter().copied().filter(|x| !skipped(x)).collect();
+        let parts: Vec<&NamedTensor> = crate::list(tensors.iter().copied().filter(|x| !skipped(x)));
         let joined = dispatch!(dtype, width U => out.try_write_moved::<U>(|y| side_by_side(&parts, dtype, dim, row, y)));
         let caller = Location::caller();
         joined.map_err(|error| error.at(caller))
@@ -179,9 +179,9 @@ pub(crate) mod kernels {
         for x in tensors {
             grown.push(unsqueeze(x, place as isize, None)?);
         }
-        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place, None)
+        let stacked = cat(&crate::list::<_, Vec<_>>(grown.iter()), place, None)
             .map_err(|error| error.of(OP).with_inputs(tensors))?;
-        let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
+        let mut names: Vec<Option<Name>> = crate::list(stacked.names().iter(stacked.ndim()));
         names[place] = name;
         let names = Names::new(OP, names).map_err(|error| error.with_inputs(tensors))?;
         Ok(stacked.with_names(names))

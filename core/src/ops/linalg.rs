@@ -170,7 +170,8 @@ pub(crate) mod kernels {
         }
         let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
-        let sized = |rows: usize, cols: usize| batch.iter().copied().chain([rows, cols]).collect::<Sizes>();
+        let sized =
+            |rows: usize, cols: usize| crate::list::<_, Sizes>(batch.iter().copied().chain([rows, cols]));
         let a = x.widened()?.unnamed().expand(sized(n, n))?.contiguous()?;
         let mut spread = other.expand(sized(m, cols))?;
         let [of_rows, of_columns] = [x.ndim() - 2, x.ndim() - 1].map(|dim| x.name(dim));

@@ -519,7 +519,7 @@ pub(crate) mod kernels {
         if !fits {
             let (own, others) = (x.sizes(), other.sizes());
             let list = |x: &NamedTensor, dims: &[usize]| {
-                dims.iter().map(|dim| in_rust(x, *dim)).collect::<Vec<_>>().join(", ")
+                crate::list::<_, Vec<_>>(dims.iter().map(|dim| in_rust(x, *dim))).join(", ")
             };
             let message = format!(
                 "contracted dims [{}] of {own:?} and [{}] of {others:?} need to match",
@@ -531,7 +531,7 @@ pub(crate) mod kernels {
         for (dim, other_dim) in dims.iter().zip(&other_dims) {
             x.check_contracted("tensordot", rules::CALL, &other, [*dim, *other_dim])?;
         }
-        let pairs = dims.into_iter().zip(other_dims).collect();
+        let pairs = crate::list(dims.into_iter().zip(other_dims));
         paired("tensordot", &x, &other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))
     }
 
@@ -548,13 +548,13 @@ pub(crate) mod kernels {
         let [summed, other_summed] = sides(&dims.summed);
         let grouped = |x: &NamedTensor, groups: [&[usize]; 3]| {
             let count = |group: &[usize]| group.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
-            let sizes = groups.map(count).into_iter().collect();
+            let sizes = crate::list(groups.map(count).into_iter());
             reshaped(op, &reorder(&x.unnamed(), &groups.concat()), sizes, Names::none())
         };
         let a = grouped(x, [&batch, &dims.rows, &summed])?;
         let b = grouped(other, [&other_batch, &other_summed, &dims.cols])?;
         let made = |dims: &[usize], x: &NamedTensor| {
-            dims.iter().map(|dim| (x.sizes()[*dim], x.name(*dim))).collect::<Vec<_>>()
+            crate::list::<_, Vec<_>>(dims.iter().map(|dim| (x.sizes()[*dim], x.name(*dim))))
         };
         let left = made(&batch, x).into_iter().chain(made(&dims.rows, x));
         let (sizes, names): (Sizes, Vec<_>) = left.chain(made(&dims.cols, other)).unzip();

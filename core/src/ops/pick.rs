@@ -108,7 +108,7 @@ pub mod kernels {
 
     /// Dims as a list in Rust code: by name if all have one, otherwise by index.
     fn list(x: &NamedTensor, dims: &[usize]) -> String {
-        let names: Option<Vec<String>> = dims.iter().map(|dim| Some(x.name(*dim)?.to_string())).collect();
+        let names: Option<Vec<String>> = crate::list(dims.iter().map(|dim| Some(x.name(*dim)?.to_string())));
         names.map_or_else(|| format!("{dims:?}"), |names| format!("{names:?}"))
     }
 
@@ -118,7 +118,7 @@ pub mod kernels {
         let flat = if dims.windows(2).all(|pair| pair[1] == pair[0] + 1) {
             format!("x.flatten({list}, \"flat\")?")
         } else {
-            let last: Vec<isize> = (-(dims.len() as isize)..0).collect();
+            let last: Vec<isize> = crate::list(-(dims.len() as isize)..0);
             format!("x.movedim({list}, {last:?})?.flatten({last:?}, \"flat\")?")
         };
         match op {
@@ -210,7 +210,7 @@ pub mod kernels {
         x: &NamedTensor,
         dim: Option<usize>,
         nan: i64,
-        f: &(dyn Fn(&[i64], &mut Pairs) -> usize + Sync),
+        f: &order::FindOne<'_>,
     ) -> Result<NamedTensor> {
         match dim {
             None if x.numel() == 0 => {
@@ -223,7 +223,7 @@ pub mod kernels {
             }
             _ => {}
         }
-        find(op, x, dim, 1, nan, &|keys, pairs, places| fill(places, f(keys, pairs) as i64))
+        find(op, x, dim, 1, nan, &|keys, pairs, places| fill(places, f.call_with((keys, pairs)) as i64))
     }
 
     /// The positions of the largest or smallest elements.
@@ -235,8 +235,8 @@ pub mod kernels {
         largest: bool,
     ) -> Result<NamedTensor> {
         match largest {
-            true => find_one(op, x, dim, NAN_LAST, &|keys, _| order::largest(keys)),
-            false => find_one(op, x, dim, NAN_FIRST, &|keys, _| order::smallest(keys)),
+            true => find_one(op, x, dim, NAN_LAST, &|keys: &[i64], _: &mut Pairs| order::largest(keys)),
+            false => find_one(op, x, dim, NAN_FIRST, &|keys: &[i64], _: &mut Pairs| order::smallest(keys)),
         }
     }
 
@@ -260,7 +260,9 @@ pub mod kernels {
         if float && one.is_none() && x.numel() == 0 {
             return middle_of_nothing("median", x, dim.keep);
         }
-        let found = find_one("median", x, one, NAN_LAST, &|keys, pairs| order::median(keys, float, pairs))?;
+        let found = find_one("median", x, one, NAN_LAST, &|keys: &[i64], pairs: &mut Pairs| {
+            order::median(keys, float, pairs)
+        })?;
         pick(x, found, one, dim.keep)
     }
 
@@ -272,8 +274,9 @@ pub mod kernels {
         if float && one.is_none() && x.numel() == 0 {
             return middle_of_nothing("nanmedian", x, dim.keep);
         }
-        let found =
-            find_one("nanmedian", x, one, NAN_LAST, &|keys, pairs| order::nanmedian(keys, float, pairs))?;
+        let found = find_one("nanmedian", x, one, NAN_LAST, &|keys: &[i64], pairs: &mut Pairs| {
+            order::nanmedian(keys, float, pairs)
+        })?;
         pick(x, found, one, dim.keep)
     }
 
@@ -295,7 +298,9 @@ pub mod kernels {
     pub(crate) fn mode(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         let one = one_or_all("mode", x, &dim)?;
         let float = x.dtype().is_floating_point();
-        let found = find_one("mode", x, one, NAN_LAST, &|keys, pairs| order::mode(keys, float, pairs))?;
+        let found = find_one("mode", x, one, NAN_LAST, &|keys: &[i64], pairs: &mut Pairs| {
+            order::mode(keys, float, pairs)
+        })?;
         pick(x, found, one, dim.keep)
     }
 
@@ -310,7 +315,9 @@ pub mod kernels {
             let message = format!("k counts from 1 to {n}, the number of elements of {of}, got {k}");
             return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
-        let found = find_one(OP, x, one, NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))?;
+        let found = find_one(OP, x, one, NAN_LAST, &|keys: &[i64], pairs: &mut Pairs| {
+            order::nth(keys, pairs, k - 1)
+        })?;
         pick(x, found, one, dim.keep)
     }
 

@@ -92,7 +92,7 @@ ops! { pool;
 fn plane(op: &'static str, lines: &[WindowPositions]) -> Result<[Plane; 1]> {
     let places = lines.iter().fold(0, |sum: usize, line| sum.saturating_add(line.count));
     NamedTensor::check_room(op, places, 3 * size_of::<usize>())?;
-    Ok([Plane::new(lines.iter().map(|line| line.along()).collect())])
+    Ok([Plane::new(crate::list(lines.iter().map(|line| line.along())))])
 }
 
 /// The planes of `x` before the last `dims` dims.
@@ -238,7 +238,9 @@ pub mod kernels {
                 let (sample, room) = (samples[plane * dims + at], lengths[dim] - kernel[dim]);
                 DimWindows::at(lengths[dim], kernel[dim], starts(sample, room, sizes[dim]))
             };
-            Ok((0..count).map(|plane| Plane::new((0..dims).map(|dim| along(plane, dim)).collect())).collect())
+            Ok(crate::list(
+                (0..count).map(|plane| Plane::new(crate::list((0..dims).map(|dim| along(plane, dim))))),
+            ))
         })
     }
 
@@ -247,9 +249,9 @@ pub mod kernels {
         let step = room as f64 / (count.max(2) - 1) as f64;
         // Rounded toward zero, as in PyTorch, also for samples outside of [0, 1).
         let start = |i: usize| ((i as f64 + sample) * step) as i64 - (sample * step) as i64;
-        (0..count)
-            .map(|i| if i + 1 == count { room } else { start(i).clamp(0, room as i64) as usize })
-            .collect()
+        crate::list(
+            (0..count).map(|i| if i + 1 == count { room } else { start(i).clamp(0, room as i64) as usize }),
+        )
     }
 
     #[track_caller]
@@ -287,7 +289,7 @@ pub mod kernels {
         let shape = with_last(x, given.iter().copied());
         let wide = x.dtype().compute();
         let lines = windows.lines_of(OP, x, &given)?;
-        let counts: Vec<usize> = lines.iter().map(|line| line.count).collect();
+        let counts: Vec<usize> = crate::list(lines.iter().map(|line| line.count));
         if x.sizes()[x.ndim() - dims..] != counts {
             let message = format!("the result of such a pooling has sizes {counts:?} in the last dims");
             return Err(Error::about(&[x], ErrorKind::Shape, OP, message));

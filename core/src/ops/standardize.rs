@@ -1,6 +1,5 @@
 //! The kernels of [`standardize`](NamedTensor::standardize): checks, layout, and the arithmetic on the
 //! statistics between the loops of `crate::cpu::standardize`.
-
 use crate::cpu::standardize::{AffineMap, RunLayout, Terms, sums};
 use crate::dim::{Positions, sort_dims};
 use crate::dtype::{DType, dispatch};
@@ -263,7 +262,7 @@ fn check(
         let message = format!("{channels} channels cannot be split into {groups} groups of one size");
         return Err(Error::about(&[x], ErrorKind::Shape, OP, message));
     }
-    let dims: Positions = [dim].into_iter().collect();
+    let dims: Positions = crate::list([dim].into_iter());
     for (name, parameter) in [("weight", weight), ("bias", bias)] {
         if let Some(parameter) = parameter {
             check_parameter(OP, x, name, parameter, &dims)?;
@@ -314,7 +313,7 @@ impl Backward<'_> {
         let [mean, var] = [plan.numbers(moments[0])?, plan.numbers(moments[1])?];
         let [g_mean, g_var] = [plan.numbers(g_mean)?, plan.numbers(g_var)?];
         let (n, channels) = (plan.n as f64, plan.layout.channels);
-        let rstd: Vec<f64> = var.iter().map(|var| 1.0 / (var + eps).sqrt()).collect();
+        let rstd: Vec<f64> = crate::list(var.iter().map(|var| 1.0 / (var + eps).sqrt()));
         let centers = plan.of_runs(x, dtype, &|group, _| mean[group])?;
         let [of_g, of_product] = plan.sums(Terms::Products, &dense, &g, Some(&centers))?;
         let scale = of_channels(weight, 1.0, channels)?;

@@ -22,6 +22,9 @@ impl Error {
     #[cold]
     pub fn with_inputs(self, inputs: &[&NamedTensor]) -> Error {
         let tensors = || inputs.iter().filter(|x| !x.is_number());
-        self.with_described(tensors().map(|x| x.shape()).collect(), tensors().map(|x| x.dtype()).collect())
+        self.with_described(
+            crate::list(tensors().map(|x| x.shape())),
+            crate::list(tensors().map(|x| x.dtype())),
+        )
     }
 }

@@ -30,7 +30,7 @@ impl Serialize for NamedTensor {
             names: Option<Vec<Option<Name>>>,
             data: DenseElements<'a>,
         }
-        let names = self.has_names().then(|| self.names().iter(self.ndim()).collect());
+        let names = self.has_names().then(|| crate::list(self.names().iter(self.ndim())));
         let dense = self.contiguous().map_err(S::Error::custom)?;
         Parts { dtype: self.dtype(), sizes: self.sizes(), names, data: DenseElements(&dense) }
             .serialize(serializer)

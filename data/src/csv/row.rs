@@ -30,7 +30,7 @@ impl Row {
     /// Same as [`number`](Self::number).
     pub fn numbers<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
         let number = |column: C| Ok(self.number(column)? as f32);
-        let numbers = columns.into_iter().map(number).collect::<Result<Vec<f32>>>()?;
+        let numbers = crate::list::<_, Result<Vec<f32>>>(columns.into_iter().map(number))?;
         Tensor::from_slice(&numbers, [("feature", numbers.len())])
     }
 

@@ -161,7 +161,7 @@ impl Table {
     /// [`ErrorKind::Index`] if there is no such row, [`ErrorKind::Value`] if there are no indices.
     #[track_caller]
     pub fn rows(&self, indices: impl IntoIterator<Item = usize>) -> Result<Table> {
-        self.chosen(indices.into_iter().collect())
+        self.chosen(crate::list(indices.into_iter()))
     }
 
     #[track_caller]
@@ -374,7 +374,7 @@ impl Table {
 
     fn names_of(&self, is_meant: &dyn Fn(&Values) -> bool) -> Vec<&str> {
         let names = self.schema.names.as_deref().unwrap_or_default().iter().zip(&self.columns);
-        names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()).collect()
+        crate::list(names.filter(|(_, values)| is_meant(values)).map(|(name, _)| name.as_str()))
     }
 
     /// A column of numbers, `[N]` in `f32`. [`column_in`](Self::column_in) has other dtypes, such as for ids
@@ -388,7 +388,7 @@ impl Table {
         let (column, caller) = (column.into(), Location::caller());
         let numbers = self.schema.find(&column).and_then(|column| self.numbers(column));
         let numbers: Vec<f32> =
-            numbers.map_err(|error| error.at(caller))?.iter().map(|x| *x as f32).collect();
+            crate::list(numbers.map_err(|error| error.at(caller))?.iter().map(|x| *x as f32));
         Tensor::from_slice(&numbers, [("N", numbers.len())])
     }
 
@@ -483,12 +483,12 @@ impl Table {
     #[track_caller]
     pub fn columns_except<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
         let caller = Location::caller();
-        let left_out = columns.into_iter().map(|column| self.schema.find(&column.into())).collect();
+        let left_out = crate::list(columns.into_iter().map(|column| self.schema.find(&column.into())));
         let rest = |left_out: Vec<usize>| {
             let is_rest = |column: &usize| {
                 matches!(self.columns[*column], Values::Numbers(_)) && !left_out.contains(column)
             };
-            self.matrix(&(0..self.columns.len()).filter(is_rest).collect::<Vec<_>>())
+            self.matrix(&crate::list::<_, Vec<_>>((0..self.columns.len()).filter(is_rest)))
         };
         let left_out: Result<Vec<usize>> = left_out;
         left_out.and_then(rest).map_err(|error| error.at(caller))

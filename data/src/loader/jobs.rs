@@ -291,7 +291,7 @@ impl<D: Dataset, B> Indexed<D, B> {
         let sample = |(position, index): (u64, &usize)| {
             run.guarded(Stage::Sample(position), || format!("sample {index}"), || self.data.get(*index))
         };
-        let samples = (first..).zip(indices).map(sample).collect::<Result<Vec<_>>>()?;
+        let samples = crate::list::<_, Result<Vec<_>>>((first..).zip(indices).map(sample))?;
         run.collated(number, samples, indices, &self.make)
     }
 }
@@ -450,8 +450,8 @@ impl<T: Send + 'static, B: Send + 'static> Iterator for Reading<T, B> {
                 run.guarded(Stage::Sample(position), || format!("sample {position}"), thunk)
             };
             let count = thunks.len();
-            let samples = (first..).zip(thunks).map(sample).collect::<Result<Vec<_>>>()?;
-            let indices: Vec<usize> = (first as usize..).take(count).collect();
+            let samples = crate::list::<_, Result<Vec<_>>>((first..).zip(thunks).map(sample))?;
+            let indices: Vec<usize> = crate::list((first as usize..).take(count));
             run.collated(number, samples, &indices, &make)
         })))
     }

@@ -65,7 +65,7 @@ impl<S: Sampler> Sampler for Distributed<S> {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
         let whole = self.of.indices(epoch)?;
         let part = self.part(whole.len())?;
-        Ok((0..part).map(|number| whole[(self.rank + number * self.world) % whole.len()]).collect())
+        Ok(crate::list((0..part).map(|number| whole[(self.rank + number * self.world) % whole.len()])))
     }
 
     fn count(&self, epoch: &Epoch) -> Result<usize> {

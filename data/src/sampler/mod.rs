@@ -92,7 +92,7 @@ pub struct InOrder;
 
 impl Sampler for InOrder {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
-        Ok((0..epoch.samples).collect())
+        Ok(crate::list(0..epoch.samples))
     }
 
     fn count(&self, epoch: &Epoch) -> Result<usize> {

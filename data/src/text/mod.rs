@@ -3,7 +3,6 @@
 
 mod vocabulary;
 mod windows;
-
 pub use vocabulary::{Tokens, Vocabulary};
 pub use windows::{Shifted, Windows};
 
@@ -55,7 +54,7 @@ pub fn lines(path: impl AsRef<Path>) -> Result<Samples<String>> {
     let caller = Location::caller();
     let text = read_text(path).map_err(|error| error.at(caller))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    Ok(Samples::new(lines.map(String::from).collect()))
+    Ok(Samples::new(crate::list(lines.map(String::from))))
 }
 
 /// The lines of a text file that is larger than memory; otherwise like [`lines`].

@@ -79,7 +79,7 @@ impl Vocabulary {
             is_used[char as usize] = true;
         }
         let chars = ('\0'..=char::MAX).filter(|char| is_used[*char as usize]);
-        Vocabulary::of(Tokens::Chars, chars.map(String::from).collect())
+        Vocabulary::of(Tokens::Chars, crate::list(chars.map(String::from)))
     }
 
     /// The words that occur in a text, in alphabetical order.
@@ -187,7 +187,7 @@ impl Vocabulary {
             }
         };
         match self.of {
-            Tokens::Bytes => return Ok(text.bytes().map(i64::from).collect()),
+            Tokens::Bytes => return Ok(crate::list(text.bytes().map(i64::from))),
             Tokens::Words => text.split_whitespace().try_for_each(add)?,
             Tokens::Chars => {
                 let mut bytes = [0; 4];
@@ -240,7 +240,7 @@ impl Vocabulary {
             Tokens::Chars => tokens.join(""),
             Tokens::Words => tokens.join(" "),
             Tokens::Bytes => {
-                let bytes: Vec<u8> = ids.iter().map(|id| *id as u8).collect();
+                let bytes: Vec<u8> = crate::list(ids.iter().map(|id| *id as u8));
                 String::from_utf8_lossy(&bytes).into_owned()
             }
         })

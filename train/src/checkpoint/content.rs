@@ -325,7 +325,7 @@ fn part_of(file: &FileEntries, header: &CheckpointHeader, name: &str) -> Result<
 /// The dims of a tensor from the outermost to the innermost in memory, if that is not their own order.
 fn order_of(tensor: &NamedTensor) -> Option<Vec<usize>> {
     let (sizes, strides) = (tensor.sizes(), tensor.strides());
-    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    let mut order: Vec<usize> = crate::list(0..sizes.len());
     let long = |dim: &usize| sizes[*dim] > 1;
     let in_order = |pair: &[usize]| strides[pair[0]].unsigned_abs() >= strides[pair[1]].unsigned_abs();
     let mut longer = order.clone();

@@ -81,7 +81,7 @@ fn floats<E: Element + 'static>(value: &dyn Any) -> Option<Result<NamedTensor>> 
         return Some(NamedTensor::from_slice(&[*one], ()));
     }
     if let Some(option) = value.downcast_ref::<Option<E>>() {
-        let list: Vec<E> = option.iter().copied().collect();
+        let list: Vec<E> = crate::list(option.iter().copied());
         return Some(NamedTensor::from_slice(&list, [list.len()]));
     }
     let list = value.downcast_ref::<Vec<E>>()?;

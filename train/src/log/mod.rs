@@ -88,7 +88,7 @@ pub struct Log {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files: Vec<_> = self.sinks.iter().map(Sink::path).collect();
+        let files: Vec<_> = crate::list(self.sinks.iter().map(Sink::path));
         f.debug_struct("Log").field("files", &files).finish_non_exhaustive()
     }
 }

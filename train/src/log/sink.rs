@@ -84,7 +84,7 @@ impl FileFormat {
                 let message = format!("{}: line {}: {message}", path.display(), number + 1);
                 Error::new(ErrorKind::Format, op, message)
             })?;
-            entries.push(Chunk { records: record.into_iter().collect(), bytes: line.to_vec() });
+            entries.push(Chunk { records: crate::list(record.into_iter()), bytes: line.to_vec() });
         }
         Ok(entries)
     }

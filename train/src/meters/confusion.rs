@@ -84,7 +84,7 @@ impl ConfusionMatrix {
     /// [`ErrorKind::Value`] if there is not one name for each class.
     #[track_caller]
     pub fn names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Result<ConfusionMatrix> {
-        let names: Vec<String> = names.into_iter().map(N::into).collect();
+        let names: Vec<String> = crate::list(names.into_iter().map(N::into));
         Error::ensure(names.len() == self.classes(), ErrorKind::Value, "names", || {
             format!("expected {} names of classes, got {}", self.classes(), names.len())
         })?;
@@ -153,7 +153,7 @@ impl ConfusionMatrix {
     /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn compute(&self) -> Result<Tensor> {
-        let counts: Vec<i64> = self.counts.iter().map(|count| *count as i64).collect();
+        let counts: Vec<i64> = crate::list(self.counts.iter().map(|count| *count as i64));
         Tensor::from_slice(&counts, [("true", self.classes()), ("predicted", self.classes())])
     }
 

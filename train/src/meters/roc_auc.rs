@@ -125,7 +125,7 @@ impl RocAuc {
                 *positive as f64 / (negative + positive) as f64
             },
         };
-        counts.iter().map(point).collect()
+        crate::list(counts.iter().map(point))
     }
 
     /// The average precision: the mean of the precisions at the [points](Self::points), weighted by how much

@@ -11,7 +11,7 @@ use super::math::Real;
 use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::row::{apart, steps};
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
-use super::threads::{WritePart, write_parts};
+use super::threads::{WritePart, write_parts_of};
 use std::mem::MaybeUninit;
 
 /// A reduction of floats to one, whose loops run in lanes and as trees. They are compiled for the CPU's
@@ -250,18 +250,29 @@ fn fold_columns_of_all<'a, T: Real>(
 }
 
 /// Writes each part of `len` elements of `y` by `f`, on all threads if the input has enough elements, `size`.
+#[inline(always)]
 pub(super) fn write_each_part<'a, A: Send>(
+    size: usize,
+    y: &'a mut Room<A>,
+    len: usize,
+    f: &(impl for<'p> Fn(usize, &'p mut Room<A>) -> &'p mut [A] + Sync),
+) -> &'a mut [A] {
+    write_each_part_of(size, y, len, f)
+}
+
+/// [`write_each_part`], which is compiled once for a type.
+fn write_each_part_of<'a, A: Send>(
     size: usize,
     y: &'a mut Room<A>,
     len: usize,
     f: &WritePart<'_, A>,
 ) -> &'a mut [A] {
     if size >= PARALLEL {
-        return write_parts(y, len, f);
+        return write_parts_of(y, len, f);
     }
     for (i, part) in y.chunks_mut(len).enumerate() {
         let place = (part.as_ptr(), part.len());
-        check_is(place, f(i, part));
+        check_is(place, f.call_with((i, part)));
     }
     // SAFETY: the parts make up `y`, and each was returned as elements.
     unsafe { written(y) }

@@ -1,5 +1,6 @@
 //! Memory that a thread keeps between products.
 
+use crate::callback::CallbackMut;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::thread::LocalKey;
@@ -21,12 +22,18 @@ thread_local! {
 /// Calls `f` with uninitialized memory for `bytes` bytes from the thread's `buffer`.
 ///
 /// The buffer is taken while `f` runs, so a nested call would allocate its own memory.
-pub(crate) fn with_buffer(buffer: &'static LocalKey<PanelBuffer>, bytes: usize, f: &mut dyn FnMut(*mut u8)) {
+#[inline(always)]
+pub(crate) fn with_buffer(buffer: &'static LocalKey<PanelBuffer>, bytes: usize, f: &mut impl FnMut(*mut u8)) {
+    with_buffer_of(buffer, bytes, f);
+}
+
+/// [`with_buffer`], which is compiled once.
+fn with_buffer_of(buffer: &'static LocalKey<PanelBuffer>, bytes: usize, f: &mut dyn CallbackMut<*mut u8>) {
     let lines = bytes.div_ceil(size_of::<CacheLine>());
     let mut memory = buffer.take();
     if memory.capacity() < lines {
         memory = Vec::with_capacity(lines);
     }
-    f(memory.as_mut_ptr().cast());
+    f.call_with(memory.as_mut_ptr().cast());
     buffer.set(memory);
 }

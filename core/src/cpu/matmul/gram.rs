@@ -6,6 +6,7 @@ use super::blocked::{blocked_above, is_one_block};
 use super::buffer::{SUMS, with_buffer};
 use super::method::{ProductMethod, serial};
 use super::product::{BlockResults, MatrixView, PanelCopy, Product, Sums};
+use crate::callback::Callback;
 use crate::cpu::threads::each;
 
 /// The least size of a C of which half is computed.
@@ -59,7 +60,7 @@ pub(super) unsafe fn gram(p: &Product, method: ProductMethod, parts: usize) -> b
 
 /// Calls `f` with the ranges of columns of up to `parts` parts of C, at once. Above the diagonal, they have
 /// about the same size.
-fn each_strip(n: usize, parts: usize, f: &(dyn Fn(usize, usize) + Sync)) {
+fn each_strip(n: usize, parts: usize, f: &(dyn Callback<(usize, usize)> + Sync)) {
     let start = |part: usize| match n as f64 * (part as f64 / parts as f64).sqrt() {
         _ if part == parts => n,
         at => at as usize / UNIT * UNIT,
@@ -67,7 +68,7 @@ fn each_strip(n: usize, parts: usize, f: &(dyn Fn(usize, usize) + Sync)) {
     each(parts, &|part| {
         let (from, to) = (start(part), start(part + 1));
         if from < to {
-            f(from, to);
+            f.call_with((from, to));
         }
     });
 }

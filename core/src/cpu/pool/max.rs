@@ -49,7 +49,7 @@ pub(crate) fn max<'v, 'i, T: Ordered>(
     assert!(x.len() == planes.count * len && values.len() == planes.count * windows);
     assert_eq!(values.len(), indices.len());
     let parts = (DisjointParts::new(values), DisjointParts::new(indices));
-    planes.run(len + windows, &|at, plane, places| {
+    planes.run(len + windows, &|at, plane: &Plane, places: &mut Vec<usize>| {
         let (x, to) = (&x[at * len..][..len], at * windows..(at + 1) * windows);
         // SAFETY: each plane has its own windows, and is run by one thread.
         let (values, indices) = unsafe { (parts.0.part(to.clone()), parts.1.part(to)) };

@@ -27,7 +27,7 @@ pub(crate) fn mean<'y, T: Real>(
         return y;
     }
     let parts = DisjointParts::new(y);
-    planes.run(len + windows, &|at, plane, places| {
+    planes.run(len + windows, &|at, plane: &Plane, places: &mut Vec<usize>| {
         // SAFETY: each plane has its own windows, and is run by one thread.
         let y = unsafe { parts.part(at * windows..(at + 1) * windows) };
         mean_of_plane(&x[at * len..][..len], plane, divisor, (places, y));
@@ -129,7 +129,7 @@ pub(crate) fn mean_backward<'x, T: Real>(
         [plane] => plane.only_window().map(|spans| divisor_of::<T>(spans, divisor)),
         _ => None,
     };
-    planes.run(len + windows, &|at, plane, places| {
+    planes.run(len + windows, &|at, plane: &Plane, places: &mut Vec<usize>| {
         // SAFETY: planes do not overlap, and each is run by one thread.
         let dx = unsafe { parts.part(at * len..(at + 1) * len) };
         if let Some(divisor) = divisor_of_all {

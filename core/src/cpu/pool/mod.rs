@@ -16,6 +16,7 @@ pub(crate) use mean::{mean, mean_backward};
 pub(crate) use windows::{DimWindows, Sliding, WindowPositions, WindowSpan};
 
 use super::threads::parallel;
+use crate::callback::Callback;
 use std::ops::Range;
 
 /// The elements that a thread takes at a time.
@@ -154,18 +155,20 @@ pub(crate) struct Planes<'a> {
     pub(crate) each: &'a [Plane],
 }
 
+/// What runs for a plane: its number, itself, and a list that it may use for positions.
+type OnPlane<'f> = dyn for<'a, 'b> Callback<(usize, &'a Plane, &'b mut Vec<usize>)> + Sync + 'f;
+
 impl Planes<'_> {
     fn get(&self, at: usize) -> &Plane {
         &self.each[if self.each.len() == 1 { 0 } else { at }]
     }
 
-    /// Runs `f` for the planes on all threads, with a list that it may use for positions. They have `work`
-    /// elements or windows each.
-    fn run(&self, work: usize, f: &(dyn Fn(usize, &Plane, &mut Vec<usize>) + Sync)) {
+    /// Runs `f` for the planes on all threads. They have `work` elements or windows each.
+    fn run(&self, work: usize, f: &OnPlane<'_>) {
         parallel(self.count, TASK / work.max(1) + 1, |planes| {
             let mut places = Vec::new();
             for at in planes {
-                f(at, self.get(at), &mut places);
+                f.call_with((at, self.get(at), &mut places));
             }
         });
     }

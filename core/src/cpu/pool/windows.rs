@@ -35,7 +35,7 @@ impl WindowPositions {
         DimWindows {
             length: self.length,
             step: self.sliding.map_or(1, |sliding| sliding.dilation),
-            spans: spans.collect(),
+            spans: crate::callback::list(spans),
         }
     }
 }
@@ -83,6 +83,6 @@ impl DimWindows {
     /// Windows of one size that start at these elements.
     pub(crate) fn at(length: usize, size: usize, starts: Vec<usize>) -> DimWindows {
         let span = |first| WindowSpan { first, count: size, divisor: size };
-        DimWindows { length, step: 1, spans: starts.into_iter().map(span).collect() }
+        DimWindows { length, step: 1, spans: crate::callback::list(starts.into_iter().map(span)) }
     }
 }

@@ -68,7 +68,7 @@ where
 /// Uniformly distributed integers in `[low, high)`; `low < high`.
 pub(crate) fn fill_randint(out: &mut [i64], low: i64, high: i64, generator: &mut Generator) {
     let range = high.wrapping_sub(low) as u64;
-    in_pieces(out, generator, &|part, seed, offset| {
+    in_pieces(out, generator, &|part: &mut [i64], seed, offset| {
         fill_piece(part, Raw, seed, offset);
         for (i, x) in part.iter_mut().enumerate() {
             let below = below(range, *x as u64, || ElementStream::new(seed, offset.wrapping_add(i as u64)));
@@ -130,7 +130,7 @@ where
     F: Fn(usize, &mut ElementStream) -> T + Sync,
 {
     let first = generator.state().offset;
-    in_pieces(out, generator, &|part, seed, offset| {
+    in_pieces(out, generator, &|part: &mut [T], seed: u64, offset: u64| {
         let mut at = offset;
         for x in part {
             *x = sample(at.wrapping_sub(first) as usize, &mut ElementStream::new(seed, at));

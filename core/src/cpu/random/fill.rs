@@ -5,6 +5,7 @@
 
 use super::generator::Generator;
 use super::philox::{GROUP, Word};
+use crate::callback::Callback;
 use crate::cpu::simd::{Baseline, Simd, UpTo, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
 
@@ -72,20 +73,20 @@ fn words<S: Simd, W: Word>(seed: u64, group: u64) -> [W; GROUP] {
 pub(super) fn in_pieces<T: Send>(
     out: &mut [T],
     generator: &mut Generator,
-    piece: &(dyn Fn(&mut [T], u64, u64) + Sync),
+    piece: &(dyn for<'p> Callback<(&'p mut [T], u64, u64)> + Sync),
 ) {
     let start = generator.split_off(out.len()).state();
     if out.len() <= PIECE || rayon::current_num_threads() == 1 {
-        return piece(out, start.seed, start.offset);
+        return piece.call_with((out, start.seed, start.offset));
     }
     each_part(out, PIECE, &|i, part| {
-        piece(part, start.seed, start.offset.wrapping_add((i * PIECE) as u64));
+        piece.call_with((part, start.seed, start.offset.wrapping_add((i * PIECE) as u64)));
     });
 }
 
 /// Fills `out` with the next elements of the generator.
 pub(super) fn fill<G: Group>(out: &mut [G::Out], kind: G, generator: &mut Generator) {
-    in_pieces(out, generator, &|part, seed, offset| fill_piece(part, kind, seed, offset));
+    in_pieces(out, generator, &|part: &mut [G::Out], seed, offset| fill_piece(part, kind, seed, offset));
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::math::Real;
 use super::room::{Room, fill, write_each, written};
 use super::simd::{Simd, UpTo, Vectorized, vectorize};
 use super::threads::{DisjointParts, parallel};
+use crate::callback::Callback;
 use columns::*;
 use contiguous::*;
 
@@ -62,7 +63,7 @@ pub(crate) fn logsumexp<'a, T: Real>(
     if n == 0 {
         return fill(y, T::NEG_INFINITY);
     }
-    for_each_group(x.len(), y, n * inner, inner, &|from, y| {
+    for_each_group(x.len(), y, n * inner, inner, &|from, y: &mut Room<T>| {
         let x = &x[from * n * inner..][..y.len() * n];
         vectorize(Forward { kind: Kind::LogSumExp, x, sizes: [n, inner] }, y);
     });
@@ -107,7 +108,7 @@ pub(crate) fn cross_entropy_backward<'a, T: Real>(
     dx: &'a mut Room<T>,
 ) -> &'a mut [T] {
     assert_eq!((logits.len(), dx.len()), (target.len() * classes, logits.len()));
-    for_each_group(logits.len(), dx, classes, classes, &|from, dx| {
+    for_each_group(logits.len(), dx, classes, classes, &|from, dx: &mut Room<T>| {
         let rows = from..from + dx.len() / classes;
         let backward = CrossEntropyBackward {
             logits: &logits[from * classes..][..dx.len()],
@@ -203,7 +204,7 @@ impl<T: Real> Vectorized for Backward<'_, T> {
 fn map<'a, T: Real>(kind: Kind, x: &[T], [outer, n, inner]: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
     let size = n * inner;
     assert_eq!(y.len(), outer * size);
-    for_each_group(y.len(), y, size, size, &|from, y| {
+    for_each_group(y.len(), y, size, size, &|from, y: &mut Room<T>| {
         let x = &x[from * size..][..y.len()];
         vectorize(Forward { kind, x, sizes: [n, inner] }, y);
     });
@@ -220,7 +221,7 @@ fn backward<'a, T: Real>(
 ) -> &'a mut [T] {
     let size = n * inner;
     assert_eq!(dx.len(), outer * size);
-    for_each_group(dx.len(), dx, size, size, &|from, dx| {
+    for_each_group(dx.len(), dx, size, size, &|from, dx: &mut Room<T>| {
         let inputs = [&y[from * size..][..dx.len()], &g[from * size..][..dx.len()]];
         vectorize(Backward { log, inputs, sizes: [n, inner] }, dx);
     });
@@ -236,19 +237,20 @@ fn for_each_group<T: Real>(
     y: &mut Room<T>,
     size: usize,
     inner: usize,
-    f: &(dyn Fn(usize, &mut Room<T>) + Sync),
+    f: &(dyn for<'p> Callback<(usize, &'p mut Room<T>)> + Sync),
 ) {
     if y.is_empty() {
         return;
     }
     if total < PARALLEL {
-        return f(0, y);
+        return f.call_with((0, y));
     }
     let (groups, grain) = (y.len() / inner, (TASK / size).max(1));
     let parts = DisjointParts::new(y);
     parallel(groups, grain, |groups| {
         // SAFETY: ranges of groups do not overlap.
-        f(groups.start, unsafe { parts.part(groups.start * inner..groups.end * inner) });
+        let part = unsafe { parts.part(groups.start * inner..groups.end * inner) };
+        f.call_with((groups.start, part));
     });
 }
 

@@ -22,6 +22,7 @@ use crate::cpu::simd::isa;
 use crate::cpu::storage::Storage;
 use crate::cpu::threads::{each, parallel};
 use maps::{MapFn, TileMaps, Tiles};
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -250,6 +251,7 @@ impl TiledConvolution {
     unsafe fn map_weight(&self, weight: To, some: Range<usize>, to: &Points) {
         let ([channels, features], lanes) = (self.channels, self.lanes);
         let [of_channel, of_feature] = if self.is_gradient { [features * 9, 9] } else { [9, channels * 9] };
+        let (first_tap, next_tap) = if self.is_gradient { (8, -1) } else { (0, 1) };
         for first in (0..features).step_by(lanes) {
             let mut taps = [0.0_f32; 9 * LANES];
             for channel in some.clone() {
@@ -257,10 +259,11 @@ impl TiledConvolution {
                 unsafe {
                     for lane in 0..lanes.min(features - first) {
                         let from = channel * of_channel + (first + lane) * of_feature;
-                        let from = weight.ptr().cast::<f32>().add(from);
-                        for tap in 0..9 {
-                            let at = if self.is_gradient { 8 - tap } else { tap };
-                            taps[tap * lanes + lane] = *from.add(at);
+                        let mut from = weight.ptr().cast::<f32>().add(from + first_tap);
+                        // Opaque, since the compiler would make a long sequence of the loop.
+                        for tap in 0..black_box(9) {
+                            taps[tap * lanes + lane] = *from;
+                            from = from.wrapping_offset(next_tap);
                         }
                     }
                     (self.maps.weight)(&Tiles {
