@@ -604,6 +604,11 @@ fn features_of_keys_given_by_size() -> Result<()> {
         let k = k.align_to(order)?;
         close(&layer.attend(&q, &k, &k)?, &want);
     }
+    // The batch of keys is that of values, even if the queries do not tell its name.
+    let unnamed = q.align_to(["seq", "N", "embed"])?.rename(None)?;
+    close(&layer.attend(&unnamed, &q, &q)?.transpose(0, 1)?, &layer.forward(&q)?.rename(None)?);
+    let other = q.rename([("N", "other")])?;
+    assert_eq!(layer.attend(&unnamed, &q, &other).unwrap_err().kind(), ErrorKind::NameMismatch);
     // Features of another name are the last dim, as in PyTorch.
     let depth = k.rename([("embed", "depth")])?;
     close(&layer.attend(&q, &depth, &depth)?, &want);

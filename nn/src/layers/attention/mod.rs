@@ -278,6 +278,19 @@ impl MultiheadAttention {
             let of_query = finder.queries(query, config.embed)?;
             let of_key = finder.keys((query, &of_query), key, config.kdim)?;
             let of_value = finder.keys((query, &of_query), value, config.vdim)?;
+            let batch = |x: &Tensor, of: &SequencePlaces| -> Vec<Option<Name>> {
+                of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))).collect()
+            };
+            let (of_keys, of_values) = (batch(key, &of_key), batch(value, &of_value));
+            // The queries may not tell their names.
+            if let Some((own, other)) =
+                namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter())
+            {
+                let who = finder.of.who();
+                let message = format!("{who}: the keys have the dim '{own}', the values '{other}'");
+                let error = finder.of.error(query, ErrorKind::NameMismatch, message);
+                return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
+            }
             let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
             if keys == 0 || keys != values {
                 let who = finder.of.who();
