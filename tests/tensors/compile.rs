@@ -137,6 +137,14 @@ const PROGRAMS: &[Program] = &[
         "",
         &["a tensor of a module is a `Parameter`, which is trained, or a `Buffer`"],
     ),
+    program(
+        "#[derive(Module)] struct Net { linear: Linear, training: bool }",
+        "",
+        &[
+            "`train()` and `eval()` of the model do not reach a `bool`: its type is `namegrad::nn::Training`",
+            ONE,
+        ],
+    ),
     // The uses of a model with a wrong field are not errors as well.
     program(
         "#[derive(Module)] struct Net { linear: Linear, scale: Tensor }

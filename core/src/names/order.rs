@@ -223,7 +223,7 @@ impl Call<'_> {
                 if is_list {
                     return renamed_in_list(x.input(), y.input());
                 }
-                if let Some(to) = respelt(x.input(), y.input()) {
+                if let Some(to) = respelt(x.input(), y.input(), &is_close) {
                     let spelt = self.with(at, |y| format!("{y}.rename([{to}])?"));
                     return spelt.map(|spelt| spelt + ", if both names mean the same");
                 }
@@ -266,11 +266,15 @@ impl Call<'_> {
         }
         let (both, [x, y]) = (listed(&both), [first, second].map(|at| self.word(at)));
         let aligned = [x, y].map(|x| format!("{x}.align_to({both})?"));
+        let renamed = respelt(self.inputs[first].2.input(), self.inputs[second].2.input(), &|_, _| true);
         Some(match self.is_binary() {
-            true => format!(
-                "{}.{}(&{})? to broadcast by name; or rename a dim if two names mean the same",
-                aligned[0], self.op, aligned[1]
-            ),
+            true => {
+                let by_name = format!("{}.{}(&{})? to broadcast by name", aligned[0], self.op, aligned[1]);
+                match renamed {
+                    Some(to) => format!("{y}.rename([{to}])?, if both mean the same; or {by_name}"),
+                    None => by_name + "; or rename a dim if two names mean the same",
+                }
+            }
             false => format!(
                 "let ({x}, {y}) = ({}, {}); before this call, to broadcast by name",
                 aligned[0], aligned[1]
@@ -332,7 +336,7 @@ fn from_right<'a>(x: NamedInput<'a>) -> impl Iterator<Item = (Option<Name>, usiz
 
 /// The dims of `y` renamed to those of `x` that have almost the same names, sizes and places. To broadcast by
 /// name would make a tensor with both dims.
-fn respelt(x: NamedInput<'_>, y: NamedInput<'_>) -> Option<String> {
+fn respelt(x: NamedInput<'_>, y: NamedInput<'_>, fits: &dyn Fn(Name, Name) -> bool) -> Option<String> {
     let mut renamed = Vec::new();
     for ((own, n), (name, m)) in from_right(x).zip(from_right(y)) {
         let (Some(own), Some(name)) = (own, name) else { continue };
@@ -340,12 +344,17 @@ fn respelt(x: NamedInput<'_>, y: NamedInput<'_>) -> Option<String> {
             continue;
         }
         let elsewhere = x.names.position(name).is_some() || y.names.position(own).is_some();
-        if n != m || elsewhere || closest(name.as_str(), [own.as_str()].into_iter()).is_none() {
+        if n != m || elsewhere || !fits(own, name) {
             return None;
         }
         renamed.push(format!("(\"{name}\", \"{own}\")"));
     }
     Some(renamed.join(", ")).filter(|list| !list.is_empty())
+}
+
+/// Whether one name is likely the other, misspelt.
+fn is_close(own: Name, name: Name) -> bool {
+    closest(name.as_str(), [own.as_str()].into_iter()).is_some()
 }
 
 /// The repair of two tensors of a list whose names differ at one place.

@@ -108,7 +108,7 @@ pub(crate) mod kernels {
                     (0..x.ndim()).all(|other| other == d || x.sizes()[other] == first.sizes()[other]);
                 return Err(match others {
                     true => error.with_repair(format!(
-                        "Tensor::cat(&tensors, {})?, which joins along the dim that differs",
+                        "Tensor::cat(&tensors, {})?, if they are to be joined along the dim that differs; else give them one size with narrow or F::pad",
                         in_rust(first, d)
                     )),
                     false => error,
@@ -167,7 +167,7 @@ pub(crate) mod kernels {
             let mut differing = (0..first.ndim()).filter(differs);
             return Err(match (differing.next(), differing.next()) {
                 (Some(dim), None) => error.with_repair(format!(
-                    "Tensor::cat(&tensors, {})?, which joins along the dim that differs",
+                    "Tensor::cat(&tensors, {})?, if they are to be joined along the dim that differs; else give them one size with narrow or F::pad",
                     in_rust(first, dim)
                 )),
                 _ => error,

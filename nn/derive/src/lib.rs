@@ -245,7 +245,9 @@ fn visits<'f>(
         let mut options = Options::default();
         let expected = "`skip`, `flatten` or `name = \"..\"` on a field";
         let read = options.read(&field.attrs, &["skip", "flatten", "name="], expected);
-        let fits = read.and_then(|()| match instead(&field.ty) {
+        let is_flag =
+            field.ident.as_ref().is_some_and(|ident| ident == "training") && is_or_holds(&field.ty, "bool");
+        let fits = read.and_then(|()| match instead(&field.ty).or(is_flag.then_some(NOT_A_FLAG)) {
             Some(message) if !options.has("skip") => Err(syn::Error::new_spanned(&field.ty, message)),
             _ => Ok(()),
         });
@@ -284,6 +286,9 @@ fn visits<'f>(
     }
     visits
 }
+
+const NOT_A_FLAG: &str = "`train()` and `eval()` of the model do not reach a `bool`: its type is \
+    `namegrad::nn::Training`, or put `#[module(skip)]` on the field";
 
 /// What to write for a field of a type that is common in other programs and cannot be a field of a module.
 fn instead(ty: &Type) -> Option<&'static str> {

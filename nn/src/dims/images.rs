@@ -1,6 +1,6 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::{Order, by_name, names_of, others, renaming, sizes_of};
+use super::{Order, by_name, is_batch, names_of, others, renaming, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -137,7 +137,7 @@ fn check_taken(x: &Tensor, [wanted, there]: [Option<Name>; 2], made: Option<Opti
             let repair = match made {
                 Some(_) => format!("weight.rename([(\"{wanted}\", \"{there}\")])?, if both mean the same"),
                 // The batch, of an input that lacks a dim.
-                None if matches!(there.as_str(), "N" | "B" | "batch") => String::new(),
+                None if is_batch(there) => String::new(),
                 None => renaming("x", there, &wanted),
             };
             (ErrorKind::NameNotFound, message, repair)

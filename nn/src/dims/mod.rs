@@ -180,7 +180,8 @@ impl Finder<'_> {
     #[cold]
     pub(crate) fn lacks(self, x: &Tensor, name: &dyn Display, likely: &[usize]) -> Error {
         let what = format!("needs the dim '{name}', which the input does not have");
-        let other = if let [only] = likely { x.name(*only) } else { None };
+        let mut likely = likely.iter().filter_map(|dim| x.name(*dim)).filter(|name| !is_batch(*name));
+        let other = likely.next().filter(|_| likely.next().is_none());
         let repair = other.map(|other| renaming("x", other, name));
         repaired(self.wrong(x, ErrorKind::NameNotFound, &what), repair)
     }
@@ -189,6 +190,26 @@ impl Finder<'_> {
 /// The repair that gives a dim of a tensor another name.
 pub(crate) fn renaming(what: &str, own: Name, wanted: &dyn Display) -> String {
     format!("{what}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same")
+}
+
+/// The repair of names of `x` that should be `wanted`: one of them is not, and one wanted dim of this size is left.
+pub(crate) fn renamed_to_fit(what: &str, x: &Tensor, wanted: &[(Option<Name>, usize)]) -> Option<String> {
+    let mut foreign = range(0..x.ndim());
+    foreign.retain(|dim| x.name(*dim).is_some_and(|own| wanted.iter().all(|(name, _)| *name != Some(own))));
+    let [dim] = foreign[..] else { return None };
+    let is_left = |(name, size): &&(Option<Name>, usize)| {
+        *size == x.sizes()[dim] && name.is_some_and(|name| x.names().position(name).is_none())
+    };
+    let mut left = wanted.iter().filter(is_left);
+    match (left.next(), left.next()) {
+        (Some((Some(name), _)), None) => Some(renaming(what, x.name(dim)?, name)),
+        _ => None,
+    }
+}
+
+/// Whether a name says that the dim is the batch, which is none of a model's own dims.
+pub(crate) fn is_batch(name: Name) -> bool {
+    matches!(name.as_str(), "N" | "B" | "batch")
 }
 
 /// The error with the repair, if there is one.

@@ -3,7 +3,7 @@
 
 use super::{
     Finder, Named, Order, all_names, by_name, dim_of, dims_with, names_at, names_of, others, permuted,
-    repaired, shape_of, sizes_of,
+    shape_of, sizes_of,
 };
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
@@ -305,11 +305,7 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
                 format!("steps along dim {at}, which is not one of the {count} dims besides the features");
             Err(of.wrong(x, ErrorKind::DimRange, &what))
         }
-        Dim::Name(name) if x.name(first).is_some() => {
-            let what = format!("steps along the dim '{name}', which the input does not have");
-            let repair = x.size(*name).err().and_then(|error| error.repair().map(str::to_string));
-            Err(repaired(of.wrong(x, ErrorKind::NameNotFound, &what), repair))
-        }
+        Dim::Name(name) if x.name(first).is_some() => Err(of.lacks(x, name, &others)),
         Dim::Name(name) if is_strict() => {
             let message = format!("strict names: {} would take an unnamed dim as '{name}'", of.who());
             Err(of.error(x, ErrorKind::NameMismatch, message))

@@ -1,7 +1,7 @@
 //! Attention: the op by position, and attention by name, which arranges its inputs for that op.
 
 use super::*;
-use crate::dims::dims_text;
+use crate::dims::{dims_text, renamed_to_fit};
 use namegrad_autograd::options::ScaledDotProductAttentionOptions;
 use namegrad_io::sorted::sort;
 
@@ -427,7 +427,7 @@ impl AttentionDims {
             let mut all = Vec::with_capacity(scores.len());
             scores.iter().for_each(|(key, size)| all.push((key.name, *size)));
             let message = format!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&all));
-            Err(fault(kind, message))
+            Err(repaired(fault(kind, message), renamed_to_fit(what, mask, &all)))
         };
         if self.seq.name.is_none() {
             // By position from the right, as the op takes it.

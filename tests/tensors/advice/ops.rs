@@ -78,8 +78,12 @@ fn sizes(advice: &mut Advice) -> Result<()> {
         assert_eq!(x.diagonal(-2, -1)?.sizes(), [2, 3])
     });
     let tensors = [x.clone(), Tensor::ones([2, 4])?];
-    follow!(advice, Tensor::cat(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) });
-    follow!(advice, Tensor::stack(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) });
+    follow!(advice, Tensor::cat(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) } {
+        assert_eq!(F::pad(&x, [(0, 1)])?.sizes(), tensors[1].sizes())
+    });
+    follow!(advice, Tensor::stack(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) } {
+        assert_eq!(F::pad(&x, [(0, 1)])?.sizes(), tensors[1].sizes())
+    });
     let tensors = [Tensor::new(1.0)?, Tensor::new(2.0)?];
     follow!(advice, Tensor::cat(&tensors, 0) => { assert_eq!(Tensor::stack(&tensors, 0)?.to_vec::<f32>()?, [1., 2.]) });
     follow!(advice, x.item::<f32>() => { assert_eq!(x.to_vec::<f32>()?.len(), 6) } { assert_eq!(x.sum(..)?.item::<f32>()?, 15.) });

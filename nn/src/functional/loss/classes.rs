@@ -384,7 +384,13 @@ impl Targets {
             if class == ignore {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
-                return Err(no_class(target, at, class, classes.count));
+                let error = no_class(target, at, class, classes.count);
+                return Err(match class < 0 {
+                    true => error.with_repair(format!(
+                        ".ignore_index({class}) in the options of the `_with` form, if it marks what is not to be counted"
+                    )),
+                    false => error,
+                });
             }
         }
         let ignored = if counted < indices.numel() { Some(indices.eq(ignore)?) } else { None };

@@ -1,7 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
-use crate::dims::permuted;
+use crate::dims::{permuted, renamed_to_fit, repaired};
 use crate::functional::without_keys;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
@@ -84,7 +84,8 @@ impl MaskedScores<'_> {
         let fits = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).all(is_known);
         let kind = if fits { ErrorKind::Shape } else { ErrorKind::NameNotFound };
         let (who, dims) = (self.of.who(), dims_text(&named));
-        self.of.error(mask, kind, format!("{who}: {what} {} does not broadcast to [{dims}]", mask.shape()))
+        let message = format!("{who}: {what} {} does not broadcast to [{dims}]", mask.shape());
+        repaired(self.of.error(mask, kind, message), renamed_to_fit(what, mask, &named))
     }
 
     /// `true` hides a key, and numbers are added to the scores.
