@@ -44,10 +44,11 @@ fn cumprod_gradient(
     let products = x.cumprod(dim)?;
     let gradient = match (is(x.isfinite())?, is(x.ne(0))?) {
         (true, false) => beside_zeros(g, x, dim)?,
-        (true, true) if is(products.isfinite().logical_and(products.ne(0)?))? => {
+        (finite, true) if !finite || is(products.isfinite().logical_and(products.ne(0)?))? => {
             reversed_cumsum(&g.mul(&products)?, dim).div(x)?
         }
-        // The products of all are out of range, and those without one element need not be.
+        // The products of all are out of range, and those without one element need not be; or infinity and NaN
+        // are beside zeros.
         _ => cumprod_by_products(g, x, dim)?,
     };
     gradient.to(dtype)

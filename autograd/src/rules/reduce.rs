@@ -83,11 +83,11 @@ fn products_of_others(
     let is = |marks: Result<Tensor>| marks.all(..)?.item::<bool>();
     let products = match (is(x.isfinite())?, is(x.ne(0))?) {
         (true, false) => beside_zeros(x, dims)?,
-        (_, true) => {
+        (finite, true) => {
             let all = x.prod(keep(&**dims))?;
-            match is(all.isfinite().logical_and(all.ne(0)?))? {
-                true => all.div(x)?,
-                false => before_and_after(x, dims)?,
+            match finite && !is(all.isfinite().logical_and(all.ne(0)?))? {
+                true => before_and_after(x, dims)?,
+                false => all.div(x)?,
             }
         }
         // Infinity or NaN beside zeros, with which their products are NaN.

@@ -192,7 +192,8 @@ pub(crate) fn renaming(what: &str, own: Name, wanted: &dyn Display) -> String {
     format!("{what}.rename([(\"{own}\", \"{wanted}\")])?, if both names mean the same")
 }
 
-/// The repair of names of `x` that should be `wanted`: one of them is not, and one wanted dim of this size is left.
+/// The repair of names of `x` that should be among `wanted`: one of them is not, and one wanted dim of its size
+/// is left.
 pub(crate) fn renamed_to_fit(what: &str, x: &Tensor, wanted: &[(Option<Name>, usize)]) -> Option<String> {
     let mut foreign = range(0..x.ndim());
     foreign.retain(|dim| x.name(*dim).is_some_and(|own| wanted.iter().all(|(name, _)| *name != Some(own))));

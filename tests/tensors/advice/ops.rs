@@ -79,10 +79,10 @@ fn sizes(advice: &mut Advice) -> Result<()> {
     });
     let tensors = [x.clone(), Tensor::ones([2, 4])?];
     follow!(advice, Tensor::cat(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) } {
-        assert_eq!(F::pad(&x, [(0, 1)])?.sizes(), tensors[1].sizes())
+        assert_eq!(F::pad(&x, [(1, (0, 1))])?.sizes(), tensors[1].sizes())
     });
     follow!(advice, Tensor::stack(&tensors, 0) => { assert_eq!(Tensor::cat(&tensors, 1)?.sizes(), [2, 7]) } {
-        assert_eq!(F::pad(&x, [(0, 1)])?.sizes(), tensors[1].sizes())
+        assert_eq!(F::pad(&x, [(1, (0, 1))])?.sizes(), tensors[1].sizes())
     });
     let tensors = [Tensor::new(1.0)?, Tensor::new(2.0)?];
     follow!(advice, Tensor::cat(&tensors, 0) => { assert_eq!(Tensor::stack(&tensors, 0)?.to_vec::<f32>()?, [1., 2.]) });
