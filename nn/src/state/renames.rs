@@ -5,6 +5,7 @@ use super::{ByPath, StateDict};
 use crate::pattern::Pattern;
 use crate::places::EntryPlace;
 use namegrad_core::names::edit_distance;
+use namegrad_io::sorted::sort;
 use std::iter::zip;
 
 /// What gives a model values that its paths do not find in a state.
@@ -59,10 +60,14 @@ fn next(
             counted.push((count, rename));
         }
     }
-    counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let mut each = counted.into_iter().map(|(_, rename)| rename);
-    // A path may be that of another value until that is renamed.
-    each.find(|(from, to)| state.rename(from, to).is_ok())
+    sort(&mut counted, &|(a, _), (b, _)| a > b);
+    for (_, (from, to)) in counted {
+        // A path may be that of another value until that is renamed.
+        if state.rename(&from, &to).is_ok() {
+            return Some((from, to));
+        }
+    }
+    None
 }
 
 /// The most pairs from which one search makes patterns.
@@ -130,7 +135,7 @@ fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
     {
         pairs.push((from.to_string(), to.to_string()));
     }
-    pairs.sort();
+    sort(&mut pairs, &|a, b| a < b);
     pairs
 }
 
@@ -182,7 +187,7 @@ fn is_number(segment: &str) -> bool {
 fn numbered<'p>(paths: &'p [Path<'p>], in_words: bool) -> Vec<Numbered<'p>> {
     let mut all: Vec<Numbered<'p>> =
         paths.iter().map(|(path, sizes)| Numbered::new(path, sizes, in_words)).collect();
-    all.sort();
+    sort(&mut all, &|a, b| a < b);
     all
 }
 
