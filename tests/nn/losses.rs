@@ -268,6 +268,8 @@ fn linear_cross_entropy_is_that_of_a_linear_map() -> Result<()> {
     assert_eq!(kind(F::linear_cross_entropy_with(&x, &weight, &p, options())), ErrorKind::Value);
     assert_eq!(kind(F::linear_cross_entropy(&one, &weight, &Tensor::new(1)?)), ErrorKind::Shape);
     assert_eq!(kind(F::linear_cross_entropy(&x, &of_class, &target)), ErrorKind::Shape);
+    let depth = weight.rename([("embed", "depth")])?;
+    assert_eq!(kind(F::linear_cross_entropy(&x, &depth, &target)), ErrorKind::NameMismatch);
     assert_eq!(kind(F::linear_cross_entropy(&sequences.rename(None)?, &line, &target)), ErrorKind::Shape);
     assert_eq!(kind(F::linear_cross_entropy(&x.to(DType::F32)?, &line, &target)), ErrorKind::DType);
     assert_eq!(kind(F::linear_cross_entropy(&x, &weight, &target.add(4)?)), ErrorKind::Index);
