@@ -4,7 +4,7 @@
 //! [`Gain`] has the factors for nonlinearities, and [`fans`] defines fan in and fan out.
 
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{Error, ErrorKind, Result, Scalar, Sizes};
+use namegrad_core::{DType, Error, ErrorKind, Result, Scalar, Sizes};
 use namegrad_macros::Setters;
 
 /// The pass in which an initialization preserves the variance.
@@ -163,6 +163,74 @@ pub fn uniform_(parameter: &Parameter, low: f64, high: f64) -> Result<()> {
 pub fn normal_(parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
     let (options, sizes) = like(parameter);
     set("normal_", parameter, options.normal(&sizes, mean, std))
+}
+
+/// Fills the parameter with normal random numbers, drawn again until they are in [`low`, `high`].
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 300), ("out", 200))?;
+/// init::trunc_normal_(layer.weight(), 0.0, 0.02, -0.04, 0.04)?;
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item::<f64>()? <= 0.04);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Value`] unless `std` is positive and `low < high`.
+#[track_caller]
+pub fn trunc_normal_(parameter: &Parameter, mean: f64, std: f64, low: f64, high: f64) -> Result<()> {
+    const OP: &str = "trunc_normal_";
+    if !(std > 0.0 && low < high) {
+        let message = format!("std must be positive and low below high, got {std}, {low} and {high}");
+        return Err(Error::new(ErrorKind::Value, OP, message));
+    }
+    let (_, sizes) = like(parameter);
+    let scale = std * 2f64.sqrt();
+    // The inverse of the distribution function, of uniform numbers between its values at the bounds.
+    let value = || {
+        let ends = Tensor::from_slice(&[(low - mean) / scale, (high - mean) / scale], 2)?.erf()?;
+        let [from, to] = [ends.item_at::<f64>([0])?, ends.item_at::<f64>([1])?];
+        let parts = TensorOptions::new().dtype(DType::F64).uniform(&sizes, from, to)?;
+        parts.erfinv()?.mul(scale)?.add(mean)?.clamp(low, high)?.to(parameter.tensor().dtype())
+    };
+    set(OP, parameter, value())
+}
+
+/// Fills the parameter with a random matrix whose rows, or columns if there are fewer of them, are orthogonal
+/// and of length `gain`. The first dim is the rows; the others together are the columns.
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 5), ("out", 3))?;
+/// init::orthogonal_(layer.weight(), 1.0)?;
+/// let weight = layer.weight().tensor().rename(None)?;
+/// let apart = weight.matmul(&weight.t()?)?.sub(Tensor::eye(3, 3)?)?.abs()?.amax(..)?;
+/// assert!(apart.item::<f64>()? < 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Source
+/// Saxe, McClelland, Ganguli, *Exact solutions to the nonlinear dynamics of learning in deep linear neural
+/// networks* (2014).
+///
+/// # Errors
+/// [`ErrorKind::Shape`] for fewer than two dims.
+#[track_caller]
+pub fn orthogonal_(parameter: &Parameter, gain: f64) -> Result<()> {
+    const OP: &str = "orthogonal_";
+    fans_for(OP, parameter)?;
+    let (options, sizes) = like(parameter);
+    let (rows, cols) = (sizes[0], sizes[1..].iter().product::<usize>());
+    let value = || {
+        let normal = options.normal(&[rows.max(cols), rows.min(cols)], 0.0, 1.0)?;
+        let (q, r) = normal.qr()?;
+        // With these signs, each orthogonal matrix is as likely as any other.
+        let q = q.mul(r.diagonal(0, 1)?.sign()?)?.mul(gain)?;
+        if rows < cols { q.t()?.reshape(&sizes[..]) } else { q.reshape(&sizes[..]) }
+    };
+    set(OP, parameter, value())
 }
 
 /// Fills the parameter with one value.

@@ -600,7 +600,24 @@ fn initializations_take_their_options() -> Result<()> {
     close(std()?, (2f64 / 200.0).sqrt());
     init::kaiming_normal_with_(&weight, KaimingOptions { fan: Fan::Out, gain: Gain::Tanh })?;
     close(std()?, 5.0 / 3.0 / 300f64.sqrt());
+    // The standard deviation of a normal number within two of them.
+    init::trunc_normal_(&weight, 0.5, 0.1, 0.3, 0.7)?;
+    close(std()?, 0.0880);
+    let mean = weight.tensor().mean(..)?.item::<f64>()?;
+    assert!((mean - 0.5).abs() < 0.002 && weight.tensor().amax(..)?.item::<f64>()? <= 0.7, "{mean}");
+    assert_eq!(init::trunc_normal_(&weight, 0.0, 0.1, 1.0, 1.0).unwrap_err().kind(), ErrorKind::Value);
+    for dims in [&[("out", 6), ("in", 2), ("W", 2)][..], &[("out", 3), ("in", 2), ("W", 2)]] {
+        let weight = Parameter::new(Tensor::zeros(dims)?)?;
+        init::orthogonal_(&weight, 2.0)?;
+        let matrix = weight.tensor().rename(None)?.reshape([dims[0].1, 4])?;
+        let [square, n] = match dims[0].1 < 4 {
+            true => [matrix.matmul(&matrix.t()?)?, Tensor::eye(3, 3)?],
+            false => [matrix.t()?.matmul(&matrix)?, Tensor::eye(4, 4)?],
+        };
+        assert!(square.sub(&n.mul(4.0)?)?.abs()?.amax(..)?.item::<f64>()? < 1e-5, "{square:?}");
+    }
     let bias = Parameter::new(Tensor::zeros([3])?)?;
+    assert_eq!(init::orthogonal_(&bias, 1.0).unwrap_err().kind(), ErrorKind::Shape);
     let error = init::xavier_normal_(&bias).unwrap_err();
     assert_eq!((error.op(), error.kind()), ("xavier_normal_", ErrorKind::Shape));
     Ok(())

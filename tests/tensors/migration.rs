@@ -381,8 +381,30 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
         gru.forward_with(&x, GruOptions::new().h0(&h0))?;
         let lengths = Tensor::new([3, 1])?.refine_names(["N"])?;
         lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
-        nn::pack_padded_sequence(&x, &lengths, "time")?;
+        let packed = nn::pack_padded_sequence(&x, &lengths, "time")?;
+        lstm.forward_packed(&packed)?;
     }
+    net.eval();
+    F::dropout_with(&x, 0.1, DropoutOptions::new().training(false))?;
+    F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().ignore_index(0))?;
+    F::sample_with(&logits, "class", SampleOptions::new().temperature(0.8))?;
+    {
+        let linear = || Linear::new(("C", 3), ("features", 8));
+        let layers = vec![linear()?];
+        layers.into_iter().collect::<ModuleList<Linear>>();
+        let linear = linear()?;
+        let layer = nn::Hooked::new(linear);
+        layer.register_forward_hook(|_, x, y| Ok(Some(y.add(x)?)));
+        let linear = layer;
+        Sequential::new().then(linear).then(Relu);
+    }
+    TensorOptions::new().dtype(DType::F64).randn([3])?;
+    x.sum(keep("C"))?;
+    x.mean(["H", "W"])?;
+    RotaryEmbedding::new(("embed", 16), "seq")?;
+    let rope = RotaryEmbedding::new(("width", 16), "seq")?;
+    MultiheadAttention::builder(("embed", 64), ("heads", 4), "seq").kv_heads(2).build()?;
+    MultiheadAttention::builder(("embed", 64), ("heads", 4), "seq").rotary(rope).build()?;
     F::pad(&x, [("H", (1, 1)), ("W", (0, 2))])?;
     ReflectionPad::new([("H", 1), ("W", 1)]);
     F::interpolate_with(
@@ -395,6 +417,7 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     F::cross_entropy(&logits, &target, "class")?;
     F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
     let (q, k, v) = (&x, &x, &x);
+    F::attention(&q, &k, &v, "time", "embed")?;
     F::attention_with(&q, &k, &v, "time", "embed", AttentionOptions::new().is_causal(true))?;
     F::scaled_dot_product_attention(&q, &k, &v)?;
     MultiheadAttention::new(("embed", 64), ("heads", 4), "seq")?.attend(&q, &k, &v)?;
@@ -407,6 +430,8 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     let w = Parameter::new(w)?;
     nn::init::xavier_uniform_(&w)?;
     nn::init::xavier_uniform_with_(&w, nn::init::XavierOptions::new().gain(2.0))?;
+    nn::init::trunc_normal_(&w, 0.0, 0.02, -2.0, 2.0)?;
+    nn::init::orthogonal_(&w, 1.0)?;
     nn::init::kaiming_normal_with_(&w, nn::init::KaimingOptions::new().fan(nn::init::Fan::Out))?;
     Buffer::new(Tensor::zeros([("C", 3)])?);
     net.state_dict().save(path)?;
@@ -717,6 +742,12 @@ const SKETCHES: &[&str] = &[
     "autograd::Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     ".input_named(&x, ..)",
+    "Kept::named_input(&x)",
+    "Dropout",
+    "eval",
+    "heads",
+    "rope",
+    "layer.register_forward_hook(|_, x, y| ..)",
     "autograd::Op::with_outputs",
     "namegrad::train",
     "tensorboard",
