@@ -482,7 +482,8 @@ impl Tagger {
 fn a_misspelt_path_is_renamed() -> Result<()> {
     let (model, mut state) = (Tagger::new()?, Tagger::new()?.state_dict());
     state.rename("hidden2tag.weight", "hidden2tag.weigth")?;
-    let want = "state.rename(\"hidden2tag.weigth\", \"hidden2tag.weight\")?; model.load_state_dict(&state)?";
+    let want = "state.rename(\"hidden2tag.weigth\", \"hidden2tag.weight\")?; model.load_state_dict(&state)?, \
+                if both mean the same";
     assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
     state.rename("hidden2tag.weigth", "hidden2tag.weight")?;
     model.load_state_dict(&state)
@@ -534,7 +535,8 @@ fn transposed_weights_are_named_and_aligned() -> Result<()> {
     let turned = other.hidden2tag.weight().tensor().t()?.into_value().unnamed();
     state.insert("hidden2tag.weight", turned);
     let want = "state.refine_names(\"hidden2tag.weight\", [\"hidden\", \"tag\"])?; \
-                model.load_state_dict_with(&state, LoadOptions::new().align(true))?";
+                model.load_state_dict_with(&state, LoadOptions::new().align(true))?, \
+                if the file has the dims in this order; square weights stay as they are in the file";
     assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
     state.refine_names("hidden2tag.weight", ["hidden", "tag"])?;
     model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
@@ -716,6 +718,23 @@ fn layers_with_other_names_are_renamed() -> Result<()> {
     Ok(())
 }
 
+/// Words that look misspelt, and prefixes of some paths, can be other layers.
+#[test]
+fn a_rename_that_may_be_of_another_layer_says_so() -> Result<()> {
+    for paths in [
+        &[("decoder.w", "encoder.w"), ("out.b", "out.b")][..],
+        &[("norm.running_var", "norm.running_mean"), ("out.b", "out.b")],
+        &[("norm.w", "blocks.0.norm.w"), ("head.b", "head.b")],
+        &[("fc.w", "teacher.fc.w"), ("out.b", "student.out.b")],
+    ] {
+        let repair = follow(paths)?.unwrap_or_default();
+        assert!(repair.contains("mean the same"), "{paths:?}: {repair}");
+    }
+    let whole = follow(&[("fc.w", "net.fc.w"), ("out.b", "net.out.b")])?.unwrap_or_default();
+    assert_eq!(whole, "state.rename(\"net.**\", \"**\")?; model.load_state_dict(&state)?");
+    Ok(())
+}
+
 #[test]
 fn paths_that_could_be_several_layers_are_not_renamed() -> Result<()> {
     // Which is which nothing says.
@@ -737,7 +756,8 @@ fn values_in_the_order_of_another_library_are_permuted() -> Result<()> {
     let mut state = StateDict::default();
     state.insert("weight", weight.permute([2, 3, 1, 0])?.contiguous()?);
     let want = "state.insert(\"weight\", state.get(\"weight\").unwrap().permute([3, 2, 0, 1])?); \
-                model.load_state_dict(&state)?, if the file has the dims in this order";
+                model.load_state_dict(&state)?, if the file has the dims in this order; \
+                square weights stay as they are in the file";
     assert_eq!(advice(&model, &state).1.as_deref(), Some(want));
     state.insert("weight", state.get("weight").unwrap().permute([3, 2, 0, 1])?);
     model.load_state_dict(&state)?;

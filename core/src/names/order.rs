@@ -241,6 +241,11 @@ impl Call<'_> {
     /// In strict mode, the names for the input whose unnamed dim meets a named one.
     fn refined(&self, first: usize, second: usize) -> Option<String> {
         let [x, y] = [first, second].map(|at| self.inputs[at].2.input());
+        // A dim that one of them lacks may be any, such as that of the classes.
+        if x.sizes.len() != y.sizes.len() && ![first, second].iter().all(|at| broadcasts(self.inputs[*at].1))
+        {
+            return None;
+        }
         let mut dims = from_right(x).zip(from_right(y)).map(|((a, _), (b, _))| (a, b)).enumerate();
         let (place, (a, b)) = dims.find(|(_, (a, b))| a != b)?;
         let (at, unnamed) = if a.is_none() { (first, x) } else { (second, y) };

@@ -164,7 +164,7 @@ impl Schema {
                     format!("line 1: columns {one} and {other} of the header are both called '{name}'");
                 return Err(csv
                     .malformed(&what)
-                    .with_repair("Csv::new(path).header(false), with columns by number"));
+                    .with_repair("Csv::new(path).header(false), with columns by number, if line 1 is data; else give the columns different names in the file"));
             }
         }
         let kinds = vec![ColumnKind::Numbers; first.len()];

@@ -14,28 +14,38 @@ pub(super) struct Renames {
     pub(super) pairs: Vec<(String, String)>,
     /// The arguments of [`StateDict::rename`], call by call.
     pub(super) calls: Vec<(String, String)>,
-    /// Whether each pair is the same path, misspelt or with another prefix.
-    pub(super) is_likely: bool,
+    /// Whether one prefix of all paths is added or removed. Everything else is a guess: `decoder` in place of
+    /// `encoder` looks like a word that is misspelt.
+    pub(super) is_prefix: bool,
 }
 
 impl Renames {
     /// The renames for a state, which are made in it.
     pub(super) fn make(state: &mut StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> Renames {
         let (original, pairs) = (state.clone(), pairs(state, places, report));
-        let is_likely = pairs.iter().all(|(from, to)| Alike::new(from, to).is_same());
-        let mut renames = Renames { pairs, calls: Vec::new(), is_likely };
+        let mut renames = Renames { pairs, calls: Vec::new(), is_prefix: false };
         let mut pending = renames.pairs.clone();
         while !pending.is_empty() {
             let Some((from, to)) = next(state, places, &pending) else {
                 // Paths that are exchanged, for example: part of the calls would mix up values.
                 *state = original;
-                return Renames { pairs: Vec::new(), calls: Vec::new(), is_likely: true };
+                return Renames { pairs: Vec::new(), calls: Vec::new(), is_prefix: false };
             };
             let (pattern, target) = (Pattern::new(&from), Pattern::new(&to));
             pending.retain(|(path, _)| pattern.captures(path).is_none());
             debug_assert!(target.stars() <= pattern.stars());
             renames.calls.push((from, to));
         }
+        renames.is_prefix = match &renames.calls[..] {
+            [(from, to)] => {
+                let of_all = Pattern::new(from);
+                {
+                    let is_moved = |path: &str| of_all.captures(path).is_some() || !places.contains(path);
+                    (from == "**" || to == "**") && original.iter().all(|(path, _)| is_moved(path))
+                }
+            }
+            _ => false,
+        };
         renames
     }
 }
@@ -283,12 +293,6 @@ impl<'p> Alike<'p> {
             || from.starts_with(to)
             || to.starts_with(from)
             || [("gamma", "weight"), ("beta", "bias"), ("kernel", "weight")].contains(&(from, to))
-    }
-
-    /// Whether both are certainly the same path: it is misspelt, or has another prefix.
-    fn is_same(&self) -> bool {
-        let (from, to) = (self.from.len(), self.to.len());
-        self.end == from.min(to) || from == to && zip(&self.from, &self.to).all(|(a, b)| is_misspelt(a, b))
     }
 
     /// The patterns that rename one path to the other: exactly, with stars in place of the numbers where both

@@ -28,7 +28,7 @@ pub(super) fn repair(
     options: LoadOptions,
 ) -> Result<Advice> {
     let mut state = original.clone();
-    let Renames { pairs, calls, is_likely } = Renames::make(&mut state, places, report);
+    let Renames { pairs, calls, is_prefix } = Renames::make(&mut state, places, report);
     let now = state.compare(places, options)?.0;
     let wrong = now.mismatched.len() + now.refused.len();
     let fits = places.entries().len().saturating_sub(now.missing.len() + wrong);
@@ -53,7 +53,8 @@ pub(super) fn repair(
                 text += &format!(".. {} such renames; ", calls.len());
             }
             let note = match calls.len() {
-                _ if is_likely || call.ends_with("mean the same") => "",
+                0 => "",
+                _ if is_prefix || call.ends_with("mean the same") => "",
                 1 => ", if both mean the same",
                 _ => ", if these paths mean the same",
             };
@@ -79,19 +80,20 @@ impl LoadReport {
         let align = options.align || self.can_align();
         let same_sizes = self.mismatched.iter().all(|(_, own, given)| own.sizes == given.sizes);
         let ignore_names = options.ignore_names || !self.mismatched.is_empty() && !align && same_sizes;
-        let (mut calls, mut lost, mut is_guess) = (String::new(), self.missing.clone(), false);
+        let (mut calls, mut lost, mut is_turned) = (String::new(), self.missing.clone(), false);
         for (path, own, given) in self.mismatched.iter().filter(|_| !ignore_names) {
             if same_dims(own, given) && align {
                 continue;
             }
             if let Some(names) = transposed(own, given).filter(|_| align) {
                 calls += &format!("state.refine_names({path:?}, {names:?})?; ");
+                is_turned = true;
                 continue;
             }
             if let Some(order) = reordered(own, given) {
                 let value = format!("state.get({path:?}).unwrap().permute({order:?})?");
                 calls += &format!("state.insert({path:?}, {value}); ");
-                is_guess = true;
+                is_turned = true;
                 continue;
             }
             // Values with other sizes cannot be loaded.
@@ -123,7 +125,10 @@ impl LoadReport {
                 call + ", which takes dims by position: strict mode does not load dims without names"
             }
             0 if ignore_names && !options.ignore_names => call + ", if the names mean the same",
-            0 if is_guess => call + ", if the file has the dims in this order",
+            // Nothing says which way a square one is.
+            0 if is_turned => {
+                call + ", if the file has the dims in this order; square weights stay as they are in the file"
+            }
             0 if self.unexpected.is_empty() || options.partial => call,
             0 => call + ", which leaves out the unexpected values of the state",
             _ => format!("{call}, which leaves initial values in the model: {shown}"),

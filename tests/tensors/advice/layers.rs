@@ -330,5 +330,9 @@ fn strictly(advice: &mut Advice) -> Result<()> {
         F::cross_entropy_with(&logits, &target, 1, CrossEntropyOptions::new().weight(weight))
     };
     follow!(advice, with(&weight) => { assert!(with(&weight.rename(None)?)?.isfinite()?.item::<bool>()?) });
+    let logits = Tensor::ones([("N", 5), ("class", 3)])?;
+    follow!(advice, F::cross_entropy(&logits, &target, "class") => {
+        assert!(F::cross_entropy(&logits, &target.refine_names(["N"])?, "class")?.isfinite()?.item::<bool>()?)
+    });
     Ok(())
 }

@@ -298,8 +298,10 @@ fn float_target(logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
          must have the sizes of the logits, {:?}",
         logits.sizes()
     );
+    let is_whole = || target.detach().eq(&target.detach().trunc()?)?.all(..)?.item::<bool>();
     match sizes == want {
-        true => wrong_dtype(message, ("target", DType::I64)),
+        true if is_whole().unwrap_or(false) => wrong_dtype(message, ("target", DType::I64)),
+        true => fault(ErrorKind::DType, message),
         false => fault(ErrorKind::Shape, message),
     }
 }

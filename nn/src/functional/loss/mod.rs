@@ -193,6 +193,11 @@ fn check_names((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<Na
         if let Some(repair) = repair.or_else(|| widened((x_name, x), (name, target), false)) {
             return error.with_repair(repair);
         }
+        let own: Option<Vec<Name>> = x.names().iter(x.ndim()).collect();
+        if let Some(own) = own.filter(|_| !target.names().is_named() && x.ndim() == target.ndim()) {
+            let names: Vec<&str> = own.iter().map(|name| name.as_str()).collect();
+            return error.with_repair(format!("{name}.refine_names({names:?})?, if both mean the same"));
+        }
         let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
         let differing = differing
             .filter(|(own, _)| x.sizes() == target.sizes() && target.names().position(*own).is_none());
