@@ -52,7 +52,7 @@ pub fn functional_call<P: Into<String>, R>(
     values: impl IntoIterator<Item = (P, Tensor)>,
     f: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
-    let values = values.into_iter().map(|(path, value)| (path.into(), value)).collect();
+    let values = crate::list(values.into_iter().map(|(path, value)| (path.into(), value)));
     places::substituted(resolved(module, values)?, f)
 }
 
@@ -160,7 +160,7 @@ pub fn gradcheck_module_with(
 ) -> Result<Checked> {
     const OP: &str = "gradcheck_module";
     let learned = |(_, parameter): &(String, Parameter)| parameter.requires_grad();
-    let parameters: Vec<_> = module.named_parameters().into_iter().filter(learned).collect();
+    let parameters: Vec<_> = crate::list(module.named_parameters().into_iter().filter(learned));
     if parameters.is_empty() {
         let message = "the module has no parameter that requires a gradient";
         return Err(Error::new(ErrorKind::Value, OP, message).with_repair("model.unfreeze(\"**\")?"));

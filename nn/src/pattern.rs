@@ -67,7 +67,7 @@ impl Pattern {
         }
         let each = self.parts.iter().zip(starts.iter().zip(&lengths));
         let texts = each.filter(|(part, _)| !matches!(part, PatternPart::Char(_)));
-        Some(texts.map(|(_, (start, length))| &path[*start..start + length]).collect())
+        Some(crate::list(texts.map(|(_, (start, length))| &path[*start..start + length])))
     }
 
     /// Whether the pattern matches the path or that of a module around it.
@@ -105,7 +105,7 @@ impl Pattern {
     #[cold]
     #[track_caller]
     pub fn unmatched(&self, op: &'static str, what: &str, paths: &mut dyn Iterator<Item = &str>) -> Error {
-        let (text, paths) = (&self.text, paths.collect::<Vec<&str>>());
+        let (text, paths) = (&self.text, crate::list::<_, Vec<&str>>(paths));
         let near = by_distance(text, &paths);
         let message = match near.is_empty() {
             true => format!("no {what} matches '{text}', because there is none"),
@@ -141,7 +141,7 @@ impl PatternPart {
 
 /// Up to five of the paths, those most like `wanted` first, which is a path or a pattern.
 pub fn nearest(wanted: &str, paths: &mut dyn Iterator<Item = &str>) -> Vec<String> {
-    listed(&by_distance(wanted, &paths.collect::<Vec<&str>>()))
+    listed(&by_distance(wanted, &crate::list::<_, Vec<&str>>(paths)))
 }
 
 /// The number of paths that errors list.
@@ -184,9 +184,9 @@ const REST: usize = 25;
 /// The edit distance between the segments of a pattern and those of a path. `*` is like any segment, and `**`
 /// like any number of them.
 fn distance(pattern: &str, path: &str) -> usize {
-    let path: Vec<&str> = path.split('.').collect();
+    let path: Vec<&str> = crate::list(path.split('.'));
     // From the segments of the pattern so far to the first `j` of the path.
-    let mut row: Vec<usize> = (0..=path.len()).map(|j| j * SEGMENT).collect();
+    let mut row: Vec<usize> = crate::list((0..=path.len()).map(|j| j * SEGMENT));
     for wanted in pattern.split('.') {
         let (lacking, superfluous) = if wanted == "**" { (0, 0) } else { (SEGMENT, SUPERFLUOUS) };
         let mut diagonal = row[0];
@@ -212,7 +212,7 @@ fn unlike(wanted: &str, segment: &str) -> usize {
 /// The pattern with the segments of the path where they differ, if few do and it matches the path then. A
 /// pattern of wildcards alone is none: it would match paths that nobody meant.
 fn corrected(pattern: &str, path: &str) -> Option<String> {
-    let segments: Vec<&str> = path.split('.').collect();
+    let segments: Vec<&str> = crate::list(path.split('.'));
     // How much the pattern so far differs from the first `j` segments of the path, and what it should be.
     let mut row: Vec<Option<(usize, Vec<&str>)>> = vec![None; segments.len() + 1];
     row[0] = Some((0, Vec::new()));
@@ -234,7 +234,7 @@ fn corrected(pattern: &str, path: &str) -> Option<String> {
                 }
             }
         };
-        row = (0..row.len()).map(next).collect();
+        row = crate::list((0..row.len()).map(next));
     }
     let corrected = row.pop().flatten()?.1.join(".");
     let says_something = corrected.contains(|letter| !matches!(letter, '*' | '?' | '.'));

@@ -121,9 +121,9 @@ pub fn clip_each_grad_norm_with_(
     const OP: &str = "clip_each_grad_norm_";
     let (parameters, places) = distinct(parameters.list());
     let norms = norms_of(OP, &parameters, max_norm, &options)?;
-    let factors: Vec<f64> = norms.iter().map(|norm| factor(max_norm, *norm)).collect();
+    let factors: Vec<f64> = crate::list(norms.iter().map(|norm| factor(max_norm, *norm)));
     scale(OP, &parameters, &factors)?;
-    Ok(places.into_iter().map(|place| norms[place]).collect())
+    Ok(crate::list(places.into_iter().map(|place| norms[place])))
 }
 
 /// Clamps each element of each gradient to `-clip_value..=clip_value`. NaN stays NaN.

@@ -39,7 +39,7 @@ impl dyn Interval + '_ {
                     Bound::Excluded(high) => Some(format!("less than {high}")),
                     Bound::Unbounded => (!is_integer).then(|| "finite".into()),
                 };
-                low.into_iter().chain(high).collect::<Vec<_>>().join(" and ")
+                crate::list::<_, Vec<_>>(low.into_iter().chain(high)).join(" and ")
             }
         }
     }

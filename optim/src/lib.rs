@@ -73,6 +73,7 @@ pub use engine::{
 pub use methods::*;
 pub use namegrad_core::cpu::math::Real;
 pub use namegrad_core::cpu::update::{Sweep, Update};
+use namegrad_core::list;
 pub use optimizer::{Loss, Optimizer};
 pub use scaler::{GradScaler, GradScalerBuilder, GradScalerState};
 pub use update::{sweep_tensors, update_tensors};

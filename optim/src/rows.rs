@@ -69,7 +69,7 @@ impl dyn Rows + '_ {
         };
         for (name, json) in given {
             let Some(row) = self.rows().iter().position(|row| row.name == name) else {
-                let known: Vec<&str> = self.rows().iter().map(|row| row.name).collect();
+                let known: Vec<&str> = crate::list(self.rows().iter().map(|row| row.name));
                 return Err(format!("unknown field `{name}`, expected one of `{}`", known.join("`, `")));
             };
             self.value_mut(row).set(json)?;

@@ -262,7 +262,7 @@ impl GradScaler {
             return Err(wrong_order("step", message, "optimizer.step_with(&mut || ..)?, without a scaler"));
         }
         at_caller(|| self.unscale("step", &parameters))?;
-        let numbers: Vec<usize> = parameters.iter().filter_map(|own| self.ids.get(own.id())).collect();
+        let numbers: Vec<usize> = crate::list(parameters.iter().filter_map(|own| self.ids.get(own.id())));
         if numbers.is_empty() {
             let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
             return Err(wrong_order("step", message, "scaler.scale(&loss)?.backward()?"));

@@ -142,7 +142,7 @@ impl<C: Choice> OfJson for C {
         let Json::String(text) = json else { return Err(invalid(json, "string")) };
         match C::WORDS.iter().find(|(word, _)| word == text) {
             Some((_, value)) => Ok(*value),
-            None => Err(unknown(text, C::WORDS.iter().map(|(word, _)| *word).collect())),
+            None => Err(unknown(text, crate::list(C::WORDS.iter().map(|(word, _)| *word)))),
         }
     }
 }

@@ -117,7 +117,7 @@ pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positi
 /// other names. If they are those of a weight, `made` is the name of its other dim.
 fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> Result<Vec<usize>> {
     let mut found = by_name(x, names);
-    let mut left = others(x, &found.iter().copied().flatten().collect::<Vec<usize>>());
+    let mut left = others(x, &crate::list::<_, Vec<usize>>(found.iter().copied().flatten()));
     for at in (0..names.len()).rev() {
         if found[at].is_none() {
             let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
@@ -125,7 +125,7 @@ fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> 
             found[at] = Some(dim);
         }
     }
-    Ok(found.into_iter().flatten().collect())
+    Ok(crate::list(found.into_iter().flatten()))
 }
 
 /// Checks a dim that is matched by position: one with another name must not be taken, nor, with strict names,

@@ -26,7 +26,7 @@ pub(crate) fn dim_text((name, size): Named) -> String {
 
 /// `C=3, H=5`.
 pub(crate) fn dims_text(dims: &[Named]) -> String {
-    let texts: Vec<String> = dims.iter().copied().map(dim_text).collect();
+    let texts: Vec<String> = crate::list(dims.iter().copied().map(dim_text));
     texts.join(", ")
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn unnamed_or(name: Option<Name>) -> String {
 
 /// The positions of the dims with these names, for those that `x` has.
 pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> {
-    names.iter().map(|name| name.and_then(|name| x.names().position(name))).collect()
+    crate::list(names.iter().map(|name| name.and_then(|name| x.names().position(name))))
 }
 
 /// The dims of `x` other than these.
@@ -250,7 +250,7 @@ pub(crate) fn names_of(x: &Tensor) -> Vec<Option<Name>> {
 
 /// The names of this many dims.
 pub(crate) fn all_names(names: &Names, ndim: usize) -> Vec<Option<Name>> {
-    names.iter(ndim).collect()
+    crate::list(names.iter(ndim))
 }
 
 /// The names of these dims of `x`.
@@ -269,7 +269,7 @@ pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
 
 /// The numbers of a range, in order.
 pub(crate) fn range(numbers: Range<usize>) -> Vec<usize> {
-    numbers.collect()
+    crate::list(numbers)
 }
 
 /// Numbers that are known to be positions or lengths.
@@ -281,7 +281,7 @@ pub(crate) fn whole(numbers: &[i64]) -> Vec<usize> {
 
 /// Dims with their sizes, for errors.
 pub(crate) fn dims_with(names: &[Option<Name>], sizes: &[usize]) -> Vec<Named> {
-    names.iter().copied().zip(sizes.iter().copied()).collect()
+    crate::list(names.iter().copied().zip(sizes.iter().copied()))
 }
 
 /// The order in which a layer has the dims of a tensor, and the names of its result.

@@ -110,7 +110,7 @@ impl Sequences<'_> {
         let Some(seq) = self.seq.place(x, features, self.batch_first) else {
             return Err(self.no_sequence(x, self.seq, features));
         };
-        let batch = others(x, &[seq, features]).into_iter().map(Some).collect();
+        let batch = crate::list(others(x, &[seq, features]).into_iter().map(Some));
         Ok(SequencePlaces { seq, features, batch })
     }
 
@@ -178,7 +178,7 @@ impl Sequences<'_> {
                 None => left.push(dim),
             }
         }
-        let mut free: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
+        let mut free: Vec<usize> = crate::list((0..found.len()).filter(|at| found[*at].is_none()));
         let who = || self.of.who();
         let error = |kind, message| {
             let error = Error::new(kind, self.of.layer, message);

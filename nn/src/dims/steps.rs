@@ -209,7 +209,7 @@ fn expanded(given: &Tensor, way: &Flattening, expected: &Shape) -> Result<Tensor
     if given.ndim() == 0 || names_of(given).contains(&None) {
         batch.clear();
     }
-    let mut missing: Vec<Option<Name>> = batch.iter().map(|(name, _)| Some(*name)).filter(lacks).collect();
+    let mut missing: Vec<Option<Name>> = crate::list(batch.iter().map(|(name, _)| Some(*name)).filter(lacks));
     let leads = way.leads && way.sizes[0] == 1 && (names[0].is_none() || lacks(&names[0]));
     if leads && given.ndim() < names.len() && given.ndim() + missing.len() < names.len() {
         missing.push(names[0]);
@@ -283,7 +283,7 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
         return Some(by_name);
     }
     let all = matched(lengths, wanted).filter(|_| lengths.ndim() == wanted.len())?;
-    Some(all.into_iter().map(Some).collect())
+    Some(crate::list(all.into_iter().map(Some)))
 }
 
 /// The dim of time of an input that has no such name.

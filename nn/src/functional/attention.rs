@@ -94,7 +94,7 @@ functional! { attention;
         let (attn_mask, enable_gqa) = (mask.as_ref().map(Cow::Borrowed), dims.kv_heads.is_some());
         let options =
             ScaledDotProductAttentionOptions { attn_mask, dropout_p, is_causal, scale, enable_gqa, window };
-        let own: Vec<Key> = dims.own.iter().map(|(key, _)| *key).collect();
+        let own: Vec<Key> = crate::list(dims.own.iter().map(|(key, _)| *key));
         let q = dims.arranged(q, dims.query, &[dims.embed])?;
         let k = dims.with_heads(dims.arranged(k, Some(dims.seq), &[dims.embed])?)?;
         let v = dims.with_heads(dims.arranged(v, Some(dims.seq), &own)?)?;
@@ -224,7 +224,7 @@ impl AttentionCall<'_> {
                     None,
                 ),
                 [.., last] => {
-                    let all: Vec<String> = free.iter().map(|key| key.text()).collect();
+                    let all: Vec<String> = crate::list(free.iter().map(|key| key.text()));
                     let message = format!("the positions of the queries could be any of {}", all.join(", "));
                     (message, last.name)
                 }
@@ -446,7 +446,7 @@ impl AttentionDims {
             let last = &scores[scores.len().saturating_sub(mask.ndim())..];
             let fits = last.iter().zip(mask.sizes()).all(|((_, a), b)| a == b || *b == 1);
             let names: Option<Vec<String>> =
-                last.iter().map(|(key, _)| Some(key.name?.to_string())).collect();
+                crate::list(last.iter().map(|(key, _)| Some(key.name?.to_string())));
             match names {
                 Some(names) if fits && !mask.has_names() && names.len() == mask.ndim() => {
                     error.with_repair(format!("{what}.refine_names({names:?})?"))

@@ -169,7 +169,7 @@ fn layout(
     let wanted =
         Wanted { channel: weight.name(own), spatial: &spatial, made: weight.name(made), of_weight: true };
     let layout = ImageDims::find(x, wanted)?;
-    let names = spatial.iter().zip(layout.spatial()).map(|(name, dim)| name.or(x.name(*dim))).collect();
+    let names = crate::list(spatial.iter().zip(layout.spatial()).map(|(name, dim)| name.or(x.name(*dim))));
     Ok((layout, names))
 }
 

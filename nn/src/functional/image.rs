@@ -209,7 +209,7 @@ functional! { image;
     affine_grid (theta; size: Shape, align_corners: bool = false) on floats
         names removes, size: matched => {
         theta.value().check_float(op)?;
-        let sizes: Vec<usize> = size.iter().map(|dim| dim.size.unwrap_or(0)).collect();
+        let sizes: Vec<usize> = crate::list(size.iter().map(|dim| dim.size.unwrap_or(0)));
         let dims = sizes.len().saturating_sub(2);
         let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
         (sizes.len() < 3 || !sizes.contains(&0))
@@ -220,12 +220,12 @@ functional! { image;
             let (count, own) = (sizes[0], theta.sizes());
             return Err(shape_error(format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}")));
         }
-        check_maps(theta, size.iter().map(|dim| dim.name).collect())?;
+        check_maps(theta, crate::list(size.iter().map(|dim| dim.name)))?;
         let grid = positions(&sizes[2..], align_corners, theta.dtype())
             .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
             ?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
-        let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();
+        let mut names: Vec<Option<Name>> = crate::list(size.iter().map(|dim| dim.name));
         names.remove(1);
         names[0] = names[0].or(theta.name(0));
         names.push(None);

@@ -86,7 +86,7 @@ functional! { linear;
         other.value().check_contracted("bilinear", ["other", "weight"], weight.value(), [other.ndim() - 1, 2])?;
         let [out, first, second] = [0, 1, 2].map(|dim| weight.sizes()[dim]);
         let leading = &x.sizes()[..x.ndim() - 1];
-        let mut names: Vec<Option<Name>> = (0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))).collect();
+        let mut names: Vec<Option<Name>> = crate::list((0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))));
         names.push(weight.name(0));
         let names = Names::new("", names)?;
         let n: usize = leading.iter().product();

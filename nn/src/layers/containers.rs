@@ -189,7 +189,7 @@ impl<M> Extend<M> for ModuleList<M> {
 
 impl<M> FromIterator<M> for ModuleList<M> {
     fn from_iter<I: IntoIterator<Item = M>>(modules: I) -> ModuleList<M> {
-        ModuleList { modules: modules.into_iter().collect() }
+        ModuleList { modules: crate::list(modules.into_iter()) }
     }
 }
 
@@ -303,7 +303,7 @@ impl<M> ModuleDict<M> {
         match self.modules.0.iter().find(|(own, _)| own == name) {
             Some((_, module)) => Ok(module),
             None => {
-                let names: Vec<&str> = self.modules.0.iter().map(|(name, _)| name.as_str()).collect();
+                let names: Vec<&str> = crate::list(self.modules.0.iter().map(|(name, _)| name.as_str()));
                 let message = format!("no module is called {name:?}; there are {names:?}");
                 Err(Error::new(ErrorKind::Value, "ModuleDict::get", message))
             }

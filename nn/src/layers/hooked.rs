@@ -292,8 +292,8 @@ fn passed_through(
     tensors: &[Tensor],
     f: impl Fn(&Grads) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
 ) -> Vec<Tensor> {
-    let values = tensors.iter().map(|x| x.value().clone()).collect();
-    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Some).collect();
+    let values = crate::list(tensors.iter().map(|x| x.value().clone()));
+    let inputs: Vec<Option<&Tensor>> = crate::list(tensors.iter().map(Some));
     Op::with_outputs("hooked", values).inputs(&inputs, move |gradients, _| f(gradients))
 }
 

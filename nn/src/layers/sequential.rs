@@ -52,7 +52,7 @@ impl Clone for SequentialLayers {
                 layer.clone()
             }
         };
-        SequentialLayers(self.0.iter().map(|(name, layer)| (name.clone(), copy(layer))).collect())
+        SequentialLayers(crate::list(self.0.iter().map(|(name, layer)| (name.clone(), copy(layer)))))
     }
 }
 

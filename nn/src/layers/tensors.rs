@@ -54,7 +54,7 @@ impl<T: Tensors> Tensors for Option<T> {
 
 impl<T: Tensors> Tensors for Vec<T> {
     fn map(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<T> {
-        self.iter().map(|value| value.map(f)).collect()
+        crate::list(self.iter().map(|value| value.map(f)))
     }
 }
 

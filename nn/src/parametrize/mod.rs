@@ -97,7 +97,7 @@ pub(crate) struct Parametrized {
 
 impl Computed for Parametrized {
     fn tensor(&self) -> Result<Tensor> {
-        let mut values: Vec<Tensor> = self.originals.iter().map(Parameter::tensor).collect();
+        let mut values: Vec<Tensor> = crate::list(self.originals.iter().map(Parameter::tensor));
         for step in &self.steps {
             values = vec![step.compute(&values)?];
         }
@@ -105,7 +105,7 @@ impl Computed for Parametrized {
     }
 
     fn copied(&self) -> Arc<dyn Computed> {
-        let steps = self.steps.iter().map(|step| step.copied()).collect();
+        let steps = crate::list(self.steps.iter().map(|step| step.copied()));
         Arc::new(Parametrized { originals: self.originals.clone(), steps })
     }
 }

@@ -75,8 +75,8 @@ impl LoadReport {
         let kinds = counts.iter().filter(|count| **count > 0).count();
         let most = MOST_SHOWN / kinds.max(1);
         let mut parts = Vec::new();
-        let to: Vec<(&String, &String)> = pairs.iter().map(|(from, to)| (to, from)).collect();
-        let from: Vec<(&String, &String)> = pairs.iter().map(|(from, to)| (from, to)).collect();
+        let to: Vec<(&String, &String)> = crate::list(pairs.iter().map(|(from, to)| (to, from)));
+        let from: Vec<(&String, &String)> = crate::list(pairs.iter().map(|(from, to)| (from, to)));
         let lists =
             [("missing", &self.missing, to, "state"), ("unexpected", &self.unexpected, from, "model")];
         for (what, paths, others, place) in lists {

@@ -207,7 +207,7 @@ impl StateDict {
     pub fn remove_all(&mut self, pattern: &str) -> Result<usize> {
         let pattern = Pattern::new(pattern);
         let count = self.count("StateDict::remove_all", &pattern)?;
-        let paths: Vec<String> = self.values.paths().map(str::to_string).collect();
+        let paths: Vec<String> = crate::list(self.values.paths().map(str::to_string));
         for path in paths.iter().filter(|path| pattern.captures(path).is_some()) {
             self.remove(path);
         }

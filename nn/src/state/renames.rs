@@ -121,7 +121,8 @@ fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
             own.push((path, place.value().sizes().into()));
         }
     }
-    let mut given: Vec<Path<'_>> = state.iter().map(|(path, value)| (path, value.sizes().into())).collect();
+    let mut given: Vec<Path<'_>> =
+        crate::list(state.iter().map(|(path, value)| (path, value.sizes().into())));
     let mut pairs: Vec<(String, String)> = Vec::new();
     for in_words in [true, false] {
         let (ours, theirs) = (numbered(&own, in_words), numbered(&given, in_words));
@@ -196,14 +197,14 @@ fn is_number(segment: &str) -> bool {
 
 fn numbered<'p>(paths: &'p [Path<'p>], in_words: bool) -> Vec<Numbered<'p>> {
     let mut all: Vec<Numbered<'p>> =
-        paths.iter().map(|(path, sizes)| Numbered::new(path, sizes, in_words)).collect();
+        crate::list(paths.iter().map(|(path, sizes)| Numbered::new(path, sizes, in_words)));
     sort(&mut all, &|a, b| a < b);
     all
 }
 
 /// The paths that differ in their numbers alone.
 fn groups<'n, 'p>(paths: &'n [Numbered<'p>]) -> Vec<&'n [Numbered<'p>]> {
-    paths.chunk_by(|a, b| a.skeleton == b.skeleton).collect()
+    crate::list(paths.chunk_by(|a, b| a.skeleton == b.skeleton))
 }
 
 /// The groups of the model and of the state that have the same sizes, in order: those that are called the same,
@@ -239,7 +240,7 @@ fn alike<'n, 'p>(
         let is_best = |(score, to, from): &&(usize, usize, usize)| {
             !scores.iter().any(|(other, own, given)| other >= score && (own == to) != (given == from))
         };
-        let best: Vec<&(usize, usize, usize)> = scores.iter().filter(is_best).collect();
+        let best: Vec<&(usize, usize, usize)> = crate::list(scores.iter().filter(is_best));
         if best.is_empty() {
             return found;
         }
@@ -250,7 +251,7 @@ fn alike<'n, 'p>(
 }
 
 fn without<T>(list: Vec<T>, is_out: impl Fn(usize) -> bool) -> Vec<T> {
-    list.into_iter().enumerate().filter(|(at, _)| !is_out(*at)).map(|(_, item)| item).collect()
+    crate::list(list.into_iter().enumerate().filter(|(at, _)| !is_out(*at)).map(|(_, item)| item))
 }
 
 /// The segments of a path of a state and of a path of a model.
@@ -264,7 +265,7 @@ struct Alike<'p> {
 
 impl<'p> Alike<'p> {
     fn new(from: &'p str, to: &'p str) -> Alike<'p> {
-        let (from, to): (Vec<&str>, Vec<&str>) = (from.split('.').collect(), to.split('.').collect());
+        let (from, to): (Vec<&str>, Vec<&str>) = (crate::list(from.split('.')), crate::list(to.split('.')));
         let end = zip(from.iter().rev(), to.iter().rev()).take_while(|(a, b)| a == b).count();
         let rest = from.len().min(to.len()) - end;
         let start = zip(&from[..rest], &to[..rest]).take_while(|(a, b)| a == b).count();

@@ -134,7 +134,7 @@ impl<M: Method> Optimizer for Descent<M> {
 impl<M: Method> fmt::Debug for Descent<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.groups().iter().zip(self.engine.counts());
-        f.debug_struct(M::NAME).field("groups", &counts.collect::<Vec<_>>()).finish()
+        f.debug_struct(M::NAME).field("groups", &crate::list::<_, Vec<_>>(counts)).finish()
     }
 }
 
@@ -181,7 +181,7 @@ type GroupChange<M> = Box<dyn FnOnce(&mut M)>;
 impl<M: Method> Builder<M> {
     /// A builder for an optimizer with these parameters and hyperparameters.
     pub fn new(parameters: impl ParameterList, method: M) -> Builder<M> {
-        let parameters = parameters.list().into_iter().map(Listed::from).collect();
+        let parameters = crate::list(parameters.list().into_iter().map(Listed::from));
         Builder { method, parameters, groups: Vec::new() }
     }
 

@@ -61,7 +61,7 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
         return Ok(());
     }
     let mut message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
-    let there: Vec<&String> = state.parameters.iter().filter_map(|one| one.path.as_ref()).collect();
+    let there: Vec<&String> = crate::list(state.parameters.iter().filter_map(|one| one.path.as_ref()));
     if there.len() < theirs || members.iter().any(|member| member.paths.is_empty()) {
         return Err(misfit(message));
     }

@@ -41,7 +41,7 @@ pub trait ParameterList {
 #[diagnostic::do_not_recommend]
 impl<I: IntoIterator<Item: Borrow<Parameter>>> ParameterList for I {
     fn list(self) -> Vec<Parameter> {
-        self.into_iter().map(|parameter| parameter.borrow().clone()).collect()
+        crate::list(self.into_iter().map(|parameter| parameter.borrow().clone()))
     }
 }
 

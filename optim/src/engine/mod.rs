@@ -62,7 +62,7 @@ impl Engine {
         let mut engine = Engine { groups, members, shared, passes: backward_passes(), cleared };
         for group in 0..engine.groups.count() {
             let members = parameters.iter().filter(|listed| listed.group == group);
-            engine.push_group(group, members.cloned().collect())?;
+            engine.push_group(group, crate::list(members.cloned()))?;
         }
         if engine.members.is_empty() {
             let (name, message) = (engine.groups.name(), "optimizer got an empty parameter list".into());
@@ -227,7 +227,7 @@ impl Engine {
 
 /// The parameters of members.
 fn parameters<'m>(members: impl IntoIterator<Item = &'m Member>) -> Vec<Parameter> {
-    members.into_iter().map(|member| member.parameter.clone()).collect()
+    crate::list(members.into_iter().map(|member| member.parameter.clone()))
 }
 
 /// Methods of [`Optimizer`].

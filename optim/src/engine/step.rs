@@ -111,7 +111,7 @@ impl OptimizerStep<'_> {
                 None => NamedTensor::zeros([count])?.to(dtype)?,
             });
         }
-        let flat: Vec<&NamedTensor> = flat.iter().collect();
+        let flat: Vec<&NamedTensor> = crate::list(flat.iter());
         NamedTensor::cat(&flat, 0)
     }
 

@@ -14,7 +14,7 @@ fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
 
 /// [`Schedule::parts`] that all have the same step.
 fn parts_of(schedules: &[Box<dyn Schedule>], step: f64) -> Vec<(&dyn Schedule, f64)> {
-    schedules.iter().map(|schedule| (&**schedule, step)).collect()
+    crate::list(schedules.iter().map(|schedule| (&**schedule, step)))
 }
 
 /// Runs schedules one after the other: `torch.optim.lr_scheduler.SequentialLR`.
@@ -77,7 +77,7 @@ impl Schedule for Sequence {
 
     fn parts(&self, step: Option<f64>) -> Vec<(&dyn Schedule, f64)> {
         let Some(step) = step else { return parts_of(&self.schedules, 0.0) };
-        self.at(step).map(|(schedule, start)| (schedule, step - start)).into_iter().collect()
+        crate::list(self.at(step).map(|(schedule, start)| (schedule, step - start)).into_iter())
     }
 
     fn settings(&self) -> Json {
@@ -320,7 +320,7 @@ impl<const IN_EACH_STEP: bool> OfFunctions<IN_EACH_STEP> {
 
     /// A schedule with a function for each group.
     pub fn each(factors: impl IntoIterator<Item = Box<dyn Fn(f64) -> f64 + Send + Sync>>) -> Self {
-        OfFunctions { factors: factors.into_iter().map(Arc::from).collect(), is_each: true }
+        OfFunctions { factors: crate::list(factors.into_iter().map(Arc::from)), is_each: true }
     }
 
     /// The factor of a group. It is NaN if the group has no function.

@@ -21,7 +21,7 @@ pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> R
     }
     let Some((row, message)) = schedule.wrong() else { return Ok(()) };
     let rows = schedule.rows().iter();
-    let arguments: Vec<&str> = rows.filter(|row| row.is_argument).map(|row| row.default).collect();
+    let arguments: Vec<&str> = crate::list(rows.filter(|row| row.is_argument).map(|row| row.default));
     let example = match arguments.is_empty() {
         true => format!("{name}::builder()"),
         false => format!("{name}::new({})", arguments.join(", ")),

@@ -140,17 +140,19 @@ impl GridDims {
         let in_grid = |dim: &usize| {
             x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < positions)
         };
-        let by_images: Option<Vec<usize>> = last.iter().map(in_grid).collect();
-        let by_grid: Option<Vec<usize>> = range(positions.saturating_sub(coordinates)..positions)
-            .iter()
-            .map(|at| grid.name(*at).and_then(|name| x.names().position(name)))
-            .collect();
+        let by_images: Option<Vec<usize>> = crate::list(last.iter().map(in_grid));
+        let by_grid: Option<Vec<usize>> = crate::list(
+            range(positions.saturating_sub(coordinates)..positions)
+                .iter()
+                .map(|at| grid.name(*at).and_then(|name| x.names().position(name))),
+        );
         match (by_images, by_grid) {
             (None, Some(dims)) => Ok(dims),
             (Some(own), dims) if !own.is_sorted() || dims.as_ref().is_some_and(|dims| *dims != last) => {
                 let names = |dims: &[usize]| {
-                    let names: Vec<String> =
-                        names_at(x, dims).into_iter().flatten().map(|name| format!("\"{name}\"")).collect();
+                    let names: Vec<String> = crate::list(
+                        names_at(x, dims).into_iter().flatten().map(|name| format!("\"{name}\"")),
+                    );
                     names.join(", ")
                 };
                 let message = format_args!(

@@ -79,7 +79,7 @@ functional! { ctc;
         let sequences = Batch::new(&x, &targets, &lengths, blank, !batch.is_empty())?;
         let mut losses = sequences.losses(&x, zero_infinity)?;
         if reduction == Reduction::Mean {
-            let lengths: Vec<f64> = sequences.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
+            let lengths: Vec<f64> = crate::list(sequences.labels.iter().map(|labels| labels.len().max(1) as f64));
             losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()]).to(losses.dtype())?)?;
         }
         reduction.apply(losses.reshape(batch).rename(names)?).to(log_probs.dtype())

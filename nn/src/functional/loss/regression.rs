@@ -205,7 +205,8 @@ fn spread_variance(x: &Tensor, var: &Tensor) -> Result<Tensor> {
     if wanted.split_last().is_some_and(|(_, rest)| own == rest) {
         return var.unsqueeze(-1);
     }
-    let apart = (0..own.len().min(wanted.len())).filter(|dim| own[*dim] != wanted[*dim]).collect::<Vec<_>>();
+    let apart =
+        crate::list::<_, Vec<_>>((0..own.len().min(wanted.len())).filter(|dim| own[*dim] != wanted[*dim]));
     if own.len() == wanted.len() && apart.len() == 1 && own[apart[0]] == 1 {
         return Ok(var.clone());
     }

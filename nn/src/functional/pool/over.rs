@@ -63,7 +63,7 @@ fn factors(ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
     };
     let factors = match ratios.dims {
         _ if ratios.is_none() => Some(vec![0.5; dims.len()]),
-        Some(_) => dims.iter().map(of).collect(),
+        Some(_) => crate::list(dims.iter().map(of)),
         None => ratios.over(dims.len()),
     };
     let Some(factors) = factors else {

@@ -26,7 +26,7 @@ impl MaskedScores<'_> {
         if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
             return self.added(&mask.reshape(&self.sizes[..])?);
         }
-        let dims: Vec<MaskDim> = self.names.iter().copied().zip(0..).collect();
+        let dims: Vec<MaskDim> = crate::list(self.names.iter().copied().zip(0..));
         // Without names, the dims of `[N, queries, keys]` could be taken for heads.
         if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != dims.len() {
             return Err(self.unfit("attn_mask", mask, &dims));
@@ -46,7 +46,7 @@ impl MaskedScores<'_> {
     /// The mask of keys `[batch.., keys]`, in the same form.
     pub(super) fn padding(&self, mask: &Tensor) -> Result<Tensor> {
         let batch = self.sizes.len() - 3;
-        let mut dims: Vec<MaskDim> = self.names[..batch].iter().copied().zip(0..).collect();
+        let mut dims: Vec<MaskDim> = crate::list(self.names[..batch].iter().copied().zip(0..));
         dims.push((self.key_name, batch + 2));
         if !mask.has_names() && mask.ndim() != 1 && mask.ndim() != dims.len() {
             return Err(self.unfit("key_padding_mask", mask, &dims));
@@ -79,7 +79,7 @@ impl MaskedScores<'_> {
 
     #[cold]
     fn unfit(&self, what: &str, mask: &Tensor, dims: &[MaskDim]) -> Error {
-        let named: Vec<Named> = dims.iter().map(|(name, at)| (*name, self.sizes[*at])).collect();
+        let named: Vec<Named> = crate::list(dims.iter().map(|(name, at)| (*name, self.sizes[*at])));
         let is_known = |name: Name| dims.iter().any(|(own, _)| *own == Some(name));
         let fits = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).all(is_known);
         let kind = if fits { ErrorKind::Shape } else { ErrorKind::NameNotFound };

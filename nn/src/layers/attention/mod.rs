@@ -279,7 +279,7 @@ impl MultiheadAttention {
             let of_key = finder.keys((query, &of_query), key, config.kdim)?;
             let of_value = finder.keys((query, &of_query), value, config.vdim)?;
             let batch = |x: &Tensor, of: &SequencePlaces| -> Vec<Option<Name>> {
-                of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))).collect()
+                crate::list(of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))))
             };
             let (of_keys, of_values) = (batch(key, &of_key), batch(value, &of_value));
             // The queries may not tell their names.

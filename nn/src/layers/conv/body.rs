@@ -13,7 +13,7 @@ impl ConvolutionConfig {
 
     /// The names of the dims that the kernel slides along.
     fn spatial(&self) -> Vec<Option<Name>> {
-        self.kernel.iter().map(|(name, _)| *name).collect()
+        crate::list(self.kernel.iter().map(|(name, _)| *name))
     }
 
     /// The description of a layer in the summary.

@@ -108,7 +108,7 @@ impl PackedSequence {
         let flat = data.index_select(Tensor::from_slice(&row_of, [count])?, 0)?;
         sizes.splice(0..1, [total, batch]);
         let padded = flat.reshape(sizes)?;
-        let lengths: Vec<i64> = self.lengths.iter().map(|length| *length as i64).collect();
+        let lengths: Vec<i64> = crate::list(self.lengths.iter().map(|length| *length as i64));
         let lengths = Tensor::from_slice(&lengths, shape_of(&[(self.batch.1, batch)])?)?;
         let (order, names) = self.order_of_padded();
         let padded = with_names(padded.permute(order)?, &Names::new(PAD_PACKED, names)?)?;
@@ -403,7 +403,7 @@ pub fn pack_sequence(
     const OP: &str = "pack_sequence";
     let padded = padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new());
     let (padded, time) = padded.map_err(|error| error.of(OP))?;
-    let lengths: Vec<i64> = sequences.iter().map(|x| x.sizes()[time] as i64).collect();
+    let lengths: Vec<i64> = crate::list(sequences.iter().map(|x| x.sizes()[time] as i64));
     pack(&padded, &Tensor::from_slice(&lengths, [lengths.len()])?, time, Some(time + 1))
         .map_err(|error| error.of(OP))
 }
