@@ -196,7 +196,7 @@ pub fn named<T>(
 ) -> Result<T> {
     match result {
         Ok(made) => Ok(made),
-        Err(error) => Err(renamed(error, op, inputs, names).at(Location::caller())),
+        Err(error) => Err(renamed(error, op, inputs, names, Location::caller())),
     }
 }
 
@@ -226,8 +226,9 @@ fn renamed(
     op: &'static str,
     inputs: &[Input<'_>],
     names: &'static [(&'static str, Meets)],
+    caller: &'static Location<'static>,
 ) -> Error {
-    let error = in_words(error, op, inputs, names);
+    let error = in_words(error, op, inputs, names).at(caller);
     // A repair that sets an option, such as `.stride(1)`, is one of the options of the function.
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     let Some(setter) = setter else { return error };

@@ -21,13 +21,20 @@ pub enum Dim {
 
 /// Several dims of a tensor, not yet looked up: one, a list, or `..` for all. [`keep`] marks them to be kept
 /// by a reduction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Dims {
     /// `None` means all dims.
     list: Option<SmallVec<[Dim; 2]>>,
     /// Whether the list has the dims to leave out.
     except: bool,
     keep: bool,
+}
+
+impl Clone for Dims {
+    #[inline(never)]
+    fn clone(&self) -> Dims {
+        Dims { list: self.list.clone(), ..*self }
+    }
 }
 
 impl Dims {

@@ -137,6 +137,11 @@ impl<'v> Visitor<'v> {
         }
     }
 
+    #[inline(never)]
+    fn item(&mut self, index: usize, field: &dyn Field) {
+        self.field(&index.to_string(), field);
+    }
+
     /// Visits the parts of a parameter that is computed: `layer.weight` becomes
     /// `layer.parametrizations.weight`.
     fn parametrized(&mut self, parts: &dyn Fn(&mut Visitor<'_>)) {
@@ -174,7 +179,7 @@ impl<F: Field> Field for Option<F> {
 
 impl<F: Field> Field for [F] {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.iter().enumerate().for_each(|(index, field)| visitor.field(&index.to_string(), field));
+        self.iter().enumerate().for_each(|(index, field)| visitor.item(index, field));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::field::{Entry, Field, Visitor};
 use crate::layers::{Layer, within};
 use crate::trace::{self, Running};
 use namegrad_autograd::Tensor;
+use namegrad_core::callback::Callback;
 use namegrad_core::{Error, Result};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,15 +167,16 @@ impl ModulePath {
 
     /// Runs the code of a layer. Its errors name the layer, its path and its inputs, and have the line of the
     /// caller.
+    #[inline(never)]
     #[track_caller]
     pub(crate) fn run<T>(
         &self,
         layer: &'static str,
         inputs: &[&Tensor],
-        f: &dyn Fn(&Running) -> Result<T>,
+        f: &dyn for<'r> Callback<(&'r Running,), Result<T>>,
     ) -> Result<T> {
         let running = self.running();
-        match f(&running) {
+        match f.call_with((&running,)) {
             Ok(made) => Ok(made),
             Err(error) => Err(within(error, layer, inputs, self).at(Location::caller())),
         }

@@ -117,7 +117,7 @@ impl<'r> LayerArguments<'r> {
                 .iter()
                 .map(|weight| quote!(let #weight = self.#weight.as_ref().map(|weight| weight.tensor());));
             self.forward(quote! {
-                self.path.run(#text, &[#(#inputs),*], &|_| {
+                self.path.run(#text, &[#(#inputs),*], &|_: &crate::Running| {
                     #(#weights)*
                     #call
                 })

@@ -221,11 +221,10 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
         };
         match value {
             Value::None => Some(ByDim::NONE),
-            Value::List(list) if matches!(list.first(), Some(Value::List(_))) => list
-                .iter()
-                .map(pair)
-                .collect::<Option<Vec<_>>>()
-                .map(|all| ByDim::pairs(&all, |number| number)),
+            Value::List(list) if matches!(list.first(), Some(Value::List(_))) => {
+                let all: Option<Vec<_>> = crate::list(list.iter().map(pair));
+                all.map(|all| ByDim::pairs(&all, |number| number))
+            }
             Value::List(list) => {
                 crate::list::<_, Option<Vec<_>>>(list.iter().map(T::from_value)).map(ByDim::list)
             }
@@ -249,8 +248,15 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
 /// ];
 /// assert_ne!(all[0], all[1]);
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Pads(GivenSizes);
+
+impl Clone for Pads {
+    #[inline(never)]
+    fn clone(&self) -> Pads {
+        Pads(self.0.clone())
+    }
+}
 
 #[derive(Clone, PartialEq, Eq)]
 enum GivenSizes {

@@ -1,6 +1,6 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::{Order, by_name, is_batch, names_of, others, renaming, sizes_of};
+use super::{Order, by_name, copied, is_batch, names_of, numel, others, renaming, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -83,8 +83,8 @@ impl ImageDims {
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = self.order.apply(x)?;
         if self.batch.len() > 1 {
-            let mut sizes = x.sizes()[self.batch.len()..].to_vec();
-            sizes.insert(0, self.batch.iter().product());
+            let mut sizes = copied(&x.sizes()[self.batch.len()..]);
+            sizes.insert(0, numel(&self.batch));
             x = x.reshape(sizes)?;
         }
         Ok(x)

@@ -239,7 +239,7 @@ pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> 
 /// The dims of `x` other than these.
 pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     let mut others = range(0..x.ndim());
-    others.retain(|dim| !dims.contains(dim));
+    others.retain(|dim| !is_in(dims, *dim));
     others
 }
 
@@ -265,6 +265,24 @@ pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     let mut sizes = Vec::with_capacity(dims.len());
     dims.iter().for_each(|dim| sizes.push(x.sizes()[*dim]));
     sizes
+}
+
+/// A list of these numbers.
+#[inline(never)]
+pub(crate) fn copied(numbers: &[usize]) -> Vec<usize> {
+    numbers.to_vec()
+}
+
+/// The number of elements for these sizes.
+#[inline(never)]
+pub(crate) fn numel(sizes: &[usize]) -> usize {
+    sizes.iter().product()
+}
+
+/// Whether a dim is one of these.
+#[inline(never)]
+pub(crate) fn is_in(dims: &[usize], dim: usize) -> bool {
+    dims.contains(&dim)
 }
 
 /// The numbers of a range, in order.
@@ -309,7 +327,7 @@ impl Order {
 
 /// `x` with its dims in this order.
 pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
-    if order.is_sorted() { Ok(x) } else { x.permute(order.to_vec()) }
+    if order.is_sorted() { Ok(x) } else { x.permute(copied(order)) }
 }
 
 /// `y`, whose dims are in this order of the dims of a tensor, with its dims in the order of that tensor.
@@ -317,7 +335,7 @@ pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() {
         return Ok(y);
     }
-    let mut inverse = order.to_vec();
+    let mut inverse = copied(order);
     for (at, dim) in order.iter().enumerate() {
         inverse[*dim] = at;
     }

@@ -2,8 +2,8 @@
 //! dims of its results.
 
 use super::{
-    Finder, Named, Order, all_names, by_name, dim_of, dims_with, names_at, names_of, others, permuted,
-    shape_of, sizes_of,
+    Finder, Named, Order, all_names, by_name, copied, dim_of, dims_with, names_at, names_of, numel, others,
+    permuted, shape_of, sizes_of,
 };
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
@@ -178,7 +178,7 @@ impl<'a> Steps<'a> {
             open.push(dim.map_or(1, |_| *size));
         }
         let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
-        value.reshape([sizes.iter().product::<usize>()])
+        value.reshape([numel(&sizes)])
     }
 }
 
@@ -239,8 +239,8 @@ impl Flattening {
     fn flat_in_order(&self, x: &Tensor, order: &[usize]) -> Result<Tensor> {
         let x = permuted(x.rename(None)?, order)?;
         let (first, count) = (usize::from(self.leads), self.sizes.len());
-        let mut sizes = self.sizes[..first].to_vec();
-        sizes.push(self.sizes[first..count - 1].iter().product());
+        let mut sizes = copied(&self.sizes[..first]);
+        sizes.push(numel(&self.sizes[first..count - 1]));
         sizes.push(x.sizes()[count - 1]);
         x.reshape(sizes)
     }

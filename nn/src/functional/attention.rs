@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dims::{dims_text, renamed_to_fit};
+use crate::layers::mentions;
 use namegrad_autograd::options::ScaledDotProductAttentionOptions;
 use namegrad_io::sorted::sort;
 
@@ -232,7 +233,7 @@ impl AttentionCall<'_> {
             let repair = |name| format!("AttentionOptions::new().query_dim(\"{name}\"), or another of them");
             return Err(repaired(fault(ErrorKind::Value, message), example.map(repair)));
         }
-        let is_heads = |name: &Name| name.as_str().to_ascii_lowercase().contains("head");
+        let is_heads = |name: &Name| mentions(&name.as_str().to_ascii_lowercase(), "head");
         if let [Key { name: Some(name), .. }] = free
             && self.is_ordered
             && is_heads(name)
@@ -355,7 +356,7 @@ impl AttentionDims {
     /// Keys or values with their number of heads, if these are in groups: one head is expanded to all.
     fn with_heads(&self, x: Tensor) -> Result<Tensor> {
         let Some(heads) = self.kv_heads else { return Ok(x) };
-        let mut sizes = x.sizes().to_vec();
+        let mut sizes = copied(x.sizes());
         sizes[x.ndim() - 3] = heads;
         x.expand(sizes)
     }

@@ -232,7 +232,7 @@ pub(crate) fn transposed_images(
         // Elements after those of the next place of `x` are as if that place was there and 0.
         let more = extra.checked_div(stride).unwrap_or(0);
         if more > 0 {
-            let mut zeros = images.sizes().to_vec();
+            let mut zeros = copied(images.sizes());
             zeros[first + dim] = more;
             images = Tensor::cat([&images, &images.new_zeros(zeros)?], first + dim)?;
         }

@@ -212,7 +212,7 @@ functional! { image;
         let sizes: Vec<usize> = crate::list(size.iter().map(|dim| dim.size.unwrap_or(0)));
         let dims = sizes.len().saturating_sub(2);
         let wanted = [sizes.first().copied().unwrap_or(0), dims, dims + 1];
-        (sizes.len() < 3 || !sizes.contains(&0))
+        (sizes.len() < 3 || !is_in(&sizes, 0))
             .or_value("the sizes of the images must be at least 1")?;
         (2..=3).contains(&dims)
             .or_shape(format_args!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}"))?;

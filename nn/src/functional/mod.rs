@@ -21,7 +21,8 @@ mod shuffle;
 // Most tables need these names: their files begin with `use super::*`.
 use crate::dims::images::fault;
 use crate::dims::{
-    moved_back, names_at, names_of, others, permuted, range, renaming, repaired, sizes_of, whole, with_names,
+    copied, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming, repaired,
+    sizes_of, whole, with_names,
 };
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};

@@ -148,7 +148,7 @@ functional! { norm;
         }
         let plain = x.rename(None)?;
         let zeros = |count: usize| {
-            let mut sizes = x.sizes().to_vec();
+            let mut sizes = copied(x.sizes());
             sizes[dim] = count;
             plain.detach().new_zeros(sizes)
         };
@@ -257,7 +257,7 @@ impl Norm<'_> {
         let next = |new: &Tensor, factor: f64, old: Option<&Tensor>| -> Result<Tensor> {
             let new = new.rename(None)?;
             // The average over the instances, of which there is one in batch normalization.
-            let at = (0..self.dim).filter(|dim| !self.over.contains(dim)).count();
+            let at = (0..self.dim).filter(|dim| !is_in(&self.over, *dim)).count();
             let others = others(&new, &[at]);
             let new = if others.is_empty() { new } else { new.mean(others)? }.mul(factor)?;
             let Some(old) = old else { return new.rename([x.name(self.dim)]) };

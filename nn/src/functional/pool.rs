@@ -290,7 +290,7 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
             named.extend(Dims::from(name).look_up("", &[x.value()])?.iter());
         }
         let mut dims = range(0..x.ndim());
-        dims.retain(|dim| named.contains(dim));
+        dims.retain(|dim| is_in(&named, *dim));
         if dims.len() == rank {
             return Ok(dims.into());
         }

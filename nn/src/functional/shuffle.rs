@@ -30,7 +30,7 @@ functional! { shuffle;
     pixel_shuffle (x; upscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1])
         layer PixelShuffle (upscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, upscale_factor)?;
-        let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], x.sizes().to_vec());
+        let (r, channels, mut made) = (upscale_factor, x.sizes()[dim], copied(x.sizes()));
         r.checked_mul(r).is_some_and(|square| channels.is_multiple_of(square))
             .or_shape(format_args!("the number of channels must be divisible by the square of upscale_factor, got {channels} channels and factor {r}"))?;
         let (split, order) = parts(x.sizes(), at, r);
@@ -54,7 +54,7 @@ functional! { shuffle;
     pixel_unshuffle (x; downscale_factor: usize, dim: Dim or -3, dims: Dims or [-2, -1])
         layer PixelUnshuffle (downscale_factor if at_least_one) => {
         let at = places(x, dim, &dims, downscale_factor)?;
-        let (r, mut made) = (downscale_factor, x.sizes().to_vec());
+        let (r, mut made) = (downscale_factor, copied(x.sizes()));
         let (high, wide) = (made[at[1]], made[at[2]]);
         (high.is_multiple_of(r) && wide.is_multiple_of(r))
             .or_shape(format_args!("height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"))?;

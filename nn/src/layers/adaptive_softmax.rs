@@ -156,7 +156,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
-        self.path.run(LAYER, &[x, target], &|_| {
+        self.path.run(LAYER, &[x, target], &|_: &Running| {
             let dim = self.place(x)?;
             let rest = x.value().select(dim, 0)?;
             if target.sizes() != rest.sizes() {
@@ -206,7 +206,7 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// Same as [`forward`](Self::forward) about `x`.
     #[track_caller]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(LAYER, &[x], &|_| {
+        self.path.run(LAYER, &[x], &|_: &Running| {
             let dim = self.place(x)?;
             let head = self.head.forward(x)?.log_softmax(dim)?;
             let mut parts = vec![head.narrow(dim, 0, self.ends[1])?];

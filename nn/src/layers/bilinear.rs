@@ -91,7 +91,7 @@ impl Bilinear {
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes do not fit.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        self.path.run("Bilinear", &[x, other], &|_| {
+        self.path.run("Bilinear", &[x, other], &|_: &Running| {
             let weight = self.weight.try_tensor()?;
             let (x, other) = (self.last(x, &weight, 0)?, self.last(other, &weight, 1)?);
             // The other dims in one order, if both inputs have the same names.

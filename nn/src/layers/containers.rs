@@ -101,7 +101,7 @@ impl<L: Layer> Residual<L> {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let y = self.path.forward_inner("inner", &self.inner, x)?;
-        self.path.run("Residual", &[x, &y], &|_| sum(x, y.clone()))
+        self.path.run("Residual", &[x, &y], &|_: &Running| sum(x, y.clone()))
     }
 }
 

@@ -138,7 +138,7 @@ impl Embedding {
     /// integers, [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Embedding", &[x], &|_| {
+        self.path.run("Embedding", &[x], &|_: &Running| {
             self.table.renorm(&self.weight, x)?;
             let options = EmbeddingOptions {
                 padding_idx: self.table.padding_idx,
@@ -231,7 +231,8 @@ impl EmbeddingBag {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.table.items {
             Some(items) => {
-                let last = self.path.run("EmbeddingBag", &[x], &|_| x.movedim(items.clone(), -1))?;
+                let last =
+                    self.path.run("EmbeddingBag", &[x], &|_: &Running| x.movedim(items.clone(), -1))?;
                 self.forward_bags(&last, None, None)
             }
             None => self.forward_bags(x, None, None),
@@ -260,7 +261,7 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
-        self.path.run("EmbeddingBag", &[x], &|_| {
+        self.path.run("EmbeddingBag", &[x], &|_: &Running| {
             let table = &self.table;
             table.renorm(&self.weight, x)?;
             let options = EmbeddingBagOptions {

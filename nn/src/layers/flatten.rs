@@ -54,7 +54,7 @@ impl Flatten {
     /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Flatten", &[x], &|_| {
+        self.path.run("Flatten", &[x], &|_: &Running| {
             let dims: Positions = match &self.dims {
                 Some(dims) => dims.clone().resolve("Flatten", x.value())?,
                 None => range(1..x.ndim()).into(),
@@ -122,6 +122,6 @@ impl Unflatten {
     /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unflatten", &[x], &|_| x.unflatten(self.dim.clone(), &self.shape))
+        self.path.run("Unflatten", &[x], &|_: &Running| x.unflatten(self.dim.clone(), &self.shape))
     }
 }

@@ -144,7 +144,7 @@ impl Unfold {
     /// [`ErrorKind::Value`] for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Unfold", &[x], &|_| {
+        self.path.run("Unfold", &[x], &|_: &Running| {
             let UnfoldConfig { ref channels, kernel, settings, .. } = self.config;
             let WindowSettings { dilation, padding, stride } = settings;
             let dims = sliding_dims(x, &kernel.map(|(name, _)| name))?;
@@ -159,7 +159,7 @@ impl Unfold {
 /// The position of the channels, which must not be one of the other dims.
 fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
     let channel = Argument::resolve(dim.clone(), op, x.value())?;
-    if x.ndim() == 0 || others.contains(&channel) {
+    if x.ndim() == 0 || is_in(&others, channel) {
         let message = format!("{} takes one dim for two", called(path, &format!("channels {dim:?}")));
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape()]));
     }
@@ -223,7 +223,7 @@ impl Fold {
     /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Fold", &[x], &|_| {
+        self.path.run("Fold", &[x], &|_: &Running| {
             let FoldConfig { ref channels, output, kernel, settings, ref windows } = self.config;
             let WindowSettings { dilation, padding, stride } = settings;
             let columns = Argument::resolve(windows.clone(), "Fold", x.value())?;

@@ -111,7 +111,7 @@ impl Linear {
     /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Linear", &[x], &|_| {
+        self.path.run("Linear", &[x], &|_: &Running| {
             let weight = self.weight.try_tensor()?;
             let bias = read(&self.bias)?;
             let (dim, last) = (self.input_dim(x)?, x.ndim().saturating_sub(1));

@@ -70,8 +70,7 @@ pub(super) fn repeated<M: Field>(
             module.visit(&mut Visitor::new(&mut |_, entry| {
                 if let Entry::Parameter(parameter) = entry {
                     // Beside the elements, a place and the parts of a tensor.
-                    bytes += parameter.shape().sizes.iter().product::<usize>() * parameter.dtype().itemsize()
-                        + 512;
+                    bytes += numel(&parameter.shape().sizes) * parameter.dtype().itemsize() + 512;
                 }
             }));
             NamedTensor::check_room(layer, count, bytes)?;

@@ -144,7 +144,7 @@ macro_rules! layers {
             /// Same as [`forward`](Self::forward).
             #[track_caller]
             pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-                self.path.run(Self::NAME, &[x], &|_| {
+                self.path.run(Self::NAME, &[x], &|_: &Running| {
                     max_over(x, self.windows, &sliding_dims(x, &names(&self.over))?)
                 })
             }
@@ -159,7 +159,7 @@ macro_rules! layers {
             /// [`ErrorKind::DType`] unless `x` is floating-point.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                self.path.run(Self::NAME, &[x], &|_| {
+                self.path.run(Self::NAME, &[x], &|_: &Running| {
                     avg_over(x, self.windows, &sliding_dims(x, &names(&self.over))?)
                 })
             }
@@ -353,7 +353,7 @@ impl<const N: usize> MaxUnpool<N> {
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
         let sizes = sizes.into();
-        self.path.run(Self::NAME, &[x, indices], &|_| {
+        self.path.run(Self::NAME, &[x, indices], &|_: &Running| {
             let dims = sliding_dims(x, &names(&self.over))?;
             let (kernel, stride, padding) = self.windows.sizes();
             let sizes = sizes.in_order("", "output_size", &names(&self.over), None)?;
@@ -370,7 +370,7 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, &[x], &|_| {
+        self.path.run(Self::NAME, &[x], &|_: &Running| {
             lp_over(x, self.norm_type, self.windows, &sliding_dims(x, &names(&self.over))?)
         })
     }
@@ -460,7 +460,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
-        self.path.run(Self::NAME, &[x], &|_| {
+        self.path.run(Self::NAME, &[x], &|_: &Running| {
             let dims = sliding_dims(x, &names(&self.over))?;
             let ratio = self.ratio.clone().resolve(Self::NAME, x.value())?;
             fractional_over(x, None, [self.over.map(|(_, size)| size).into(), self.size], ratio, &dims)

@@ -70,7 +70,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("Prelu", &[x], &|_| {
+        self.path.run("Prelu", &[x], &|_: &Running| {
             let weight = self.weight.try_tensor()?;
             let channels = (weight.name(0), weight.numel());
             let of = Finder { layer: "Prelu", path: &self.path, dims: &|| dim_text(channels) };

@@ -97,7 +97,7 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
-        self.path.run("RotaryEmbedding", &[x], &|_| {
+        self.path.run("RotaryEmbedding", &[x], &|_: &Running| {
             let about = || self.about();
             let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
             let width = of.place(x, self.config.width, x.ndim().checked_sub(1))?;
@@ -129,7 +129,7 @@ impl RotaryEmbedding {
         let (cos, sin) = (angles.cos()?.to(x.dtype())?, angles.sin()?.to(x.dtype())?);
         let pairs = match self.config.interleaved {
             true => {
-                let mut sizes = x.sizes()[..x.ndim() - 1].to_vec();
+                let mut sizes = copied(&x.sizes()[..x.ndim() - 1]);
                 sizes.extend([half, 2]);
                 x.reshape(sizes)?.unbind(-1)?
             }

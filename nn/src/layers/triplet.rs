@@ -70,7 +70,7 @@ impl TripletMarginWithDistanceLoss {
     /// Same as [`F::triplet_margin_with_distance_loss`].
     #[track_caller]
     pub fn forward(&self, anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
-        self.path.run("TripletMarginWithDistanceLoss", &[anchor, positive, negative], &|_| {
+        self.path.run("TripletMarginWithDistanceLoss", &[anchor, positive, negative], &|_: &Running| {
             let distance = &*self.distance.0;
             F::triplet_margin_with_distance_loss(anchor, positive, negative, distance, self.options)
         })

@@ -1,7 +1,7 @@
 //! LoRA adapters.
 
 use super::{Parametrization, all, parametrized};
-use crate::dims::shape_of;
+use crate::dims::{numel, shape_of};
 use crate::init::{KaimingOptions, kaiming_uniform_with_};
 use crate::pattern::Pattern;
 use crate::{Buffer, Module};
@@ -42,7 +42,7 @@ impl Lora {
     #[track_caller]
     fn new(weight: &Tensor, rank: usize, alpha: f64) -> Result<Lora> {
         let value = weight.detach();
-        let (out, inner) = (value.sizes()[0], value.sizes()[1..].iter().product::<usize>());
+        let (out, inner) = (value.sizes()[0], numel(&value.sizes()[1..]));
         let name = Name::new("rank")?;
         let named = value.ndim() == 2 && (0..2).all(|dim| value.name(dim).is_some_and(|own| own != name));
         let dim = |dim: usize| value.name(dim).filter(|_| named);

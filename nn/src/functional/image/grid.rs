@@ -14,7 +14,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
     let last = sizes.len();
     // Sizes whose product is too large for memory are refused here.
     drop(TensorOptions::new().dtype(DType::F64).ones([sizes, &[last + 1]].concat())?);
-    let count: usize = sizes.iter().product();
+    let count: usize = numel(&sizes);
     let mut numbers = Vec::with_capacity(count * (last + 1));
     for mut at in 0..count {
         for n in sizes.iter().rev() {
@@ -172,13 +172,12 @@ impl GridDims {
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.
     pub(super) fn apply(&self, x: &Tensor, grid: &Tensor) -> Result<[Tensor; 2]> {
-        let count = |sizes: &[usize]| sizes.iter().product::<usize>();
         let (of_images, of_grid) = (sizes_of(x, &self.images.order), sizes_of(grid, &self.grid));
         let (batch, rest) = of_images.split_at(self.batch);
         let (channels, spatial) = rest.split_at(self.channels);
-        let images = self.images.apply(x).reshape([&[count(batch), count(channels)], spatial].concat())?;
+        let images = self.images.apply(x).reshape([&[numel(batch), numel(channels)], spatial].concat())?;
         let (batch, positions) = of_grid.split_at(self.batch);
-        let grid = permuted(grid.rename(None)?, &self.grid).reshape([&[count(batch)], positions].concat())?;
+        let grid = permuted(grid.rename(None)?, &self.grid).reshape([&[numel(batch)], positions].concat())?;
         Ok([images, grid])
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn with_constant(x: &Tensor, pads: &[(usize, [isize; 2])], value: Sca
         padded_length(x, *dim, *pad)?;
         let mut parts = vec![cropped(&y, *dim, *pad)?];
         for (at, count) in pad.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let mut sizes = y.sizes().to_vec();
+            let mut sizes = copied(y.sizes());
             sizes[*dim] = count.unsigned_abs();
             let side = y.new_full(sizes, value)?;
             parts.insert(if at == 0 { 0 } else { parts.len() }, side);

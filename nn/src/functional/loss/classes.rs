@@ -201,7 +201,7 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
     let mut names = names_at(x, &range(0..batch.len()));
     names.extend(names_at(weight, &range(0..classes.len())));
     let names = Names::new("", names)?;
-    let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
+    let (count, rows) = (numel(&classes), numel(&batch));
     let across = weight.rename(None).reshape([count, *own]).t()?;
     let x = x.rename(None).reshape([rows, *own])?;
     let logits = match bias {
@@ -250,7 +250,7 @@ impl Classes {
 
     /// The sizes without the class dim.
     pub(super) fn rest(&self, sizes: &[usize]) -> Vec<usize> {
-        let mut rest = sizes.to_vec();
+        let mut rest = copied(sizes);
         if let Some(dim) = self.dim {
             rest.remove(dim);
         }
@@ -468,7 +468,7 @@ fn other_sizes(logits: &Tensor, target: &Tensor, rest: &NamedTensor, class: Opti
         return error.with_repair(repair);
     }
     for dim in 0..logits.ndim() {
-        let mut without = logits.sizes().to_vec();
+        let mut without = copied(logits.sizes());
         without.remove(dim);
         if without == sizes {
             let dim = namegrad_core::in_rust(logits.value(), dim);

@@ -58,7 +58,7 @@ functional! { ctc;
         let names = names_at(log_probs, &dims);
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
-        let x = x.reshape([sizes[time_dim], batch.iter().product(), sizes[class_dim]])?;
+        let x = x.reshape([sizes[time_dim], numel(&batch), sizes[class_dim]])?;
         let of_targets = in_order(targets, &names)?;
         let mut told = names.clone();
         if of_targets.ndim() > told.len() {
@@ -116,9 +116,7 @@ fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Ten
         }
     }
     match ordered.sizes().strip_prefix(sizes) {
-        Some([width]) if sizes.len() > 1 => {
-            ordered.rename(None).reshape([sizes.iter().product::<usize>(), *width])
-        }
+        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(&sizes), *width]),
         _ => Ok(ordered),
     }
 }

@@ -159,7 +159,7 @@ fn check_both((x_name, x): (&str, &Tensor), (name, target): (&str, &Tensor)) -> 
     check_names(x, target)?;
     let (own, other) = (x.1.sizes(), target.1.sizes());
     let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
-    let (mut broadcast, offset) = (long.to_vec(), long.len() - short.len());
+    let (mut broadcast, offset) = (copied(long), long.len() - short.len());
     for (made, size) in broadcast[offset..].iter_mut().zip(short) {
         match (*made, *size) {
             (1, size) => *made = size,
@@ -266,7 +266,7 @@ fn squeezed_pair((x_name, x): Called<'_>, (name, other): Called<'_>) -> Option<S
 /// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
 fn squeezed(x: &NamedTensor, sizes: &[usize], name: &str) -> Option<String> {
     for dim in (0..x.ndim()).rev().filter(|dim| x.sizes()[*dim] == 1) {
-        let mut rest = x.sizes().to_vec();
+        let mut rest = copied(x.sizes());
         rest.remove(dim);
         if rest == sizes {
             let dim = x.names().get(dim).map_or(dim.to_string(), |dim| format!("\"{dim}\""));

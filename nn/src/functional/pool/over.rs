@@ -50,7 +50,7 @@ pub(crate) fn lp_over(x: &Tensor, p: f64, windows: Windows, dims: &Positions) ->
     // The sums of the powers. A last window that is not complete counts as one with the same mean.
     let kernel = windows.sizes().0.over("", "kernel_size", dims.len())?;
     let means = avg_over(&x.pow(p)?, windows, dims)?;
-    let sums = means.sign().mul(&means.abs().relu()?).mul(kernel.iter().product::<usize>())?;
+    let sums = means.sign().mul(&means.abs().relu()?).mul(numel(&kernel))?;
     sums.pow(1.0 / p)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn fractional_over(
     } else {
         output_size
     };
-    let planes: usize = moved.sizes()[..moved.ndim() - dims.len()].iter().product();
+    let planes: usize = numel(&moved.sizes()[..moved.ndim() - dims.len()]);
     let samples = match samples {
         Some(samples) => samples,
         None => &Tensor::rand([1, planes, dims.len()])?,
@@ -136,7 +136,7 @@ pub(crate) fn unpool_over(
     let kernel = numbers("kernel_size", kernel_size, None)?;
     let touching = Extents::from(&kernel[..]);
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride, Some(touching))? };
-    (!stride.contains(&0)).or_value(format_args!("`stride` must be at least 1, got {stride:?}"))?;
+    (!is_in(&stride, 0)).or_value(format_args!("`stride` must be at least 1, got {stride:?}"))?;
     let padding = numbers("padding", padding, Some(0.into()))?;
     let mut sizes = numbers("output_size", output_size.without_batch(dims.len()), None)?;
     for (at, dim) in dims.iter().enumerate() {
@@ -159,7 +159,7 @@ pub(crate) fn unpool_over(
     let (moved, order) = with_last(x, dims.len(), dims)?;
     let (places, _) = with_last(indices, dims.len(), dims)?;
     let (outer, windows) = moved.sizes().split_at(moved.ndim() - dims.len());
-    let flat = [outer.iter().product::<usize>(), windows.iter().product()];
+    let flat = [numel(&outer), numel(&windows)];
     let volume =
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);

@@ -262,7 +262,7 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
-        self.path.run(LAYER, &[query, key, value], &|_| {
+        self.path.run(LAYER, &[query, key, value], &|_: &Running| {
             let config = &self.config;
             let text = || config.text();
             let finder = Sequences {
@@ -359,7 +359,7 @@ impl MultiheadAttention {
         let config = &self.config;
         let (queries, keys) = (q.sizes()[q.ndim() - 2], k.sizes()[k.ndim() - 2]);
         let text = || config.text();
-        let mut sizes = q.sizes().to_vec();
+        let mut sizes = copied(q.sizes());
         sizes[q.ndim() - 1] = keys;
         let scores = MaskedScores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
         // Not in closures, which would have the line of this file in the errors.
@@ -418,7 +418,7 @@ impl MultiheadAttention {
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
     fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
-        let mut sizes = x.sizes().to_vec();
+        let mut sizes = copied(x.sizes());
         let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };
         let own = [*heads, 1, *width];
         *seq = 1;
@@ -438,7 +438,7 @@ impl MultiheadAttention {
     /// The output with the dims of the queries.
     fn join(&self, y: Tensor, query: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
         let mut y = moved_back(y, &places.heads_order())?;
-        let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
+        let mut sizes = copied(&y.sizes()[..y.ndim() - 2]);
         sizes.push(self.config.embed.1);
         y = y.reshape(sizes)?;
         let weight = self.out_proj.weight().try_tensor()?.rename(None)?;
@@ -474,7 +474,7 @@ fn last(x: &Tensor, places: &SequencePlaces) -> Result<Tensor> {
 
 /// A projection as `[batch.., heads, seq, width]`, with size 1 for batch dims that the input lacks.
 fn split(y: &Tensor, places: &SequencePlaces, heads: usize) -> Result<Tensor> {
-    let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
+    let (last, mut sizes) = (y.ndim() - 1, copied(y.sizes()));
     sizes.splice(last.., [heads, y.sizes()[last] / heads]);
     let mut y = permuted(y.reshape(sizes)?, &places.heads_order())?;
     for (at, _) in places.batch.iter().enumerate().filter(|(_, dim)| dim.is_none()) {
@@ -493,7 +493,7 @@ fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
 
 /// The mask with columns of 0 for keys that the layer adds.
 fn widened(mask: &Tensor, keys: usize, extra: usize) -> Result<Tensor> {
-    let mut sizes = mask.sizes().to_vec();
+    let mut sizes = copied(mask.sizes());
     let last = sizes.len() - 1;
     sizes[last] = keys;
     let mask = mask.expand(&sizes[..])?;

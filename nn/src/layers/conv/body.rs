@@ -48,7 +48,7 @@ impl ConvolutionConfig {
         let stride = self.stride.over(op, "stride", dims)?;
         for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", dims)?)]
         {
-            if numbers.len() != dims || numbers.contains(&0) {
+            if numbers.len() != dims || is_in(&numbers, 0) {
                 let message = format!("`{name}` must be at least 1, got {numbers:?}");
                 return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
             }
@@ -111,7 +111,7 @@ impl ConvBody {
     pub(super) fn forward(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
         let ConvolutionConfig { layer, input, output, ref kernel, mode, padding, .. } = self.settings;
         let ConvolutionConfig { transposed, stride, dilation, groups, output_padding, .. } = self.settings;
-        self.path.run(layer, &[x], &|_| {
+        self.path.run(layer, &[x], &|_: &Running| {
             let (weight, bias) = (self.weight.try_tensor()?, read(&self.bias)?);
             let (bias, spatial) = (bias.as_deref(), self.settings.spatial());
             let wanted = Wanted { channel: input.0, spatial: &spatial, made: output.0, of_weight: false };

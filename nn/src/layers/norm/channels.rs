@@ -234,7 +234,7 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
     /// has another size or, with the statistics of the input, if there is only one element for each.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, &[x], &|running| {
+        self.path.run(Self::NAME, &[x], &|running: &Running| {
             let finder = Finder { layer: Self::NAME, path: &self.path, dims: &|| dim_text(self.dim) };
             let dim = finder.place(x, self.dim, Some(1))?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);

@@ -102,7 +102,7 @@ impl GroupNorm {
     /// has another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("GroupNorm", &[x], &|_| {
+        self.path.run("GroupNorm", &[x], &|_: &Running| {
             let finder = Finder { layer: "GroupNorm", path: &self.path, dims: &|| self.about() };
             let GroupNormConfig { num_groups, dim, ref dims, eps, .. } = self.config;
             let dim = finder.place(x, dim, Some(1))?;

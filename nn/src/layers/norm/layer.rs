@@ -98,7 +98,7 @@ impl LayerNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("LayerNorm", &[x], &|_| {
+        self.path.run("LayerNorm", &[x], &|_: &Running| {
             let dims = last_places("LayerNorm", &self.path, x, &self.config.dims)?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
             x.layer_norm_with(dims, LayerNormOptions { weight, bias, eps: self.config.eps })
@@ -184,7 +184,7 @@ impl RmsNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("RmsNorm", &[x], &|_| {
+        self.path.run("RmsNorm", &[x], &|_: &Running| {
             let dims = last_places("RmsNorm", &self.path, x, &self.config.dims)?;
             x.rms_norm_with(dims, RmsNormOptions { weight: read(&self.weight)?, eps: self.config.eps })
         })

@@ -69,7 +69,7 @@ impl LocalResponseNorm {
     /// [`ErrorKind::NameNotFound`] if `x` has no channel dim.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run("LocalResponseNorm", &[x], &|_| {
+        self.path.run("LocalResponseNorm", &[x], &|_: &Running| {
             F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
         })
     }

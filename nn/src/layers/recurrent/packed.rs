@@ -94,7 +94,7 @@ impl PackedSequence {
             return Err(Error::new(ErrorKind::Value, PAD_PACKED, message));
         }
         let data = self.data.rename(None)?;
-        let mut sizes = data.sizes().to_vec();
+        let mut sizes = copied(data.sizes());
         let rows = sizes[0];
         sizes[0] = 1;
         let padding = TensorOptions::new().dtype(data.dtype()).full(&sizes[..], Scalar::Float(value))?;

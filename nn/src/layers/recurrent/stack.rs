@@ -215,7 +215,7 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<[Tensor; 3]> {
-        self.path.run(self.settings.layer, &[x], &|running| {
+        self.path.run(self.settings.layer, &[x], &|running: &Running| {
             let settings = &self.settings;
             let of = Finder { layer: settings.layer, path: &self.path, dims: &|| settings.dims() };
             let (name, hidden) = settings.hidden;
