@@ -16,20 +16,24 @@ pub fn object(fields: Vec<(&str, Json)>) -> Json {
     object
 }
 
+/// The entries of a map, in order. The iterators of maps are much code where their steps are inlined.
+#[inline(never)]
+pub fn entries<'m, V: 'm>(map: impl IntoIterator<Item = (&'m String, &'m V)>) -> Vec<(&'m String, &'m V)> {
+    let mut all = Vec::new();
+    map.into_iter().for_each(|entry| all.push(entry));
+    all
+}
+
+/// The value of a name in a map.
+#[inline(never)]
+pub fn value_of<'m, V>(map: &'m BTreeMap<String, V>, name: &str) -> Option<&'m V> {
+    map.get(name)
+}
+
 /// Inserts a tensor under a name.
 #[inline(never)]
 pub fn insert(tensors: &mut BTreeMap<String, NamedTensor>, name: String, tensor: NamedTensor) {
     tensors.insert(name, tensor);
-}
-
-/// The text under a key.
-pub fn text_of<'t>(texts: &'t BTreeMap<String, String>, key: &str) -> Option<&'t String> {
-    texts.get(key)
-}
-
-/// The tensor of a name.
-pub fn tensor_of<'t>(tensors: &'t BTreeMap<String, NamedTensor>, name: &str) -> Option<&'t NamedTensor> {
-    tensors.get(name)
 }
 
 /// Inserts a text under a key.

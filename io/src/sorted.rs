@@ -55,6 +55,12 @@ fn swap_into(order: &mut [usize], swap: &mut dyn FnMut(usize, usize)) {
     }
 }
 
+/// Leaves out the items that are not to be kept.
+#[inline(never)]
+pub fn retain<T>(items: &mut Vec<T>, is_kept: &dyn Fn(&T) -> bool) {
+    items.retain(|item| is_kept(item));
+}
+
 /// The place of a name in a list that is sorted by name, or the place at which it belongs.
 pub fn find<'n>(count: usize, name_at: &dyn Fn(usize) -> &'n str, name: &str) -> Result<usize, usize> {
     let (mut start, mut end) = (0, count);

@@ -4,7 +4,7 @@
 use crate::interval::Interval;
 use crate::setting::{Setting, number_of, parts};
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::{float, object};
+use namegrad_io::fields::{entries, float, object};
 use serde_json::Value as Json;
 use std::panic::Location;
 
@@ -67,7 +67,7 @@ impl dyn Rows + '_ {
             Json::Null => return Ok(()),
             _ => return Err(format!("expected options, got {json}")),
         };
-        for (name, json) in given {
+        for (name, json) in entries(given) {
             let Some(row) = self.rows().iter().position(|row| row.name == name) else {
                 let known: Vec<&str> = crate::list(self.rows().iter().map(|row| row.name));
                 return Err(format!("unknown field `{name}`, expected one of `{}`", known.join("`, `")));

@@ -43,6 +43,7 @@ impl<T: OfJson> Setting for T {
 }
 
 /// A number, also one that JSON does not have.
+#[inline(never)]
 pub(crate) fn number_of(json: &Json) -> Option<f64> {
     match json {
         Json::Number(number) => number.as_f64(),
@@ -126,7 +127,7 @@ for_types!(u64, usize, bool => Plain {
             (*self).into()
         }
         fn of_json(json: &Json) -> Result<Plain, String> {
-            Plain::deserialize(json).map_err(|error| error.to_string())
+            Plain::deserialize(json).map_err(text_of)
         }
     }
 });
@@ -145,6 +146,11 @@ impl<C: Choice> OfJson for C {
             None => Err(unknown(text, crate::list(C::WORDS.iter().map(|(word, _)| *word)))),
         }
     }
+}
+
+#[cold]
+fn text_of(error: serde_json::Error) -> String {
+    error.to_string()
 }
 
 #[cold]

@@ -4,7 +4,7 @@ use crate::log::Measurement;
 use crate::{Best, Resumable};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{insert, insert_text, tensor_of, text_of};
+use namegrad_io::fields::{insert, insert_text, value_of};
 use namegrad_nn::{Module, StateDict};
 
 /// Says when to stop a training: when a metric, such as the loss of the validation, has not improved for
@@ -241,14 +241,14 @@ impl Resumable for EarlyStopping {
 
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         let damaged = |message: String| Error::new(ErrorKind::Format, NAME, message);
-        let (mode, own) = (text_of(&state.metadata, "mode"), self.mode_name());
+        let (mode, own) = (value_of(&state.metadata, "mode"), self.mode_name());
         if mode.is_none_or(|mode| mode != own) {
             let other = mode.map_or("nothing", String::as_str);
             let message = format!("the mode is '{own}', but the state was saved with '{other}'");
             return Err(Error::new(ErrorKind::Value, NAME, message)
                 .with_repair("EarlyStopping::builder().mode(..), with the mode of the saved run"));
         }
-        let since_best = text_of(&state.metadata, "since_best").and_then(|number| number.parse().ok());
+        let since_best = value_of(&state.metadata, "since_best").and_then(|number| number.parse().ok());
         let since_best = since_best.ok_or_else(|| damaged("the state lacks 'since_best'".into()))?;
         let mut weights = TensorFile::default();
         for (path, value) in &state.tensors {
@@ -265,7 +265,7 @@ impl Resumable for EarlyStopping {
             true => None,
             false => Some(StateDict::from_tensor_file(&weights)?),
         };
-        self.best = tensor_of(&state.tensors, "best").map(|best| best.item::<f64>()).transpose()?;
+        self.best = value_of(&state.tensors, "best").map(|best| best.item::<f64>()).transpose()?;
         (self.since_best, self.weights) = (since_best, weights);
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, IntoShape, NewDim, Result, Shape};
+use namegrad_io::sorted::retain;
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -172,7 +173,7 @@ impl Finder<'_> {
             return self.wrong(x, ErrorKind::Shape, &what);
         };
         let mut alike = range(0..x.ndim());
-        alike.retain(|dim| x.sizes()[*dim] == size);
+        retain(&mut alike, &|dim| x.sizes()[*dim] == size);
         self.lacks(x, &name, &alike)
     }
 
@@ -196,7 +197,9 @@ pub(crate) fn renaming(what: &str, own: Name, wanted: &dyn Display) -> String {
 /// is left.
 pub(crate) fn renamed_to_fit(what: &str, x: &Tensor, wanted: &[(Option<Name>, usize)]) -> Option<String> {
     let mut foreign = range(0..x.ndim());
-    foreign.retain(|dim| x.name(*dim).is_some_and(|own| wanted.iter().all(|(name, _)| *name != Some(own))));
+    retain(&mut foreign, &|dim| {
+        x.name(*dim).is_some_and(|own| wanted.iter().all(|(name, _)| *name != Some(own)))
+    });
     let [dim] = foreign[..] else { return None };
     let is_left = |(name, size): &&(Option<Name>, usize)| {
         *size == x.sizes()[dim] && name.is_some_and(|name| x.names().position(name).is_none())
@@ -239,7 +242,7 @@ pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> 
 /// The dims of `x` other than these.
 pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     let mut others = range(0..x.ndim());
-    others.retain(|dim| !is_in(dims, *dim));
+    retain(&mut others, &|dim| !is_in(dims, *dim));
     others
 }
 

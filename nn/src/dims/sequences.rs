@@ -4,6 +4,7 @@ use super::{Finder, Named, dim_of, others};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{Dim, Error, ErrorKind, Result};
+use namegrad_io::sorted::retain;
 
 /// The dim of a sequence, as a layer is given it.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +132,7 @@ impl Sequences<'_> {
             |name: Option<Name>| name.is_some() && of_queries.iter().any(|dim| query.name(*dim) == name);
         let only = || {
             let mut left = others(x, &[features]);
-            left.retain(|dim| !shared(x.name(*dim)));
+            retain(&mut left, &|dim| !shared(x.name(*dim)));
             let [only] = left[..] else { return None };
             (x.name(only).is_some() && self.key_seq.is_none() && !is_strict()).then_some(only)
         };

@@ -4,7 +4,7 @@ use super::*;
 use crate::dims::{dims_text, renamed_to_fit};
 use crate::layers::mentions;
 use namegrad_autograd::options::ScaledDotProductAttentionOptions;
-use namegrad_io::sorted::sort;
+use namegrad_io::sorted::{retain, sort};
 
 functions! {
     attention: scaled_dot_product_attention;
@@ -170,7 +170,7 @@ impl AttentionCall<'_> {
             None => {
                 let mut free = of_q.clone();
                 let is_heads = |key: &Key| heads.is_some() && key.name == heads;
-                free.retain(|key| {
+                retain(&mut free, &|key| {
                     *key != embed && !is_heads(key) && !of_k.contains(key) && !of_v.contains(key)
                 });
                 self.clear_query(&free)?
@@ -191,7 +191,7 @@ impl AttentionCall<'_> {
             }
         }
         let mut own = of_v.clone();
-        own.retain(|key| *key != seq && (*key == embed || !of_q.contains(key) && !of_k.contains(key)));
+        retain(&mut own, &|key| *key != seq && (*key == embed || !of_q.contains(key) && !of_k.contains(key)));
         let mut result = batch[..lacking].to_vec();
         for key in &of_q {
             if *key == embed { result.extend(&own) } else { result.push(*key) }

@@ -9,6 +9,7 @@ pub(crate) use over::{avg_over, fractional_over, lp_over, max_over, unpool_over}
 
 use super::*;
 use namegrad_core::args::{Factors, Windows};
+use namegrad_io::sorted::retain;
 
 /// The dims that windows slide along: the last ones, unless some are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,7 @@ impl<T: Into<Dims>> From<T> for SlidingDims {
 impl Argument for SlidingDims {
     type Resolved = Option<Positions>;
     type View<'a> = &'a Option<Positions>;
+    #[inline(never)]
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
         match self.0 {
@@ -290,7 +292,7 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
             named.extend(Dims::from(name).look_up("", &[x.value()])?.iter());
         }
         let mut dims = range(0..x.ndim());
-        dims.retain(|dim| is_in(&named, *dim));
+        retain(&mut dims, &|dim| is_in(&named, *dim));
         if dims.len() == rank {
             return Ok(dims.into());
         }

@@ -5,7 +5,7 @@ use super::{ByPath, StateDict};
 use crate::pattern::Pattern;
 use crate::places::EntryPlace;
 use namegrad_core::names::edit_distance;
-use namegrad_io::sorted::sort;
+use namegrad_io::sorted::{retain, sort};
 use std::iter::zip;
 
 /// What gives a model values that its paths do not find in a state.
@@ -32,7 +32,7 @@ impl Renames {
                 return Renames { pairs: Vec::new(), calls: Vec::new(), is_prefix: false };
             };
             let (pattern, target) = (Pattern::new(&from), Pattern::new(&to));
-            pending.retain(|(path, _)| pattern.captures(path).is_none());
+            retain(&mut pending, &|(path, _)| pattern.captures(path).is_none());
             debug_assert!(target.stars() <= pattern.stars());
             renames.calls.push((from, to));
         }
@@ -134,11 +134,11 @@ fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
                 }
             }
         }
-        own.retain(|(path, _)| pairs.iter().all(|(_, to)| to != path));
-        given.retain(|(path, _)| pairs.iter().all(|(from, _)| from != path));
+        retain(&mut own, &|(path, _)| pairs.iter().all(|(_, to)| to != path));
+        retain(&mut given, &|(path, _)| pairs.iter().all(|(from, _)| from != path));
     }
-    own.retain(|(path, _)| is_missing(path));
-    given.retain(|(path, _)| !places.contains(path));
+    retain(&mut own, &|(path, _)| is_missing(path));
+    retain(&mut given, &|(path, _)| !places.contains(path));
     // The only ones that are left, whatever they are called.
     if let ([(to, sizes)], [(from, others)]) = (&own[..], &given[..])
         && sizes == others

@@ -179,6 +179,7 @@ fn permuted(own: &Shape, given: &Shape) -> bool {
 }
 
 /// The names of the dims of a value without names that has the sizes of the model in another order.
+#[inline(never)]
 fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
     if (0..given.sizes.len()).any(|dim| given.names.get(dim).is_some()) || own.sizes == given.sizes {
         return None;
@@ -195,6 +196,7 @@ fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
 
 /// The order of the dims of a value without names that gives it the sizes of the model, if dims of the same
 /// size keep their order.
+#[inline(never)]
 fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = Vec::new();
     for size in &own.sizes {
@@ -205,6 +207,7 @@ fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
 }
 
 /// Whether both have the same named dims of the same sizes, in any order.
+#[inline(never)]
 fn same_dims(own: &Shape, given: &Shape) -> bool {
     let count = own.sizes.len();
     count == given.sizes.len()

@@ -11,6 +11,7 @@ pub use state::{AverageState, Averaged};
 use crate::rows::{at_caller, refused};
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::fields::{entries, value_of};
 use namegrad_nn::places::{EntryPlace, Ids, places_of};
 use namegrad_nn::{Module, functional_call};
 use rule::{Rule, check_decay};
@@ -230,7 +231,7 @@ impl AveragedModel {
         let mut pairs = Vec::new();
         for place in places {
             let averages = if place.is_buffer() { buffers } else { parameters };
-            if let Some(average) = averages.get(&place.path) {
+            if let Some(average) = value_of(averages, &place.path) {
                 pairs.push((average, place));
             }
         }
@@ -238,7 +239,7 @@ impl AveragedModel {
             return Ok(pairs);
         }
         let mut missing = Vec::new();
-        for path in parameters.keys().chain(buffers.keys()) {
+        for (path, _) in [entries(parameters), entries(buffers)].concat() {
             if !pairs.iter().any(|(_, place)| place.path == *path) {
                 missing.push(format!("'{path}'"));
             }

@@ -5,7 +5,7 @@ use crate::engine::{malformed, tensor};
 use namegrad_core::Shape;
 use namegrad_core::names::apart;
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, float, insert, object};
+use namegrad_io::fields::{Fields, entries, float, insert, object, value_of};
 use serde_json::Value as Json;
 
 /// The metadata key of a file under which everything except the tensors is stored.
@@ -84,7 +84,7 @@ impl AverageState {
         }
         for (what, all) in [("parameters", &self.parameters), ("buffers", &self.buffers)] {
             let mut counts = Vec::new();
-            for (path, Averaged { value, count }) in all {
+            for (path, Averaged { value, count }) in entries(all) {
                 counts.push((path.as_str(), Json::from(*count)));
                 insert(&mut file.tensors, path.clone(), value.clone());
             }
@@ -116,8 +116,8 @@ impl AverageState {
             parameters,
             buffers,
         };
-        for path in file.tensors.keys() {
-            if !state.parameters.contains_key(path) && !state.buffers.contains_key(path) {
+        for (path, _) in entries(&file.tensors) {
+            if value_of(&state.parameters, path).is_none() && value_of(&state.buffers, path).is_none() {
                 return Err(malformed(format!("tensor '{path}' is neither a parameter nor a buffer")));
             }
         }
@@ -127,7 +127,7 @@ impl AverageState {
     /// The average at a place, which begins with the value there.
     pub(super) fn average(&mut self, place: &AveragedPlace) -> Result<&mut Averaged> {
         let averages = if place.is_buffer() { &mut self.buffers } else { &mut self.parameters };
-        if !averages.contains_key(&place.path) {
+        if value_of(averages, &place.path).is_none() {
             averages.insert(place.path.clone(), Averaged { value: wide(&place.value)?, count: 0 });
         }
         Ok(averages.get_mut(&place.path).expect("it was inserted"))
@@ -149,7 +149,7 @@ impl AverageState {
         let mut fitted = AverageState { decay: self.decay.or(own.decay), ..self.clone() };
         let all = [(&own.parameters, &mut fitted.parameters), (&own.buffers, &mut fitted.buffers)];
         for (own, fitted) in all {
-            for (path, Averaged { value: own, .. }) in own {
+            for (path, Averaged { value: own, .. }) in entries(own) {
                 let Some(Averaged { value, .. }) = fitted.get_mut(path) else {
                     differences.push(format!("'{path}' is missing in the state"));
                     continue;
@@ -162,7 +162,7 @@ impl AverageState {
                     *value = value.to(own.dtype())?.with_names(own.names().clone());
                 }
             }
-            for path in fitted.keys().filter(|path| !own.contains_key(*path)) {
+            for (path, _) in entries(&*fitted).into_iter().filter(|(path, _)| value_of(own, path).is_none()) {
                 differences.push(format!("'{path}' is only in the state"));
             }
         }

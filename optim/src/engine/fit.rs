@@ -120,7 +120,7 @@ impl Member {
                 .with_repair("optimizer.load_state_dict(&state.ignore_names())?, if the sizes are enough"));
         }
         let mut slots = Vec::new();
-        for (name, value) in &state.slots {
+        for (name, value) in entries(&state.slots) {
             let sizes = groups.slot_sizes(group, name, own.sizes());
             if value.sizes() != sizes || !value.dtype().is_floating_point() {
                 let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
@@ -130,7 +130,7 @@ impl Member {
             slots.push((name.clone(), value.to(own.dtype().compute())?.with_names(names)));
         }
         let named = groups.slots(group, own.sizes());
-        let missing = |name: &&&str| !state.slots.contains_key(**name);
+        let missing = |name: &&&str| value_of(&state.slots, name).is_none();
         if let Some(name) = named.iter().find(missing).filter(|_| state.steps > 0) {
             let steps = state.steps;
             return Err(misfit(format!("{name} is missing in the state, which has made {steps} steps")));

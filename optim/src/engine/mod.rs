@@ -29,7 +29,7 @@ use namegrad_autograd::{Parameter, Tensor, backward_passes, span_at};
 use namegrad_core::names::apart;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{insert, object};
+use namegrad_io::fields::{entries, insert, object, value_of};
 use namegrad_nn::places::Ids;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

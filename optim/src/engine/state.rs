@@ -158,7 +158,7 @@ impl ParameterState {
 /// Stores tensors in a file under their names behind a prefix, and returns the names.
 fn stored(file: &mut TensorFile, prefix: &str, tensors: &BTreeMap<String, NamedTensor>) -> Json {
     let mut names = Vec::new();
-    for (name, tensor) in tensors {
+    for (name, tensor) in entries(tensors) {
         insert(&mut file.tensors, format!("{prefix}.{name}"), tensor.clone());
         names.push(Json::from(name.as_str()));
     }
@@ -187,8 +187,8 @@ impl Reader<'_> {
         let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
         let state = OptimizerState { method, groups, shared: self.tensors(names, "shared")? };
         if self.read.len() != self.file.tensors.len() {
-            let unread = self.file.tensors.keys().find(|name| !self.read.contains(name));
-            let name = unread.map_or("", String::as_str);
+            let all = entries(&self.file.tensors);
+            let name = all.iter().find(|(name, _)| !self.read.contains(name)).map_or("", |(name, _)| name);
             return Err(malformed(format!("tensor '{name}' belongs to no parameter")));
         }
         Ok(state)
@@ -232,7 +232,7 @@ impl Reader<'_> {
 /// A tensor of a file.
 #[track_caller]
 pub(crate) fn tensor(file: &TensorFile, name: &str) -> Result<NamedTensor> {
-    match file.tensors.get(name) {
+    match value_of(&file.tensors, name) {
         Some(tensor) => Ok(tensor.clone()),
         None => Err(malformed(format!("tensor '{name}' is missing"))),
     }

@@ -8,7 +8,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::cpu::vectors;
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Element};
-use namegrad_io::fields::insert;
+use namegrad_io::fields::{entries, insert, value_of};
 use std::collections::BTreeMap;
 
 options! {
@@ -148,14 +148,14 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
     if shared.is_empty() {
         return Ok(());
     }
-    let pairs = shared.keys().filter(|name| name.starts_with("old_dirs")).count();
+    let pairs = entries(shared).iter().filter(|(name, _)| name.starts_with("old_dirs")).count();
     let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
     let mut kept = kept(pairs, numel);
-    if let Some((name, _)) = kept.iter().find(|(name, _)| !shared.contains_key(name)) {
+    if let Some((name, _)) = kept.iter().find(|(name, _)| value_of(shared, name).is_none()) {
         return wrong(format!("{name} is missing in the state"));
     }
     kept.push((PRODUCTS.into(), vec![pairs, 2 * pairs]));
-    for (name, value) in shared {
+    for (name, value) in entries(shared) {
         let Some((_, sizes)) = kept.iter().find(|(known, _)| known == name) else {
             return wrong(format!("{name} in the state is not of Lbfgs"));
         };
@@ -215,7 +215,7 @@ impl Pair {
 impl LbfgsHistory {
     /// The history in checked tensors, if there is one.
     fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<LbfgsHistory>> {
-        let Some(inverses) = shared.get("ro") else { return Ok(None) };
+        let Some(inverses) = value_of(shared, "ro") else { return Ok(None) };
         let (count, vector) = (inverses.numel(), |name: &str| shared[name].to(dtype)?.contiguous());
         let mut history = LbfgsHistory {
             d: vector("d")?,
@@ -224,7 +224,7 @@ impl LbfgsHistory {
             pairs: Vec::with_capacity(count),
             scale: number(&shared["H_diag"])?,
         };
-        let known = shared.get(PRODUCTS).map_or(Ok(Vec::new()), NamedTensor::to_vec::<f64>)?;
+        let known = value_of(shared, PRODUCTS).map_or(Ok(Vec::new()), NamedTensor::to_vec::<f64>)?;
         // Products that are missing or NaN are computed again.
         let is_known = !known.is_empty() && known.iter().all(|product| product.is_finite());
         for i in 0..count {

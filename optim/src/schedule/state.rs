@@ -2,7 +2,7 @@
 
 use super::*;
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, float, floats};
+use namegrad_io::fields::{Fields, entries, float, floats};
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "scheduler";
@@ -137,8 +137,10 @@ fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>)
     let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
     match (here, there) {
         (Json::Object(own), Json::Object(other)) => {
-            for key in own.keys().chain(other.keys().filter(|key| !own.contains_key(*key))) {
-                compare(&inner(key), &here[key], &there[key], differences); // null if it is missing
+            for (at, (key, _)) in [entries(own), entries(other)].concat().into_iter().enumerate() {
+                if at < own.len() || here.get(key).is_none() {
+                    compare(&inner(key), &here[key], &there[key], differences); // null if it is missing
+                }
             }
         }
         (Json::Array(own), Json::Array(other)) if own.len() == other.len() => {

@@ -9,7 +9,7 @@ use super::folder::by_name;
 use super::part::{Parts, Resumable, Snapshot};
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::fields::{insert_text, text_of};
+use namegrad_io::fields::{insert_text, value_of};
 use namegrad_io::sorted::list_of;
 use namegrad_io::text::{append, closest_name, quoted, quoted_list};
 use namegrad_io::{FileEntries, TensorFile};
@@ -37,7 +37,7 @@ pub(super) struct CheckpointHeader {
 impl CheckpointHeader {
     /// The header in the metadata of a file, or what is wrong with it.
     pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<CheckpointHeader, String> {
-        let text = text_of(metadata, HEADER).ok_or("it is not a checkpoint")?;
+        let text = value_of(metadata, HEADER).ok_or("it is not a checkpoint")?;
         let header: Value = text.parse().map_err(|error: serde_json::Error| error.to_string())?;
         match header["version"].as_u64() {
             Some(VERSION) => {}
@@ -154,7 +154,7 @@ fn checksum_text(checksum: u32) -> String {
 
 /// Checks that a file has the content with which it was written.
 pub(super) fn verify(file: &TensorFile, header: &CheckpointHeader) -> Result<()> {
-    let written = text_of(&file.metadata, CHECKSUM);
+    let written = value_of(&file.metadata, CHECKSUM);
     if written.is_none() && !header.has_checksum {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_data::{Loader, LoaderPosition, LoaderState};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, insert, object, tensor_of};
+use namegrad_io::fields::{Fields, insert, object, value_of};
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
 use namegrad_optim::{AverageState, AveragedModel, GradScaler, GradScalerState, Optimizer, OptimizerState};
@@ -197,7 +197,7 @@ impl Resumable for &Parameter {
         Ok(file)
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        match tensor_of(&state.tensors, "value") {
+        match value_of(&state.tensors, "value") {
             Some(value) => self.set(value),
             None => Err(Error::new(ErrorKind::Format, "load", "not the state of a parameter")),
         }
