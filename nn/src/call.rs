@@ -67,7 +67,7 @@ struct Known {
 /// effects.
 fn known(module: &dyn Module) -> Vec<Known> {
     let mut known = Vec::new();
-    walk(&|visitor| module.fields(visitor), &mut |path, entry| {
+    walk(&module, &mut |path, entry| {
         let (id, value) = match entry {
             Entry::Parameter(parameter) => (parameter.id(), parameter.tensor().into_value()),
             Entry::Computed(parameter) => {

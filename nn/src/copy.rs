@@ -4,7 +4,7 @@
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
 use crate::module::ModuleFields;
-use crate::places::{FieldList, Ids, walk};
+use crate::places::{AnyModule, Ids, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;
@@ -14,13 +14,13 @@ use std::marker::PhantomData;
 #[track_caller]
 pub(crate) fn deep_copy<M: ModuleFields + Clone>(module: &M) -> Result<M> {
     let (copy, failed) = places::copying(|| module.clone());
-    check(&|visitor| module.fields(visitor), &|visitor| copy.fields(visitor), failed)?;
+    check(&module, &&copy, failed)?;
     Ok(copy)
 }
 
 /// An error if the copy shares something with the original.
 #[track_caller]
-fn check(own: FieldList<'_>, copy: FieldList<'_>, failed: Vec<String>) -> Result<()> {
+fn check(own: &dyn AnyModule, copy: &dyn AnyModule, failed: Vec<String>) -> Result<()> {
     let (mut ids, mut shared) = (Ids::default(), Vec::new());
     each_place(own, &mut |_, id| {
         ids.first(id, 0);
@@ -40,8 +40,8 @@ fn check(own: FieldList<'_>, copy: FieldList<'_>, failed: Vec<String>) -> Result
 }
 
 /// Calls `f` with the path and the id of every parameter and buffer, computed parameters included.
-fn each_place(fields: FieldList<'_>, f: &mut dyn FnMut(&str, usize)) {
-    walk(fields, &mut |path, entry| match entry {
+fn each_place(module: &dyn AnyModule, f: &mut dyn FnMut(&str, usize)) {
+    walk(module, &mut |path, entry| match entry {
         Entry::Parameter(parameter) | Entry::Computed(parameter) => f(path, parameter.id()),
         Entry::Buffer(buffer) => f(path, buffer.id()),
         _ => {}

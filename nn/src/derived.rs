@@ -11,5 +11,5 @@ use std::fmt;
 /// `Display` for a module: its summary.
 #[inline(never)]
 pub fn show(module: &dyn ModuleFields, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    fmt::Display::fmt(&Summary::of(module.describe(), &|visitor| module.fields(visitor)), f)
+    fmt::Display::fmt(&Summary::of(module.describe(), &module), f)
 }

@@ -6,6 +6,7 @@ use crate::dims::Named;
 use crate::dims::sequences::Seq;
 use crate::module::ModuleFields;
 use crate::parametrize::Parametrized;
+use crate::places::AnyModule;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Parameter;
 use namegrad_core::args::{Extents, Factors, Windows};
@@ -72,17 +73,16 @@ pub trait Field {
 #[diagnostic::do_not_recommend]
 impl<M: ModuleFields + ?Sized> Field for M {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Module(&ModuleDescription(&|| self.describe())));
-        self.fields(visitor);
+        visitor.module(&self);
     }
 }
 
 /// The description of a module, which is created when it is printed.
-struct ModuleDescription<'m>(&'m dyn Fn() -> String);
+struct ModuleDescription<'m>(&'m dyn AnyModule);
 
 impl fmt::Display for ModuleDescription<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&(self.0)())
+        f.write_str(&self.0.text())
     }
 }
 
@@ -135,6 +135,12 @@ impl<'v> Visitor<'v> {
                 false => self.field(name, *field),
             }
         }
+    }
+
+    #[inline(never)]
+    fn module(&mut self, module: &dyn AnyModule) {
+        self.entry(Entry::Module(&ModuleDescription(module)));
+        module.show(self);
     }
 
     #[inline(never)]

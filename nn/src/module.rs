@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::field::{Entry, Visitor};
 use crate::layers::Layer;
 use crate::pattern::Pattern;
-use crate::places::{FieldList, named_buffers, named_parameters, parameters, walk};
+use crate::places::{AnyModule, named_buffers, named_parameters, parameters, walk};
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use namegrad_autograd::Parameter;
@@ -100,7 +100,7 @@ pub trait Module: ModuleFields {
     /// # Ok::<(), Error>(())
     /// ```
     fn entries(&self, f: &mut dyn FnMut(&str, Entry<'_>)) {
-        walk(&|visitor| self.fields(visitor), f);
+        walk(&self, f);
     }
 
     /// The parameters with their paths, in the order of the fields. A parameter that occurs twice is listed
@@ -114,7 +114,7 @@ pub trait Module: ModuleFields {
     /// # Ok::<(), Error>(())
     /// ```
     fn named_parameters(&self) -> Vec<(String, Parameter)> {
-        named_parameters(&|visitor| self.fields(visitor))
+        named_parameters(&self)
     }
 
     /// The parameters in the order of the fields, each only once. Pass them to an optimizer.
@@ -127,28 +127,28 @@ pub trait Module: ModuleFields {
     /// # Ok::<(), Error>(())
     /// ```
     fn parameters(&self) -> Vec<Parameter> {
-        parameters(&|visitor| self.fields(visitor))
+        parameters(&self)
     }
 
     /// The buffers with their paths, in the order of the fields.
     ///
     /// [`Buffer`] has an example.
     fn named_buffers(&self) -> Vec<(String, Buffer)> {
-        named_buffers(&|visitor| self.fields(visitor))
+        named_buffers(&self)
     }
 
     /// Switches layers such as dropout to training mode.
     ///
     /// [`Training`](crate::Training) has an example.
     fn train(&self) {
-        set_training(&|visitor| self.fields(visitor), true);
+        set_training(&self, true);
     }
 
     /// Switches layers such as dropout to evaluation mode.
     ///
     /// [`Training`](crate::Training) has an example.
     fn eval(&self) {
-        set_training(&|visitor| self.fields(visitor), false);
+        set_training(&self, false);
     }
 
     /// Removes the gradients of all parameters.
@@ -163,7 +163,7 @@ pub trait Module: ModuleFields {
     /// # Ok::<(), Error>(())
     /// ```
     fn zero_grad(&self) {
-        parameters(&|visitor| self.fields(visitor)).iter().for_each(Parameter::zero_grad);
+        parameters(&self).iter().for_each(Parameter::zero_grad);
     }
 
     /// Freezes (`false`) or unfreezes (`true`) all parameters.
@@ -209,7 +209,7 @@ pub trait Module: ModuleFields {
     /// [`ErrorKind::Value`] if the pattern matches no parameter; the error lists similar paths.
     #[track_caller]
     fn matching(&self, pattern: &str) -> Result<Vec<(String, Parameter)>> {
-        matching("matching", &|visitor| self.fields(visitor), pattern)
+        matching("matching", &self, pattern)
     }
 
     /// Freezes the parameters that match a [pattern](Self::matching), and returns their paths. A frozen
@@ -231,7 +231,7 @@ pub trait Module: ModuleFields {
     /// Same as [`matching`](Self::matching); then nothing has changed.
     #[track_caller]
     fn freeze(&self, pattern: &str) -> Result<Vec<String>> {
-        set_frozen("freeze", &|visitor| self.fields(visitor), pattern, true)
+        set_frozen("freeze", &self, pattern, true)
     }
 
     /// Unfreezes the parameters that match a [pattern](Self::matching), and returns their paths.
@@ -240,7 +240,7 @@ pub trait Module: ModuleFields {
     /// Same as [`freeze`](Self::freeze).
     #[track_caller]
     fn unfreeze(&self, pattern: &str) -> Result<Vec<String>> {
-        set_frozen("unfreeze", &|visitor| self.fields(visitor), pattern, false)
+        set_frozen("unfreeze", &self, pattern, false)
     }
 
     /// An independent copy, with the same values, flags and ties between parameters, and without gradients. A
@@ -299,14 +299,14 @@ pub trait Module: ModuleFields {
     /// [`ErrorKind::Autograd`] unless `dtype` is floating-point.
     #[track_caller]
     fn to(&self, dtype: DType) -> Result<()> {
-        cast(&|visitor| self.fields(visitor), dtype)
+        cast(&self, dtype)
     }
 
     /// The values of all parameters and buffers by path, as they are now.
     ///
     /// [`StateDict`] has an example.
     fn state_dict(&self) -> StateDict {
-        StateDict::of(&|visitor| self.fields(visitor))
+        StateDict::of(&self)
     }
 
     /// Loads the values of `state`, which must have exactly the paths of this module, with the same names and
@@ -318,7 +318,7 @@ pub trait Module: ModuleFields {
     /// [`ErrorKind::Value`] with all paths that are missing, unexpected or have other dims.
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
-        state.load_into(&|visitor| self.fields(visitor), LoadOptions::default()).map(drop)
+        state.load_into(&self, LoadOptions::default()).map(drop)
     }
 
     /// Loads the values of `state` that fit according to the options, and reports the others.
@@ -329,14 +329,14 @@ pub trait Module: ModuleFields {
     /// Same as [`load_state_dict`](Self::load_state_dict), except for mismatches that the options allow.
     #[track_caller]
     fn load_state_dict_with(&self, state: &StateDict, options: LoadOptions) -> Result<LoadReport> {
-        state.load_into(&|visitor| self.fields(visitor), options)
+        state.load_into(&self, options)
     }
 
     /// The tree of layers with their parameters, dims by name, and counts.
     ///
     /// [`Summary`] has an example.
     fn summary(&self) -> Summary {
-        Summary::of(self.describe(), &|visitor| self.fields(visitor))
+        Summary::of(self.describe(), &self)
     }
 
     /// The [`summary`](Self::summary) with what `forward` does: for each layer the shape of its output and
@@ -367,7 +367,7 @@ pub trait Module: ModuleFields {
     {
         let mut forward = Some(forward);
         let mut run = || forward.take().map_or(Ok(()), |forward| forward().map(drop));
-        Summary::of_run(self.describe(), &|visitor| self.fields(visitor), &mut run)
+        Summary::of_run(self.describe(), &self, &mut run)
     }
 }
 
@@ -395,8 +395,8 @@ pub trait ModuleFields: fmt::Display {
     }
 }
 
-fn set_training(fields: FieldList<'_>, training: bool) {
-    walk(fields, &mut |_, entry| {
+fn set_training(module: &dyn AnyModule, training: bool) {
+    walk(module, &mut |_, entry| {
         if let Entry::Training(flag) = entry {
             flag.set(training);
         }
@@ -404,8 +404,8 @@ fn set_training(fields: FieldList<'_>, training: bool) {
 }
 
 #[track_caller]
-fn matching(op: &'static str, fields: FieldList<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
-    let (all, pattern) = (named_parameters(fields), Pattern::new(pattern));
+fn matching(op: &'static str, module: &dyn AnyModule, pattern: &str) -> Result<Vec<(String, Parameter)>> {
+    let (all, pattern) = (named_parameters(module), Pattern::new(pattern));
     let mut found = Vec::new();
     for (path, parameter) in &all {
         if pattern.covers(path) {
@@ -419,9 +419,9 @@ fn matching(op: &'static str, fields: FieldList<'_>, pattern: &str) -> Result<Ve
 }
 
 #[track_caller]
-fn set_frozen(op: &'static str, fields: FieldList<'_>, pattern: &str, frozen: bool) -> Result<Vec<String>> {
+fn set_frozen(op: &'static str, module: &dyn AnyModule, pattern: &str, frozen: bool) -> Result<Vec<String>> {
     let mut paths = Vec::new();
-    for (path, parameter) in matching(op, fields, pattern)? {
+    for (path, parameter) in matching(op, module, pattern)? {
         parameter.set_requires_grad(!frozen)?;
         paths.push(path);
     }
@@ -429,16 +429,16 @@ fn set_frozen(op: &'static str, fields: FieldList<'_>, pattern: &str, frozen: bo
 }
 
 #[track_caller]
-fn cast(fields: FieldList<'_>, dtype: DType) -> Result<()> {
+fn cast(module: &dyn AnyModule, dtype: DType) -> Result<()> {
     if !dtype.is_floating_point() {
         let message =
             format!("the parameters of a module are floating-point; they cannot be cast to {dtype}");
         return Err(Error::new(ErrorKind::Autograd, "to", message));
     }
-    for parameter in parameters(fields) {
+    for parameter in parameters(module) {
         parameter.to_dtype(dtype)?;
     }
-    for (_, buffer) in named_buffers(fields) {
+    for (_, buffer) in named_buffers(module) {
         if buffer.value().dtype().is_floating_point() {
             buffer.to_dtype(dtype)?;
         }

@@ -7,12 +7,24 @@ use namegrad_autograd::Parameter;
 use namegrad_core::{NamedTensor, Result};
 use std::collections::HashMap;
 
-/// A function that shows the fields of a module to a visitor.
-pub(crate) type FieldList<'m> = &'m dyn Fn(&mut Visitor<'_>);
+/// A module as an object, also if its type has no size.
+pub(crate) trait AnyModule {
+    fn show(&self, visitor: &mut Visitor<'_>);
+    fn text(&self) -> String;
+}
+
+impl<M: ModuleFields + ?Sized> AnyModule for &M {
+    fn show(&self, visitor: &mut Visitor<'_>) {
+        self.fields(visitor);
+    }
+    fn text(&self) -> String {
+        self.describe()
+    }
+}
 
 /// Calls `f` for everything in a module.
-pub(crate) fn walk(fields: FieldList<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
-    fields(&mut Visitor::new(f));
+pub(crate) fn walk(module: &dyn AnyModule, f: &mut dyn FnMut(&str, Entry<'_>)) {
+    module.show(&mut Visitor::new(f));
 }
 
 /// A parameter or a buffer of a module.
@@ -55,13 +67,13 @@ impl EntryPlace {
 
 /// The parameters and buffers of a module with their paths.
 pub fn places_of(module: &(impl ModuleFields + ?Sized)) -> Vec<(String, EntryPlace)> {
-    places(&|visitor| module.fields(visitor))
+    places(&module)
 }
 
 /// The parameters and buffers with their paths.
-pub(crate) fn places(fields: FieldList<'_>) -> Vec<(String, EntryPlace)> {
+pub(crate) fn places(module: &dyn AnyModule) -> Vec<(String, EntryPlace)> {
     let mut found = Vec::new();
-    walk(fields, &mut |path, entry| {
+    walk(module, &mut |path, entry| {
         let place = match entry {
             Entry::Parameter(parameter) => EntryPlace::Parameter(parameter.clone()),
             Entry::Buffer(buffer) => EntryPlace::Buffer(buffer.clone()),
@@ -90,9 +102,9 @@ impl Ids {
     }
 }
 
-pub(crate) fn named_parameters(fields: FieldList<'_>) -> Vec<(String, Parameter)> {
+pub(crate) fn named_parameters(module: &dyn AnyModule) -> Vec<(String, Parameter)> {
     let mut found = Vec::new();
-    for (path, place) in places(fields) {
+    for (path, place) in places(module) {
         if let EntryPlace::Parameter(parameter) = place {
             found.push((path, parameter));
         }
@@ -100,9 +112,9 @@ pub(crate) fn named_parameters(fields: FieldList<'_>) -> Vec<(String, Parameter)
     found
 }
 
-pub(crate) fn parameters(fields: FieldList<'_>) -> Vec<Parameter> {
+pub(crate) fn parameters(module: &dyn AnyModule) -> Vec<Parameter> {
     let (mut found, mut seen) = (Vec::new(), Ids::default());
-    for (at, (_, parameter)) in named_parameters(fields).into_iter().enumerate() {
+    for (at, (_, parameter)) in named_parameters(module).into_iter().enumerate() {
         if seen.first(parameter.id(), at) == at {
             found.push(parameter);
         }
@@ -110,9 +122,9 @@ pub(crate) fn parameters(fields: FieldList<'_>) -> Vec<Parameter> {
     found
 }
 
-pub(crate) fn named_buffers(fields: FieldList<'_>) -> Vec<(String, Buffer)> {
+pub(crate) fn named_buffers(module: &dyn AnyModule) -> Vec<(String, Buffer)> {
     let mut found = Vec::new();
-    for (path, place) in places(fields) {
+    for (path, place) in places(module) {
         if let EntryPlace::Buffer(buffer) = place {
             found.push((path, buffer));
         }

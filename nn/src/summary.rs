@@ -1,7 +1,7 @@
 //! The printed tree of the layers of a model.
 
 use crate::field::Entry;
-use crate::places::{EntryPlace, FieldList, Ids, places, walk};
+use crate::places::{AnyModule, EntryPlace, Ids, places, walk};
 use crate::trace::{Trace, traced};
 use crate::training::ModulePath;
 use namegrad_core::{Result, Shape};
@@ -78,19 +78,19 @@ struct SummaryRow {
 }
 
 impl Summary {
-    pub(crate) fn of(title: String, fields: FieldList<'_>) -> Summary {
-        Summary::new(title, fields, None)
+    pub(crate) fn of(title: String, module: &dyn AnyModule) -> Summary {
+        Summary::new(title, module, None)
     }
 
     /// The summary of a model that `run` runs.
     #[track_caller]
     pub(crate) fn of_run(
         title: String,
-        fields: FieldList<'_>,
+        module: &dyn AnyModule,
         run: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Summary> {
         let mut before = Vec::new();
-        for (_, place) in places(fields) {
+        for (_, place) in places(module) {
             if let EntryPlace::Buffer(buffer) = place {
                 before.push((buffer.value(), buffer));
             }
@@ -100,10 +100,10 @@ impl Summary {
             buffer.set(value)?;
         }
         result?;
-        Ok(Summary::new(title, fields, Some(&trace)))
+        Ok(Summary::new(title, module, Some(&trace)))
     }
 
-    fn new(title: String, fields: FieldList<'_>, trace: Option<&Trace>) -> Summary {
+    fn new(title: String, module: &dyn AnyModule, trace: Option<&Trace>) -> Summary {
         let mut summary = Summary {
             rows: Vec::new(),
             layers: vec![LayerSummary::new(String::new(), title)],
@@ -116,7 +116,7 @@ impl Summary {
         // The ids of the parameters of each layer, its place in the trace, and its row.
         let mut own: Vec<Vec<usize>> = vec![Vec::new()];
         let (mut of_trace, mut rows) = (vec![Some(0)], Vec::new());
-        walk(fields, &mut |path, entry| match entry {
+        walk(module, &mut |path, entry| match entry {
             Entry::Module(module) => {
                 summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
                 own.push(Vec::new());

@@ -207,7 +207,7 @@ fn find(op: &'static str, module: &dyn Module, path: &str) -> Result<Parameter> 
 /// The parameters of the layers by path: parametrized ones by their own path, without their parts.
 fn all(module: &dyn Module) -> Vec<(String, Parameter)> {
     let mut found = Vec::new();
-    walk(&|visitor| module.fields(visitor), &mut |path, entry| {
+    walk(&module, &mut |path, entry| {
         if let Entry::Parameter(parameter) | Entry::Computed(parameter) = entry
             && !path.split('.').any(|segment| segment == "parametrizations")
         {

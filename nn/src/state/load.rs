@@ -3,7 +3,7 @@
 use super::repair::{Advice, repair};
 use super::{ByPath, StateDict};
 use crate::dims::repaired;
-use crate::places::{EntryPlace, FieldList, Ids, places};
+use crate::places::{AnyModule, EntryPlace, Ids, places};
 use namegrad_core::names::is_strict;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
@@ -113,9 +113,9 @@ pub(super) fn more(count: usize, most: usize) -> String {
 impl StateDict {
     /// Compares everything with `state`, then loads it.
     #[track_caller]
-    pub(crate) fn load_into(&self, fields: FieldList<'_>, options: LoadOptions) -> Result<LoadReport> {
+    pub(crate) fn load_into(&self, module: &dyn AnyModule, options: LoadOptions) -> Result<LoadReport> {
         let mut sorted = ByPath::default();
-        for (path, place) in places(fields) {
+        for (path, place) in places(module) {
             sorted.insert(path, place);
         }
         let places = sorted;

@@ -9,7 +9,7 @@ mod repair;
 pub use load::{LoadOptions, LoadReport};
 
 use crate::pattern::Pattern;
-use crate::places::{FieldList, Ids, places};
+use crate::places::{AnyModule, Ids, places};
 use by_path::ByPath;
 use namegrad_core::names::NameList;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -51,9 +51,9 @@ type Entries = (Vec<(String, NamedTensor)>, Vec<(String, String)>);
 const SHARED: &str = "shared:";
 
 impl StateDict {
-    pub(crate) fn of(fields: FieldList<'_>) -> StateDict {
+    pub(crate) fn of(module: &dyn AnyModule) -> StateDict {
         let (mut state, mut ids) = (StateDict::default(), Ids::default());
-        let places = places(fields);
+        let places = places(module);
         for (at, (path, place)) in places.iter().enumerate() {
             let first = ids.first(place.id(), at);
             if first != at {
