@@ -13,3 +13,9 @@ use std::fmt;
 pub fn show(module: &dyn ModuleFields, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     fmt::Display::fmt(&Summary::of(module.describe(), &module), f)
 }
+
+/// `describe` of a module that has only its name.
+#[inline(never)]
+pub fn text(name: &str) -> String {
+    name.into()
+}

@@ -23,6 +23,7 @@ impl<M: ModuleFields + ?Sized> AnyModule for &M {
 }
 
 /// Calls `f` for everything in a module.
+#[inline(never)]
 pub(crate) fn walk(module: &dyn AnyModule, f: &mut dyn FnMut(&str, Entry<'_>)) {
     module.show(&mut Visitor::new(f));
 }

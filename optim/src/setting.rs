@@ -53,6 +53,7 @@ pub(crate) fn number_of(json: &Json) -> Option<f64> {
 }
 
 /// The values in a tuple, a list or a choice, or the only value.
+#[inline(never)]
 pub(crate) fn parts(json: &Json) -> &[Json] {
     match json {
         Json::Array(list) => list,

@@ -125,6 +125,7 @@ pub(crate) fn sums_of<const SUMS: usize>(
 }
 
 /// The number in a tensor with one element.
+#[inline(never)]
 pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
     Ok(tensor.to_vec::<f64>()?[0])
 }

@@ -129,7 +129,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         (Some(Expr::Path(function)), _) => quote!(#function(self)),
         (Some(text), _) => quote!(#text),
         (None, Some(dims)) => quote!(::std::format!("{}({})", #label, #dims)),
-        (None, None) => quote!(::std::string::String::from(#label)),
+        (None, None) => quote!(#krate::derived::text(#label)),
     };
     // A layer that borrows something cannot be in a box of any lifetime.
     let clone_in_box = input.generics.lifetimes().next().is_none().then(|| {
@@ -182,6 +182,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     Ok(quote! {
         #wrong
         impl #impl_generics #krate::ModuleFields for #name #ty_generics #where_clause {
+            #[inline(never)]
             fn fields(&self, visitor: &mut #krate::Visitor<'_>) {
                 #visits
             }

@@ -12,7 +12,7 @@ use crate::layers::called;
 use crate::training::ModulePath;
 use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{DType, Error, ErrorKind, IntoShape, NewDim, Result, Shape};
+use namegrad_core::{DType, Element, Error, ErrorKind, IntoShape, NewDim, Result, Shape};
 use namegrad_io::sorted::retain;
 use std::fmt::Display;
 use std::ops::Range;
@@ -240,6 +240,7 @@ pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> 
 }
 
 /// The dims of `x` other than these.
+#[inline(never)]
 pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     let mut others = range(0..x.ndim());
     retain(&mut others, &|dim| !is_in(dims, *dim));
@@ -268,6 +269,13 @@ pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     let mut sizes = Vec::with_capacity(dims.len());
     dims.iter().for_each(|dim| sizes.push(x.sizes()[*dim]));
     sizes
+}
+
+/// A tensor of these numbers. Like the functions below, it is a call where much code would be inlined.
+#[inline(never)]
+#[track_caller]
+pub(crate) fn tensor_of<T: Element>(numbers: &[T], sizes: &[usize]) -> Result<Tensor> {
+    Tensor::from_slice(numbers, sizes)
 }
 
 /// A list of these numbers.

@@ -122,6 +122,7 @@ impl Key {
     }
 
     /// Its position in a tensor.
+    #[inline(never)]
     fn find(self, x: &Tensor) -> Option<usize> {
         match self.name {
             Some(name) => x.names().position(name),
@@ -130,6 +131,7 @@ impl Key {
     }
 
     /// The size in a tensor, if it has the dim.
+    #[inline(never)]
     fn size(self, x: &Tensor) -> Option<usize> {
         self.find(x).map(|dim| x.sizes()[dim])
     }

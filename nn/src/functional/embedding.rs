@@ -270,7 +270,7 @@ fn of_weight(
         sums = by_frequency(&sums, &index.to_vec::<i64>()?)?;
     }
     if let Some(padding) = padding {
-        sums = sums.index_fill(&Tensor::from_slice(&[padding as i64], [1])?, 0.0, 0)?;
+        sums = sums.index_fill(&tensor_of(&[padding as i64], &[1])?, 0.0, 0)?;
     }
     sums.to(g.dtype())
 }
@@ -284,7 +284,7 @@ fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
     for count in &mut counts {
         *count = count.max(1.0);
     }
-    sums.div(&Tensor::from_slice(&counts, [counts.len(), 1]).to(sums.dtype())?)
+    sums.div(&tensor_of(&counts, &[counts.len(), 1]).to(sums.dtype())?)
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
@@ -372,7 +372,7 @@ fn largest(rows: &Tensor, bag_of: &[i64], [bags, columns]: [usize; 2]) -> Result
             }
         }
     }
-    let found = Tensor::from_slice(&found, [bags, columns])?;
+    let found = tensor_of(&found, &[bags, columns])?;
     let empty = found.lt(0)?;
     rows.gather(&found.clamp_min(0)?, 0).masked_fill(&empty, 0.0)
 }

@@ -175,7 +175,7 @@ impl WindowGrid {
             }
         }
         let count = places.len();
-        Tensor::from_slice(&places, [count])
+        tensor_of(&places, &[count])
     }
 
     /// Images `[planes, H, W]` with zeros around them.

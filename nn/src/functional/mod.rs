@@ -22,7 +22,7 @@ mod shuffle;
 use crate::dims::images::fault;
 use crate::dims::{
     copied, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming, repaired,
-    sizes_of, whole, with_names,
+    sizes_of, tensor_of, whole, with_names,
 };
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};

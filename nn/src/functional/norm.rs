@@ -182,6 +182,7 @@ const NO_CHANNELS: &str = "expected a dim of channels, but the input is one numb
 
 /// The dims that a group or an instance is normalized over. If all dims are given, the first is that of the
 /// batch, as in PyTorch, or the second if the channels come first.
+#[inline(never)]
 fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
     let skipped = (dims.len() == x.ndim()).then_some(usize::from(dim == 0));
     let mut dims = dims;

@@ -188,7 +188,7 @@ impl AdaptiveLogSoftmaxWithLoss {
             let mut output = picked(&self.head, &rows, &of_head)?;
             for (layers, (index, of_cluster)) in self.tail.iter().zip(&inside[1..]) {
                 if !index.is_empty() {
-                    let index = Tensor::from_slice(index, [index.len()])?;
+                    let index = tensor_of(index, &[index.len()])?;
                     let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
                     output = output.index_add(&index, &found, 0)?;
                 }
@@ -255,6 +255,6 @@ impl AdaptiveLogSoftmaxWithLoss {
 
 /// The log probability of one class for each row, by a layer that gives the scores of all.
 fn picked(layer: &dyn Layer, rows: &Tensor, classes: &[i64]) -> Result<Tensor> {
-    let index = Tensor::from_slice(classes, [classes.len(), 1])?;
+    let index = tensor_of(classes, &[classes.len(), 1])?;
     layer.forward(rows)?.rename(None)?.log_softmax(1)?.gather(&index, 1)?.squeeze(1)
 }

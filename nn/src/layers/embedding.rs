@@ -63,7 +63,7 @@ impl EmbeddingTable {
         let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
         let mut value = value.map_err(|error| error.of(layer))?;
         if let Some(padding) = self.padding_idx {
-            let row = Tensor::from_slice(&[padding.rem_euclid(rows) as i64], [1])?;
+            let row = tensor_of(&[padding.rem_euclid(rows) as i64], &[1])?;
             value = value.index_fill(&row, 0.0, 0)?;
         }
         Parameter::new(value)

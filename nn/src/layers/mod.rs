@@ -30,7 +30,7 @@ pub use {
 };
 
 // Most layers need these names: their files begin with `use super::*`.
-use crate::dims::{Finder, Named, copied, dim_text, dims_text, is_in, numel, shape_of};
+use crate::dims::{Finder, Named, copied, dim_text, dims_text, is_in, numel, shape_of, tensor_of};
 use crate::functional as F;
 use crate::trace::Running;
 use crate::training::{ModulePath, Training};

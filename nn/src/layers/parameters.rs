@@ -81,6 +81,7 @@ pub(super) fn repeated<M: Field>(
 }
 
 /// [`read_any`] without names, for a layer that puts its path into errors itself.
+#[inline(never)]
 pub(super) fn unnamed(parameter: Option<&Parameter>) -> Result<Option<Tensor>> {
     match parameter {
         Some(parameter) => parameter.try_tensor()?.rename(None).map(Some),

@@ -97,6 +97,7 @@ impl Member {
 }
 
 /// The names of a slot: those of the parameter if it has the same sizes.
+#[inline(never)]
 pub(super) fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
     if sizes == value.sizes() { value.names().clone() } else { Names::none() }
 }

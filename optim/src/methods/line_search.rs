@@ -125,6 +125,7 @@ fn lower(ends: &[LinePoint; 2]) -> usize {
 ///
 /// # Source
 /// Nocedal, Wright, equation 3.59.
+#[inline(never)]
 fn minimum(a: &LinePoint, b: &LinePoint, (low, high): (f64, f64)) -> f64 {
     let (a, b) = if a.t <= b.t { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.t - b.t);

@@ -59,6 +59,7 @@ impl Sequence {
     }
 
     /// The schedule of a step, and the step at which it began. The list is not empty after `check`.
+    #[inline(never)]
     fn at(&self, step: f64) -> Option<(&dyn Schedule, f64)> {
         let index = self.milestones.partition_point(|milestone| *milestone as f64 <= step);
         let start = index.checked_sub(1).map_or(0, |before| self.milestones[before]);

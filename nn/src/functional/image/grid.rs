@@ -23,7 +23,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
         }
         numbers.push(1.0);
     }
-    Tensor::from_slice(&numbers, [count, last + 1]).to(dtype)
+    tensor_of(&numbers, &[count, last + 1]).to(dtype)
 }
 
 /// The order of the dims of images and of a grid in the op. Dims of both that are alike have the same place.

@@ -85,7 +85,7 @@ pub(crate) fn repeated(x: &Tensor, pads: &[(usize, [isize; 2])], mode: PadMode) 
             PadMode::Reflect if at > last => 2 * last - at,
             _ => at.clamp(0, last),
         }));
-        let index = Tensor::from_slice(&places, [made])?;
+        let index = tensor_of(&places, &[made])?;
         y = y.index_select(index, *dim)?;
     }
     Ok(y)

@@ -80,7 +80,7 @@ functional! { ctc;
         let mut losses = sequences.losses(&x, zero_infinity)?;
         if reduction == Reduction::Mean {
             let lengths: Vec<f64> = crate::list(sequences.labels.iter().map(|labels| labels.len().max(1) as f64));
-            losses = losses.div(Tensor::from_slice(&lengths, [lengths.len()]).to(losses.dtype())?)?;
+            losses = losses.div(tensor_of(&lengths, &[lengths.len()]).to(losses.dtype())?)?;
         }
         reduction.apply(losses.reshape(batch).rename(names)?).to(log_probs.dtype())
     }
@@ -194,6 +194,7 @@ impl Batch {
     }
 
     /// A mask with `width` elements for each sequence.
+    #[inline(never)]
     fn mask(&self, width: usize, of: &dyn Fn(usize, usize) -> bool) -> Result<Tensor> {
         let mut cells = Vec::with_capacity(self.steps.len() * width);
         for n in 0..self.steps.len() {
@@ -201,7 +202,7 @@ impl Batch {
                 cells.push(of(n, at));
             }
         }
-        Tensor::from_slice(&cells, [self.steps.len(), width])
+        tensor_of(&cells, &[self.steps.len(), width])
     }
 
     /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label
@@ -223,7 +224,7 @@ impl Batch {
             let last = 2 * self.labels[n].len();
             ends.extend([last as i64, last.saturating_sub(1) as i64]);
         }
-        let classes = Tensor::from_slice(&classes, [1, batch, states]).expand([time, batch, states])?;
+        let classes = tensor_of(&classes, &[1, batch, states]).expand([time, batch, states])?;
         let emitted = x.gather(&classes, 2).clamp_min(NEVER)?; // [time, batch, state]
         // A blank between two labels can be skipped, unless they are equal.
         let skips = self.mask(states, &|n, state| {
@@ -248,7 +249,7 @@ impl Batch {
             };
             alpha = self.mask(1, &|n, _| step < self.steps[n]).choose(moved, &alpha)?;
         }
-        let ends = alpha.gather(Tensor::from_slice(&ends, [batch, 2])?, 1)?;
+        let ends = alpha.gather(tensor_of(&ends, &[batch, 2])?, 1)?;
         let ends = self.mask(2, &|n, end| end == 0 || !self.labels[n].is_empty()).choose(ends, NEVER)?;
         let mut losses = ends.select(1, 0).logaddexp(ends.select(1, 1)?).neg()?;
         let impossible = losses.detach().gt(-NEVER / 2.0)?;

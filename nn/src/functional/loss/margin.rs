@@ -247,8 +247,8 @@ fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     }
     let sizes = rows.sizes();
     Ok([
-        Tensor::from_slice(&classes, sizes).narrow(1, 0, longest)?,
-        Tensor::from_slice(&exist, sizes).narrow(1, 0, longest)?,
-        Tensor::from_slice(&others, sizes)?,
+        tensor_of(&classes, &sizes).narrow(1, 0, longest)?,
+        tensor_of(&exist, &sizes).narrow(1, 0, longest)?,
+        tensor_of(&others, &sizes)?,
     ])
 }

@@ -105,7 +105,7 @@ impl PackedSequence {
             row_of[t * batch + n] = row as i64;
         }
         let count = row_of.len();
-        let flat = data.index_select(Tensor::from_slice(&row_of, [count])?, 0)?;
+        let flat = data.index_select(tensor_of(&row_of, &[count])?, 0)?;
         sizes.splice(0..1, [total, batch]);
         let padded = flat.reshape(sizes)?;
         let lengths: Vec<i64> = crate::list(self.lengths.iter().map(|length| *length as i64));
@@ -167,7 +167,7 @@ fn rows(x: &Tensor, time: usize, batch: usize, wanted: &[(usize, usize)]) -> Res
     names.insert(0, None);
     let order = [&[time, batch], &others[..]].concat();
     let flat = x.rename(None)?.permute(order)?.reshape(sizes)?;
-    let flat = flat.index_select(Tensor::from_slice(&rows, [rows.len()])?, 0)?;
+    let flat = flat.index_select(tensor_of(&rows, &[rows.len()])?, 0)?;
     with_names(flat, &Names::new(PAD_PACKED, names)?)
 }
 
@@ -404,8 +404,7 @@ pub fn pack_sequence(
     let padded = padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new());
     let (padded, time) = padded.map_err(|error| error.of(OP))?;
     let lengths: Vec<i64> = crate::list(sequences.iter().map(|x| x.sizes()[time] as i64));
-    pack(&padded, &Tensor::from_slice(&lengths, [lengths.len()])?, time, Some(time + 1))
-        .map_err(|error| error.of(OP))
+    pack(&padded, &tensor_of(&lengths, &[lengths.len()])?, time, Some(time + 1)).map_err(|error| error.of(OP))
 }
 
 /// The sequences of a padded batch, each with its own length: the inverse of [`pad_sequence`]. `dim` is that

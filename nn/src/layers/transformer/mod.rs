@@ -73,6 +73,7 @@ impl TransformerConfig {
     }
 
     #[track_caller]
+    #[inline(never)]
     fn norm(&self) -> Result<LayerNorm> {
         let norm = LayerNorm::builder([open(self.embed)]).eps(self.layer_norm_eps).bias(self.bias);
         norm.dtype(self.dtype).build().map_err(|error| error.of(self.layer))
