@@ -148,10 +148,7 @@ pub fn nearest(wanted: &str, paths: &mut dyn Iterator<Item = &str>) -> Vec<Strin
 const LISTED: usize = 5;
 
 fn listed(near: &[(usize, &str)]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (_, path) in near.iter().take(LISTED) {
-        found.push(format!("'{path}'"));
-    }
+    let mut found: Vec<String> = crate::list(near.iter().take(LISTED).map(|(_, path)| format!("'{path}'")));
     if near.len() > LISTED {
         found.push("...".into());
     }

@@ -104,31 +104,24 @@ impl Ids {
 }
 
 pub(crate) fn named_parameters(module: &dyn AnyModule) -> Vec<(String, Parameter)> {
-    let mut found = Vec::new();
-    for (path, place) in places(module) {
-        if let EntryPlace::Parameter(parameter) = place {
-            found.push((path, parameter));
-        }
-    }
-    found
+    let parameter = |(path, place)| match place {
+        EntryPlace::Parameter(parameter) => Some((path, parameter)),
+        EntryPlace::Buffer(_) => None,
+    };
+    crate::list(places(module).into_iter().filter_map(parameter))
 }
 
 pub(crate) fn parameters(module: &dyn AnyModule) -> Vec<Parameter> {
-    let (mut found, mut seen) = (Vec::new(), Ids::default());
-    for (at, (_, parameter)) in named_parameters(module).into_iter().enumerate() {
-        if seen.first(parameter.id(), at) == at {
-            found.push(parameter);
-        }
-    }
-    found
+    let mut seen = Ids::default();
+    let all = named_parameters(module).into_iter().map(|(_, parameter)| parameter).enumerate();
+    let first = all.filter(|(at, parameter)| seen.first(parameter.id(), *at) == *at);
+    crate::list(first.map(|(_, parameter)| parameter))
 }
 
 pub(crate) fn named_buffers(module: &dyn AnyModule) -> Vec<(String, Buffer)> {
-    let mut found = Vec::new();
-    for (path, place) in places(module) {
-        if let EntryPlace::Buffer(buffer) = place {
-            found.push((path, buffer));
-        }
-    }
-    found
+    let buffer = |(path, place)| match place {
+        EntryPlace::Buffer(buffer) => Some((path, buffer)),
+        EntryPlace::Parameter(_) => None,
+    };
+    crate::list(places(module).into_iter().filter_map(buffer))
 }

@@ -79,11 +79,8 @@ impl dyn Rows + '_ {
 
     /// The options as JSON.
     pub(crate) fn to_json(&self) -> Json {
-        let mut fields = Vec::new();
-        for (number, row) in self.rows().iter().enumerate() {
-            fields.push((row.name, self.value(number).to_json()));
-        }
-        object(fields)
+        let field = |(number, row): (usize, &Row)| (row.name, self.value(number).to_json());
+        object(crate::list(self.rows().iter().enumerate().map(field)))
     }
 
     /// The options as JSON, if it has all of their numbers.

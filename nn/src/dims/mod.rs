@@ -266,9 +266,7 @@ pub(crate) fn names_at(x: &Tensor, dims: &[usize]) -> Vec<Option<Name>> {
 
 /// The sizes of these dims of `x`.
 pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
-    let mut sizes = Vec::with_capacity(dims.len());
-    dims.iter().for_each(|dim| sizes.push(x.sizes()[*dim]));
-    sizes
+    crate::list(dims.iter().map(|dim| x.sizes()[*dim]))
 }
 
 /// A tensor of these numbers. Like the functions below, it is a call where much code would be inlined.
@@ -303,9 +301,7 @@ pub(crate) fn range(numbers: Range<usize>) -> Vec<usize> {
 
 /// Numbers that are known to be positions or lengths.
 pub(crate) fn whole(numbers: &[i64]) -> Vec<usize> {
-    let mut all = Vec::with_capacity(numbers.len());
-    numbers.iter().for_each(|number| all.push(*number as usize));
-    all
+    crate::list(numbers.iter().map(|number| *number as usize))
 }
 
 /// Dims with their sizes, for errors.

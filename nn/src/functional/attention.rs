@@ -427,8 +427,7 @@ impl AttentionDims {
         scores.extend(self.query.map(|query| (query, self.lengths[0])));
         scores.push((key, self.lengths[1]));
         let unfit = |kind| {
-            let mut all = Vec::with_capacity(scores.len());
-            scores.iter().for_each(|(key, size)| all.push((key.name, *size)));
+            let all: Vec<_> = crate::list(scores.iter().map(|(key, size)| (key.name, *size)));
             let message = format!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&all));
             Err(repaired(fault(kind, message), renamed_to_fit(what, mask, &all)))
         };

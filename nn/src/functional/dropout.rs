@@ -142,7 +142,7 @@ fn map_dims(x: &Tensor, count: Option<usize>, dims: Option<Positions>) -> Result
 
 /// A mask of `values[1]` with probability `1 - p`, else `values[0]`, the same along `dims`.
 fn mask(x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
-    let size = |dim: usize| if is_in(&dims, dim) { 1 } else { x.sizes()[dim] };
+    let size = |dim: usize| if is_in(dims, dim) { 1 } else { x.sizes()[dim] };
     let shape = Shape::new((0..x.ndim()).map(|dim| (x.name(dim), size(dim))))?;
     NamedTensor::choice("", shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
 }

@@ -52,7 +52,7 @@ functional! { linear;
         let mut names = names_at(x, &range(0..last));
         names.push(weight.name(0));
         let names = Names::new("", names)?;
-        let count: usize = numel(&x.sizes()[..last]); // rows may have no elements
+        let count = numel(&x.sizes()[..last]); // rows may have no elements
         let rows = x.rename(None).reshape([count, x.sizes()[last]])?;
         let mut sizes = Sizes::from_slice(x.sizes());
         sizes[last] = weight.sizes()[0];
@@ -89,7 +89,7 @@ functional! { linear;
         let mut names: Vec<Option<Name>> = crate::list((0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))));
         names.push(weight.name(0));
         let names = Names::new("", names)?;
-        let n: usize = numel(&leading);
+        let n = numel(leading);
         let weight = weight.rename(None).permute([1, 0, 2]).reshape([first, out * second])?;
         let product = x.rename(None).reshape([n, first]).mm(&weight).reshape([n, out, second])?;
         let other = other.rename(None).reshape([n, second, 1])?;

@@ -159,7 +159,7 @@ impl Unfold {
 /// The position of the channels, which must not be one of the other dims.
 fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
     let channel = Argument::resolve(dim.clone(), op, x.value())?;
-    if x.ndim() == 0 || is_in(&others, channel) {
+    if x.ndim() == 0 || is_in(others, channel) {
         let message = format!("{} takes one dim for two", called(path, &format!("channels {dim:?}")));
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape()]));
     }

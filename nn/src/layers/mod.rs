@@ -173,8 +173,7 @@ pub(crate) fn with_settings<const N: usize>(
 /// the message has the path already.
 #[cold]
 pub(crate) fn within(error: Error, layer: &'static str, inputs: &[&Tensor], path: &ModulePath) -> Error {
-    let mut values = Vec::with_capacity(inputs.len());
-    inputs.iter().for_each(|x| values.push(x.value()));
+    let values: Vec<_> = crate::list(inputs.iter().map(|x| x.value()));
     let error = error.of_layer(layer, &values);
     let Some(path) = path.get().filter(|path| !path.is_empty()) else { return error };
     let place = format!("the layer '{path}'");

@@ -134,10 +134,8 @@ impl OptimizerState {
 impl ParameterState {
     /// Stores the tensors in a file, and returns everything else with their names.
     fn stored(&self, file: &mut TensorFile, index: usize) -> Json {
-        let mut names = Vec::new();
-        for name in self.names.iter(self.sizes.len()) {
-            names.push(name.map_or(Json::Null, |name| name.as_str().into()));
-        }
+        let name = |name: Option<Name>| name.map_or(Json::Null, |name| name.as_str().into());
+        let names: Vec<Json> = crate::list(self.names.iter(self.sizes.len()).map(name));
         let mut described = vec![
             ("sizes", self.sizes.as_slice().into()),
             ("names", names.into()),

@@ -14,7 +14,7 @@ pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> R
     let last = sizes.len();
     // Sizes whose product is too large for memory are refused here.
     drop(TensorOptions::new().dtype(DType::F64).ones([sizes, &[last + 1]].concat())?);
-    let count: usize = numel(&sizes);
+    let count = numel(sizes);
     let mut numbers = Vec::with_capacity(count * (last + 1));
     for mut at in 0..count {
         for n in sizes.iter().rev() {

@@ -201,7 +201,7 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
     let mut names = names_at(x, &range(0..batch.len()));
     names.extend(names_at(weight, &range(0..classes.len())));
     let names = Names::new("", names)?;
-    let (count, rows) = (numel(&classes), numel(&batch));
+    let (count, rows) = (numel(classes), numel(batch));
     let across = weight.rename(None).reshape([count, *own]).t()?;
     let x = x.rename(None).reshape([rows, *own])?;
     let logits = match bias {

@@ -116,7 +116,7 @@ fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Ten
         }
     }
     match ordered.sizes().strip_prefix(sizes) {
-        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(&sizes), *width]),
+        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(sizes), *width]),
         _ => Ok(ordered),
     }
 }

@@ -247,8 +247,8 @@ fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
     }
     let sizes = rows.sizes();
     Ok([
-        tensor_of(&classes, &sizes).narrow(1, 0, longest)?,
-        tensor_of(&exist, &sizes).narrow(1, 0, longest)?,
-        tensor_of(&others, &sizes)?,
+        tensor_of(&classes, sizes).narrow(1, 0, longest)?,
+        tensor_of(&exist, sizes).narrow(1, 0, longest)?,
+        tensor_of(&others, sizes)?,
     ])
 }

@@ -95,15 +95,13 @@ pub(crate) fn fractional_over(
     let kernel_size = kernel_size.in_order("", "kernel_size", &names, None)?;
     let output_size = output_size.in_order("", "output_size", &names, None)?;
     let sizes = if output_size.is_none() {
-        let mut sizes = Vec::with_capacity(dims.len());
-        for (dim, ratio) in dims.iter().zip(factors(&output_ratio, dims)?) {
-            sizes.push((x.sizes()[*dim] as f64 * ratio) as usize);
-        }
+        let size = |(dim, ratio): (&usize, f64)| (x.sizes()[*dim] as f64 * ratio) as usize;
+        let sizes: Vec<usize> = crate::list(dims.iter().zip(factors(&output_ratio, dims)?).map(size));
         Extents::from(&sizes[..])
     } else {
         output_size
     };
-    let planes: usize = numel(&moved.sizes()[..moved.ndim() - dims.len()]);
+    let planes = numel(&moved.sizes()[..moved.ndim() - dims.len()]);
     let samples = match samples {
         Some(samples) => samples,
         None => &Tensor::rand([1, planes, dims.len()])?,
@@ -159,7 +157,7 @@ pub(crate) fn unpool_over(
     let (moved, order) = with_last(x, dims.len(), dims)?;
     let (places, _) = with_last(indices, dims.len(), dims)?;
     let (outer, windows) = moved.sizes().split_at(moved.ndim() - dims.len());
-    let flat = [numel(&outer), numel(&windows)];
+    let flat = [numel(outer), numel(windows)];
     let volume =
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);

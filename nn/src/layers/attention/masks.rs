@@ -21,7 +21,7 @@ impl MaskedScores<'_> {
     /// The mask of scores as numbers to be added to them, without names and with as many dims.
     pub(super) fn mask(&self, mask: &Tensor) -> Result<Tensor> {
         let [.., queries, keys] = self.sizes[..] else { unreachable!("scores are matrices") };
-        let heads: usize = numel(&self.sizes[..self.sizes.len() - 2]);
+        let heads = numel(&self.sizes[..self.sizes.len() - 2]);
         // PyTorch's third form, `[N * heads, queries, keys]`.
         if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
             return self.added(&mask.reshape(&self.sizes[..])?);

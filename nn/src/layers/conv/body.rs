@@ -48,7 +48,7 @@ impl ConvolutionConfig {
         let stride = self.stride.over(op, "stride", dims)?;
         for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", dims)?)]
         {
-            if numbers.len() != dims || is_in(&numbers, 0) {
+            if numbers.len() != dims || is_in(numbers, 0) {
                 let message = format!("`{name}` must be at least 1, got {numbers:?}");
                 return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
             }
