@@ -707,3 +707,71 @@ fn sampling_takes_no_dim_for_another() -> Result<()> {
     assert_eq!(F::affine_grid(&theta, [3, 1, 2, 2])?.names().get(0).map(|name| name.as_str()), Some("N"));
     Ok(())
 }
+
+/// Images and a grid in any orders of their dims, with the channels last too: one result for one order of the
+/// positions, or an error.
+#[test]
+fn sampling_of_channels_last_took_the_batch_for_positions() -> Result<()> {
+    let (x, grid) = (numbers(&[3, 3, 3, 3]), numbers(&[3, 3, 3, 2]));
+    for (batch, channels) in [("N", "C"), ("image", "band")] {
+        let x = x.rename([batch, channels, "H", "W"])?;
+        let grid = grid.rename([batch, "H", "W", "xy"])?;
+        let mut taken = 0;
+        for order in crate::orders(&[batch, channels, "H", "W"]) {
+            let images = x.align_to(order)?;
+            let mut results: Vec<Tensor> = Vec::new();
+            for order in crate::orders(&[batch, "H", "W"]) {
+                let grid = grid.align_to([&order[..], &["xy"]].concat())?;
+                let sample = || F::grid_sample(&images, &grid);
+                let what = format!("{} {}", images.shape(), grid.shape());
+                assert_eq!(sample().is_ok(), namegrad::names::strict(sample).is_ok(), "{what}");
+                match sample() {
+                    Ok(y) => results.push(y.align_to([batch, channels, "H", "W"])?),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Misaligned, "{what}: {error}"),
+                }
+            }
+            for y in &results {
+                close(&y.to_vec()?, &results[0].to_vec()?, &images.shape().to_string());
+            }
+            taken += results.len();
+        }
+        assert!(taken >= 12, "{taken}");
+    }
+    let (images, grid) = (x.rename(["C", "H", "W", "N"])?, grid.rename(["H", "W", "N", "xy"])?);
+    let error = F::grid_sample(&images, &grid).unwrap_err();
+    let repair = "GridSampleOptions::new().dims([\"H\", \"W\"]), with the dim of the first coordinate last";
+    assert_eq!(error.repair(), Some(repair));
+    F::grid_sample_with(&images, &grid, GridSampleOptions::new().dims(["H", "W"]))?;
+    // An unnamed dim of the grid is not that of the channels.
+    let grid = grid.rename([None, Some("H"), Some("W"), Some("xy")])?;
+    for (names, wrong) in [
+        (["N", "C", "H", "W"], None),
+        (["C", "N", "H", "W"], Some(ErrorKind::Misaligned)),
+        (["C", "image", "H", "W"], Some(ErrorKind::Misaligned)),
+        (["band", "N", "H", "W"], Some(ErrorKind::Misaligned)),
+    ] {
+        let images = x.rename(names)?;
+        let sample = || F::grid_sample(&images, &grid);
+        assert_eq!(sample().err().map(|error| error.kind()), wrong, "{names:?}");
+        assert_eq!(kind(namegrad::names::strict(sample)), ErrorKind::NameMismatch);
+    }
+    // Images `[C, H, W]` have a grid for each channel.
+    F::grid_sample(&x.select(0, 0)?.rename(["C", "H", "W"])?, &grid)?;
+    // An unnamed grid is not over the batch.
+    assert_eq!(kind(F::grid_sample(&images, &grid.rename(None)?)), ErrorKind::Misaligned);
+    Ok(())
+}
+
+#[test]
+fn sizes_of_affine_grids_in_another_order_were_taken_by_position() -> Result<()> {
+    let theta = numbers(&[3, 2, 3]);
+    let affine = |names: [&'static str; 4]| F::affine_grid(&theta, names.map(|name| (name, 3)));
+    affine(["N", "C", "H", "W"])?;
+    affine(["image", "band", "H", "W"])?;
+    for names in [["N", "H", "W", "C"], ["C", "N", "H", "W"], ["H", "W", "C", "N"], ["H", "band", "W", "N"]] {
+        assert_eq!(kind(affine(names)), ErrorKind::Misaligned, "{names:?}");
+    }
+    let strict = namegrad::names::strict(|| affine(["N", "C", "H", "W"]));
+    assert_eq!(kind(strict), ErrorKind::NameMismatch);
+    Ok(())
+}

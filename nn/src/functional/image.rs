@@ -9,6 +9,7 @@ pub(crate) use padding::{repeated, with_constant};
 
 use super::pool::SlidingDims;
 use super::*;
+use crate::dims::is_batch;
 use grid::{GridDims, positions};
 use namegrad_core::args::{Factors, Interpolation, Outside, Pads, Sampling, SizesByDim};
 use resize::{Interpolate, resized};
@@ -143,7 +144,8 @@ functional! { image;
     ///
     /// `dims` are the spatial dims of `x`. By default, these are the dims with the names of the last dims of
     /// the grid before the coordinates, or the last dims of `x`, as many as there are coordinates. If both
-    /// tensors have all of these dims, they must be the same in the same order; otherwise `dims` is needed.
+    /// tensors have all of these dims, they must be the same in the same order, after the batch dims; only a
+    /// batch dim called `N`, `B` or `batch` can be anywhere in `x`. Otherwise `dims` is needed.
     /// The grid has dims with these names, or its last dims before the coordinates are for them. Its other
     /// dims are batch dims, which `x` has as well, found by name or by position. All other dims of `x` are
     /// channels, for which the positions are the same.
@@ -168,7 +170,8 @@ functional! { image;
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::DType`] if the dtypes differ,
     /// [`ErrorKind::NameMismatch`] if `x` lacks a batch dim of the grid, [`ErrorKind::Misaligned`] without
     /// `dims` if the last dims of `x` and of the grid are not the same in one order, or if the grid does not
-    /// name the spatial dims and one of the last dims has a name of channels.
+    /// name the spatial dims and one of the last dims has a name of channels; also if an unnamed dim of the
+    /// grid would be for channels.
     grid_sample (
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
@@ -189,7 +192,7 @@ functional! { image;
     ///
     /// # Shapes
     /// - `theta`: `[N, 2, 3]`, or `[N, 3, 4]` for three dims
-    /// - `size`: `[N, C, H, W]`, or `[N, C, D, H, W]`, with or without names
+    /// - `size`: `[N, C, H, W]`, or `[N, C, D, H, W]`, with or without names, in this order
     /// - result: `[N, H, W, 2]`, or `[N, D, H, W, 3]`, with the names of `size`
     ///
     /// # Examples
@@ -205,7 +208,8 @@ functional! { image;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a size of 0,
-    /// [`ErrorKind::DType`] unless `theta` is floating-point.
+    /// [`ErrorKind::Misaligned`] if a dim other than the first of `size` is called as a batch is, or one other
+    /// than the second as channels are, [`ErrorKind::DType`] unless `theta` is floating-point.
     affine_grid (theta; size: Shape, align_corners: bool = false) on floats
         names removes, size: matched => {
         theta.value().check_float(op)?;
@@ -235,8 +239,17 @@ functional! { image;
 }
 
 /// Checks the names of affine maps of images with these names: the first dim is the batch, and the others are
-/// none of theirs.
+/// none of theirs. The images have their batch and channels first, as far as the names tell.
 fn check_maps(theta: &Tensor, images: Vec<Option<Name>>) -> Result<()> {
+    for (dim, name) in images.iter().enumerate() {
+        let Some(name) = *name else { continue };
+        if is_batch(name) && dim != 0 || is_channel(name) && dim != 1 {
+            let message = format_args!(
+                "expected the sizes in the order [N, C, H, W] or [N, C, D, H, W], but dim {dim} is '{name}'"
+            );
+            return Err(fault(ErrorKind::Misaligned, message));
+        }
+    }
     let batch = images[0];
     for dim in 0..theta.ndim() {
         let Some(own) = theta.name(dim) else { continue };
@@ -260,7 +273,7 @@ fn check_maps(theta: &Tensor, images: Vec<Option<Name>>) -> Result<()> {
             _ => error,
         });
     }
-    Ok(())
+    check_meeting(("theta", theta, 0), ("`size`", batch))
 }
 
 impl InterpolateMode {

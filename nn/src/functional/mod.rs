@@ -90,12 +90,17 @@ fn wrong_dtype(message: impl Display, (name, dtype): (&str, DType)) -> Error {
     fault(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?"))
 }
 
+/// Whether a name says that the dim is that of channels.
+fn is_channel(name: Name) -> bool {
+    matches!(name.as_str(), "C" | "channel" | "channels")
+}
+
 /// Checks that no dim of the last `rank` is called as channels are, where a function takes these dims because
 /// it was not told other ones: in PyTorch's order, the channels are before them.
 fn check_last(rank: usize, x: &Tensor) -> Result<()> {
     let Some(first) = x.ndim().checked_sub(rank) else { return Ok(()) };
-    let is_channel = |name: &Name| matches!(name.as_str(), "C" | "channel" | "channels");
-    let Some(name) = (first..x.ndim()).filter_map(|dim| x.name(dim)).find(is_channel) else { return Ok(()) };
+    let mut names = (first..x.ndim()).filter_map(|dim| x.name(dim));
+    let Some(name) = names.find(|name| is_channel(*name)) else { return Ok(()) };
     let message = format_args!(
         "unless its dims are given by name, this is over the last {rank} of {}, and '{name}' is that of channels",
         x.shape()

@@ -99,6 +99,7 @@ impl GridDims {
                 let message = format_args!("the images lack {} of the grid", dim_of(grid, *at));
                 return Err(fault(ErrorKind::NameMismatch, message));
             }
+            check_meeting(("grid", grid, *at), ("x", x.name(left[0])))?;
             batch.push(left.remove(0));
             of_batch.push(*at);
         }
@@ -120,6 +121,17 @@ impl GridDims {
                     _ => error,
                 });
             }
+            // An unnamed dim of the grid is for the batch, which may not come first in the images.
+            let other = x.name(*dim).filter(|name| grid.name(*at).is_none() && !is_batch(*name));
+            let has_batch = || names_at(x, &left).into_iter().flatten().any(is_batch);
+            if let Some(name) = other.filter(|name| is_channel(*name) && !left.is_empty() || has_batch()) {
+                let message = format_args!(
+                    "{} of the grid has no name, and '{name}', which comes first in the images {}, is not called as a batch is",
+                    dim_of(grid, *at),
+                    x.shape()
+                );
+                return Err(fault(ErrorKind::Misaligned, message));
+            }
             names[*dim] = names[*dim].or(grid.name(*at));
         }
         for (dim, at) in spatial.iter().zip(&made) {
@@ -133,7 +145,8 @@ impl GridDims {
 
     /// The spatial dims of the images if the call does not say them: the last ones, or those whose names the
     /// last positions of the grid have. The coordinates are in the order of these dims, which images and grid
-    /// have to agree on, since the order of named dims says nothing.
+    /// have to agree on, since the order of named dims says nothing. For the same reason, the batch dims of
+    /// both come before them, except for those that are called as a batch is.
     fn spatial(x: &Tensor, grid: &Tensor, coordinates: usize) -> Result<Vec<usize>> {
         let last = range(x.ndim().saturating_sub(coordinates)..x.ndim());
         let positions = grid.ndim().saturating_sub(1);
@@ -146,28 +159,42 @@ impl GridDims {
                 .iter()
                 .map(|at| grid.name(*at).and_then(|name| x.names().position(name))),
         );
-        match (by_images, by_grid) {
-            (None, Some(dims)) => Ok(dims),
-            (Some(own), dims) if !own.is_sorted() || dims.as_ref().is_some_and(|dims| *dims != last) => {
-                let names = |dims: &[usize]| {
-                    let names: Vec<String> = crate::list(
-                        names_at(x, dims).into_iter().flatten().map(|name| format!("\"{name}\"")),
-                    );
-                    names.join(", ")
-                };
-                let message = format_args!(
-                    "the last dims of the images {} and of the grid {} are not the same in the same order, so it is not clear which dims the coordinates are for",
-                    x.shape(),
-                    grid.shape()
-                );
-                let repair = format!(
-                    "GridSampleOptions::new().dims([{}]), with the dim of the first coordinate last",
-                    names(dims.as_deref().unwrap_or(&last))
-                );
-                Err(fault(ErrorKind::Misaligned, message).with_repair(repair))
-            }
-            _ => Ok(last),
+        let agree = by_images
+            .as_ref()
+            .is_none_or(|own| own.is_sorted() && by_grid.as_ref().is_none_or(|dims| *dims == last));
+        let spatial = match (&by_images, &by_grid) {
+            (None, Some(dims)) => dims,
+            _ => &last,
+        };
+        let mut shared = Vec::new();
+        for at in 0..positions {
+            shared.extend(grid.name(at).and_then(|name| x.names().position(name)));
         }
+        let is_of_batch = |dim: &usize| x.name(*dim).is_some_and(is_batch);
+        let comes_first = |dim: &usize| spatial.iter().all(|own| dim < own);
+        let mut others = shared.iter().filter(|dim| !spatial.contains(dim));
+        if agree
+            && spatial.is_sorted()
+            && !spatial.iter().any(is_of_batch)
+            && others.all(|dim| is_of_batch(dim) || comes_first(dim))
+        {
+            return Ok(spatial.clone());
+        }
+        let message = format_args!(
+            "the images {} and the grid {} do not have the same dims at the end, in the same order and after those of the batch, so it is not clear which dims the coordinates are for",
+            x.shape(),
+            grid.shape()
+        );
+        shared.retain(|dim| !is_of_batch(dim));
+        let likely = if shared.len() == coordinates { &shared } else { by_grid.as_ref().unwrap_or(&last) };
+        let names: Vec<String> =
+            crate::list(names_at(x, likely).into_iter().flatten().map(|name| format!("\"{name}\"")));
+        let repair = format!(
+            "GridSampleOptions::new().dims([{}]), with the dim of the first coordinate last",
+            names.join(", ")
+        );
+        let fits = !likely.iter().any(is_of_batch);
+        Err(repaired(fault(ErrorKind::Misaligned, message), fits.then_some(repair)))
     }
 
     /// The images `[batch, channels, spatial..]` and the grid `[batch, positions.., coordinates]`.
