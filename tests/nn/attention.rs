@@ -585,6 +585,22 @@ fn unnamed_dims_of_a_mask_of_padding() -> Result<()> {
     for names in [[None, Some("time")], [Some("N"), None]] {
         close(&attend(&hidden.rename(names)?)?, &want);
     }
+    // Not in strict mode, nor if there could be another batch dim.
+    for names in [[None, Some("time")], [Some("N"), None]] {
+        let mask = hidden.rename(names)?;
+        let error = namegrad::names::strict(|| attend(&mask)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NameMismatch, "{error}");
+    }
+    assert!(namegrad::names::strict(|| attend(&hidden)).is_err());
+    let more = x.unsqueeze_with(3, UnsqueezeOptions::new().name("M"))?.expand(("M", 3))?;
+    let more_masked = |mask: &Tensor| {
+        let options = MultiheadAttentionOptions::new().key_padding_mask(mask);
+        layer.attend_with(&more, &more, &more, options).map(|attended| attended.output)
+    };
+    close(&more_masked(&hidden.rename(["N", "time"])?)?.select("M", 1)?, &want);
+    let error = more_masked(&hidden.rename([None, Some("time")])?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(error.message().ends_with("give all of its dims names"), "{error}");
     // The keys come last.
     let turned = hidden.t()?;
     assert_eq!(attend(&turned.rename([Some("time"), None])?).unwrap_err().kind(), ErrorKind::Shape);
@@ -612,5 +628,73 @@ fn features_of_keys_given_by_size() -> Result<()> {
     // Features of another name are the last dim, as in PyTorch.
     let depth = k.rename([("embed", "depth")])?;
     close(&layer.attend(&q, &depth, &depth)?, &want);
+    Ok(())
+}
+
+/// The unnamed batch dim of a mask with names was taken for the heads, as many as there were.
+#[test]
+fn a_mask_without_a_name_for_the_batch_was_one_of_heads() -> Result<()> {
+    let layer = MultiheadAttention::new(("embed", 4), ("heads", 2), "time")?;
+    let x = Tensor::randn([("N", 2), ("time", 2), ("embed", 4)])?;
+    let hidden = Tensor::new([[[false, true], [false, true]], [[false, false], [true, false]]])?;
+    let attend = |mask: &Tensor| {
+        let options = MultiheadAttentionOptions::new().attn_mask(mask);
+        layer.attend_with(&x, &x, &x, options).map(|attended| attended.output)
+    };
+    let strictly = |mask: &Tensor| namegrad::names::strict(|| attend(mask));
+    let named = hidden.rename(["N", "time", "time_key"])?;
+    let want = attend(&named)?;
+    for names in [[None, Some("time"), Some("time_key")], [Some("N"), None, Some("time_key")]] {
+        let mask = hidden.rename(names)?;
+        assert_eq!(attend(&mask).unwrap_err().kind(), ErrorKind::Shape, "{names:?}");
+        assert!(strictly(&mask).is_err(), "{names:?}");
+    }
+    // All of the dims are there, in order.
+    let all = named.unsqueeze_with(1, UnsqueezeOptions::new().name("heads"))?.expand(("heads", 2))?;
+    let partly = all.rename([None, None, Some("time"), Some("time_key")])?;
+    close(&attend(&partly)?, &want);
+    assert_eq!(strictly(&partly).unwrap_err().kind(), ErrorKind::NameMismatch);
+    close(&strictly(&all)?, &want);
+    let turned = all.rename([None, Some("heads"), Some("time"), Some("time_key")])?.transpose(0, 1)?;
+    assert_eq!(attend(&turned).unwrap_err().kind(), ErrorKind::Shape);
+    // Nor are the rows of `[N, time_key]` queries.
+    let rows = hidden.select(0, 1)?;
+    attend(&rows)?;
+    assert!(strictly(&rows).is_err());
+    attend(&rows.rename([None, Some("time_key")])?)?;
+    assert_eq!(attend(&rows.rename([Some("N"), None])?).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(attend(&rows.rename([None, Some("N")])?).unwrap_err().kind(), ErrorKind::Shape);
+    // PyTorch's form for heads.
+    let flat = all.rename(None)?.reshape([4, 2, 2])?;
+    close(&attend(&flat)?, &want);
+    assert_eq!(strictly(&flat).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// Unnamed keys and values beside named queries in another order: nothing tells which of their dims is the
+/// sequence.
+#[test]
+fn unnamed_keys_were_read_in_another_order_than_named_queries() -> Result<()> {
+    let layer = MultiheadAttention::builder(("embed", 4), ("heads", 2), "time").key_seq("source").build()?;
+    let q = Tensor::randn([("N", 3), ("time", 3), ("embed", 4)])?;
+    let k = Tensor::randn([("N", 3), ("source", 3), ("embed", 4)])?;
+    let decoder = TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "time").dropout(0.0);
+    let decoder = decoder.memory_seq("source").dim_feedforward(5).build()?;
+    let want = layer.attend(&q, &k, &k)?;
+    for unnamed in [k.rename([None, None, Some("embed")])?, k.rename(None)?] {
+        for (q, k, v) in [(&q, &k, &unnamed), (&q, &unnamed, &k), (&q, &unnamed, &unnamed)] {
+            let error = layer.attend(q, k, v).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Misaligned, "{error}");
+        }
+        assert_eq!(decoder.forward(&q, &unnamed).unwrap_err().kind(), ErrorKind::Misaligned);
+        // The values against the keys.
+        let turned = q.align_to(["time", "N", "embed"])?;
+        assert_eq!(layer.attend(&turned, &k, &unnamed).unwrap_err().kind(), ErrorKind::Misaligned);
+    }
+    // In PyTorch's order, all agree.
+    let (q, k) = (q.align_to(["time", "N", "embed"])?, k.align_to(["source", "N", "embed"])?);
+    for (k, v) in [(&k, &k.rename(None)?), (&k.rename(None)?, &k.rename(None)?)] {
+        close(&layer.attend(&q, k, v)?.align_to(["N", "time", "embed"])?, &want);
+    }
     Ok(())
 }

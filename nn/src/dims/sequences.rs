@@ -77,6 +77,11 @@ pub(crate) struct SequencePlaces {
 }
 
 impl SequencePlaces {
+    /// Whether the sequence comes before all batch dims.
+    fn leads(&self) -> bool {
+        self.batch.iter().flatten().all(|dim| self.seq < *dim)
+    }
+
     /// The position of a dim once the features are the last dim.
     fn moved(&self, dim: usize) -> usize {
         dim - usize::from(dim > self.features)
@@ -141,6 +146,34 @@ impl Sequences<'_> {
         };
         let own = others(x, &[seq, features]);
         Ok(SequencePlaces { seq, features, batch: self.matched(query, &of_queries, x, &own)? })
+    }
+
+    /// Checks that keys and values whose sequence is where PyTorch has it, since neither it nor all batch dims
+    /// have names, are in the order of the inputs that have a name for theirs. Each input comes with what it
+    /// is, the queries first.
+    pub(crate) fn check_order(self, inputs: [(&str, &Tensor, &SequencePlaces); 3]) -> Result<()> {
+        if matches!(self.key_seq.unwrap_or(self.seq), Seq::Index(_)) {
+            return Ok(());
+        }
+        for (what, x, places) in &inputs[1..] {
+            let is_unnamed = |dim: usize| x.name(dim).is_none();
+            if !is_unnamed(places.seq) || !places.batch.iter().flatten().any(|dim| is_unnamed(*dim)) {
+                continue;
+            }
+            for (other, named, of_named) in &inputs {
+                let has_order =
+                    named.name(of_named.seq).is_some() && of_named.batch.iter().any(Option::is_some);
+                if has_order && of_named.leads() != places.leads() {
+                    let (who, place) = (self.of.who(), if places.leads() { "before" } else { "after" });
+                    let message = format!(
+                        "{who} would take unnamed dims of the {what} as those of a sequence {place} its batch dims, unlike in the {other}: name the dims of the {what}"
+                    );
+                    let error = self.of.error(x, ErrorKind::Misaligned, message);
+                    return Err(error.with_operands(inputs.map(|(_, x, _)| x.shape())));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn features(self, x: &Tensor, features: Named) -> Result<usize> {

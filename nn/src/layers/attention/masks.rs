@@ -3,6 +3,7 @@
 use super::*;
 use crate::dims::{permuted, renamed_to_fit, repaired};
 use crate::functional::without_keys;
+use namegrad_core::names::is_strict;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
 pub(super) struct MaskedScores<'a> {
@@ -23,15 +24,13 @@ impl MaskedScores<'_> {
         let [.., queries, keys] = self.sizes[..] else { unreachable!("scores are matrices") };
         let heads = numel(&self.sizes[..self.sizes.len() - 2]);
         // PyTorch's third form, `[N * heads, queries, keys]`.
-        if !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
+        let is_plain = !is_strict() || self.names.iter().all(Option::is_none);
+        if is_plain && !mask.has_names() && *mask.sizes() == [heads, queries, keys] {
             return self.added(&mask.reshape(&self.sizes[..])?);
         }
         let dims: Vec<MaskDim> = crate::list(self.names.iter().copied().zip(0..));
-        // Without names, the dims of `[N, queries, keys]` could be taken for heads.
-        if !mask.has_names() && mask.ndim() > 2 && mask.ndim() != dims.len() {
-            return Err(self.unfit("attn_mask", mask, &dims));
-        }
-        let arranged = self.arranged("attn_mask", mask, &dims)?;
+        // Without a name, the batch of `[N, queries, keys]` could be taken for heads.
+        let arranged = self.arranged("attn_mask", mask, &dims, 2)?;
         if let [.., Some(queries), Some(keys)] = self.names[..]
             && self.key_name == Some(queries)
             && let Some(error) = without_keys("attn_mask", mask, queries, keys)
@@ -48,20 +47,36 @@ impl MaskedScores<'_> {
         let batch = self.sizes.len() - 3;
         let mut dims: Vec<MaskDim> = crate::list(self.names[..batch].iter().copied().zip(0..));
         dims.push((self.key_name, batch + 2));
-        if !mask.has_names() && mask.ndim() != 1 && mask.ndim() != dims.len() {
-            return Err(self.unfit("key_padding_mask", mask, &dims));
-        }
-        self.arranged("key_padding_mask", mask, &dims)
+        self.arranged("key_padding_mask", mask, &dims, 1)
     }
 
     /// A mask of these dims, which are found by name, or by position from the right, in the form of the scores.
-    fn arranged(&self, what: &str, mask: &Tensor, dims: &[MaskDim]) -> Result<Tensor> {
+    /// A mask with an unnamed dim has its named dims in their place as well, and has all dims or up to `alone`
+    /// of them.
+    fn arranged(&self, what: &str, mask: &Tensor, dims: &[MaskDim], alone: usize) -> Result<Tensor> {
+        let is_unnamed = |dim: usize| mask.name(dim).is_none() && mask.sizes()[dim] != 1;
+        let by_position = (0..mask.ndim()).any(is_unnamed);
+        if by_position && mask.ndim() > alone && mask.ndim() != dims.len() {
+            return Err(self.unfit(what, mask, dims));
+        }
         let mut places = vec![None; self.sizes.len()];
         for dim in 0..mask.ndim() {
+            let place = (dims.len() + dim).checked_sub(mask.ndim());
             let own = match mask.name(dim) {
-                Some(name) => dims.iter().position(|(own, _)| *own == Some(name)),
-                None => (dims.len() + dim).checked_sub(mask.ndim()),
+                Some(name) => dims
+                    .iter()
+                    .position(|(own, _)| *own == Some(name))
+                    .filter(|own| !by_position || Some(*own) == place),
+                None => place,
             };
+            if let Some((Some(name), _)) = own.map(|own| dims[own])
+                && mask.name(dim).is_none()
+                && is_strict()
+            {
+                let who = self.of.who();
+                let message = format!("strict names: {who} would take an unnamed dim of {what} as '{name}'");
+                return Err(self.of.error(mask, ErrorKind::NameMismatch, message));
+            }
             let at = own.map(|own| dims[own].1);
             let fits =
                 |at: &usize| places[*at].is_none() && [1, self.sizes[*at]].contains(&mask.sizes()[dim]);
@@ -84,7 +99,9 @@ impl MaskedScores<'_> {
         let fits = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).all(is_known);
         let kind = if fits { ErrorKind::Shape } else { ErrorKind::NameNotFound };
         let (who, dims) = (self.of.who(), dims_text(&named));
-        let message = format!("{who}: {what} {} does not broadcast to [{dims}]", mask.shape());
+        let is_partial = mask.has_names() && (0..mask.ndim()).any(|dim| mask.name(dim).is_none());
+        let hint = if is_partial { "; give all of its dims names" } else { "" };
+        let message = format!("{who}: {what} {} does not broadcast to [{dims}]{hint}", mask.shape());
         repaired(self.of.error(mask, kind, message), renamed_to_fit(what, mask, &named))
     }
 

@@ -31,8 +31,9 @@ const LAYER: &str = "MultiheadAttention";
 /// - result: the dims of the queries
 ///
 /// Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in PyTorch, and `[N, seq, embed]` with
-/// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such
-/// as -2.
+/// [`batch_first`](MultiheadAttentionBuilder::batch_first). Keys and values without names next to queries whose
+/// sequence is named must be in the order of the queries. In place of a name, `seq` can be a position, such as
+/// -2.
 ///
 /// Inside, queries are `[.., heads, seq, width]`, keys and values `[.., kv_heads, seq_key, width]`, where
 /// `width` is `embed / heads`:
@@ -184,11 +185,13 @@ pub struct MultiheadAttentionOptions<'a> {
     /// A mask of keys by queries: `true` hides a key, as in PyTorch, and numbers are added to
     /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
-    /// `[N, heads, queries, keys]`. In self-attention along `time`, the keys are `time_key`, and a mask with
-    /// `time` alone is an error.
+    /// `[N, heads, queries, keys]`. If only some dims have names, it is `[queries, keys]` or
+    /// `[N, heads, queries, keys]`, in this order. In self-attention along `time`, the keys are `time_key`, and
+    /// a mask with `time` alone is an error.
     pub(in crate::layers) attn_mask: Option<&'a Tensor>,
     /// A mask of keys that are hidden from all queries, for example because they pad a sequence: `[N, keys]`,
-    /// in any order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
+    /// in any order if all of its dims have the names of the keys. `true` hides a key, and numbers are added
+    /// to the scores.
     pub(in crate::layers) key_padding_mask: Option<&'a Tensor>,
     /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
     /// it off to let the last query of a sequence see all keys.
@@ -226,7 +229,8 @@ impl MultiheadAttention {
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if an input lacks a dim of the layer, or if the keys or values have a dim
-    /// that the queries lack; [`ErrorKind::Shape`] if sizes do not fit or there are no keys;
+    /// that the queries lack; [`ErrorKind::Misaligned`] if keys or values without names would be in another
+    /// order than named inputs; [`ErrorKind::Shape`] if sizes do not fit or there are no keys;
     /// [`ErrorKind::DType`] if an input does not have the dtype of the parameters.
     #[track_caller]
     pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor> {
@@ -278,6 +282,11 @@ impl MultiheadAttention {
             let of_query = finder.queries(query, config.embed)?;
             let of_key = finder.keys((query, &of_query), key, config.kdim)?;
             let of_value = finder.keys((query, &of_query), value, config.vdim)?;
+            finder.check_order([
+                ("queries", query, &of_query),
+                ("keys", key, &of_key),
+                ("values", value, &of_value),
+            ])?;
             let batch = |x: &Tensor, of: &SequencePlaces| -> Vec<Option<Name>> {
                 crate::list(of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))))
             };
