@@ -664,3 +664,40 @@ fn lengths_of_the_dim_of_time_were_taken_for_those_of_the_batch() -> Result<()> 
     assert_eq!(error.repair(), Some("lengths.refine_names([\"N\"])?"));
     namegrad::names::strict(|| pack(named, &of("N")?))
 }
+
+/// Batch dims without names in `x` have those of the states and the lengths, which agree on them.
+#[test]
+fn states_and_lengths_of_an_unnamed_input_could_contradict_each_other() -> Result<()> {
+    let layer = Lstm::new(("embed", 3), ("hidden", 3), "time")?;
+    let cell = LstmCell::new(("embed", 3), ("hidden", 3))?;
+    let x = Tensor::randn([4, 3, 3, 3])?;
+    let h = Tensor::randn([("layer", 1), ("N", 3), ("M", 3), ("hidden", 3)])?;
+    let lengths = Tensor::new([[1, 2, 3], [4, 4, 1], [2, 2, 2]])?.rename(["N", "M"])?;
+    let run = |x: &Tensor, h0: &Tensor, c0: &Tensor, lengths: &Tensor| -> Result<Tensor> {
+        Ok(layer.forward_with(x, LstmOptions::new().h0(h0).c0(c0).lengths(lengths))?.output)
+    };
+    let want = run(&x.rename(["time", "N", "M", "embed"])?, &h, &h, &lengths)?.rename(None)?;
+    let got = run(&x, &h, &h, &lengths)?;
+    close(&got.rename(None)?, &want);
+    close(&run(&x, &h, &h.rename(None)?, &lengths.rename([None, Some("M")])?)?.rename(None)?, &want);
+    let turned = h.align_to(["layer", "M", "N", "hidden"])?;
+    let partly = h.rename([Some("layer"), Some("M"), None, Some("hidden")])?;
+    for (h0, c0, lengths) in [
+        (&turned, &h, &lengths),
+        (&h, &turned, &lengths),
+        (&h, &h, &lengths.t()?),
+        (&turned, &turned, &lengths),
+        (&h.rename([("N", "Z")])?, &h, &lengths),
+        (&h, &h, &lengths.rename(["N", "Z"])?),
+        (&partly, &partly, &lengths.rename([None, Some("M")])?),
+    ] {
+        let error = run(&x, h0, c0, lengths).unwrap_err();
+        let what = format!("{} {} {}: {error}", h0.shape(), c0.shape(), lengths.shape());
+        assert_eq!(error.kind(), ErrorKind::NameMismatch, "{what}");
+    }
+    let one = |x: &Tensor| x.select(0, 0);
+    let step = |h: &Tensor, c: &Tensor| cell.forward(&one(&x)?, (&one(h)?, &one(c)?)).map(drop);
+    step(&h, &h)?;
+    assert_eq!(step(&h, &turned).unwrap_err().kind(), ErrorKind::NameMismatch);
+    Ok(())
+}

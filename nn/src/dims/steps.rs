@@ -10,6 +10,7 @@ use namegrad_core::args::NewName;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
 use namegrad_core::{DType, Dim, ErrorKind, Result, Shape};
+use std::cell::RefCell;
 
 /// The dims of an input.
 pub(crate) struct Steps<'a> {
@@ -18,6 +19,8 @@ pub(crate) struct Steps<'a> {
     time: Option<usize>,
     /// All dims but the time and the features.
     batch: Vec<usize>,
+    /// Their names, which those that have none in `x` get from states and lengths.
+    told: RefCell<Vec<Option<Name>>>,
     feature: usize,
 }
 
@@ -55,7 +58,8 @@ impl<'a> Steps<'a> {
             let what = format!("needs at least one step, and {} has none", dim_of(x, time));
             return Err(of.wrong(x, ErrorKind::Shape, &what));
         }
-        Ok(Steps { of, x, time, batch, feature })
+        let told = RefCell::new(names_at(x, &batch));
+        Ok(Steps { of, x, time, batch, told, feature })
     }
 
     /// Checks that the input has the dtype of the parameters.
@@ -145,7 +149,30 @@ impl<'a> Steps<'a> {
         }
         let mut order = way.order.order.clone();
         order.iter_mut().for_each(|dim| *dim = places[*dim]);
+        let of_batch = &order[usize::from(way.leads)..order.len() - 1];
+        self.tell(what, given, &names_at(state, of_batch))?;
         way.flat_in_order(state, &order)
+    }
+
+    /// Checks that an input, called `what`, has no other names for the batch dims than those before it, which
+    /// `x` may not tell.
+    fn tell(&self, what: &str, given: &Tensor, names: &[Option<Name>]) -> Result<()> {
+        let mut told = self.told.borrow_mut();
+        for (at, own) in names.iter().enumerate() {
+            let Some(own) = own else { continue };
+            let place = told.iter().position(|name| *name == Some(*own)).unwrap_or(at);
+            if place != at || told[at].is_some_and(|name| name != *own) {
+                let x = dim_of(self.x, self.batch[at]);
+                let message = format!(
+                    "{}: {x} of the input is the dim '{own}' of {what}, and not in the other inputs",
+                    self.of.who()
+                );
+                let error = self.of.error(self.x, ErrorKind::NameMismatch, message);
+                return Err(error.with_operands([self.x.shape(), given.shape()]));
+            }
+            told[at] = Some(*own);
+        }
+        Ok(())
     }
 
     /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
@@ -168,6 +195,9 @@ impl<'a> Steps<'a> {
             let message = format!("the lengths need the dims of the batch, {dims}, and have {own}");
             return wrong(ErrorKind::Shape, message);
         };
+        let names: Vec<Option<Name>> =
+            crate::list(found.iter().map(|dim| dim.and_then(|dim| lengths.name(dim))));
+        self.tell("the lengths", lengths, &names)?;
         let value = lengths.value().unnamed().to(DType::I64)?;
         if let Some((kind, message)) = unfit_length(&value.to_vec()?, self.steps()) {
             return wrong(kind, message);

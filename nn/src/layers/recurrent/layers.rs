@@ -343,8 +343,8 @@ impl<K: RecurrentKind> Recurrent<K> {
     /// The results for `x`, with options.
     ///
     /// # Errors
-    /// Same as [`forward`](Self::forward), also for the states; for lengths that are out of range
-    /// [`ErrorKind::Value`].
+    /// Same as [`forward`](Self::forward), also for the states; [`ErrorKind::NameMismatch`] if states and
+    /// lengths have different names for a batch dim; for lengths that are out of range [`ErrorKind::Value`].
     #[track_caller]
     pub fn forward_with(&self, x: &Tensor, options: K) -> Result<K::Output<Tensor>> {
         let (states, lengths) = options.given();
