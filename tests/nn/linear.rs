@@ -782,5 +782,7 @@ fn a_dim_was_contracted_with_another_one() -> Result<()> {
     assert_eq!((error.kind(), error.repair()), (ErrorKind::NameMismatch, Some("x.movedim(\"a\", -1)?")));
     let error = F::bilinear(&x, &other.rename([("b", "c")])?, &weight).unwrap_err();
     assert_eq!(error.repair(), Some("other.rename([(\"c\", \"b\")])?, if both names mean the same"));
+    let error = F::bilinear(&x, &other.rename([("N", "M")])?, &weight).unwrap_err();
+    assert_eq!(error.repair(), Some("other.rename([(\"M\", \"N\")])?, if both names mean the same"));
     Ok(())
 }

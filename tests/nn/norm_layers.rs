@@ -193,6 +193,13 @@ fn bilinear_finds_both_dims() -> Result<()> {
     close(&namegrad::names::strict(|| layer.forward(&x, &other))?, &want);
     let turned = layer.forward(&x.align_to(["C", "N", "H"])?, &other.align_to(["H", "C", "N"])?)?;
     close(&turned.align_to(["N", "H", "C"])?, &want);
+    // By position only if names are not strict.
+    let unnamed = other.rename([None, None, Some("C")])?;
+    close(&layer.forward(&x, &unnamed)?, &want);
+    for (x, other) in [(&x, &unnamed), (&unnamed, &x)] {
+        let error = namegrad::names::strict(|| layer.forward(x, other)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NameMismatch);
+    }
     Ok(())
 }
 

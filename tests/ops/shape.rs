@@ -231,6 +231,10 @@ fn expand_and_repeat_by_name() -> Result<()> {
     assert_eq!(row.expand_as(&other.rename(None)?)?.shape().to_string(), "[N=4, C=4]");
     assert_eq!(row.expand_as(&Tensor::zeros(("N", 4))?).unwrap_err().kind(), ErrorKind::NameMismatch);
     assert!(namegrad::names::strict(|| row.expand_as(&other.rename(None)?)).is_err());
+    let partly = row.rename([Some("C"), None])?;
+    assert_eq!(partly.expand_as(&other)?.shape(), other.shape());
+    assert!(namegrad::names::strict(|| partly.expand_as(&other)).is_err());
+    namegrad::names::strict(|| row.expand_as(&other))?;
     Ok(())
 }
 

@@ -283,10 +283,12 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn expand_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        // By position if not all dims have names.
+        let is_partial = |x: &Tensor| x.names().iter(x.ndim()).any(|name| name.is_none());
+        if namegrad_core::names::is_strict() && (is_partial(x) || is_partial(other)) {
+            x.value().unified_names("expand_as", "broadcast", other.value())?;
+        }
         if !x.has_names() || !other.has_names() {
-            if namegrad_core::names::is_strict() {
-                x.value().unified_names("expand_as", "broadcast", other.value())?;
-            }
             return x.expand(other.sizes());
         }
         let inputs = &[x.value(), other.value()];

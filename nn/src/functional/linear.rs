@@ -189,12 +189,7 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         check_meeting(("bias", bias, 0), ("the weight", weight.name(0)))?;
     }
     for dim in 0..leading.len() {
-        if let (Some(own), Some(its)) = (x.name(dim), other.name(dim))
-            && own != its
-        {
-            let message = format!("dim {dim} is '{own}' in one input and '{its}' in the other");
-            return Err(Error::new(ErrorKind::NameMismatch, "", message));
-        }
+        check_meeting(("other", other, dim), ("x", x.name(dim)))?;
     }
     Ok(())
 }
