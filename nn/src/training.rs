@@ -167,7 +167,7 @@ impl ModulePath {
 
     /// Runs the code of a layer. Its errors name the layer, its path and its inputs, and have the line of the
     /// caller.
-    #[inline(never)]
+    #[inline]
     #[track_caller]
     pub(crate) fn run<T>(
         &self,
