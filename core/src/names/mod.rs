@@ -25,6 +25,7 @@ mod order;
 pub(crate) mod rules;
 #[doc(hidden)]
 pub mod signature;
+
 pub use list::{NameArg, NameList, RenameArg, Renaming};
 pub use meets::{Meets, Outcome};
 #[doc(hidden)]

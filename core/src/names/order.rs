@@ -271,11 +271,10 @@ impl Call<'_> {
         }
         let (both, [x, y]) = (listed(&both), [first, second].map(|at| self.word(at)));
         let aligned = [x, y].map(|x| format!("{x}.align_to({both})?"));
-        let renamed = respelt(self.inputs[first].2.input(), self.inputs[second].2.input(), &|_, _| true);
         Some(match self.is_binary() {
             true => {
                 let by_name = format!("{}.{}(&{})? to broadcast by name", aligned[0], self.op, aligned[1]);
-                match renamed {
+                match respelt(self.inputs[first].2.input(), self.inputs[second].2.input(), &|_, _| true) {
                     Some(to) => format!("{y}.rename([{to}])?, if both mean the same; or {by_name}"),
                     None => by_name + "; or rename a dim if two names mean the same",
                 }

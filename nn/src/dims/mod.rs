@@ -216,6 +216,11 @@ pub(crate) fn is_batch(name: Name) -> bool {
     matches!(name.as_str(), "N" | "B" | "batch")
 }
 
+/// Whether a name says that the dim is that of channels.
+pub(crate) fn is_channel(name: Name) -> bool {
+    matches!(name.as_str(), "C" | "channel" | "channels")
+}
+
 /// The error with the repair, if there is one.
 pub(crate) fn repaired(error: Error, repair: Option<String>) -> Error {
     match repair {

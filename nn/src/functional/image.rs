@@ -224,12 +224,12 @@ functional! { image;
             let (count, own) = (sizes[0], theta.sizes());
             return Err(shape_error(format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}")));
         }
-        check_maps(theta, crate::list(size.iter().map(|dim| dim.name)))?;
+        let mut names: Vec<Option<Name>> = crate::list(size.iter().map(|dim| dim.name));
+        check_maps(theta, &names)?;
         let grid = positions(&sizes[2..], align_corners, theta.dtype())
             .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
             ?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
-        let mut names: Vec<Option<Name>> = crate::list(size.iter().map(|dim| dim.name));
         names.remove(1);
         names[0] = names[0].or(theta.name(0));
         names.push(None);
@@ -240,7 +240,7 @@ functional! { image;
 
 /// Checks the names of affine maps of images with these names: the first dim is the batch, and the others are
 /// none of theirs. The images have their batch and channels first, as far as the names tell.
-fn check_maps(theta: &Tensor, images: Vec<Option<Name>>) -> Result<()> {
+fn check_maps(theta: &Tensor, images: &[Option<Name>]) -> Result<()> {
     for (dim, name) in images.iter().enumerate() {
         let Some(name) = *name else { continue };
         if is_batch(name) && dim != 0 || is_channel(name) && dim != 1 {

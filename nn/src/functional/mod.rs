@@ -21,8 +21,8 @@ mod shuffle;
 // Most tables need these names: their files begin with `use super::*`.
 use crate::dims::images::fault;
 use crate::dims::{
-    copied, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming, repaired,
-    sizes_of, tensor_of, whole, with_names,
+    copied, is_channel, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming,
+    repaired, sizes_of, tensor_of, whole, with_names,
 };
 use namegrad_autograd::chain::*;
 use namegrad_autograd::{Tensor, TensorOptions};
@@ -88,11 +88,6 @@ fn ensure_length(which: &str, x: &Tensor, size: usize) -> Result<()> {
 #[cold]
 fn wrong_dtype(message: impl Display, (name, dtype): (&str, DType)) -> Error {
     fault(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{dtype:?})?"))
-}
-
-/// Whether a name says that the dim is that of channels.
-fn is_channel(name: Name) -> bool {
-    matches!(name.as_str(), "C" | "channel" | "channels")
 }
 
 /// Checks that no dim of the last `rank` is called as channels are, where a function takes these dims because

@@ -31,21 +31,16 @@ impl Renames {
                 *state = original;
                 return Renames { pairs: Vec::new(), calls: Vec::new(), is_prefix: false };
             };
-            let (pattern, target) = (Pattern::new(&from), Pattern::new(&to));
+            let pattern = Pattern::new(&from);
             retain(&mut pending, &|(path, _)| pattern.captures(path).is_none());
-            debug_assert!(target.stars() <= pattern.stars());
             renames.calls.push((from, to));
         }
-        renames.is_prefix = match &renames.calls[..] {
-            [(from, to)] => {
-                let of_all = Pattern::new(from);
-                {
-                    let is_moved = |path: &str| of_all.captures(path).is_some() || !places.contains(path);
-                    (from == "**" || to == "**") && original.iter().all(|(path, _)| is_moved(path))
-                }
-            }
-            _ => false,
-        };
+        if let [(from, to)] = &renames.calls[..] {
+            let of_all = Pattern::new(from);
+            let is_moved = |path: &str| of_all.captures(path).is_some() || !places.contains(path);
+            renames.is_prefix =
+                (from == "**" || to == "**") && original.iter().all(|(path, _)| is_moved(path));
+        }
         renames
     }
 }

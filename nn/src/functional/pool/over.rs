@@ -120,7 +120,7 @@ pub(crate) fn unpool_over(
     dims: &Positions,
 ) -> Result<Tensor> {
     let checked = (x.sizes() == indices.sizes())
-        .or_shape(format_args!("the indices must have the sizes of the input"))
+        .or_shape("the indices must have the sizes of the input")
         .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
     let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
     checked.map_err(|error| of_call(error, "", &both))?;
