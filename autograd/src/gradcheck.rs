@@ -439,7 +439,7 @@ impl Check<'_> {
 
 /// The position of element number `element`, by the names of the dims: ` [N=1, C=0]`, or ` [1, 0]` without
 /// names.
-fn place(shape: &Shape, mut element: usize) -> String {
+pub fn place(shape: &Shape, mut element: usize) -> String {
     let mut places = Vec::with_capacity(shape.sizes.len());
     for (dim, size) in shape.sizes.iter().enumerate().rev() {
         let at = element % size;

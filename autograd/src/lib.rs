@@ -50,6 +50,8 @@ pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
+#[doc(hidden)]
+pub use gradcheck::place;
 pub use gradcheck::{
     Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,
     gradgradcheck, gradgradcheck_with,

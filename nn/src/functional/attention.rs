@@ -1,10 +1,11 @@
 //! Attention: the op by position, and attention by name, which arranges its inputs for that op.
 
 use super::*;
-use crate::dims::{dims_text, renamed_to_fit};
+use crate::dims::{Named, dims_text, renamed_to_fit};
 use crate::layers::mentions;
 use namegrad_autograd::options::ScaledDotProductAttentionOptions;
 use namegrad_io::sorted::{retain, sort};
+use std::fmt;
 
 functions! {
     attention: scaled_dot_product_attention;
@@ -95,11 +96,10 @@ functional! { attention;
         let (attn_mask, enable_gqa) = (mask.as_ref().map(Cow::Borrowed), dims.kv_heads.is_some());
         let options =
             ScaledDotProductAttentionOptions { attn_mask, dropout_p, is_causal, scale, enable_gqa, window };
-        let own: Vec<Key> = crate::list(dims.own.iter().map(|(key, _)| *key));
         let q = dims.arranged(q, dims.query, &[dims.embed])?;
         let k = dims.with_heads(dims.arranged(k, Some(dims.seq), &[dims.embed])?)?;
-        let v = dims.with_heads(dims.arranged(v, Some(dims.seq), &own)?)?;
-        dims.restore(&q.scaled_dot_product_attention_with(&k, &v, options)?)
+        let values = dims.with_heads(dims.arranged(v, Some(dims.seq), &dims.own)?)?;
+        dims.restore(&q.scaled_dot_product_attention_with(&k, &values, options)?, v)
     }
 }
 
@@ -135,10 +135,14 @@ impl Key {
     fn size(self, x: &Tensor) -> Option<usize> {
         self.find(x).map(|dim| x.sizes()[dim])
     }
+}
 
-    /// `'time'`, or `-2`.
-    fn text(self) -> String {
-        self.name.map_or_else(|| format!("-{}", self.from_right), |name| format!("'{name}'"))
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "'{name}'"),
+            None => write!(f, "-{}", self.from_right),
+        }
     }
 }
 
@@ -160,10 +164,9 @@ impl AttentionCall<'_> {
         let (Some(&seq), Some(&embed)) = (of_k.get(seq), of_q.get(embed)) else {
             return Err(shape_error("q and k need at least one dim")); // 0-d
         };
-        if seq == embed {
-            let both = "cannot be both the positions of the keys and the dim of products";
-            return Err(value_error(format_args!("{} {both}", seq.text())));
-        }
+        (seq != embed).or_value(format_args!(
+            "{seq} cannot be both the positions of the keys and the dim of products"
+        ))?;
         same_size(embed, ("q", q), ("k", k))?;
         same_size(seq, ("k", k), ("v", v))?;
         let query = match query_dim {
@@ -178,25 +181,21 @@ impl AttentionCall<'_> {
                 self.clear_query(&free)?
             }
         };
+        let mut own = of_v.clone();
+        retain(&mut own, &|key| *key != seq && (*key == embed || !of_q.contains(key) && !of_k.contains(key)));
         // The dims that `q` lacks come first, in the result as well.
-        let mut batch = Vec::new();
-        for key in of_k.iter().chain(&of_v) {
-            let is_shared = of_k.contains(key) && *key != embed;
-            if is_shared && *key != seq && !of_q.contains(key) && !batch.contains(key) {
-                batch.push(*key);
-            }
-        }
-        let lacking = batch.len();
+        let mut batch = of_k.clone();
+        retain(&mut batch, &|key| *key != embed && *key != seq && !of_q.contains(key));
+        let mut result = batch.clone();
         for key in &of_q {
+            if *key == embed {
+                result.extend(&own)
+            } else {
+                result.push(*key)
+            }
             if *key != embed && Some(*key) != query {
                 batch.push(*key);
             }
-        }
-        let mut own = of_v.clone();
-        retain(&mut own, &|key| *key != seq && (*key == embed || !of_q.contains(key) && !of_k.contains(key)));
-        let mut result = batch[..lacking].to_vec();
-        for key in &of_q {
-            if *key == embed { result.extend(&own) } else { result.push(*key) }
         }
         if !is_named {
             sort(&mut batch, &|a, b| a.from_right > b.from_right);
@@ -206,47 +205,39 @@ impl AttentionCall<'_> {
             Some(name) => self.groups(name, &mut batch)?,
             None => None,
         };
-        let (mut shared, mut of_values) = (Vec::new(), Vec::new());
+        let mut shared = Vec::new();
         for key in batch {
             let is_grouped = kv_heads.is_some() && key.name == heads;
             shared.push((key, if is_grouped { key.size(q).unwrap_or(1) } else { self.size(key)? }));
         }
-        for key in own {
-            of_values.push((key, key.size(v).unwrap_or(1)));
-        }
         let lengths = [query.and_then(|key| key.size(q)).unwrap_or(1), seq.size(k).unwrap_or(1)];
-        Ok(AttentionDims { seq, embed, query, batch: shared, own: of_values, result, kv_heads, lengths })
+        Ok(AttentionDims { seq, embed, query, batch: shared, own, result, kv_heads, lengths })
     }
 
     /// The positions of the queries among the dims that only `q` has.
     fn clear_query(&self, free: &[Key]) -> Result<Option<Key>> {
-        if self.is_ordered && free.len() != 1 {
-            let (message, example) = match free {
-                [] => (
-                    "q has no positions, which is_causal and window need: it has no dim of its own".into(),
-                    None,
-                ),
-                [.., last] => {
-                    let all: Vec<String> = crate::list(free.iter().map(|key| key.text()));
-                    let message = format!("the positions of the queries could be any of {}", all.join(", "));
-                    (message, last.name)
-                }
-            };
-            let repair = |name| format!("AttentionOptions::new().query_dim(\"{name}\"), or another of them");
-            return Err(repaired(fault(ErrorKind::Value, message), example.map(repair)));
-        }
+        let option = |name| format!("AttentionOptions::new().query_dim(\"{name}\")");
         let is_heads = |name: &Name| mentions(&name.as_str().to_ascii_lowercase(), "head");
-        if let [Key { name: Some(name), .. }] = free
-            && self.is_ordered
-            && is_heads(name)
-        {
-            let message = format!(
-                "is_causal and window are about the positions of the queries: the only dim that k and v lack is '{name}', and heads have no order"
-            );
-            let repair = format!(
-                "AttentionOptions::new().query_dim(\"{name}\"), if these are positions; a single query needs no such option"
-            );
-            return Err(fault(ErrorKind::Value, message).with_repair(repair));
+        let wrong = match free {
+            _ if !self.is_ordered => None,
+            [] => {
+                let message = "q has no positions, which is_causal and window need: it has no dim of its own";
+                Some((message.into(), None))
+            }
+            [key] => key.name.filter(is_heads).map(|name| {
+                let message = format!(
+                    "is_causal and window are about the positions of the queries: the only dim that k and v lack is '{name}', and heads have no order"
+                );
+                (message, Some(option(name) + ", if these are positions; a single query needs no such option"))
+            }),
+            [.., last] => {
+                let all: Vec<String> = crate::list(free.iter().map(Key::to_string));
+                let message = format!("the positions of the queries could be any of {}", all.join(", "));
+                Some((message, last.name.map(|name| option(name) + ", or another of them")))
+            }
+        };
+        if let Some((message, repair)) = wrong {
+            return Err(repaired(value_error(message), repair));
         }
         // Any of them gives the same result; most queries at once are fastest.
         Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0])))
@@ -262,7 +253,7 @@ impl AttentionCall<'_> {
             return Ok(key);
         }
         Err(value_error(match seq.find(q) {
-            Some(_) => format!("query_dim '{name}' must be {}, which q has as well", seq.text()),
+            Some(_) => format!("query_dim '{name}' must be {seq}, which q has as well"),
             None => format!("query_dim '{name}' must be a dim of q that k and v lack"),
         }))
     }
@@ -274,9 +265,8 @@ impl AttentionCall<'_> {
         Dim::from(name).look_up("", &[q.value()])?;
         let key = Key { name: Some(name), from_right: 0 };
         let Some(at) = batch.iter().position(|own| *own == key) else {
-            return Err(value_error(format_args!(
-                "heads '{name}' must be a dim beside the positions and the dim of products"
-            )));
+            let dims = "the positions and the dim of products";
+            return Err(value_error(format_args!("heads '{name}' must be a dim beside {dims}")));
         };
         let [own, of_k, of_v] = [q, k, v].map(|x| key.size(x).unwrap_or(1));
         let shared = of_k.max(of_v);
@@ -298,23 +288,27 @@ impl AttentionCall<'_> {
         for x in self.inputs {
             let own = key.size(x).unwrap_or(1);
             if size != 1 && own != 1 && own != size {
-                let mut sizes = Vec::new();
-                for (what, x) in ["q", "k", "v"].iter().zip(self.inputs) {
-                    sizes.extend(key.size(x).map(|size| format!("{size} in {what}")));
-                }
-                let message = format!("the sizes of the dim {} differ: {}", key.text(), sizes.join(", "));
-                let error = fault(ErrorKind::Shape, message);
-                let Some(name) = key.name.filter(|_| size % own.max(1) == 0) else { return Err(error) };
-                let repair = format!("AttentionOptions::new().heads(\"{name}\")");
-                return Err(
-                    error.with_repair(format!("{repair} if each head of k serves a group of heads of q"))
-                );
+                return Err(self.other_size(key, size.is_multiple_of(own)));
             }
-            if own != 1 {
-                size = own;
-            }
+            size = if own == 1 { size } else { own };
         }
         Ok(size)
+    }
+
+    /// The error for a shared dim of different sizes, which can be that of heads if `in_groups`.
+    #[cold]
+    fn other_size(&self, key: Key, in_groups: bool) -> Error {
+        let mut sizes = Vec::new();
+        for (what, x) in ["q", "k", "v"].iter().zip(self.inputs) {
+            sizes.extend(key.size(x).map(|size| format!("{size} in {what}")));
+        }
+        let message = format!("the sizes of the dim {key} differ: {}", sizes.join(", "));
+        let heads = |name| {
+            format!(
+                "AttentionOptions::new().heads(\"{name}\") if each head of k serves a group of heads of q"
+            )
+        };
+        repaired(shape_error(message), key.name.filter(|_| in_groups).map(heads))
     }
 }
 
@@ -326,8 +320,8 @@ struct AttentionDims {
     query: Option<Key>,
     /// The dims that are matched, with their sizes.
     batch: Vec<(Key, usize)>,
-    /// The dims of values, with their sizes.
-    own: Vec<(Key, usize)>,
+    /// The dims of values.
+    own: Vec<Key>,
     /// The dims of the result.
     result: Vec<Key>,
     /// The heads of keys and values, if they serve groups of heads of queries.
@@ -363,11 +357,12 @@ impl AttentionDims {
         x.expand(sizes)
     }
 
-    /// The result with its own dims in place of `[batch.., queries, width]`.
-    fn restore(&self, y: &Tensor) -> Result<Tensor> {
+    /// The result with its own dims in place of `[batch.., queries, width]`, where the width is that of `v`.
+    fn restore(&self, y: &Tensor, v: &Tensor) -> Result<Tensor> {
         let (mut keys, mut sizes) = (Vec::new(), Vec::new());
         let query = self.query.map(|key| (key, self.lengths[0]));
-        for (key, size) in self.batch.iter().copied().chain(query).chain(self.own.iter().copied()) {
+        let own = self.own.iter().map(|key| (*key, key.size(v).unwrap_or(1)));
+        for (key, size) in self.batch.iter().copied().chain(query).chain(own) {
             keys.push(key);
             sizes.push(size);
         }
@@ -389,15 +384,14 @@ impl AttentionDims {
                 continue;
             }
             if !mask.dtype().is_floating_point() {
-                let taken = if what == "bias" { "floating-point" } else { "bool or floating-point" };
-                let message = format!("{what} must be {taken}, got {}", mask.dtype());
-                return Err(match what {
-                    "bias" if mask.dtype() == DType::Bool => fault(ErrorKind::DType, message).with_repair(
-                        "AttentionOptions::new().attn_mask(..), which hides keys where it is false",
-                    ),
-                    "bias" => wrong_dtype(message, (what, dtype)),
-                    _ => wrong_dtype(message, (what, DType::Bool)),
-                });
+                let (taken, cast) = match what {
+                    "bias" => ("floating-point", dtype),
+                    _ => ("bool or floating-point", DType::Bool),
+                };
+                let error =
+                    wrong_dtype(format_args!("{what} must be {taken}, got {}", mask.dtype()), (what, cast));
+                let instead = "AttentionOptions::new().attn_mask(..), which hides keys where it is false";
+                return Err(if mask.dtype() == DType::Bool { error.with_repair(instead) } else { error });
             }
             let numbers = self.arranged_mask(what, mask)?.to(dtype)?;
             added = Some(match added {
@@ -418,46 +412,37 @@ impl AttentionDims {
             Some(name) if is_self => Key { name: Some(Name::new(&format!("{name}_key"))?), from_right: 0 },
             _ => self.seq,
         };
-        let mut scores = self.batch.clone();
-        if let (Some(name), true) = (key.name, scores.iter().any(|(own, _)| *own == key)) {
+        let mut scores: Vec<Named> = crate::list(self.batch.iter().map(|(key, size)| (key.name, *size)));
+        if let (Some(name), true) = (key.name, scores.iter().any(|(own, _)| *own == key.name)) {
             let message =
-                format!("in {what}, '{name}' would be the positions of the keys, but it is another dim");
+                format_args!("in {what}, '{name}' would be the positions of the keys, but it is another dim");
             return Err(fault(ErrorKind::DuplicateName, message));
         }
-        scores.extend(self.query.map(|query| (query, self.lengths[0])));
-        scores.push((key, self.lengths[1]));
+        scores.extend(self.query.map(|query| (query.name, self.lengths[0])));
+        scores.push((key.name, self.lengths[1]));
         let unfit = |kind| {
-            let all: Vec<_> = crate::list(scores.iter().map(|(key, size)| (key.name, *size)));
-            let message = format!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&all));
-            Err(repaired(fault(kind, message), renamed_to_fit(what, mask, &all)))
+            let message =
+                format_args!("{what} {} does not broadcast to [{}]", mask.shape(), dims_text(&scores));
+            Err(repaired(fault(kind, message), renamed_to_fit(what, mask, &scores)))
         };
+        let last = &scores[scores.len().saturating_sub(mask.ndim())..];
+        let fits = last.len() == mask.ndim()
+            && last.iter().zip(mask.sizes()).all(|((_, wanted), size)| size == wanted || *size == 1);
         if self.seq.name.is_none() {
             // By position from the right, as the op takes it.
-            if mask.has_names() {
-                return unfit(ErrorKind::NameMismatch);
-            }
-            let fit = scores.iter().rev().zip(mask.sizes().iter().rev()).all(|((_, a), b)| a == b || *b == 1);
-            return if fit && mask.ndim() <= scores.len() {
-                Ok(mask.clone())
-            } else {
-                unfit(ErrorKind::Shape)
+            return match mask.has_names() {
+                true => unfit(ErrorKind::NameMismatch),
+                false if fits => Ok(mask.clone()),
+                false => unfit(ErrorKind::Shape),
             };
         }
         check_named(what, mask, true).map_err(|error| {
-            // The names of the last dims, if the sizes fit.
-            let last = &scores[scores.len().saturating_sub(mask.ndim())..];
-            let fits = last.iter().zip(mask.sizes()).all(|((_, a), b)| a == b || *b == 1);
-            let names: Option<Vec<String>> =
-                crate::list(last.iter().map(|(key, _)| Some(key.name?.to_string())));
-            match names {
-                Some(names) if fits && !mask.has_names() && names.len() == mask.ndim() => {
-                    error.with_repair(format!("{what}.refine_names({names:?})?"))
-                }
-                _ => error,
-            }
+            let names: Option<Vec<&str>> = crate::list(last.iter().map(|(name, _)| Some((*name)?.as_str())));
+            let names = names.filter(|_| fits && !mask.has_names());
+            repaired(error, names.map(|names| format!("{what}.refine_names({names:?})?")))
         })?;
-        for (own, size) in Key::all(mask).iter().zip(mask.sizes()) {
-            match scores.iter().find(|(key, _)| key == own) {
+        for (dim, size) in mask.sizes().iter().enumerate() {
+            match scores.iter().find(|(name, _)| *name == mask.name(dim)) {
                 None => return unfit(ErrorKind::NameNotFound),
                 Some((_, wanted)) if size != wanted && *size != 1 => return unfit(ErrorKind::Shape),
                 _ => {}
@@ -493,11 +478,8 @@ fn check_named(what: &str, x: &Tensor, is_named: bool) -> Result<()> {
     if !is_named || (0..x.ndim()).all(|dim| x.name(dim).is_some()) {
         return Ok(());
     }
-    let message = format!(
-        "{what} {} has dims without names beside tensors with names, and refine_names gives names",
-        x.shape()
-    );
-    Err(fault(ErrorKind::NameMismatch, message))
+    let message = "has dims without names beside tensors with names, and refine_names gives names";
+    Err(fault(ErrorKind::NameMismatch, format_args!("{what} {} {message}", x.shape())))
 }
 
 /// An error unless both tensors have the dim, in one size.
@@ -505,14 +487,10 @@ fn same_size(key: Key, (what, x): (&str, &Tensor), (other_what, other): (&str, &
     if let Some(name) = key.name {
         Dim::from(name).look_up("", &[other.value()])?;
     }
-    let (size, Some(of_other)) = (key.size(x).unwrap_or(1), key.size(other)) else {
-        return Err(shape_error(format_args!("{other_what} {} has no dim {}", other.shape(), key.text())));
+    let size = key.size(x).unwrap_or(1);
+    let Some(of_other) = key.size(other) else {
+        return Err(shape_error(format_args!("{other_what} {} has no dim {key}", other.shape())));
     };
-    if size == of_other {
-        return Ok(());
-    }
-    let dim = key.text();
-    Err(shape_error(format_args!(
-        "the dim {dim} has {size} elements in {what} and {of_other} in {other_what}"
-    )))
+    (size == of_other)
+        .or_shape(format_args!("the dim {key} has {size} elements in {what} and {of_other} in {other_what}"))
 }

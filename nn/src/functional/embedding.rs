@@ -1,7 +1,8 @@
 //! Rows of a table by index.
 
 use super::*;
-use namegrad_autograd::{Op, starting};
+use namegrad_autograd::{Op, place, starting};
+use namegrad_core::options::BincountOptions;
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
@@ -139,26 +140,23 @@ functional! { embedding;
                 }
             }
         }
-        let vector = |numbers: &[i64]| NamedTensor::from_slice(numbers, [numbers.len()]);
+        let vector = |numbers: &[i64]| tensor_of(numbers, &[numbers.len()]);
         let renormed = renormed(weight.value(), &all, max_norm, norm_type)?;
-        let mut rows = table.looked_up(&vector(&kept)?, &renormed, scale_grad_by_freq)?;
+        let (mut rows, bag_at) = (table.looked_up(vector(&kept)?.value(), &renormed, scale_grad_by_freq)?, vector(&bag_of)?);
         if let Some(factors) = per_sample_weights {
             let factors = factors.rename(None).reshape([-1])?;
-            rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0).unsqueeze(1)?)?;
+            rows = rows.mul(&factors.index_select(vector(&places)?, 0).unsqueeze(1)?)?;
         }
-        let y = if mode == BagMode::Max {
-            largest(&rows, &bag_of, [bags, columns])?
-        } else {
-            let zeros = rows.detach().new_zeros([bags, columns])?;
-            let sums = zeros.index_add(Tensor::constant(vector(&bag_of)?), &rows, 0)?;
-            if mode == BagMode::Sum { sums } else { by_frequency(&sums, &bag_of)? }
+        let sums = || rows.detach().new_zeros([bags, columns]).index_add(&bag_at, &rows, 0);
+        let y = match mode {
+            BagMode::Sum => sums()?,
+            BagMode::Mean => by_frequency(&sums()?, &bag_at)?,
+            BagMode::Max => largest(&rows, &bag_of, [bags, columns])?,
         };
-        if let Some(offsets) = offsets {
-            let names = Names::new("", [offsets.name(0), weight.name(1)])?;
-            return with_names(y, &names);
-        }
-        let leading = &x.sizes()[..x.ndim() - 1];
-        with_names(y.reshape([leading, &[columns]].concat())?, &table.names(x, leading.len())?)
+        // The bags are along the dim of the offsets, or along all dims of `x` but the last.
+        let (of, count) = offsets.map_or((x, x.ndim() - 1), |offsets| (offsets, 1));
+        let sizes = if offsets.is_some() { &[bags] } else { &x.sizes()[..count] };
+        with_names(y.reshape([sizes, &[columns]].concat())?, &table.names(of, count)?)
     }
 }
 
@@ -177,16 +175,12 @@ impl BagCall<'_> {
         let message = format_args!("expected a weight of floats, got {dtype}");
         ensure_dtype(dtype.is_floating_point(), message, ("weight", DType::F32))?;
         let rows = weight.sizes()[0] as isize;
-        let padding = match padding_idx {
-            None => None,
-            Some(at) if (-rows..rows).contains(&at) => Some(at.rem_euclid(rows) as usize),
-            Some(at) => {
-                return Err(value_error(format_args!(
-                    "padding_idx {at} is not one of the {rows} rows of the weight"
-                )));
-            }
-        };
-        Ok(BagCall { weight, padding })
+        if let Some(at) = padding_idx {
+            (-rows..rows)
+                .contains(&at)
+                .or_value(format_args!("padding_idx {at} is not one of the {rows} rows of the weight"))?;
+        }
+        Ok(BagCall { weight, padding: padding_idx.map(|at| at.rem_euclid(rows) as usize) })
     }
 
     /// The indices as a vector and as numbers, checked.
@@ -194,16 +188,13 @@ impl BagCall<'_> {
         let flat = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
         let numbers = flat.to_vec::<i64>()?;
         let rows = self.weight.sizes()[0];
-        for (at, index) in numbers.iter().enumerate() {
-            if *index < 0 || *index as u64 >= rows as u64 {
-                let place = place(at, x.sizes());
-                let message = format_args!(
-                    "index {index} at position {place:?} is out of range for {rows} rows of the weight"
-                );
-                return Err(fault(ErrorKind::Index, message));
-            }
-        }
-        Ok((flat, numbers))
+        let Some(at) = numbers.iter().position(|index| !(0..rows as i64).contains(index)) else {
+            return Ok((flat, numbers));
+        };
+        let (index, place) = (numbers[at], place(&x.shape(), at));
+        let message =
+            format_args!("index {index} at position{place} is out of range for {rows} rows of the weight");
+        Err(fault(ErrorKind::Index, message))
     }
 
     /// The names of the first `leading` dims of `x`, and the name of the columns.
@@ -223,16 +214,6 @@ impl BagCall<'_> {
     }
 }
 
-/// The index of element number `at` of a tensor.
-fn place(mut at: usize, sizes: &[usize]) -> Vec<usize> {
-    let mut place = vec![0; sizes.len()];
-    for (index, size) in place.iter_mut().zip(sizes).rev() {
-        *index = at % size;
-        at /= size;
-    }
-    place
-}
-
 /// The weight with the rows at `index` scaled down to a norm of `max_norm`, without names.
 pub(crate) fn renormed(
     weight: &NamedTensor,
@@ -241,11 +222,7 @@ pub(crate) fn renormed(
     norm_type: f64,
 ) -> Result<NamedTensor> {
     let Some(max_norm) = max_norm.filter(|_| index.numel() > 0) else { return Ok(weight.clone()) };
-    let (mut used, mut rows) = (vec![false; weight.sizes()[0]], Vec::new());
-    index.to_vec::<i64>()?.into_iter().for_each(|row| used[row as usize] = true);
-    rows.extend((0_i64..).zip(used).filter(|(_, is_used)| *is_used).map(|(row, _)| row));
-    let index = NamedTensor::from_slice(&rows, [rows.len()])?;
-    let plain = weight.rename(None)?;
+    let (plain, index) = (weight.rename(None)?, index.unique()?.values);
     let rows = plain.index_select(&index, 0)?;
     let norm = rows.vector_norm_with(keep(1), VectorNormOptions::new().ord(norm_type))?;
     // 1e-7 as in PyTorch.
@@ -267,7 +244,7 @@ fn of_weight(
     let wide = g.rename(None).to(g.dtype().compute())?;
     let mut sums = wide.detach().new_zeros([rows, g.sizes()[1]]).index_add(index, &wide, 0)?;
     if by_freq {
-        sums = by_frequency(&sums, &index.to_vec::<i64>()?)?;
+        sums = by_frequency(&sums, index)?;
     }
     if let Some(padding) = padding {
         sums = sums.index_fill(&tensor_of(&[padding as i64], &[1])?, 0.0, 0)?;
@@ -276,15 +253,9 @@ fn of_weight(
 }
 
 /// The rows of `sums` divided by the number of times that each occurs in `of`.
-fn by_frequency(sums: &Tensor, of: &[i64]) -> Result<Tensor> {
-    let mut counts = vec![0.0_f64; sums.sizes()[0]];
-    for row in of {
-        counts[*row as usize] += 1.0;
-    }
-    for count in &mut counts {
-        *count = count.max(1.0);
-    }
-    sums.div(&tensor_of(&counts, &[counts.len(), 1]).to(sums.dtype())?)
+fn by_frequency(sums: &Tensor, of: &Tensor) -> Result<Tensor> {
+    let counts = of.bincount_with(BincountOptions::new().minlength(sums.sizes()[0])).clamp_min(1)?;
+    sums.div(counts.unsqueeze(1).to(sums.dtype())?)
 }
 
 /// Checks that a tensor, described as `what` and called `name`, has integers.
@@ -296,24 +267,16 @@ pub(crate) fn check_integers((what, name): (&str, &str), x: &Tensor) -> Result<(
 
 /// Checks the factors of the indices.
 fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> Result<()> {
-    let (kind, message, repair) = if mode != BagMode::Sum {
-        let message = "per_sample_weights are factors in a sum".into();
-        (ErrorKind::Unsupported, message, "EmbeddingBagOptions::new().mode(F::BagMode::Sum)".into())
-    } else if factors.sizes() != x.sizes() {
-        let (own, wanted) = (factors.sizes(), x.sizes());
-        return Err(shape_error(format_args!(
-            "expected per_sample_weights of sizes {wanted:?}, got {own:?}"
-        )));
-    } else if factors.dtype() != dtype {
-        let message = format!("per_sample_weights are {}, and the weight is {dtype}", factors.dtype());
-        (ErrorKind::DType, message, format!("per_sample_weights.to(DType::{dtype:?})?"))
-    } else {
-        for dim in 0..x.ndim() {
-            check_meeting(("per_sample_weights", factors, dim), ("x", x.name(dim)))?;
-        }
-        return Ok(());
-    };
-    Err(fault(kind, message).with_repair(repair))
+    if mode != BagMode::Sum {
+        return Err(fault(ErrorKind::Unsupported, "per_sample_weights are factors in a sum")
+            .with_repair("EmbeddingBagOptions::new().mode(F::BagMode::Sum)"));
+    }
+    let (own, sizes, wanted) = (factors.dtype(), factors.sizes(), x.sizes());
+    (sizes == wanted)
+        .or_shape(format_args!("expected per_sample_weights of sizes {wanted:?}, got {sizes:?}"))?;
+    let message = format_args!("per_sample_weights are {own}, and the weight is {dtype}");
+    ensure_dtype(own == dtype, message, ("per_sample_weights", dtype))?;
+    check_meeting_all(("per_sample_weights", factors), ("x", x), x.ndim())
 }
 
 /// The position of the first index of each bag, and the number of indices.
@@ -324,35 +287,30 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
             let error = fault(ErrorKind::Value, message);
             return Err(error.with_repair("x.unsqueeze(0)?"));
         };
-        let mut starts = range(0..bags.iter().product::<usize>() + 1);
+        let mut starts = range(0..numel(bags) + 1);
         starts.iter_mut().for_each(|start| *start *= items);
         return Ok(starts);
     };
-    let count = x.numel();
-    (x.ndim() == 1)
-        .or_value(format_args!("with offsets, the input must be a vector, got {} dims", x.ndim()))?;
+    let (count, ndims) = (x.numel() as i64, [x.ndim(), offsets.ndim()]);
+    (ndims[0] == 1)
+        .or_value(format_args!("with offsets, the input must be a vector, got {} dims", ndims[0]))?;
     check_integers(("offsets", "offsets"), offsets)?;
-    (offsets.ndim() == 1).or_value(format_args!("offsets must be a vector, got {} dims", offsets.ndim()))?;
+    (ndims[1] == 1).or_value(format_args!("offsets must be a vector, got {} dims", ndims[1]))?;
     let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
     if !include_last_offset {
-        starts.push(count as i64);
+        starts.push(count);
     }
-    let message = match (starts.first(), starts.last()) {
-        (Some(first), Some(last)) if *last == count as i64 => {
-            if (*first == 0 || starts.len() == 1) && starts.is_sorted() {
-                return Ok(whole(&starts));
-            }
-            format!(
-                "offsets must start at 0, not decrease and not be beyond the {count} indices, got {given:?}"
-            )
-        }
-        (_, None) => "include_last_offset needs at least one offset, the end of the last bag".into(),
-        (_, last) => format!(
-            "with include_last_offset, the last offset must be the number of indices, {count}, got {last:?}"
-        ),
+    let Some(last) = starts.last() else {
+        return Err(value_error("include_last_offset needs at least one offset, the end of the last bag"));
     };
-    Err(fault(ErrorKind::Value, message))
+    (*last == count).or_value(format_args!(
+        "with include_last_offset, the last offset must be the number of indices, {count}, got {last}"
+    ))?;
+    (starts.is_sorted() && (starts[0] == 0 || starts.len() == 1)).or_value(format_args!(
+        "offsets must start at 0, not decrease and not be beyond the {count} indices, got {given:?}"
+    ))?;
+    Ok(whole(&starts))
 }
 
 /// The largest element of each column in each bag of rows. The first of equal ones gets the gradient.

@@ -27,8 +27,7 @@ functional! { fold;
     unfold (x; kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0, stride: Extents or 1)
         names removes => {
         let (batch, channels, image) = match *x.sizes() {
-            [n, c, h, w] => (Some(n), c, [h, w]),
-            [c, h, w] => (None, c, [h, w]),
+            [ref batch @ .., c, h, w] if batch.len() <= 1 => (batch, c, [h, w]),
             _ => {
                 let dims = x.ndim();
                 return Err(shape_error(format_args!("expected images [N, C, H, W] or [C, H, W], got {dims} dims")));
@@ -37,12 +36,13 @@ functional! { fold;
         check_last(2, x)?;
         let names = [x.name(x.ndim() - 2), x.name(x.ndim() - 1)];
         let grid = WindowGrid::new(image, names, [kernel_size, dilation, padding, stride])?;
-        let planes = batch.unwrap_or(1) * channels;
-        let [height, width] = grid.padded;
-        let padded = grid.pad(x.rename(None).reshape([planes, image[0], image[1]])?)?;
-        let columns = padded.reshape([planes, height * width]).index_select(grid.places()?, 1)?;
-        let sizes = [batch.as_slice(), &[channels * grid.taps(), grid.windows()]].concat();
-        named(columns.reshape(sizes)?, x, batch)
+        let planes = numel(batch) * channels;
+        let around = |dim: usize| [grid.padding[dim] as isize; 2];
+        let images = x.rename(None).reshape([planes, image[0], image[1]])?;
+        let padded = with_constant(&images, &[(1, around(0)), (2, around(1))], 0.into())?;
+        let columns = padded.reshape([planes, numel(&grid.padded)]).index_select(grid.places()?, 1)?;
+        let sizes = [batch, &[channels * numel(&grid.kernel), numel(&grid.count)]].concat();
+        named(columns.reshape(sizes)?, x, batch, [None; 2])
     }
     /// The images whose windows have these columns; where windows overlap, their sum. The opposite of
     /// [`unfold`] if they do not.
@@ -69,48 +69,36 @@ functional! { fold;
         ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::U8))?;
         let names = output_size.names(2);
         let image = output_size.in_order("", "output_size", &names, None)?.over("", "output_size", 2)?;
-        let [height, width] = image[..] else {
-            return Err(value_error("`output_size` must be two numbers, got none"));
-        };
+        let [height, width] = image[..] else { return Err(value_error("`output_size` must be two numbers, got none")) };
         let grid = WindowGrid::new([height, width], [names[0], names[1]], [kernel_size, dilation, padding, stride])?;
         let (batch, rows, windows) = match *x.sizes() {
-            [n, rows, windows] => (Some(n), rows, windows),
-            [rows, windows] => (None, rows, windows),
+            [ref batch @ .., rows, windows] if batch.len() <= 1 => (batch, rows, windows),
             _ => {
                 let dims = x.ndim();
                 return Err(shape_error(format_args!("expected columns [N, elements, windows], got {dims} dims")));
             }
         };
-        (windows == grid.windows() && rows.is_multiple_of(grid.taps()))
+        let (count, taps) = (numel(&grid.count), numel(&grid.kernel));
+        (windows == count && rows.is_multiple_of(taps))
             .or_shape(format_args!(
-                "an image of sizes {image:?} has {} windows of {} elements for each channel, but `x` has {windows} columns of {rows}",
-                grid.windows(), grid.taps()
+                "an image of sizes {image:?} has {count} windows of {taps} elements for each channel, but `x` has {windows} columns of {rows}"
             ))?;
-        let channels = rows / grid.taps();
-        let planes = batch.unwrap_or(1) * channels;
-        let columns = x.rename(None).reshape([planes, grid.taps() * windows])?;
-        let zeros = x.new_zeros([planes, grid.padded[0] * grid.padded[1]])?;
+        let (channels, planes) = (rows / taps, numel(batch) * (rows / taps));
+        let columns = x.rename(None).reshape([planes, taps * windows])?;
+        let zeros = x.new_zeros([planes, numel(&grid.padded)])?;
         let sums =
             zeros.index_add(grid.places()?, columns, 1).reshape([planes, grid.padded[0], grid.padded[1]])?;
         let sums = sums.narrow(1, grid.padding[0], height).narrow(2, grid.padding[1], width)?;
-        let sizes = [batch.as_slice(), &[channels, height, width]].concat();
-        let y = named(sums.reshape(sizes)?, x, batch)?;
-        if names[0].is_none() {
-            return Ok(y);
-        }
-        let mut all = names_of(&y);
-        all.truncate(y.ndim() - 2);
-        all.extend(names);
-        y.rename(all)
+        named(sums.reshape([batch, &[channels, height, width]].concat())?, x, batch, [names[0], names[1]])
     }
 }
 
-/// `y` with the name of the batch dim of `x`, if there is one.
-fn named(y: Tensor, x: &Tensor, batch: Option<usize>) -> Result<Tensor> {
-    let Some(name) = x.name(0).filter(|_| batch.is_some()) else { return Ok(y) };
-    let mut names = vec![None; y.ndim()];
-    names[0] = Some(name);
-    y.rename(names)
+/// `y` with the name of the first dim of `x`, if that is a batch, and these names at the end.
+fn named(y: Tensor, x: &Tensor, batch: &[usize], last: [Option<Name>; 2]) -> Result<Tensor> {
+    let mut names = vec![None; y.ndim() - 2];
+    names[0] = x.name(0).filter(|_| !batch.is_empty());
+    names.extend(last);
+    with_names(y, &Names::new("", names)?)
 }
 
 /// The positions of windows on an image.
@@ -154,33 +142,19 @@ impl WindowGrid {
         Ok(WindowGrid { kernel, dilation, padding, stride, padded, count })
     }
 
-    fn taps(&self) -> usize {
-        self.kernel[0] * self.kernel[1]
-    }
-
-    fn windows(&self) -> usize {
-        self.count[0] * self.count[1]
-    }
-
     /// The position in the padded image of each element of each window.
     fn places(&self) -> Result<Tensor> {
-        NamedTensor::check_room("", self.taps().saturating_mul(self.windows()), size_of::<i64>())?;
-        let mut places = Vec::with_capacity(self.taps() * self.windows());
-        for tap in 0..self.taps() {
+        let (taps, windows) = (numel(&self.kernel), numel(&self.count));
+        NamedTensor::check_room("", taps.saturating_mul(windows), size_of::<i64>())?;
+        let mut places = Vec::with_capacity(taps * windows);
+        for tap in 0..taps {
             let (i, j) = (tap / self.kernel[1], tap % self.kernel[1]);
-            for window in 0..self.windows() {
+            for window in 0..windows {
                 let (h, w) = (window / self.count[1], window % self.count[1]);
                 let row = h * self.stride[0] + i * self.dilation[0];
                 places.push((row * self.padded[1] + j * self.dilation[1] + w * self.stride[1]) as i64);
             }
         }
-        let count = places.len();
-        tensor_of(&places, &[count])
-    }
-
-    /// Images `[planes, H, W]` with zeros around them.
-    fn pad(&self, x: Tensor) -> Result<Tensor> {
-        let around = |dim: usize| [self.padding[dim] as isize; 2];
-        with_constant(&x, &[(1, around(0)), (2, around(1))], 0.into())
+        tensor_of(&places, &[taps * windows])
     }
 }

@@ -37,16 +37,16 @@ functional! { linear;
             };
         }
         if x.ndim() < 2 || weight.ndim() == 1 {
-            let y = if weight.ndim() == 1 { x.matmul(weight)? } else { x.matmul(weight.t()?)? };
+            let y = x.matmul(weight.t()?); // a vector is not transposed
             return match bias {
                 Some(bias) => y.add(bias),
-                None => Ok(y),
+                None => y,
             };
         }
         // One product with a matrix of all rows instead of one product for each batch. The batch dims get
         // their names back at the end.
         let last = x.ndim() - 1;
-        if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
+        if is_strict() && x.name(last) != weight.name(1) {
             return x.matmul(weight.t()?); // for its error
         }
         let mut names = names_at(x, &range(0..last));
@@ -122,38 +122,31 @@ pub(super) fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim:
 
 /// Checks the arguments of [`linear`].
 fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    let (out, input) = match *weight.sizes() {
-        [input] => (None, input),
-        [out, input] => (Some(out), input),
-        _ => {
-            return Err(shape_error(format_args!(
-                "expected a weight [out, in] or [in], got {} dims",
-                weight.ndim()
-            )));
-        }
-    };
+    (1..=2)
+        .contains(&weight.ndim())
+        .or_shape(format_args!("expected a weight [out, in] or [in], got {} dims", weight.ndim()))?;
     check_contracted(("x", x), weight, weight.ndim() - 1)?;
-    let of_x = x.sizes().last().copied();
-    if of_x != Some(input) {
-        let of_x = of_x.map_or("x has no dims".into(), |size| format!("that of x has {size}"));
+    let (out, input) = weight.sizes().split_at(weight.ndim() - 1);
+    if x.sizes().last() != input.first() {
+        let of_x = x.sizes().last().map_or("x has no dims".into(), |size| format!("that of x has {size}"));
+        let input = input[0];
         return Err(shape_error(format_args!("the last dim of the weight has {input} elements, and {of_x}")));
     }
-    let dtype = weight.dtype();
-    let of_x = x.dtype();
+    let (of_x, dtype) = (x.dtype(), weight.dtype());
     ensure_dtype(of_x == dtype, format_args!("x is {of_x}, and the weight is {dtype}"), ("x", dtype))?;
-    let name = weight.name(0).filter(|_| out.is_some());
+    let name = weight.name(0).filter(|_| !out.is_empty());
     if let Some(name) = name
         && x.names().position(name).is_some_and(|taken| taken + 1 < x.ndim())
     {
         let message = format!("the result would have the dim '{name}' of the weight, which x already has");
         let repair = format!("weight.rename([(\"{name}\", \"{name}_out\")])?");
-        return Err(Error::new(ErrorKind::DuplicateName, "", message).with_repair(repair));
+        return Err(fault(ErrorKind::DuplicateName, message).with_repair(repair));
     }
     let Some(bias) = bias else { return Ok(()) };
     let message = format_args!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
     ensure_dtype(bias.dtype() == dtype, message, ("bias", dtype))?;
-    if bias.numel() != 1 && bias.sizes() != out.as_slice() {
-        let want = out.map_or("one number".into(), |out| format!("sizes [{out}]"));
+    if bias.numel() != 1 && bias.sizes() != out {
+        let want = if out.is_empty() { "one number".into() } else { format!("sizes {out:?}") };
         return Err(shape_error(format_args!("the bias must have {want}, got {:?}", bias.sizes())));
     }
     match (bias.names().get(0), name) {
@@ -188,8 +181,5 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         ensure_length("bias", bias, weight.sizes()[0])?;
         check_meeting(("bias", bias, 0), ("the weight", weight.name(0)))?;
     }
-    for dim in 0..leading.len() {
-        check_meeting(("other", other, dim), ("x", x.name(dim)))?;
-    }
-    Ok(())
+    check_meeting_all(("other", other), ("x", x), leading.len())
 }

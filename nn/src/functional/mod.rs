@@ -132,6 +132,11 @@ fn check_meeting(
     Err(repaired(fault(ErrorKind::NameMismatch, message), repair))
 }
 
+/// [`check_meeting`] for the first dims of both tensors, the first of which is the one to rename.
+fn check_meeting_all((name, x): (&str, &Tensor), (other, y): (&str, &Tensor), dims: usize) -> Result<()> {
+    (0..dims).try_for_each(|dim| check_meeting((name, x, dim), (other, y.name(dim))))
+}
+
 pub(crate) use self::loss::no_class;
 pub use self::loss::{ClassDim, Reduction};
 

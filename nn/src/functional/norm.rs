@@ -1,5 +1,6 @@
 //! Normalizations.
 
+use super::image::with_constant;
 use super::*;
 use namegrad_core::options::StandardizeOptions;
 
@@ -52,7 +53,7 @@ functional! { norm;
         let over = others(x, &[dim]).into();
         (eps > 0.0 || eps == 0.0 && !training)
             .or_value(format_args!("eps must be positive in training and never negative, got {eps}"))?;
-        let norm = Norm { op, weight, bias, eps, dim, over };
+        let norm = Norm { weight, bias, eps, dim, over };
         norm.with_running(x, [running_mean, running_var], training, momentum)
     }
     /// `(x - mean) / √(var + eps) weight + bias` for each channel along `dim` of each instance, with the mean
@@ -82,7 +83,7 @@ functional! { norm;
         dim: Dim or 1, dims: Dims or .., use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5
     ) -> (y, mean, var) on floats names keeps, mean: removes, var: removes, running_mean: along dim, running_var: along dim,
         weight: along dim, bias: along dim => {
-        let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
+        let norm = Norm { weight, bias, eps, dim, over: inside(x, dim, dims) };
         norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
     }
     /// `(x - mean) / √(var + eps) weight + bias`, where the channels along `dim` are split into `num_groups`
@@ -109,7 +110,7 @@ functional! { norm;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
         (num_groups != 0 && channels.is_multiple_of(num_groups))
             .or_shape(format_args!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"))?;
-        let norm = Norm { op, weight, bias, eps, dim, over: inside(x, dim, dims) };
+        let norm = Norm { weight, bias, eps, dim, over: inside(x, dim, dims) };
         (x.numel() == 0 || x.numel() != num_groups)
             .or_shape("expected more than one value per group: the result would not depend on the input")?;
         (channels != 0 && norm.over.iter().all(|dim| x.sizes()[*dim] != 0))
@@ -136,24 +137,17 @@ functional! { norm;
     /// [`ErrorKind::Value`] for a `size` of 0.
     local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
         on floats integers => {
-        if x.dtype() == namegrad_core::DType::Bool {
+        if x.dtype() == DType::Bool {
             x.value().check_float(op)?; // for its error
         }
         (size != 0).or_value("size, the number of channels around each channel, must be at least 1")?;
-        if x.ndim() == 0 {
-            return Err(fault(ErrorKind::Shape, NO_CHANNELS));
-        }
+        (x.ndim() > 0).or_shape(NO_CHANNELS)?;
         if x.numel() == 0 {
             return Ok(x.clone());
         }
         let plain = x.rename(None)?;
-        let zeros = |count: usize| {
-            let mut sizes = copied(x.sizes());
-            sizes[dim] = count;
-            plain.detach().new_zeros(sizes)
-        };
-        let squares = Tensor::cat(&[&zeros(size / 2)?, &plain.square()?, &zeros((size - 1) / 2)?], dim)?;
-        let windows = squares.unfold(dim, size, 1)?;
+        let around = [size / 2, (size - 1) / 2].map(|count| count as isize);
+        let windows = with_constant(&plain.square()?, &[(dim, around)], 0.into()).unfold(dim, size, 1)?;
         let around = match x.dtype().is_floating_point() {
             true => windows.mean(-1)?,
             false => windows.sum(-1).floor_divide(size)?, // as in PyTorch
@@ -192,7 +186,6 @@ fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
 
 /// A normalization by channels.
 struct Norm<'a> {
-    op: &'static str,
     weight: Option<&'a Tensor>,
     bias: Option<&'a Tensor>,
     eps: f64,
@@ -209,7 +202,6 @@ impl Norm<'_> {
             eps: self.eps,
         };
         x.standardize_with(self.dim, Dims::from(&self.over), groups, options)
-            .map_err(|error| error.of(self.op))
     }
 
     fn with_running(
@@ -219,10 +211,8 @@ impl Norm<'_> {
         training: bool,
         momentum: f64,
     ) -> Result<(Tensor, Tensor, Tensor)> {
-        x.value().check_float(self.op)?;
-        let Some(&channels) = x.sizes().get(self.dim) else {
-            return Err(fault(ErrorKind::Shape, NO_CHANNELS));
-        };
+        x.value().check_float("")?;
+        let Some(&channels) = x.sizes().get(self.dim) else { return Err(shape_error(NO_CHANNELS)) };
         let (running, wrong) = match running {
             [Some(mean), Some(var)] => (Some([mean, var]), ""),
             [None, None] if training => (None, ""),
@@ -245,13 +235,12 @@ impl Norm<'_> {
             let message = format_args!(
                 "expected more than 1 value per channel when training, got input size {sizes:?}"
             );
-            let error = fault(ErrorKind::Shape, message);
-            return Err(error.with_repair("model.eval(), to normalize with the running statistics"));
+            return Err(
+                shape_error(message).with_repair("model.eval(), to normalize with the running statistics")
+            );
         }
         let (y, mean, var) = self.standardized(x, channels)?;
-        if n == 0
-            && let Some([mean, var]) = running
-        {
+        if let Some([mean, var]) = running.filter(|_| n == 0) {
             return Ok((y, mean.clone(), var.clone()));
         }
         let unbiased = n as f64 / n.saturating_sub(1) as f64;
@@ -272,9 +261,7 @@ impl Norm<'_> {
     /// The result with these statistics: `x scale + (bias - mean scale)`.
     fn fixed(&self, x: &Tensor, mean: &Tensor, var: &Tensor) -> Result<Tensor> {
         for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
-            if let Some(parameter) = parameter {
-                self.check_of_channels((which, parameter), x)?;
-            }
+            parameter.map_or(Ok(()), |parameter| self.check_of_channels((which, parameter), x))?;
         }
         let dtype = x.dtype().compute();
         let mut sizes = vec![1; x.ndim()];
@@ -295,14 +282,14 @@ impl Norm<'_> {
     /// Checks that all that has a number for each channel has one name, which `x` does not tell.
     fn check_alike(&self, running: Option<[&Tensor; 2]>) -> Result<()> {
         let [mean, var] = [0, 1].map(|k| running.map(|running| running[k]));
-        let all =
-            [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)];
-        let mut named = all.into_iter().filter_map(|(which, numbers)| Some((which, numbers?)));
-        let is_named = |(_, numbers): &(&str, &Tensor)| numbers.has_names();
-        let Some((first, numbers)) = named.find(is_named) else { return Ok(()) };
-        named
-            .filter(is_named)
-            .try_for_each(|(which, other)| check_meeting((which, other, 0), (first, numbers.name(0))))
+        let mut told = None;
+        for (which, numbers) in
+            [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)]
+        {
+            let Some(numbers) = numbers.filter(|numbers| numbers.has_names()) else { continue };
+            check_meeting((which, numbers, 0), *told.get_or_insert((which, numbers.name(0))))?;
+        }
+        Ok(())
     }
 
     /// Checks a tensor that has a number for each channel of `x`.

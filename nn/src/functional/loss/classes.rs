@@ -1,7 +1,7 @@
 //! Losses of classes.
 
 use super::*;
-use crate::functional::linear::check_contracted;
+use crate::functional::linear::{check_contracted, linear_with, options::LinearOptions};
 use namegrad_core::options::ClassCrossEntropyOptions;
 
 functional! { classes;
@@ -112,10 +112,9 @@ functional! { classes;
         let dtype = log_probabilities.dtype();
         let message = format_args!("log probabilities are floating-point, not {dtype}");
         ensure_dtype(dtype.is_floating_point(), message, ("log_probabilities", DType::F32))?;
-        let classes = Classes::new(log_probabilities, weight, class_dim)?;
-        let targets = Targets::new(log_probabilities, target, &classes, ignore_index)?;
-        let log_p = unnamed(log_probabilities, targets.dtype)?;
-        targets.reduce(targets.weigh(targets.pick(&log_p, &classes).neg()?)?, reduction)
+        let log_p = &*with_classes(log_probabilities)?;
+        let targets = Targets::new(log_p, target, Classes::new(log_p, weight, class_dim)?, ignore_index)?;
+        targets.reduce(targets.weigh(targets.pick(&unnamed(log_p, targets.dtype)?).neg()?)?, reduction)
     }
 }
 
@@ -134,22 +133,22 @@ fn of_logits(
     let dtype = logits.dtype();
     let message = format_args!("logits are floating-point, not {dtype}");
     ensure_dtype(dtype.is_floating_point(), message, ("logits", DType::F32))?;
+    let (is_number, logits) = (logits.ndim() == 0, &*with_classes(logits)?);
     let classes = Classes::new(logits, weight, dim)?;
     if target.dtype().is_floating_point() {
-        if ignore_index >= 0 {
-            return Err(value_error(format_args!(
-                "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
-            )));
-        }
+        (ignore_index < 0).or_value(format_args!(
+            "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
+        ))?;
+        let target = if is_number { &*with_classes(target)? } else { target };
         return with_probabilities(logits, target, &classes, label_smoothing, reduction);
     }
-    let targets = Targets::new(logits, target, &classes, ignore_index)?;
+    let targets = Targets::new(logits, target, classes, ignore_index)?;
     let logits = unnamed(logits, targets.dtype)?;
     let losses = if label_smoothing == 0.0 {
         let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
         targets.weigh(logits.class_cross_entropy_with(&targets.indices, dim, options)?)?
     } else {
-        targets.smoothed(&logits, &classes, label_smoothing)?
+        targets.smoothed(&logits, label_smoothing)?
     };
     targets.reduce(losses, reduction)
 }
@@ -162,8 +161,6 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 
 /// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
 fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let mut inputs = vec![x, weight];
-    inputs.extend(bias);
     (x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()))
         .or_shape(format_args!("expected x [N, in] or [in], got {} dims", x.ndim()))?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
@@ -178,44 +175,31 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
     check_contracted(("x", x), weight, classes.len())?;
     (own == wanted)
         .or_shape(format_args!("the last dim of the weight has {wanted} elements, and that of x {own}"))?;
-    if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
-        let message = "strict names: the last dims of x and of the weight have different names";
-        return Err(fault(ErrorKind::NameMismatch, message));
-    }
+    x.value().check_contracted("", ["x", "linear_weight"], weight.value(), [batch.len(), classes.len()])?;
     x.value().check_float("")?;
-    for (name, other) in ["linear_weight", "linear_bias"].iter().zip(&inputs[1..]) {
-        let (own, dtype) = (x.dtype(), other.dtype());
+    for (name, other) in [("linear_weight", Some(weight)), ("linear_bias", bias)] {
+        let (own, dtype) = (x.dtype(), other.map_or(x.dtype(), Tensor::dtype));
         ensure_dtype(own == dtype, format_args!("x is {own}, and {name} is {dtype}"), (name, own))?;
     }
-    if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
-        return Err(shape_error(format_args!(
-            "expected a bias of sizes {classes:?}, got {:?}",
-            bias.sizes()
-        )));
-    }
     if let Some(bias) = bias {
-        for dim in 0..classes.len() {
-            check_meeting(("linear_bias", bias, dim), ("linear_weight", weight.name(dim)))?;
-        }
+        let sizes = bias.sizes();
+        (sizes == classes).or_shape(format_args!("expected a bias of sizes {classes:?}, got {sizes:?}"))?;
+        check_meeting_all(("linear_bias", bias), ("linear_weight", weight), classes.len())?;
     }
     let mut names = names_at(x, &range(0..batch.len()));
     names.extend(names_at(weight, &range(0..classes.len())));
     let names = Names::new("", names)?;
     let (count, rows) = (numel(classes), numel(batch));
-    let across = weight.rename(None).reshape([count, *own]).t()?;
-    let x = x.rename(None).reshape([rows, *own])?;
-    let logits = match bias {
-        Some(bias) => bias.rename(None).reshape([count]).addmm(&x, &across)?,
-        None => x.mm(&across)?,
-    };
-    with_names(logits.reshape([batch, classes].concat())?, &names)
+    let (x, weight) = (x.rename(None).reshape([rows, *own])?, weight.rename(None).reshape([count, *own])?);
+    let bias = bias.map(|bias| bias.rename(None).reshape([count])).transpose()?;
+    let options = LinearOptions { bias: bias.map(Cow::Owned) };
+    with_names(linear_with(&x, &weight, options).reshape([batch, classes].concat())?, &names)
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of
 /// the inputs were checked.
 pub(super) struct Classes {
-    /// The class dim, or `None` if the logits are 0-d.
-    pub(super) dim: Option<usize>,
+    pub(super) dim: usize,
     pub(super) count: usize,
     /// The name of the class dim: that of the logits, or of the weight.
     name: Option<Name>,
@@ -225,17 +209,13 @@ pub(super) struct Classes {
 
 impl Classes {
     pub(super) fn new(logits: &Tensor, weight: Option<&Tensor>, dim: usize) -> Result<Classes> {
-        let dim = (logits.ndim() > 0).then_some(dim);
-        let count = dim.map_or(1, |dim| logits.sizes()[dim]);
-        let name = dim.and_then(|dim| logits.name(dim));
+        let (count, name) = (logits.sizes()[dim], logits.name(dim));
         let Some(weight) = weight else { return Ok(Classes { dim, count, name, weight: None }) };
         (*weight.sizes() == [count]).or_shape(format_args!(
             "the weight must have one number for each of the {count} classes, got sizes {:?}",
             weight.sizes()
         ))?;
-        if dim.is_some() {
-            check_meeting(("weight", weight, 0), ("the input", name))?;
-        }
+        check_meeting(("weight", weight, 0), ("the input", name))?;
         Ok(Classes { dim, count, name: name.or(weight.name(0)), weight: Some(weight.rename(None)?) })
     }
 
@@ -248,26 +228,15 @@ impl Classes {
         Err(fault(ErrorKind::Misaligned, message))
     }
 
-    /// The sizes without the class dim.
-    pub(super) fn rest(&self, sizes: &[usize]) -> Vec<usize> {
-        let mut rest = copied(sizes);
-        if let Some(dim) = self.dim {
-            rest.remove(dim);
-        }
-        rest
-    }
-
     /// The dtype of the loss.
     fn dtype(&self, logits: &Tensor) -> DType {
         self.weight.as_ref().map_or(logits.dtype(), |weight| logits.dtype().promote(weight.dtype()))
     }
 
-    /// A tensor of the sizes of the logits from one number for each class.
+    /// One number for each class, with the other dims of size one.
     pub(super) fn along(&self, each: &Tensor, ndim: usize) -> Result<Tensor> {
         let mut sizes = vec![1; ndim];
-        if let Some(dim) = self.dim {
-            sizes[dim] = self.count;
-        }
+        sizes[self.dim] = self.count;
         each.reshape(sizes)
     }
 
@@ -278,21 +247,13 @@ impl Classes {
             None => Ok(x),
         }
     }
-
-    /// The sum over the classes.
-    pub(super) fn sum(&self, x: &Tensor) -> Result<Tensor> {
-        match self.dim {
-            Some(dim) => x.sum(dim),
-            None => Ok(x.clone()),
-        }
-    }
 }
 
 /// The error for a floating-point target that does not have the sizes of the logits: either probabilities
 /// with other sizes, or classes that are not integers.
 #[cold]
 fn float_target(logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
-    let (sizes, dtype, want) = (target.sizes(), target.dtype(), classes.rest(logits.sizes()));
+    let (sizes, dtype, want) = (target.sizes(), target.dtype(), without(logits.sizes(), classes.dim));
     let message = format!(
         "the target is {dtype} of sizes {sizes:?}: class indices must be integers, of sizes {want:?}; probabilities \
          must have the sizes of the logits, {:?}",
@@ -314,7 +275,7 @@ fn with_probabilities(
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    check_order(("logits", logits.value()), ("target", target.value()))?;
+    check_order(("logits", logits), ("target", target))?;
     if target.sizes() != logits.sizes() {
         return Err(float_target(logits, target, classes));
     }
@@ -322,18 +283,16 @@ fn with_probabilities(
     reduction.check_not_empty(count)?;
     let rest = names_without(("logits", logits), target, classes.dim)?;
     classes.check_others(&rest)?;
-    if let Some((dim, name)) = classes.dim.zip(classes.name)
-        && target.name(dim).is_some()
-    {
-        check_meeting(("target", target, dim), ("the weight", Some(name)))?;
+    if classes.name.is_some() && target.name(classes.dim).is_some() {
+        check_meeting(("target", target, classes.dim), ("the weight", classes.name))?;
     }
     let dtype = classes.dtype(logits).promote(target.dtype());
     let mut target = unnamed(target, dtype)?;
     if smoothing > 0.0 {
         target = target.mul(1.0 - smoothing).add(smoothing / classes.count as f64)?;
     }
-    let log_p = unnamed(logits, dtype).log_softmax(classes.dim.unwrap_or(0))?;
-    let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?).neg()?;
+    let log_p = unnamed(logits, dtype).log_softmax(classes.dim)?;
+    let losses = classes.weigh(log_p.mul(&target)?)?.sum(classes.dim).neg()?;
     reduction.apply_by(losses.rename(Some(rest))?, &|sum| sum.div(count)).to(dtype)
 }
 
@@ -346,10 +305,9 @@ pub(super) fn check_indices(target: &Tensor) -> Result<()> {
 
 /// Checked class indices.
 pub(super) struct Targets {
+    pub(super) classes: Classes,
     /// The classes in `i64`, without names.
     pub(super) indices: Tensor,
-    /// The classes, with 0 where the target is ignored.
-    existing: Tensor,
     /// The mask of ignored targets. Losses are overwritten with 0 there, not multiplied by 0, so the gradient
     /// is 0 even if all targets are ignored and the mean is NaN.
     ignored: Option<Tensor>,
@@ -364,20 +322,16 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(logits: &Tensor, target: &Tensor, classes: &Classes, ignore: isize) -> Result<Targets> {
+    pub(super) fn new(logits: &Tensor, target: &Tensor, classes: Classes, ignore: isize) -> Result<Targets> {
         check_indices(target)?;
         (classes.count != 0).or_shape("expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
-        let rest = match classes.dim {
-            Some(dim) => logits.value().select(dim, 0)?,
-            None => logits.value().clone(),
-        };
-        let class = classes.dim.and_then(|dim| logits.name(dim));
-        check_order(("logits", &rest), ("target", target.value()))?;
+        let rest = Tensor::constant(logits.value().select(classes.dim, 0)?);
+        check_order(("logits", &rest), ("target", target))?;
         if rest.sizes() != target.sizes() {
-            return Err(other_sizes(logits, target, &rest, class));
+            return Err(other_sizes(logits, target, rest.sizes(), logits.name(classes.dim)));
         }
-        let names = check_names(("logits", &rest), ("target", target.value()))?;
+        let names = check_names(("logits", &rest), ("target", target))?;
         classes.check_others(&names)?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore = ignore as i64;
@@ -386,32 +340,31 @@ impl Targets {
             if class == ignore {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
-                let error = no_class(target, at, class, classes.count);
-                return Err(match class < 0 {
-                    true => error.with_repair(format!(
-                        ".ignore_index({class}) in the options of the `_with` form, if it marks what is not to be counted"
-                    )),
-                    false => error,
-                });
+                let repair = (class < 0).then(|| format!(
+                    ".ignore_index({class}) in the options of the `_with` form, if it marks what is not to be counted"
+                ));
+                return Err(repaired(no_class(target, at, class, classes.count), repair));
             }
         }
         let ignored = if counted < indices.numel() { Some(indices.eq(ignore)?) } else { None };
-        let (existing, dtype) = (indices.clone(), classes.dtype(logits));
-        let mut targets = Targets { indices, existing, ignored, counted, weights: None, names, dtype };
-        targets.existing = targets.fill(targets.indices.clone())?;
-        if let Some(weight) = &classes.weight {
-            let each = weight.to(dtype.compute()).index_select(&targets.existing.reshape([-1])?, 0)?;
+        let dtype = classes.dtype(logits);
+        let mut targets = Targets { classes, indices, ignored, counted, weights: None, names, dtype };
+        if let Some(weight) = &targets.classes.weight {
+            let each = weight.to(dtype.compute()).index_select(targets.existing().reshape([-1])?, 0)?;
             targets.weights = Some(targets.fill(each.reshape(targets.indices.sizes())?)?);
         }
         Ok(targets)
     }
 
+    /// The classes, with 0 where the target is ignored.
+    fn existing(&self) -> Result<Tensor> {
+        self.fill(self.indices.clone())
+    }
+
     /// The element of each target along the class dim.
-    pub(super) fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
-        match classes.dim {
-            Some(dim) => x.gather(&self.existing.unsqueeze(dim)?, dim).select(dim, 0),
-            None => Ok(x.clone()),
-        }
+    pub(super) fn pick(&self, x: &Tensor) -> Result<Tensor> {
+        let dim = self.classes.dim;
+        x.gather(self.existing().unsqueeze(dim)?, dim).select(dim, 0)
     }
 
     /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
@@ -431,18 +384,18 @@ impl Targets {
     }
 
     /// `(1 - s) loss + s / classes Σ loss of each class`.
-    fn smoothed(&self, logits: &Tensor, classes: &Classes, smoothing: f64) -> Result<Tensor> {
+    fn smoothed(&self, logits: &Tensor, smoothing: f64) -> Result<Tensor> {
+        let dim = self.classes.dim;
         // The gradient of a NaN is NaN even if the gradient of its loss is 0, so ignored logits are
         // overwritten too.
-        let logits = match (&self.ignored, classes.dim) {
-            (Some(ignored), Some(dim)) => &logits.masked_fill(&ignored.unsqueeze(dim)?, 0)?,
-            (Some(ignored), None) => &logits.masked_fill(ignored, 0)?,
-            (None, _) => logits,
+        let logits = match &self.ignored {
+            Some(ignored) => &logits.masked_fill(ignored.unsqueeze(dim)?, 0)?,
+            None => logits,
         };
-        let log_p = logits.log_softmax(classes.dim.unwrap_or(0))?;
-        let own = self.weigh(self.pick(&log_p, classes).neg()?)?;
-        let all = classes.sum(&classes.weigh(log_p)?).neg()?;
-        self.fill(own.mul(1.0 - smoothing).add(&all.mul(smoothing / classes.count as f64)?)?)
+        let log_p = logits.log_softmax(dim)?;
+        let own = self.weigh(self.pick(&log_p)?.neg()?)?;
+        let all = self.classes.weigh(log_p)?.sum(dim).neg()?;
+        self.fill(own.mul(1.0 - smoothing).add(&all.mul(smoothing / self.classes.count as f64)?)?)
     }
 
     fn reduce(&self, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
@@ -456,29 +409,22 @@ impl Targets {
 
 /// The error for class indices that do not have the sizes of the logits without the class dim, `rest`.
 #[cold]
-fn other_sizes(logits: &Tensor, target: &Tensor, rest: &NamedTensor, class: Option<Name>) -> Error {
-    let sizes = target.sizes();
+fn other_sizes(logits: &Tensor, target: &Tensor, rest: &[usize], class: Option<Name>) -> Error {
+    let (sizes, class) = (target.sizes(), class.map_or(String::new(), |class| format!(" '{class}'")));
     let message = format_args!(
-        "expected class indices of sizes {:?}, those of the logits without the class dim{}, got {sizes:?}",
-        rest.sizes(),
-        class.map_or(String::new(), |class| format!(" '{class}'"))
+        "expected class indices of sizes {rest:?}, those of the logits without the class dim{class}, got {sizes:?}"
     );
-    let error = fault(ErrorKind::Shape, message);
-    if let Some(repair) = squeezed(target.value(), rest.sizes(), "target") {
-        return error.with_repair(repair);
-    }
-    for dim in 0..logits.ndim() {
-        let mut without = copied(logits.sizes());
-        without.remove(dim);
-        if without == sizes {
-            let dim = namegrad_core::in_rust(logits.value(), dim);
-            return error.with_repair(format!(
-                "{dim} as the dim of the classes, which leaves the sizes of the target"
-            ));
+    let of_classes = (0..logits.ndim()).find(|dim| without(logits.sizes(), *dim) == sizes);
+    let repair = match (squeezed(target, rest, "target"), of_classes) {
+        (Some(squeezed), _) => squeezed,
+        (None, Some(dim)) => format!(
+            "{} as the dim of the classes, which leaves the sizes of the target",
+            in_rust(logits.value(), dim)
+        ),
+        (None, None) if sizes == logits.sizes() => {
+            format!("target.to(DType::{:?})?, if these are probabilities", logits.dtype())
         }
-    }
-    if sizes != logits.sizes() {
-        return error;
-    }
-    error.with_repair(format!("target.to(DType::{:?})?, if these are probabilities", logits.dtype()))
+        (None, None) => String::new(),
+    };
+    fault(ErrorKind::Shape, message).with_repair(repair)
 }

@@ -59,12 +59,7 @@ functional! { ctc;
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], numel(&batch), sizes[class_dim]])?;
-        let of_targets = in_order(targets, &names)?;
-        let mut told = names.clone();
-        if of_targets.ndim() > told.len() {
-            told.iter_mut().enumerate().for_each(|(dim, name)| *name = name.or(of_targets.name(dim)));
-        }
-        let targets = rows(targets, &names, &batch)?;
+        let (targets, mut told) = rows(targets, &names, &batch)?;
         let mut ordered = |name, lengths| -> Result<Tensor> {
             let lengths = in_order(lengths, &names)?;
             for (dim, batch) in names.iter().enumerate().take(lengths.ndim()) {
@@ -107,18 +102,21 @@ fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
     x.permute(order)
 }
 
-/// Targets with a row for each sequence, unless they are a vector.
-fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Tensor> {
-    let ordered = in_order(targets, names)?;
+/// Targets with a row for each sequence, unless they are a vector, and the names of the batch that they or the
+/// log probabilities tell.
+fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<(Tensor, Vec<Option<Name>>)> {
+    let (ordered, mut told) = (in_order(targets, names)?, names.to_vec());
     if ordered.ndim() > names.len() {
-        for (dim, batch) in names.iter().enumerate() {
-            check_meeting(("targets", &ordered, dim), ("log_probs", *batch))?;
+        for (dim, name) in told.iter_mut().enumerate() {
+            check_meeting(("targets", &ordered, dim), ("log_probs", *name))?;
+            *name = name.or(ordered.name(dim));
         }
     }
-    match ordered.sizes().strip_prefix(sizes) {
-        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(sizes), *width]),
-        _ => Ok(ordered),
-    }
+    let rows = match ordered.sizes().strip_prefix(sizes) {
+        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(sizes), *width])?,
+        _ => ordered,
+    };
+    Ok((rows, told))
 }
 
 /// The checked sequences.
@@ -137,46 +135,38 @@ impl Batch {
         is_batch: bool,
     ) -> Result<Batch> {
         let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
-        if blank >= classes {
-            return Err(value_error(format_args!("blank must be one of the {classes} classes, got {blank}")));
-        }
+        (blank < classes)
+            .or_value(format_args!("blank must be one of the {classes} classes, got {blank}"))?;
         let steps = lengths_of("input_lengths", steps, batch, time)?;
         let lengths = lengths_of("target_lengths", lengths, batch, targets.numel())?;
         let (all, sum) = (integers("targets", targets)?, lengths.iter().sum::<usize>());
         // The distance between the first labels of two sequences, unless one follows the other.
         let width = match *targets.sizes() {
             [rows, width] if rows == batch => Some(width),
-            [total] if if is_batch { sum != total } else { sum > total } => {
+            [total] => {
                 let said = if is_batch { "lengths sum to" } else { "length is" };
-                return Err(value_error(format_args!(
-                    "the target {said} {sum}, and there are {total} targets"
-                )));
+                (sum == total || !is_batch && sum < total)
+                    .or_value(format_args!("the target {said} {sum}, and there are {total} targets"))?;
+                None
             }
-            [_] => None,
-            _ => {
+            ref sizes => {
                 return Err(shape_error(format_args!(
-                    "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
-                    targets.sizes()
+                    "expected targets of sizes [{batch}, length] or [sum of the lengths], got {sizes:?}"
                 )));
             }
         };
-        if let Some(long) = lengths.iter().find(|length| width.is_some_and(|width| **length > width)) {
-            let width = width.unwrap_or(0);
-            return Err(value_error(format_args!(
-                "a target length is {long}, and the targets have {width} places"
-            )));
-        }
-        let (mut labels, mut next) = (Vec::with_capacity(batch), 0);
+        let (mut labels, mut next, last) = (Vec::with_capacity(batch), 0, classes - 1);
         for (n, length) in lengths.into_iter().enumerate() {
-            let start = width.map_or(next, |width| n * width);
+            let (start, places) = width.map_or((next, length), |width| (n * width, width));
+            (length <= places).or_value(format_args!(
+                "a target length is {length}, and the targets have {places} places"
+            ))?;
             next = start + length;
             let row = all[start..next].to_vec();
-            let known = 0..classes as i64;
-            if let Some(at) = row.iter().position(|class| !known.contains(class)) {
+            if let Some(at) = row.iter().position(|class| !(0..=last as i64).contains(class)) {
                 let bad = row[at];
                 let message = format_args!(
-                    "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
-                    classes - 1
+                    "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {last}"
                 );
                 return Err(fault(ErrorKind::Index, message));
             }
@@ -283,9 +273,9 @@ fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
 /// Lengths from 0 to `most`, one for each sequence.
 fn lengths_of(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
     let numbers = integers(name, lengths)?;
+    let sizes = lengths.sizes();
     (numbers.len() == batch).or_shape(format_args!(
-        "{name} must have one length for each of the {batch} sequences, got {:?}",
-        lengths.sizes()
+        "{name} must have one length for each of the {batch} sequences, got {sizes:?}"
     ))?;
     match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
         Some(bad) => Err(value_error(format_args!("{name} has {bad}, and must be from 0 to {most}"))),

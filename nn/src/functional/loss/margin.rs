@@ -95,19 +95,20 @@ functional! { margin;
     ) on floats names removes, target: unified, weight: unified layer MultilabelSoftMarginLoss => {
         check_floats(&[("x", x)])?;
         check_same(("x", x), ("target", target))?;
+        let (x, target) = (&*with_classes(x)?, &*with_classes(target)?);
         // PyTorch takes any weight that broadcasts.
         let of_class = weight.filter(|weight| weight.ndim() == 1);
         let any = weight.filter(|weight| weight.ndim() != 1);
-        let rest = names_without(("x", x), target, (x.ndim() > 0).then_some(class_dim))?;
+        let rest = names_without(("x", x), target, class_dim)?;
         // The weight meets the dims that either names.
-        let named = x.rename(Some(check_names(("x", x.value()), ("target", target.value()))?))?;
+        let named = x.rename(Some(check_names(("x", x), ("target", target))?))?;
         let classes = Classes::new(&named, of_class, class_dim)?;
         let (x, target) = (x.rename(None)?, target.rename(None)?);
         let others = target.neg().add(1).mul(x.neg().logsigmoid()?)?;
         let losses = target.mul(x.logsigmoid()?).add(others).neg()?;
         let any = any.map(|weight| unnamed_weight(&named, weight)).transpose()?;
         let losses = classes.weigh(weighted(losses, any.as_ref())?)?;
-        reduction.apply(classes.sum(&losses).div(classes.count).rename(Some(rest))?)
+        reduction.apply(losses.sum(class_dim).div(classes.count).rename(Some(rest))?)
     }
     /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
     /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
@@ -139,13 +140,10 @@ functional! { margin;
         check_floats(&[("x", x)])?;
         check_indices(target)?;
         check_same(("x", x), ("target", target))?;
-        let classes = Classes::new(x, None, class_dim)?;
-        let rest = names_without(("x", x), target, classes.dim)?;
-        let (sizes, count) = (classes.rest(x.sizes()), classes.count);
-        let rows = |x: &Tensor| match classes.dim {
-            Some(dim) => x.rename(None).movedim(dim, -1).reshape([-1, count as isize]),
-            None => x.reshape([1, 1]),
-        };
+        let (x, target) = (&*with_classes(x)?, &*with_classes(target)?);
+        let rest = names_without(("x", x), target, class_dim)?;
+        let (sizes, count) = (without(x.sizes(), class_dim), x.sizes()[class_dim]);
+        let rows = |x: &Tensor| x.rename(None).movedim(class_dim, -1).reshape([-1, count as isize]);
         let x = rows(x)?;
         let [labels, exist, others] = labels(target, &rows(target)?, count)?;
         let of_label = x.gather(&labels, 1)?;
@@ -184,17 +182,17 @@ functional! { margin;
     ) on floats names removes, target: without class_dim, weight: along class_dim layer MultiMarginLoss => {
         (p == 1 || p == 2).or_value(format_args!("only p == 1 and p == 2 supported, got {p}"))?;
         check_floats(&[("x", x)])?;
-        let classes = Classes::new(x, weight, class_dim)?;
         // PyTorch takes a batch of one target for scores without a batch.
         let squeezed = (x.ndim() == 1 && target.sizes() == [1]).then(|| target.squeeze(0)).transpose()?;
-        let targets = Targets::new(x, squeezed.as_ref().unwrap_or(target), &classes, isize::MIN)?;
-        let x = unnamed(x, targets.dtype)?;
-        let ahead = |x: &Tensor| classes.dim.map_or(Ok(x.clone()), |dim| x.unsqueeze(dim));
-        let behind = x.sub(ahead(&targets.pick(&x, &classes)?)?).add(margin).relu()?;
+        let x = &*with_classes(x)?;
+        let classes = Classes::new(x, weight, class_dim)?;
+        let targets = Targets::new(x, squeezed.as_ref().unwrap_or(target), classes, isize::MIN)?;
+        let (x, classes) = (unnamed(x, targets.dtype)?, &targets.classes);
+        let behind = x.sub(targets.pick(&x).unsqueeze(class_dim)?).add(margin).relu()?;
         let behind = if p == 2 { behind.square()? } else { behind };
         let numbers = Tensor::constant(NamedTensor::arange(0, classes.count as i64, 1, DType::I64)?);
-        let is_own = classes.along(&numbers, x.ndim()).eq(&ahead(&targets.indices)?)?;
-        let losses = classes.sum(&behind.masked_fill(&is_own, 0)?).div(classes.count)?;
+        let is_own = classes.along(&numbers, x.ndim()).eq(targets.indices.unsqueeze(class_dim)?)?;
+        let losses = behind.masked_fill(&is_own, 0).sum(class_dim).div(classes.count)?;
         let losses = targets.weigh(losses).rename(Some(targets.names.clone()))?;
         let loss = reduction.apply(losses).to(targets.dtype)?;
         if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
@@ -203,7 +201,7 @@ functional! { margin;
 
 /// A weight that broadcasts to `x`, without its names, which must be those of `x` in the same places.
 fn unnamed_weight(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    check_order(("x", x.value()), ("weight", weight.value()))?;
+    check_order(("x", x), ("weight", weight))?;
     for (own, wanted) in (0..weight.ndim()).rev().zip((0..x.ndim()).rev()) {
         check_meeting(("weight", weight, own), ("x", x.name(wanted)))?;
     }

@@ -9,8 +9,9 @@ pub(super) mod similarity;
 
 use super::*;
 use crate::dims::all_names;
-use namegrad_core::Dim;
+use namegrad_autograd::place;
 use namegrad_core::names::apart;
+use namegrad_core::{Dim, in_rust};
 
 /// The reduction of the losses of individual elements.
 ///
@@ -38,18 +39,20 @@ pub enum Reduction {
 impl Reduction {
     fn apply(self, losses: Tensor) -> Result<Tensor> {
         match self {
-            Reduction::Mean if losses.numel() > 0 => losses.mean(..),
-            _ => self.apply_by(losses, &|sum| Ok(sum.clone())),
+            Reduction::Mean => {
+                self.check_not_empty(losses.numel())?;
+                losses.mean(..)
+            }
+            Reduction::Sum => losses.sum(..),
+            Reduction::None => Ok(losses),
         }
     }
 
     /// Reduces losses whose mean is `mean` of their sum.
     fn apply_by(self, losses: Tensor, mean: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        self.check_not_empty(losses.numel())?;
         match self {
-            Reduction::Mean => mean(&losses.sum(..)?),
-            Reduction::Sum => losses.sum(..),
-            Reduction::None => Ok(losses),
+            Reduction::Mean if losses.numel() > 0 => mean(&losses.sum(..)?),
+            _ => self.apply(losses),
         }
     }
 
@@ -94,30 +97,25 @@ impl Argument for ClassDim {
     }
 }
 
+/// A tensor with the name that the caller knows it by.
+type Called<'a> = (&'a str, &'a Tensor);
+
 /// Checks that the tensors are floating-point.
-fn check_floats(inputs: &[(&str, &Tensor)]) -> Result<()> {
+fn check_floats(inputs: &[Called<'_>]) -> Result<()> {
     for (name, x) in inputs {
-        if !x.dtype().is_floating_point() {
-            let message = format!("{name} is {}, and must be floating-point", x.dtype());
-            return Err(fault(ErrorKind::DType, message)
-                .with_operands(inputs.iter().map(|(_, x)| x.shape()))
-                .with_repair(format!("{name}.to(DType::F32)?")));
-        }
+        let message = format_args!("{name} is {}, and must be floating-point", x.dtype());
+        ensure_dtype(x.dtype().is_floating_point(), message, (name, DType::F32))?;
     }
     Ok(())
 }
 
-/// A tensor with the name that the caller knows it by.
-type Called<'a> = (&'a str, &'a NamedTensor);
-
 /// Checks that `other` has the sizes of `x`, and names that are not others.
-fn check_same((x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
-    let (x, other) = ((x_name, x.value()), (name, other.value()));
+fn check_same(x: Called<'_>, other: Called<'_>) -> Result<()> {
     check_order(x, other)?;
-    if other.1.sizes() == x.1.sizes() {
+    let ((x_name, wanted), (name, own)) = ((x.0, x.1.sizes()), (other.0, other.1.sizes()));
+    if own == wanted {
         return check_names(x, other).map(drop);
     }
-    let (wanted, own) = (x.1.sizes(), other.1.sizes());
     let message = format_args!("{name} must have the sizes of {x_name}, {wanted:?}, and has {own:?}");
     let repair = squeezed_pair(x, other).or_else(|| widened(x, other, true));
     Err(repaired(fault(ErrorKind::Shape, message), repair))
@@ -126,13 +124,10 @@ fn check_same((x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> R
 /// `losses` times a weight that broadcasts to their sizes.
 fn weighted(losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     let Some(weight) = weight else { return Ok(losses) };
-    let weighted = losses.mul(weight)?;
-    if weighted.sizes() == losses.sizes() {
-        return Ok(weighted);
-    }
-    let (own, other) = (weight.sizes(), losses.sizes());
-    let message = format!("the weight {own:?} does not broadcast to the losses {other:?}");
-    Err(fault(ErrorKind::Shape, message))
+    let (weighted, own, sizes) = (losses.mul(weight)?, weight.sizes(), losses.sizes());
+    (weighted.sizes() == sizes)
+        .or_shape(format_args!("the weight {own:?} does not broadcast to the losses {sizes:?}"))?;
+    Ok(weighted)
 }
 
 /// Checks that an argument is greater than 0.
@@ -147,17 +142,14 @@ fn check_pair(x: &Tensor, target: &Tensor) -> Result<()> {
 }
 
 /// [`check_pair`] of inputs with other names.
-fn check_both((x_name, x): (&str, &Tensor), (name, target): (&str, &Tensor)) -> Result<()> {
-    for (name, x) in [(x_name, x), (name, target)] {
-        if x.dtype() == DType::Bool {
-            return Err(fault(ErrorKind::DType, format!("{name} is bool, and must be numbers"))
-                .with_repair(format!("{name}.to(DType::F32)?")));
-        }
+fn check_both(x: Called<'_>, target: Called<'_>) -> Result<()> {
+    for (name, x) in [x, target] {
+        let message = format_args!("{name} is bool, and must be numbers");
+        ensure_dtype(x.dtype() != DType::Bool, message, (name, DType::F32))?;
     }
-    let (x, target) = ((x_name, x.value()), (name, target.value()));
     check_order(x, target)?;
     check_names(x, target)?;
-    let (own, other) = (x.1.sizes(), target.1.sizes());
+    let ((x_name, own), (name, other)) = ((x.0, x.1.sizes()), (target.0, target.1.sizes()));
     let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
     let (mut broadcast, offset) = (copied(long), long.len() - short.len());
     for (made, size) in broadcast[offset..].iter_mut().zip(short) {
@@ -185,13 +177,14 @@ fn check_both((x_name, x): (&str, &Tensor), (name, target): (&str, &Tensor)) -> 
 }
 
 /// The names of the target are those of `x` where both have names.
-fn check_names((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<Names> {
+fn check_names(called: Called<'_>, of_target: Called<'_>) -> Result<Names> {
+    let (x, (name, target)) = (called.1, of_target);
     // Under the name of a method, whose repair would be a call of it.
-    x.unified_names("unify", "broadcast", target).map_err(|error| {
+    x.value().unified_names("unify", "broadcast", target.value()).map_err(|error| {
         let error = error.of("");
-        let repair = squeezed_pair((x_name, x), (name, target));
-        if let Some(repair) = repair.or_else(|| widened((x_name, x), (name, target), false)) {
-            return error.with_repair(repair);
+        let repair = squeezed_pair(called, of_target).or_else(|| widened(called, of_target, false));
+        if repair.is_some() {
+            return repaired(error, repair);
         }
         let own: Option<Vec<Name>> = x.names().iter(x.ndim()).collect();
         if let Some(own) = own.filter(|_| !target.names().is_named() && x.ndim() == target.ndim()) {
@@ -206,14 +199,10 @@ fn check_names((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<Na
 }
 
 /// The unified names of both tensors, without the class dim.
-fn names_without((name, x): (&str, &Tensor), target: &Tensor, dim: Option<usize>) -> Result<Names> {
-    let (x, target) = ((name, x.value()), ("target", target.value()));
-    check_order(x, target)?;
-    let names = check_names(x, target)?;
-    let mut rest = all_names(&names, x.1.ndim());
-    if let Some(dim) = dim {
-        rest.remove(dim);
-    }
+fn names_without(x: Called<'_>, target: &Tensor, dim: usize) -> Result<Names> {
+    check_order(x, ("target", target))?;
+    let mut rest = all_names(&check_names(x, ("target", target))?, x.1.ndim());
+    rest.remove(dim);
     Names::new("", rest)
 }
 
@@ -225,9 +214,7 @@ fn check_order((x_name, x): Called<'_>, (name, target): Called<'_>) -> Result<()
         return Ok(()); // if the names differ, the op checks them
     }
     let message = format_args!("the input and the {name} have the same dims in another order");
-    Err(fault(ErrorKind::Misaligned, message)
-        .with_operands([x.shape(), target.shape()])
-        .with_repair(format!("{name}.align_as(&{x_name})?")))
+    Err(fault(ErrorKind::Misaligned, message).with_repair(format!("{name}.align_as(&{x_name})?")))
 }
 
 /// The call that gives `other` the dims of `x` that it lacks, if there is only one way, for a repair; with
@@ -248,8 +235,7 @@ fn widened((x_name, x): Called<'_>, (name, other): Called<'_>, all: bool) -> Opt
             lacking.extend(other.names().position(own).is_none().then(|| format!("'{own}'")));
         }
     } else {
-        let without = |at: usize| [&sizes[..at], &sizes[at + 1..]].concat();
-        let mut places = (0..sizes.len()).filter(|at| without(*at) == own);
+        let mut places = (0..sizes.len()).filter(|at| without(sizes, *at) == own);
         let at = places.next().filter(|_| places.next().is_none() && !x.names().is_named())?;
         call = format!("{name}.unsqueeze({at})?");
         lacking.push(format!("dim {at}"));
@@ -264,16 +250,20 @@ fn squeezed_pair((x_name, x): Called<'_>, (name, other): Called<'_>) -> Option<S
 }
 
 /// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
-fn squeezed(x: &NamedTensor, sizes: &[usize], name: &str) -> Option<String> {
-    for dim in (0..x.ndim()).rev().filter(|dim| x.sizes()[*dim] == 1) {
-        let mut rest = copied(x.sizes());
-        rest.remove(dim);
-        if rest == sizes {
-            let dim = x.names().get(dim).map_or(dim.to_string(), |dim| format!("\"{dim}\""));
-            return Some(format!("{name}.squeeze({dim})?"));
-        }
-    }
-    None
+fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
+    let is_extra = |dim: &usize| x.sizes()[*dim] == 1 && without(x.sizes(), *dim) == sizes;
+    let dim = (0..x.ndim()).rev().find(is_extra)?;
+    Some(format!("{name}.squeeze({})?", in_rust(x.value(), dim)))
+}
+
+/// The sizes without those of a dim.
+fn without(sizes: &[usize], dim: usize) -> Vec<usize> {
+    [&sizes[..dim], &sizes[dim + 1..]].concat()
+}
+
+/// The tensor, with a dim of classes if it is a single number.
+fn with_classes(x: &Tensor) -> Result<Cow<'_, Tensor>> {
+    if x.ndim() > 0 { Ok(Cow::Borrowed(x)) } else { x.unsqueeze(0).map(Cow::Owned) }
 }
 
 /// The error for a target, element number `at`, that is not one of the classes.
@@ -286,16 +276,7 @@ pub(crate) fn no_class(target: &Tensor, at: usize, class: i64, count: usize) -> 
 }
 
 /// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
-fn position(x: &Tensor, mut at: usize) -> String {
-    let mut places = Vec::new();
-    for (dim, size) in x.sizes().iter().enumerate().rev() {
-        let place = at % size;
-        places.push(x.name(dim).map_or(place.to_string(), |name| format!("{name}={place}")));
-        at /= size;
-    }
-    places.reverse();
-    match places.is_empty() {
-        true => String::new(),
-        false => format!(" at [{}]", places.join(", ")),
-    }
+fn position(x: &Tensor, at: usize) -> String {
+    let place = place(&x.shape(), at);
+    if place.is_empty() { place } else { format!(" at{place}") }
 }

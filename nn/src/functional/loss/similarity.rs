@@ -147,7 +147,7 @@ fn triplet(
     for other in [("positive", positive), ("negative", negative)] {
         check_both(("anchor", anchor), other)?;
     }
-    check_names(("positive", positive.value()), ("negative", negative.value()))?;
+    check_names(("positive", positive), ("negative", negative))?;
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;
     if swap {
