@@ -11,9 +11,10 @@ pub struct Pattern {
     parts: Vec<PatternPart>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(PartialEq)]
 enum PatternPart {
-    Char(char),
+    /// What is neither a star nor a question mark.
+    Text(String),
     /// `?`
     One,
     /// `*`
@@ -28,13 +29,14 @@ impl Pattern {
     /// The pattern with this text.
     pub fn new(text: &str) -> Pattern {
         let (mut parts, mut rest) = (Vec::new(), text);
-        while let Some(first) = rest.chars().next() {
-            let (part, length) = match first {
-                _ if rest.starts_with("**.") => (PatternPart::Segments, 3),
-                _ if rest.starts_with("**") => (PatternPart::Any, 2),
-                '*' => (PatternPart::Segment, 1),
-                '?' => (PatternPart::One, 1),
-                first => (PatternPart::Char(first), first.len_utf8()),
+        while !rest.is_empty() {
+            let end = rest.find(['*', '?']).unwrap_or(rest.len());
+            let (part, length) = match &rest[end..] {
+                _ if end > 0 => (PatternPart::Text(rest[..end].into()), end),
+                stars if stars.starts_with("**.") => (PatternPart::Segments, 3),
+                stars if stars.starts_with("**") => (PatternPart::Any, 2),
+                stars if stars.starts_with('*') => (PatternPart::Segment, 1),
+                _ => (PatternPart::One, 1),
             };
             parts.push(part);
             rest = &rest[length..];
@@ -44,30 +46,8 @@ impl Pattern {
 
     /// The texts in place of the stars and question marks, if the pattern matches the path.
     pub fn captures<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
-        // Where each part begins; the last one that can take more takes more when the rest does not fit.
-        let mut starts = vec![0];
-        let mut lengths: Vec<usize> = Vec::new();
-        let mut least = 0; // the shortest length that the part at hand may take
-        loop {
-            let (at, start) = (lengths.len(), starts[lengths.len()]);
-            let taken = match self.parts.get(at) {
-                Some(part) => part.takes(&path[start..], least),
-                None if start == path.len() => break,
-                None => None,
-            };
-            if let Some(length) = taken {
-                lengths.push(length);
-                starts.push(start + length);
-                least = 0;
-            } else {
-                // Back to the part before, which is to take more.
-                starts.pop();
-                least = lengths.pop()? + 1;
-            }
-        }
-        let each = self.parts.iter().zip(starts.iter().zip(&lengths));
-        let texts = each.filter(|(part, _)| !matches!(part, PatternPart::Char(_)));
-        Some(crate::list(texts.map(|(_, (start, length))| &path[*start..start + length])))
+        let mut texts = Vec::new();
+        fit(&self.parts, path, &mut texts).then_some(texts)
     }
 
     /// Whether the pattern matches the path or that of a module around it.
@@ -83,7 +63,7 @@ impl Pattern {
         let mut path = String::new();
         for part in &self.parts {
             match part {
-                PatternPart::Char(char) => path.push(*char),
+                PatternPart::Text(text) => path.push_str(text),
                 _ => {
                     let text = texts.next().copied().unwrap_or_default().trim_end_matches('.');
                     path.push_str(text);
@@ -98,7 +78,7 @@ impl Pattern {
 
     /// The number of stars and question marks.
     pub fn stars(&self) -> usize {
-        self.parts.iter().filter(|part| !matches!(part, PatternPart::Char(_))).count()
+        self.parts.iter().filter(|part| !matches!(part, PatternPart::Text(_))).count()
     }
 
     /// The error of a pattern that matches none of these paths.
@@ -118,25 +98,28 @@ impl Pattern {
     }
 }
 
-impl PatternPart {
-    /// The number of bytes that the part takes from the start of `rest`, at least `least`.
-    fn takes(self, rest: &str, least: usize) -> Option<usize> {
-        let first = rest.chars().next();
-        let fixed = |fits: bool| first.filter(|_| fits).map(char::len_utf8).filter(|length| *length >= least);
-        match self {
-            PatternPart::Char(char) => fixed(first == Some(char)),
-            PatternPart::One => fixed(first != Some('.')),
-            _ => {
-                let length = (least..=rest.len()).find(|length| rest.is_char_boundary(*length))?;
-                match self {
-                    PatternPart::Segment => (!rest[..length].contains('.')).then_some(length),
-                    PatternPart::Segments => (length..=rest.len())
-                        .find(|length| *length == 0 || rest.as_bytes()[*length - 1] == b'.'),
-                    _ => Some(length),
-                }
-            }
-        }
+/// Whether the parts match the path. The texts of their stars and question marks, which are as short as possible,
+/// are added to `texts`. This calls itself for each part of a pattern, which is short.
+fn fit<'p>(parts: &[PatternPart], path: &'p str, texts: &mut Vec<&'p str>) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return path.is_empty() };
+    if let PatternPart::Text(text) = part {
+        return path.strip_prefix(text.as_str()).is_some_and(|path| fit(rest, path, texts));
     }
+    let segment = path.find('.').unwrap_or(path.len());
+    for end in (0..=path.len()).filter(|end| path.is_char_boundary(*end)) {
+        let takes = match part {
+            PatternPart::One => end <= segment && path[..end].chars().count() == 1,
+            PatternPart::Segment => end <= segment,
+            PatternPart::Segments => end == 0 || path.as_bytes()[end - 1] == b'.',
+            _ => true,
+        };
+        texts.push(&path[..end]);
+        if takes && fit(rest, &path[end..], texts) {
+            return true;
+        }
+        texts.pop();
+    }
+    false
 }
 
 /// Up to five of the paths, those most like `wanted` first, which is a path or a pattern.

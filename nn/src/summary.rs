@@ -112,22 +112,23 @@ impl Summary {
             trainable: 0,
             bytes: 0,
         };
+        let work = |layer: usize| trace.and_then(|trace| trace.layers.get(&layer));
         let mut seen = Ids::default();
-        // The ids of the parameters of each layer, its place in the trace, and its row.
+        // The ids of the parameters of each layer.
         let mut own: Vec<Vec<usize>> = vec![Vec::new()];
-        let (mut of_trace, mut rows) = (vec![Some(0)], Vec::new());
         walk(module, &mut |path, entry| match entry {
             Entry::Module(module) => {
                 summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
                 own.push(Vec::new());
-                of_trace.push(None);
-                rows.push(summary.rows.len());
+                // The text follows when all of the layer is known.
                 summary.rows.push(SummaryRow::new(path, String::new(), None, ""));
             }
             Entry::Path(known) => {
-                let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
-                if let Some(at) = summary.layers.iter().rposition(|other| other.path == layer) {
-                    of_trace[at] = Some(known as *const ModulePath as usize);
+                let of = path.rsplit_once('.').map_or("", |(layer, _)| layer);
+                let layer = summary.layers.iter_mut().rfind(|layer| layer.path == of);
+                if let (Some(layer), Some(work)) = (layer, work(known as *const ModulePath as usize)) {
+                    layer.output = work.output.clone();
+                    (layer.multiply_adds, layer.calls) = (work.multiply_adds, work.calls);
                 }
             }
             Entry::Parameter(parameter) => {
@@ -159,22 +160,17 @@ impl Summary {
             }
             _ => {}
         });
-        for (layer, place) in summary.layers.iter_mut().zip(of_trace) {
-            if let Some(work) = place.and_then(|place| trace?.layers.get(&place)) {
-                layer.output = work.output.clone();
-                (layer.multiply_adds, layer.calls) = (work.multiply_adds, work.calls);
-            }
-        }
         // What is known of all.
-        if let Some(all) = trace.and_then(|trace| trace.layers.get(&0)) {
+        if let Some(all) = work(0) {
             let root = &mut summary.layers[0];
             root.output = root.output.take().or(all.output.clone());
             (root.multiply_adds, root.calls) = (all.multiply_adds, 1);
         }
-        for (layer, row) in summary.layers[1..].iter().zip(rows) {
-            summary.rows[row].text = layer.text();
+        let of_layers = summary.rows.iter_mut().filter(|row| row.text.is_empty());
+        for (layer, row) in summary.layers[1..].iter().zip(of_layers) {
+            row.text = layer.text();
             if layer.multiply_adds > 0 {
-                summary.rows[row].note = format!("{} multiply-adds", grouped(layer.multiply_adds));
+                row.note = format!("{} multiply-adds", grouped(layer.multiply_adds));
             }
         }
         summary

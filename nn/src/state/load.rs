@@ -1,11 +1,10 @@
 //! Comparing a state with a model, and loading it. The repair in the error is in `repair.rs`.
 
-use super::repair::{Advice, repair};
+use super::repair::misfit;
 use super::{ByPath, StateDict};
-use crate::dims::repaired;
 use crate::places::{AnyModule, EntryPlace, Ids, places};
 use namegrad_core::names::is_strict;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::{DType, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::fmt;
 
@@ -70,22 +69,22 @@ impl fmt::Display for LoadReport {
 
 impl LoadReport {
     /// At most ten of the paths, with their names on the other side.
-    fn text(&self, pairs: &[(String, String)]) -> String {
+    pub(super) fn text(&self, pairs: &[(String, String)]) -> String {
         let counts = [self.missing.len(), self.unexpected.len(), self.mismatched.len(), self.refused.len()];
         let kinds = counts.iter().filter(|count| **count > 0).count();
         let most = MOST_SHOWN / kinds.max(1);
         let mut parts = Vec::new();
-        let to: Vec<(&String, &String)> = crate::list(pairs.iter().map(|(from, to)| (to, from)));
-        let from: Vec<(&String, &String)> = crate::list(pairs.iter().map(|(from, to)| (from, to)));
-        let lists =
-            [("missing", &self.missing, to, "state"), ("unexpected", &self.unexpected, from, "model")];
-        for (what, paths, others, place) in lists {
+        // A path of a pair is missing or unexpected, never both.
+        let paired = |path: &String| {
+            let pair = pairs.iter().find(|(from, to)| from == path || to == path)?;
+            Some(if pair.0 == *path { &pair.1 } else { &pair.0 })
+        };
+        let lists = [("missing", &self.missing, "state"), ("unexpected", &self.unexpected, "model")];
+        for (what, paths, place) in lists {
             let mut each = Vec::new();
             for path in paths.iter().take(most) {
-                each.push(match others.iter().find(|(own, _)| *own == path) {
-                    Some((_, other)) => format!("{path} (the {place} has {other})"),
-                    None => path.clone(),
-                });
+                let other = paired(path).map(|other| format!(" (the {place} has {other})"));
+                each.push(path.clone() + &other.unwrap_or_default());
             }
             if !each.is_empty() {
                 parts.push(format!("{what}: {}{}", each.join(", "), more(paths.len(), most)));
@@ -125,17 +124,7 @@ impl StateDict {
         // A load of nothing leaves a model that was never trained.
         let nothing = updates.is_empty() && !places.entries().is_empty();
         if differ || !report.refused.is_empty() || absent && !options.partial || nothing {
-            let Advice { fits, is_of_model, pairs, repair } = repair(self, &places, &report, options)?;
-            let what = match is_of_model {
-                true => "the state does not fit the model".into(),
-                false => {
-                    let count = places.entries().len();
-                    format!("the state is that of another model, {fits} of the {count} paths fit")
-                }
-            };
-            let error =
-                Error::new(ErrorKind::Value, "load_state_dict", format!("{what}: {}", report.text(&pairs)));
-            return Err(repaired(error, repair));
+            return Err(misfit(self, &places, &report, options)?);
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value.unnamed()) {

@@ -5,13 +5,14 @@ use super::{ByPath, StateDict};
 use crate::pattern::Pattern;
 use crate::places::EntryPlace;
 use namegrad_core::names::edit_distance;
-use namegrad_io::sorted::{retain, sort};
+use namegrad_io::sorted::{find, retain, sort};
 use std::iter::zip;
 
 /// What gives a model values that its paths do not find in a state.
+#[derive(Default)]
 pub(super) struct Renames {
-    /// The path in the state, and in the model.
-    pub(super) pairs: Vec<(String, String)>,
+    /// The paths in the model by those in the state.
+    pub(super) pairs: ByPath<String>,
     /// The arguments of [`StateDict::rename`], call by call.
     pub(super) calls: Vec<(String, String)>,
     /// Whether one prefix of all paths is added or removed. Everything else is a guess: `decoder` in place of
@@ -23,16 +24,16 @@ impl Renames {
     /// The renames for a state, which are made in it.
     pub(super) fn make(state: &mut StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> Renames {
         let (original, pairs) = (state.clone(), pairs(state, places, report));
-        let mut renames = Renames { pairs, calls: Vec::new(), is_prefix: false };
-        let mut pending = renames.pairs.clone();
-        while !pending.is_empty() {
+        let mut pending = pairs.clone();
+        let mut renames = Renames { pairs, ..Renames::default() };
+        while !pending.entries().is_empty() {
             let Some((from, to)) = next(state, places, &pending) else {
                 // Paths that are exchanged, for example: part of the calls would mix up values.
                 *state = original;
-                return Renames { pairs: Vec::new(), calls: Vec::new(), is_prefix: false };
+                return Renames::default();
             };
             let pattern = Pattern::new(&from);
-            retain(&mut pending, &|(path, _)| pattern.captures(path).is_none());
+            retain(pending.entries_mut(), &|(path, _)| pattern.captures(path).is_none());
             renames.calls.push((from, to));
         }
         if let [(from, to)] = &renames.calls[..] {
@@ -49,10 +50,10 @@ impl Renames {
 fn next(
     state: &mut StateDict,
     places: &ByPath<EntryPlace>,
-    pending: &[(String, String)],
+    pending: &ByPath<String>,
 ) -> Option<(String, String)> {
     let mut renames: Vec<(String, String)> = Vec::new();
-    for (from, to) in pending.iter().take(MOST_TRIED) {
+    for (from, to) in pending.entries().iter().take(MOST_TRIED) {
         for rename in Alike::new(from, to).patterns() {
             if !renames.contains(&rename) {
                 renames.push(rename);
@@ -66,13 +67,9 @@ fn next(
         }
     }
     sort(&mut counted, &|(a, _), (b, _)| a > b);
-    for (_, (from, to)) in counted {
-        // A path may be that of another value until that is renamed.
-        if state.rename(&from, &to).is_ok() {
-            return Some((from, to));
-        }
-    }
-    None
+    // A path may be that of another value until that is renamed.
+    let mut renames = counted.into_iter().map(|(_, rename)| rename);
+    renames.find(|(from, to)| state.rename(from, to).is_ok())
 }
 
 /// The most pairs from which one search makes patterns.
@@ -82,7 +79,7 @@ const MOST_TRIED: usize = 64;
 fn gives(
     state: &StateDict,
     places: &ByPath<EntryPlace>,
-    pending: &[(String, String)],
+    pending: &ByPath<String>,
     (from, to): &(String, String),
 ) -> Option<usize> {
     let (pattern, target) = (Pattern::new(from), Pattern::new(to));
@@ -91,46 +88,36 @@ fn gives(
     for (path, value) in state.iter() {
         let Some(texts) = pattern.captures(path) else { continue };
         let renamed = target.filled(&texts);
-        match pending.binary_search_by(|(own, _)| own.as_str().cmp(path)) {
-            Ok(at) if pending[at].1 == renamed => count += 1,
-            Ok(_) => return None,
-            Err(_) if places.contains(path) => return None,
-            Err(_) => {
-                let fits = |place: &EntryPlace| is_prefix || place.value().sizes() == value.sizes();
-                if !places.get(&renamed).is_none_or(fits) {
-                    return None;
-                }
-            }
+        let fits = |place: &EntryPlace| is_prefix || place.value().sizes() == value.sizes();
+        match pending.get(path) {
+            Some(to) if *to == renamed => count += 1,
+            None if !places.contains(path) && places.get(&renamed).is_none_or(fits) => {}
+            _ => return None,
         }
     }
     (count > 0).then_some(count)
 }
 
-/// The paths in the state and in the model that mean the same, as far as paths and sizes say, in the order of
-/// the paths in the state.
-fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> Vec<(String, String)> {
-    let is_missing = |path: &str| report.missing.binary_search_by(|own| own.as_str().cmp(path)).is_ok();
-    let mut own: Vec<Path<'_>> = Vec::new();
+/// The paths in the state and in the model that mean the same, as far as paths and sizes say.
+fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) -> ByPath<String> {
+    let is_missing = |path: &str| find(report.missing.len(), &|at| &report.missing[at], path).is_ok();
+    let (mut own, mut given): (Vec<Path<'_>>, Vec<Path<'_>>) = (Vec::new(), Vec::new());
     for (path, place) in places.entries() {
         if is_missing(path) || state.get(path).is_some() {
             own.push((path, place.value().sizes().into()));
         }
     }
-    let mut given: Vec<Path<'_>> =
-        crate::list(state.iter().map(|(path, value)| (path, value.sizes().into())));
-    let mut pairs: Vec<(String, String)> = Vec::new();
+    state.iter().for_each(|(path, value)| given.push((path, value.sizes().into())));
+    let mut pairs = ByPath::default();
     for in_words in [true, false] {
         let (ours, theirs) = (numbered(&own, in_words), numbered(&given, in_words));
-        let (ours, theirs) = (groups(&ours), groups(&theirs));
-        for (of_model, of_state) in alike(&ours, &theirs) {
-            for (to, from) in zip(of_model, of_state) {
-                if from.path != to.path {
-                    pairs.push((from.path.into(), to.path.into()));
-                }
+        for (of_model, of_state) in alike(groups(&ours), groups(&theirs)) {
+            for (to, from) in zip(of_model, of_state).filter(|(to, from)| to.path != from.path) {
+                pairs.insert(from.path.to_string(), to.path.to_string());
             }
         }
-        retain(&mut own, &|(path, _)| pairs.iter().all(|(_, to)| to != path));
-        retain(&mut given, &|(path, _)| pairs.iter().all(|(from, _)| from != path));
+        retain(&mut own, &|(path, _)| pairs.entries().iter().all(|(_, to)| to != path));
+        retain(&mut given, &|(path, _)| !pairs.contains(path));
     }
     retain(&mut own, &|(path, _)| is_missing(path));
     retain(&mut given, &|(path, _)| !places.contains(path));
@@ -139,9 +126,8 @@ fn pairs(state: &StateDict, places: &ByPath<EntryPlace>, report: &LoadReport) ->
         && sizes == others
         && !differ_in_numbers(from, to)
     {
-        pairs.push((from.to_string(), to.to_string()));
+        pairs.insert(from.to_string(), to.to_string());
     }
-    sort(&mut pairs, &|a, b| a < b);
     pairs
 }
 
@@ -168,7 +154,8 @@ impl<'p> Numbered<'p> {
     fn new(path: &'p str, sizes: &'p [usize], in_words: bool) -> Numbered<'p> {
         let (mut skeleton, mut numbers, mut inside) = (String::new(), Vec::new(), false);
         for segment in path.split_inclusive('.') {
-            let counts = in_words || is_number(segment.trim_end_matches('.'));
+            let is_digit = |byte: u8| byte.is_ascii_digit();
+            let counts = in_words || segment.trim_end_matches('.').bytes().all(is_digit);
             for letter in segment.chars() {
                 let digit = letter.to_digit(10).filter(|_| counts);
                 match (digit, numbers.last_mut()) {
@@ -186,10 +173,6 @@ impl<'p> Numbered<'p> {
     }
 }
 
-fn is_number(segment: &str) -> bool {
-    segment.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 fn numbered<'p>(paths: &'p [Path<'p>], in_words: bool) -> Vec<Numbered<'p>> {
     let mut all: Vec<Numbered<'p>> =
         crate::list(paths.iter().map(|(path, sizes)| Numbered::new(path, sizes, in_words)));
@@ -197,56 +180,48 @@ fn numbered<'p>(paths: &'p [Path<'p>], in_words: bool) -> Vec<Numbered<'p>> {
     all
 }
 
-/// The paths that differ in their numbers alone.
-fn groups<'n, 'p>(paths: &'n [Numbered<'p>]) -> Vec<&'n [Numbered<'p>]> {
+/// Paths that differ in their numbers alone.
+type Group<'p> = &'p [Numbered<'p>];
+
+fn groups<'p>(paths: &'p [Numbered<'p>]) -> Vec<Group<'p>> {
     crate::list(paths.chunk_by(|a, b| a.skeleton == b.skeleton))
 }
 
 /// The groups of the model and of the state that have the same sizes, in order: those that are called the same,
 /// then those whose paths are most alike.
-fn alike<'n, 'p>(
-    own: &[&'n [Numbered<'p>]],
-    given: &[&'n [Numbered<'p>]],
-) -> Vec<(&'n [Numbered<'p>], &'n [Numbered<'p>])> {
-    let fits = |a: &[Numbered<'_>], b: &[Numbered<'_>]| {
-        a.len() == b.len() && zip(a, b).all(|(a, b)| a.sizes == b.sizes)
-    };
-    let (mut found, mut rest, mut others) = (Vec::new(), Vec::new(), given.to_vec());
+fn alike<'p>(own: Vec<Group<'p>>, mut given: Vec<Group<'p>>) -> Vec<(Group<'p>, Group<'p>)> {
+    let fits = |a: Group<'_>, b: Group<'_>| a.len() == b.len() && zip(a, b).all(|(a, b)| a.sizes == b.sizes);
+    let (mut found, mut rest) = (Vec::new(), Vec::new());
     for group in own {
-        let called = others.iter().position(|other| other[0].skeleton == group[0].skeleton);
-        match called.map(|at| others.remove(at)) {
-            Some(other) if fits(group, other) => found.push((*group, other)),
+        let called = given.iter().position(|other| other[0].skeleton == group[0].skeleton);
+        match called.map(|at| given.remove(at)) {
+            Some(other) if fits(group, other) => found.push((group, other)),
             Some(_) => {}
-            None => rest.push(*group),
+            None => rest.push(group),
+        }
+    }
+    let mut scores: Vec<(usize, usize, usize)> = Vec::new();
+    for (to, group) in rest.iter().enumerate() {
+        for (from, other) in given.iter().enumerate().filter(|(_, other)| fits(group, other)) {
+            let alike = Alike::new(other[0].path, group[0].path);
+            if alike.ends_alike() && !differ_in_numbers(other[0].path, group[0].path) {
+                scores.push((alike.score(), to, from));
+            }
         }
     }
     loop {
-        let mut scores: Vec<(usize, usize, usize)> = Vec::new();
-        for (to, group) in rest.iter().enumerate() {
-            for (from, other) in others.iter().enumerate() {
-                let alike = Alike::new(other[0].path, group[0].path);
-                let renumbered = differ_in_numbers(other[0].path, group[0].path);
-                if fits(group, other) && alike.ends_alike() && !renumbered {
-                    scores.push((alike.score(), to, from));
-                }
-            }
-        }
         // Of several that could be the same value, none is better than the others.
         let is_best = |(score, to, from): &&(usize, usize, usize)| {
             !scores.iter().any(|(other, own, given)| other >= score && (own == to) != (given == from))
         };
-        let best: Vec<&(usize, usize, usize)> = crate::list(scores.iter().filter(is_best));
+        let best: Vec<(usize, usize, usize)> = crate::list(scores.iter().filter(is_best).copied());
         if best.is_empty() {
             return found;
         }
-        found.extend(best.iter().map(|(_, to, from)| (rest[*to], others[*from])));
-        rest = without(rest, |at| best.iter().any(|(_, to, _)| *to == at));
-        others = without(others, |at| best.iter().any(|(.., from)| *from == at));
+        found.extend(best.iter().map(|(_, to, from)| (rest[*to], given[*from])));
+        let is_free = |(_, to, from): &_| best.iter().all(|(_, own, given)| own != to && given != from);
+        retain(&mut scores, &is_free);
     }
-}
-
-fn without<T>(list: Vec<T>, is_out: impl Fn(usize) -> bool) -> Vec<T> {
-    crate::list(list.into_iter().enumerate().filter(|(at, _)| !is_out(*at)).map(|(_, item)| item))
 }
 
 /// The segments of a path of a state and of a path of a model.
@@ -276,8 +251,8 @@ impl<'p> Alike<'p> {
     /// How much of the paths is the same: segments, then numbers, then letters.
     fn score(&self) -> usize {
         let (from, to) = self.middle();
-        let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-        let same_numbers = !digits(&from).is_empty() && digits(&from) == digits(&to);
+        let [own, other] = [&from, &to].map(|text| Numbered::new(text, &[], true).numbers);
+        let same_numbers = !own.is_empty() && own == other;
         let letters = zip(from.chars(), to.chars()).take_while(|(a, b)| a == b).count();
         16 * (self.start + self.end) + 8 * usize::from(same_numbers) + letters.min(7)
     }
@@ -294,28 +269,24 @@ impl<'p> Alike<'p> {
     /// The patterns that rename one path to the other: exactly, with stars in place of the numbers where both
     /// begin, or of all numbers, and in all layers.
     fn patterns(&self) -> Vec<(String, String)> {
+        let segment = |text: &str, starred: bool| match starred {
+            true => Numbered::new(text, &[], true).skeleton.replace('#', "*"),
+            false => text.to_string(),
+        };
         let pattern = |path: &[&str], starred: usize| {
-            let mut pattern: Vec<String> = Vec::new();
-            for (at, segment) in path[..path.len() - self.end].iter().enumerate() {
-                pattern.push(match at < starred {
-                    true => Numbered::new(segment, &[], true).skeleton.replace('#', "*"),
-                    false => segment.to_string(),
-                });
-            }
-            if self.end > 0 {
-                pattern.push("**".into());
-            }
+            let own = path[..path.len() - self.end].iter().enumerate();
+            let mut pattern: Vec<String> = crate::list(own.map(|(at, text)| segment(text, at < starred)));
+            pattern.extend((self.end > 0).then(|| "**".into()));
             pattern.join(".")
         };
-        let mut starred = vec![0, self.start];
         let (from, to) = self.middle();
-        if Numbered::new(&from, &[], true).numbers == Numbered::new(&to, &[], true).numbers {
-            starred.push(usize::MAX);
-        }
-        let mut patterns = Vec::new();
-        for starred in starred {
-            patterns.push((pattern(&self.from, starred), pattern(&self.to, starred)));
-        }
+        let [own, other] = [&from, &to].map(|text| Numbered::new(text, &[], true).numbers);
+        let most = if own == other { usize::MAX } else { self.start };
+        let mut patterns: Vec<(String, String)> = crate::list(
+            [0, self.start, most]
+                .iter()
+                .map(|starred| (pattern(&self.from, *starred), pattern(&self.to, *starred))),
+        );
         if self.end == 0 && self.start > 0 && self.start + 1 == self.from.len().max(self.to.len()) {
             patterns.push((format!("**.{}", self.from[self.start]), format!("**.{}", self.to[self.start])));
         }

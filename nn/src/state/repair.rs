@@ -3,43 +3,33 @@
 use super::load::{LoadOptions, LoadReport, more};
 use super::renames::Renames;
 use super::{ByPath, StateDict};
+use crate::dims::repaired;
 use crate::places::EntryPlace;
 use namegrad_core::names::is_strict;
-use namegrad_core::{Result, Shape};
+use namegrad_core::{Error, ErrorKind, Result, Shape};
 
-/// How a state can be loaded.
-pub(super) struct Advice {
-    /// The number of paths of the model whose values fit.
-    pub(super) fits: usize,
-    /// Whether at least half of the paths of the model or of the state fit.
-    pub(super) is_of_model: bool,
-    /// Paths of the state that are paths of the model by another name: the path in the state, and in the model.
-    pub(super) pairs: Vec<(String, String)>,
-    /// The calls that load the values that fit, if there is something to advise.
-    pub(super) repair: Option<String>,
-}
-
-/// The calls that load the values that fit.
+/// The error for a state that does not fit, with the calls that load the values that fit.
 #[cold]
-pub(super) fn repair(
+#[track_caller]
+pub(super) fn misfit(
     original: &StateDict,
     places: &ByPath<EntryPlace>,
     report: &LoadReport,
     options: LoadOptions,
-) -> Result<Advice> {
+) -> Result<Error> {
     let mut state = original.clone();
     let Renames { pairs, calls, is_prefix } = Renames::make(&mut state, places, report);
     let now = state.compare(places, options)?.0;
-    let wrong = now.mismatched.len() + now.refused.len();
-    let fits = places.entries().len().saturating_sub(now.missing.len() + wrong);
+    let (wrong, count) = (now.mismatched.len() + now.refused.len(), places.entries().len());
+    let fits = count.saturating_sub(now.missing.len() + wrong);
     let of_state = state.len().saturating_sub(now.unexpected.len() + wrong);
-    let is_of_model = 2 * fits >= places.entries().len() || fits > 0 && 2 * of_state >= state.len();
+    // At least half of the paths of the model or of the state fit.
+    let is_of_model = 2 * fits >= count || fits > 0 && 2 * of_state >= state.len();
     let same_paths = now.missing.is_empty() && now.unexpected.is_empty() && now.refused.is_empty();
     let swapped =
         now.mismatched.iter().any(|(_, own, given)| own.sizes == given.sizes && permuted(own, given));
-    let other_size = now.mismatched.iter().any(|(_, own, given)| own.sizes != given.sizes);
-    let fits_in_order = now.mismatched.iter().all(|(_, own, given)| reordered(own, given).is_some());
-    let none_fits = same_paths && !is_of_model && other_size && !now.can_align() && !fits_in_order;
+    let fits_in_order = now.all(&|own, given| reordered(own, given).is_some());
+    let none_fits = same_paths && !is_of_model && !now.same_sizes() && !now.can_align() && !fits_in_order;
     let is_of_model = is_of_model || same_paths;
     let repair = match now.call(options) {
         _ if swapped || none_fits => other_sizes(&now.mismatched),
@@ -61,44 +51,55 @@ pub(super) fn repair(
             Some(text + &call + note)
         }
     };
-    let pairs = if is_of_model { pairs } else { Vec::new() };
-    Ok(Advice { fits, is_of_model, pairs, repair })
+    let message = match is_of_model {
+        true => format!("the state does not fit the model: {}", report.text(pairs.entries())),
+        false => format!(
+            "the state is that of another model, {fits} of the {count} paths fit: {}",
+            report.text(&[])
+        ),
+    };
+    Ok(repaired(Error::new(ErrorKind::Value, "load_state_dict", message), repair))
 }
 
 /// The most renames that a repair spells out.
 const MOST_RENAMES: usize = 10;
 
 impl LoadReport {
+    /// Whether this holds for all values that do not fit: their shapes in the model and in the state.
+    fn all(&self, holds: &dyn Fn(&Shape, &Shape) -> bool) -> bool {
+        self.mismatched.iter().all(|(_, own, given)| holds(own, given))
+    }
+
+    fn same_sizes(&self) -> bool {
+        self.all(&|own, given| own.sizes == given.sizes)
+    }
+
     /// Whether the values have the dims of the model in another order.
     fn can_align(&self) -> bool {
         let fits = |own: &Shape, given: &Shape| same_dims(own, given) || transposed(own, given).is_some();
-        !self.mismatched.is_empty() && self.mismatched.iter().all(|(_, own, given)| fits(own, given))
+        !self.mismatched.is_empty() && self.all(&fits)
     }
 
     /// The call that loads the values that fit.
     fn call(&self, options: LoadOptions) -> String {
         let align = options.align || self.can_align();
-        let same_sizes = self.mismatched.iter().all(|(_, own, given)| own.sizes == given.sizes);
-        let ignore_names = options.ignore_names || !self.mismatched.is_empty() && !align && same_sizes;
+        let ignore_names = options.ignore_names || !self.mismatched.is_empty() && !align && self.same_sizes();
         let (mut calls, mut lost, mut is_turned) = (String::new(), self.missing.clone(), false);
         for (path, own, given) in self.mismatched.iter().filter(|_| !ignore_names) {
-            if same_dims(own, given) && align {
-                continue;
-            }
-            if let Some(names) = transposed(own, given).filter(|_| align) {
-                calls += &format!("state.refine_names({path:?}, {names:?})?; ");
-                is_turned = true;
-                continue;
-            }
-            if let Some(order) = reordered(own, given) {
-                let value = format!("state.get({path:?}).unwrap().permute({order:?})?");
-                calls += &format!("state.insert({path:?}, {value}); ");
-                is_turned = true;
-                continue;
-            }
-            // Values with other sizes cannot be loaded.
-            calls += &format!("state.remove({path:?}); ");
-            lost.push(path.clone());
+            let turned = match transposed(own, given).filter(|_| align) {
+                _ if align && same_dims(own, given) => continue,
+                Some(names) => Some(format!("state.refine_names({path:?}, {names:?})?; ")),
+                None => reordered(own, given).map(|order| {
+                    let value = format!("state.get({path:?}).unwrap().permute({order:?})?");
+                    format!("state.insert({path:?}, {value}); ")
+                }),
+            };
+            is_turned |= turned.is_some();
+            calls += &turned.unwrap_or_else(|| {
+                // Values with other sizes cannot be loaded.
+                lost.push(path.clone());
+                format!("state.remove({path:?}); ")
+            });
         }
         for (path, _) in &self.refused {
             calls += &format!("state.remove({path:?}); ");
@@ -117,14 +118,10 @@ impl LoadReport {
         };
         let shown = lost[..lost.len().min(MOST_LOST)].join(", ") + &more(lost.len(), MOST_LOST);
         match lost.len() {
-            0 if ignore_names
-                && !options.ignore_names
-                && is_strict()
-                && self.mismatched.iter().all(half_named) =>
-            {
-                call + ", which takes dims by position: strict mode does not load dims without names"
-            }
-            0 if ignore_names && !options.ignore_names => call + ", if the names mean the same",
+            0 if ignore_names && !options.ignore_names => match is_strict() && self.all(&half_named) {
+                true => call + ", which takes dims by position: strict mode does not load dims without names",
+                false => call + ", if the names mean the same",
+            },
             // Nothing says which way a square one is.
             0 if is_turned => {
                 call + ", if the file has the dims in this order; square weights stay as they are in the file"
@@ -137,7 +134,7 @@ impl LoadReport {
 }
 
 /// Whether a dim has a name in the model or in the state alone.
-fn half_named((_, own, given): &(String, Shape, Shape)) -> bool {
+fn half_named(own: &Shape, given: &Shape) -> bool {
     (0..own.sizes.len()).any(|dim| own.names.get(dim).is_some() != given.names.get(dim).is_some())
 }
 
@@ -210,11 +207,9 @@ fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
 #[inline(never)]
 fn same_dims(own: &Shape, given: &Shape) -> bool {
     let count = own.sizes.len();
-    count == given.sizes.len()
-        && (0..count).all(|dim| match (own.names.get(dim), given.names.get(dim)) {
-            (Some(name), Some(_)) => {
-                given.names.position(name).is_some_and(|at| given.sizes[at] == own.sizes[dim])
-            }
-            _ => false,
-        })
+    let fits = |dim| {
+        let at = own.names.get(dim).and_then(|name| given.names.position(name));
+        given.names.get(dim).is_some() && at.is_some_and(|at| given.sizes[at] == own.sizes[dim])
+    };
+    count == given.sizes.len() && (0..count).all(fits)
 }
