@@ -198,10 +198,10 @@ pub struct MultiheadAttentionOptions<'a> {
     pub(in crate::layers) is_causal: Option<bool>,
     /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
     /// long sequences do not fit in memory.
-    need_weights: bool,
+    pub(in crate::layers) need_weights: bool,
     /// Whether the weights are averaged over the heads; the default is `true`.
     #[setters(default = true)]
-    average_attn_weights: bool,
+    pub(in crate::layers) average_attn_weights: bool,
 }
 
 /// The result of [`MultiheadAttention::attend_with`].

@@ -1,8 +1,6 @@
 //! The decoder.
 
 use super::*;
-use crate::Dropout;
-use crate::dims::sequences::Seq;
 
 /// A layer of a [`TransformerDecoder`]: self-attention, attention to the `memory`, which is the output of an
 /// encoder, and two linear maps with an activation between them, each with a residual connection and a layer
@@ -38,18 +36,10 @@ use crate::dims::sequences::Seq;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.text, layer(tgt, memory))]
+#[module(crate = crate, dims = self.layer.text, layer(tgt, memory))]
 pub struct TransformerDecoderLayer {
-    self_attn: MultiheadAttention,
-    multihead_attn: MultiheadAttention,
     #[module(flatten)]
-    feed_forward: FeedForward,
-    norm1: LayerNorm,
-    norm2: LayerNorm,
-    norm3: LayerNorm,
-    dropout1: Dropout,
-    norm_first: bool,
-    text: String,
+    layer: TransformerLayer,
 }
 
 impl TransformerDecoderLayerBuilder {
@@ -68,22 +58,7 @@ impl TransformerDecoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerDecoderLayer> {
-        let config = self.config()?;
-        let mut to_memory = config.attention();
-        if let Some(seq) = config.memory_seq {
-            to_memory = to_memory.key_seq(seq.dim());
-        }
-        let layer = TransformerDecoderLayer {
-            self_attn: config.self_attention()?,
-            multihead_attn: to_memory.build().map_err(|error| error.of(config.layer))?,
-            feed_forward: config.feed_forward()?,
-            norm1: config.norm()?,
-            norm2: config.norm()?,
-            norm3: config.norm()?,
-            dropout1: Dropout::new(config.dropout)?,
-            norm_first: config.norm_first,
-            text: config.text(),
-        };
+        let layer = TransformerDecoderLayer { layer: self.config()?.layer(true)? };
         layer.train(); // tells the layers their paths
         Ok(layer)
     }
@@ -131,13 +106,7 @@ impl TransformerDecoderLayer {
     ) -> Result<Tensor> {
         let own = masks(options.tgt_mask, options.tgt_key_padding_mask, options.tgt_is_causal);
         let other = masks(options.memory_mask, options.memory_key_padding_mask, options.memory_is_causal);
-        let x = residual(tgt, &self.norm1, self.norm_first, &|x| {
-            self.dropout1.forward(&self.self_attn.attend_with(x, x, x, own)?.output)
-        })?;
-        let x = residual(&x, &self.norm2, self.norm_first, &|x| {
-            self.dropout1.forward(&self.multihead_attn.attend_with(x, memory, memory, other)?.output)
-        })?;
-        residual(&x, &self.norm3, self.norm_first, &|x| self.feed_forward.forward(x))
+        self.layer.forward(tgt, own, Some((memory, other)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The encoder.
 
 use super::*;
-use crate::Dropout;
 
 /// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them,
 /// each with a residual connection and a layer norm.
@@ -38,16 +37,10 @@ use crate::Dropout;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.text, layer)]
+#[module(crate = crate, dims = self.layer.text, layer)]
 pub struct TransformerEncoderLayer {
-    self_attn: MultiheadAttention,
     #[module(flatten)]
-    feed_forward: FeedForward,
-    norm1: LayerNorm,
-    norm2: LayerNorm,
-    dropout1: Dropout,
-    norm_first: bool,
-    text: String,
+    layer: TransformerLayer,
 }
 
 impl TransformerEncoderLayerBuilder {
@@ -57,16 +50,7 @@ impl TransformerEncoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerEncoderLayer> {
-        let config = self.config()?;
-        let layer = TransformerEncoderLayer {
-            self_attn: config.self_attention()?,
-            feed_forward: config.feed_forward()?,
-            norm1: config.norm()?,
-            norm2: config.norm()?,
-            dropout1: Dropout::new(config.dropout)?,
-            norm_first: config.norm_first,
-            text: config.text(),
-        };
+        let layer = TransformerEncoderLayer { layer: self.config()?.layer(false)? };
         layer.train(); // tells the layers their paths
         Ok(layer)
     }
@@ -101,10 +85,7 @@ impl TransformerEncoderLayer {
     #[track_caller]
     pub fn forward_with(&self, x: &Tensor, options: TransformerEncoderOptions<'_>) -> Result<Tensor> {
         let masks = masks(options.src_mask, options.src_key_padding_mask, options.is_causal);
-        let x = residual(x, &self.norm1, self.norm_first, &|x| {
-            self.dropout1.forward(&self.self_attn.attend_with(x, x, x, masks)?.output)
-        })?;
-        residual(&x, &self.norm2, self.norm_first, &|x| self.feed_forward.forward(x))
+        self.layer.forward(x, masks, None)
     }
 }
 

@@ -67,9 +67,8 @@ impl TransformerConfig {
         attention.dropout(self.dropout).bias(self.bias).batch_first(self.batch_first).dtype(self.dtype)
     }
 
-    #[track_caller]
-    fn self_attention(&self) -> Result<MultiheadAttention> {
-        self.attention().is_causal(self.is_causal).build().map_err(|error| error.of(self.layer))
+    fn linear(&self, from: Named, to: Named) -> Result<Linear> {
+        Linear::builder(open(from), open(to)).bias(self.bias).dtype(self.dtype).build()
     }
 
     #[track_caller]
@@ -79,51 +78,100 @@ impl TransformerConfig {
         norm.dtype(self.dtype).build().map_err(|error| error.of(self.layer))
     }
 
-    /// The linear maps with the activation between them.
+    /// A layer of an encoder, or one of a decoder, which attends to a memory as well.
     #[track_caller]
-    fn feed_forward(&self) -> Result<FeedForward> {
+    fn layer(&self, decodes: bool) -> Result<TransformerLayer> {
+        let caller = Location::caller();
+        self.new_layer(decodes).map_err(|error| error.of(self.layer).at(caller))
+    }
+
+    fn new_layer(&self, decodes: bool) -> Result<TransformerLayer> {
         let (embed, mut hidden) = (self.embed, self.dim_feedforward);
         if embed.0.is_some() && hidden.0.is_none() {
             hidden.0 = Some(Name::new("feedforward")?);
         }
-        let caller = Location::caller();
-        let linear = |from: Named, to: Named| {
-            let layer = Linear::builder(open(from), open(to)).bias(self.bias).dtype(self.dtype).build();
-            layer.map_err(|error| error.of(self.layer).at(caller))
+        let to_memory = match self.memory_seq {
+            Some(seq) => self.attention().key_seq(seq.dim()),
+            None => self.attention(),
         };
-        let dropout = || Dropout::new(self.dropout).map_err(|error| error.of(self.layer).at(caller));
-        Ok(FeedForward {
-            linear1: linear(embed, hidden)?,
-            dropout: dropout()?,
-            linear2: linear(hidden, embed)?,
+        Ok(TransformerLayer {
+            self_attn: self.attention().is_causal(self.is_causal).build()?,
+            multihead_attn: if decodes { Some(to_memory.build()?) } else { None },
+            linear1: self.linear(embed, hidden)?,
+            dropout: Dropout::new(self.dropout)?,
+            linear2: self.linear(hidden, embed)?,
             activation: self.activation,
-            dropout2: dropout()?,
+            dropout2: Dropout::new(self.dropout)?,
+            norm1: self.norm()?,
+            norm2: self.norm()?,
+            norm3: if decodes { Some(self.norm()?) } else { None },
+            dropout1: Dropout::new(self.dropout)?,
+            norm_first: self.norm_first,
+            text: format!("{}, heads={}, along {}", dim_text(embed), self.heads.1, self.seq.text()),
         })
-    }
-
-    /// `embed=64, heads=4, along seq`.
-    fn text(&self) -> String {
-        format!("{}, heads={}, along {}", dim_text(self.embed), self.heads.1, self.seq.text())
     }
 }
 
-/// `linear2(dropout(activation(linear1(x))))`, with dropout after it, too.
+/// A layer of an encoder or a decoder: attention, and two linear maps with an activation between them, each
+/// with a residual connection and a norm.
 #[derive(Clone, Debug, Module)]
 #[module(crate = crate, part)]
-struct FeedForward {
+struct TransformerLayer {
+    self_attn: MultiheadAttention,
+    /// The attention to the memory, in a decoder.
+    multihead_attn: Option<MultiheadAttention>,
     linear1: Linear,
     dropout: Dropout,
     linear2: Linear,
     #[module(skip)]
     activation: Activation,
     dropout2: Dropout,
+    norm1: LayerNorm,
+    norm2: LayerNorm,
+    norm3: Option<LayerNorm>,
+    dropout1: Dropout,
+    norm_first: bool,
+    /// `embed=64, heads=4, along seq`.
+    text: String,
 }
 
-impl FeedForward {
+impl TransformerLayer {
+    /// The output for `x` with these masks, and for a memory with masks of its own.
     #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let h = (self.activation)(&self.linear1.forward(x)?)?;
-        self.dropout2.forward(&self.linear2.forward(&self.dropout.forward(&h)?)?)
+    fn forward(
+        &self,
+        x: &Tensor,
+        masks: MultiheadAttentionOptions<'_>,
+        memory: Option<(&Tensor, MultiheadAttentionOptions<'_>)>,
+    ) -> Result<Tensor> {
+        let mut x = self.residual(x, &self.norm1, &|x| {
+            self.dropout1.forward(&self.self_attn.attend_with(x, x, x, masks)?.output)
+        })?;
+        if let (Some(attention), Some((memory, masks))) = (&self.multihead_attn, memory) {
+            x = self.residual(&x, &self.norm2, &|x| {
+                self.dropout1.forward(&attention.attend_with(x, memory, memory, masks)?.output)
+            })?;
+        }
+        self.residual(&x, self.norm3.as_ref().unwrap_or(&self.norm2), &|x| {
+            let h = (self.activation)(&self.linear1.forward(x)?)?;
+            self.dropout2.forward(&self.linear2.forward(&self.dropout.forward(&h)?)?)
+        })
+    }
+
+    /// `norm(x + f(x))`, or `x + f(norm(x))` if the norm is first.
+    #[track_caller]
+    fn residual(
+        &self,
+        x: &Tensor,
+        norm: &LayerNorm,
+        f: &dyn Fn(&Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let (caller, _called) = (Location::caller(), called_here()); // not that of the closure
+        let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
+        match self.norm_first {
+            true => x.add(&f(&norm.forward(x)?)?),
+            false => norm.forward(&x.add(&f(x)?)?),
+        }
     }
 }
 
@@ -133,24 +181,5 @@ fn masks<'a>(
     key_padding_mask: Option<&'a Tensor>,
     is_causal: Option<bool>,
 ) -> MultiheadAttentionOptions<'a> {
-    let mut options = MultiheadAttentionOptions::new();
-    (options.attn_mask, options.key_padding_mask) = (attn_mask, key_padding_mask);
-    options.is_causal = is_causal;
-    options
-}
-
-/// `norm(x + f(x))`, or `x + f(norm(x))` if the norm is first.
-#[track_caller]
-fn residual(
-    x: &Tensor,
-    norm: &LayerNorm,
-    norm_first: bool,
-    f: &dyn Fn(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
-    let (caller, _called) = (Location::caller(), called_here()); // not that of the closure
-    let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
-    match norm_first {
-        true => x.add(&f(&norm.forward(x)?)?),
-        false => norm.forward(&x.add(&f(x)?)?),
-    }
+    MultiheadAttentionOptions { attn_mask, key_padding_mask, is_causal, ..MultiheadAttentionOptions::new() }
 }

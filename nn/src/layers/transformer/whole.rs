@@ -2,7 +2,6 @@
 
 use super::*;
 
-use crate::dims::sequences::Seq;
 use crate::init;
 use std::marker::PhantomData;
 
