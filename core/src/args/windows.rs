@@ -59,7 +59,8 @@ impl Windows {
         Windows { adaptive: true, ..Windows::sliding(sizes) }
     }
 
-    /// The steps from one window to the next; the sizes of the windows if no number is given.
+    /// The steps from one window to the next; the sizes of the windows if no number is given. One number for
+    /// all dims, a list of one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
     pub fn stride(self, stride: impl Into<Extents>) -> Windows {
         Windows { stride: stride.into(), ..self }
     }

@@ -27,12 +27,13 @@ fn names<const N: usize>(over: &[Named; N]) -> [Option<Name>; N] {
 }
 
 /// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; the
-/// inputs, and numbers that `new` takes before the dims; what the layer makes of a window, or `own` if its
-/// `forward` is written below; how the sizes become [`Windows`]; and the settings that the builder has. The row
+/// inputs, and numbers that `new` takes before the dims; the function that makes a number of a window, `max`, which
+/// has positions as well, or `own` if `forward` is written below; how the sizes become [`Windows`]; and the
+/// settings of these that the builder has. The row
 ///
 /// ```ignore
 /// /// The doc.
-/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg sliding { stride ceil_mode }
+/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg_over sliding { stride: impl Into<Extents> }
 /// ```
 /// becomes
 ///
@@ -48,14 +49,15 @@ fn names<const N: usize>(over: &[Named; N]) -> [Option<Name>; N] {
 /// }
 /// impl<const N: usize> AvgPoolBuilder<N> {
 ///     pub fn stride(self, stride: impl Into<Extents>) -> Self { .. }
-///     pub fn ceil_mode(self, ceil_mode: bool) -> Self { .. }
 ///     pub fn build(self) -> Result<AvgPool<N>> { .. }
 /// }
 /// ```
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
-        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+ $(; $number:ident)?) $what:ident $way:ident { $($setting:ident)* }
+        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] ($($input:ident),+ $(; $number:ident)?) $what:ident $way:ident {
+            $($setting:ident: $Setting:ty),*
+        }
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Module)]
@@ -105,7 +107,12 @@ macro_rules! layers {
         }
 
         impl<const N: usize> $Builder<N> {
-            $(layers!(@ $setting);)*
+            $(
+                #[doc = concat!("See [`Windows::", stringify!($setting), "`](namegrad_core::args::Windows::", stringify!($setting), ").")]
+                pub fn $setting(self, $setting: $Setting) -> Self {
+                    Self { windows: self.windows.$setting($setting), ..self }
+                }
+            )*
 
             /// Builds the layer.
             ///
@@ -123,7 +130,7 @@ macro_rules! layers {
         impl<const N: usize> Options for Result<$Layer<N>> where Result<$Layer<N>>: TakesOptions {}
         impl<const N: usize> Built for $Builder<N> where $Builder<N>: IsBuilt {}
 
-        layers!(@ $what $Layer);
+        layers!(@ $what $Layer $($number)?);
     )*};
     (@ max $Layer:ident) => {
         impl<const N: usize> $Layer<N> {
@@ -150,59 +157,20 @@ macro_rules! layers {
             }
         }
     };
-    (@ avg $Layer:ident) => {
+    (@ own $Layer:ident) => {};
+    (@ $over:ident $Layer:ident $($number:ident)?) => {
         impl<const N: usize> $Layer<N> {
-            /// The mean of each window.
+            /// The number for each window.
             ///
             /// # Errors
             /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
-            /// [`ErrorKind::DType`] unless `x` is floating-point.
+            /// [`ErrorKind::DType`] unless `x` is floating-point, [`ErrorKind::Value`] for an exponent of 0.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 self.path.run(Self::NAME, &[x], &|_: &Running| {
-                    avg_over(x, self.windows, &sliding_dims(x, &names(&self.over))?)
+                    $over(x, $(self.$number,)? self.windows, &sliding_dims(x, &names(&self.over))?)
                 })
             }
-        }
-    };
-    (@ own $Layer:ident) => {};
-    (@ stride) => {
-        /// The step from one window to the next; by default windows touch. One number for all dims, a list of
-        /// one for each, or pairs such as `[("H", 2), ("W", 1)]`, as for all such options.
-        pub fn stride(self, stride: impl Into<Extents>) -> Self {
-            Self { windows: self.windows.stride(stride), ..self }
-        }
-    };
-    (@ padding) => {
-        /// The places before and after the elements that also belong to windows: at most half of a window; by
-        /// default none.
-        pub fn padding(self, padding: impl Into<Extents>) -> Self {
-            Self { windows: self.windows.padding(padding), ..self }
-        }
-    };
-    (@ dilation) => {
-        /// The distance between the elements of a window; the default is 1.
-        pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
-            Self { windows: self.windows.dilation(dilation), ..self }
-        }
-    };
-    (@ ceil_mode) => {
-        /// Whether a last window that is not complete counts; by default it does not.
-        pub fn ceil_mode(self, ceil_mode: bool) -> Self {
-            Self { windows: self.windows.ceil_mode(ceil_mode), ..self }
-        }
-    };
-    (@ count_include_pad) => {
-        /// Whether a mean divides by the size of the window with its padding, which is the default, or by the
-        /// number of its elements.
-        pub fn count_include_pad(self, count_include_pad: bool) -> Self {
-            Self { windows: self.windows.count_include_pad(count_include_pad), ..self }
-        }
-    };
-    (@ divisor_override) => {
-        /// What a mean divides by instead of the size of the window.
-        pub fn divisor_override(self, divisor: isize) -> Self {
-            Self { windows: self.windows.divisor_override(divisor), ..self }
         }
     };
 }
@@ -228,7 +196,9 @@ layers! {
     /// assert_eq!(overlapping.forward(&x)?.shape().to_string(), "[N=2, H=4, W=3, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] (x) max sliding { stride padding dilation ceil_mode }
+    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] (x) max sliding {
+        stride: impl Into<Extents>, padding: impl Into<Extents>, dilation: impl Into<Extents>, ceil_mode: bool
+    }
     /// The mean of each window over `N` dims, which the layer finds by name: [`AvgPool1d`], [`AvgPool2d`],
     /// [`AvgPool3d`].
     ///
@@ -247,8 +217,9 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [2.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg sliding {
-        stride padding ceil_mode count_include_pad divisor_override
+    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] (x) avg_over sliding {
+        stride: impl Into<Extents>, padding: impl Into<Extents>, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: isize
     }
     /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
     /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the
@@ -290,7 +261,7 @@ layers! {
     /// assert!(y.allclose(&x.mean(keep(["H", "W"]))?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] (x) avg adaptive {}
+    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] (x) avg_over adaptive {}
     /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions
     /// that [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
     ///
@@ -311,7 +282,9 @@ layers! {
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) own sliding { stride padding }
+    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] (x, indices) own sliding {
+        stride: impl Into<Extents>, padding: impl Into<Extents>
+    }
     /// The norm of each window over `N` dims, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`.
     /// [`LpPool1d`], [`LpPool2d`], [`LpPool3d`].
     ///
@@ -331,7 +304,9 @@ layers! {
     /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    LpPool LpPoolBuilder [LpPool1d LpPool2d LpPool3d] (x; norm_type) own sliding { stride ceil_mode }
+    LpPool LpPoolBuilder [LpPool1d LpPool2d LpPool3d] (x; norm_type) lp_over sliding {
+        stride: impl Into<Extents>, ceil_mode: bool
+    }
 }
 
 impl<const N: usize> MaxUnpool<N> {
@@ -358,20 +333,6 @@ impl<const N: usize> MaxUnpool<N> {
             let (kernel, stride, padding) = self.windows.sizes();
             let sizes = sizes.in_order("", "output_size", &names(&self.over), None)?;
             unpool_over([x, indices], kernel, stride, padding, sizes, &dims)
-        })
-    }
-}
-
-impl<const N: usize> LpPool<N> {
-    /// The norm of each window.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
-    /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
-    #[track_caller]
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.path.run(Self::NAME, &[x], &|_: &Running| {
-            lp_over(x, self.norm_type, self.windows, &sliding_dims(x, &names(&self.over))?)
         })
     }
 }
