@@ -27,6 +27,9 @@ pub(crate) struct ImageDims {
     batch: Vec<usize>,
 }
 
+const MORE_DIMS: &str =
+    "; more batch dims need names for the dims of the input, and the same for the channels of the weight";
+
 /// An error of a function or layer, which adds its name and its inputs.
 #[cold]
 pub(crate) fn fault(kind: ErrorKind, message: impl Display) -> Error {
@@ -45,12 +48,7 @@ impl ImageDims {
         let by_name = names.iter().flatten().any(|name| x.names().position(*name).is_some());
         if x.ndim() < dims + 1 || !by_name && x.ndim() > dims + 2 {
             let spatial = ["length", "height, width", "depth, height, width"][dims.clamp(1, 3) - 1];
-            let more = match x.ndim() > dims + 2 {
-                true => {
-                    "; more batch dims need names for the dims of the input, and the same for the channels of the weight"
-                }
-                false => "",
-            };
+            let more = if x.ndim() > dims + 2 { MORE_DIMS } else { "" };
             let message = format!(
                 "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims{more}",
                 x.ndim()

@@ -14,7 +14,7 @@ use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::{DType, Element, Error, ErrorKind, IntoShape, NewDim, Result, Shape};
 use namegrad_io::sorted::retain;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::ops::Range;
 
 /// A dim that a layer was made for: the name, if it has one, and the size.
@@ -84,12 +84,14 @@ pub(crate) struct Finder<'a> {
     pub(crate) dims: &'a dyn Fn() -> String,
 }
 
-impl Finder<'_> {
-    /// How errors refer to the layer.
-    pub(crate) fn who(self) -> String {
-        called(self.path, &(self.dims)())
+/// How errors refer to the layer.
+impl Display for Finder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&called(self.path, &(self.dims)()))
     }
+}
 
+impl Finder<'_> {
     /// The position in `x` of a dim of the layer, with its size and, if names are strict, its name. If the
     /// layer or `x` has no name for it, it is at `position`.
     pub(crate) fn place(self, x: &Tensor, dim: Named, position: Option<usize>) -> Result<usize> {
@@ -97,8 +99,7 @@ impl Finder<'_> {
         self.check_size(x, place, dim)?;
         if is_strict() && x.name(place) != dim.0 {
             let (own, taken) = (unnamed_or(dim.0), unnamed_or(x.name(place)));
-            let message = format!("strict names: {} would take {taken} as {own}", self.who());
-            return Err(self.error(x, ErrorKind::NameMismatch, message));
+            return Err(self.strict(&[x], format_args!("{taken} as {own}")));
         }
         Ok(place)
     }
@@ -130,7 +131,7 @@ impl Finder<'_> {
             what += &format!("; the input has no names, by which it would be found; is dim {last} '{name}'?");
             repair = Some(format!("x.refine_names([\"...\", \"{name}\"])?"));
         }
-        Err(repaired(self.wrong(x, ErrorKind::Shape, &what), repair))
+        Err(repaired(self.wrong(x, ErrorKind::Shape, format_args!("{what}")), repair))
     }
 
     /// Checks that the parameters, of this dtype, fit `x`, which is `what` of the layer.
@@ -139,28 +140,34 @@ impl Finder<'_> {
             return Ok(());
         }
         let name = if what.contains(' ') { "x" } else { what.trim_matches('`') };
-        let what = format!("has parameters of {dtype}, and {what} is {}", x.dtype());
-        Err(self.wrong(x, ErrorKind::DType, &what).with_repair(format!("{name}.to(DType::{dtype:?})?")))
+        let what = format_args!("has parameters of {dtype}, and {what} is {}", x.dtype());
+        Err(self.wrong(x, ErrorKind::DType, what).with_repair(format!("{name}.to(DType::{dtype:?})?")))
     }
 
     /// The error for a new dim whose name `x` already has.
     #[cold]
     pub(crate) fn already_has(self, x: &Tensor, name: Name) -> Error {
-        let what = format!("makes the dim '{name}', which the input already has");
-        self.wrong(x, ErrorKind::DuplicateName, &what)
+        let what = format_args!("makes the dim '{name}', which the input already has");
+        self.wrong(x, ErrorKind::DuplicateName, what)
             .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
     }
 
-    /// An error about the input.
+    /// An error about some of the inputs.
     #[cold]
-    pub(crate) fn error(self, x: &Tensor, kind: ErrorKind, message: String) -> Error {
-        Error::new(kind, self.layer, message).with_operands([x.shape()])
+    pub(crate) fn error(self, about: &[&Tensor], kind: ErrorKind, message: fmt::Arguments<'_>) -> Error {
+        Error::new(kind, self.layer, message.to_string()).with_operands(about.iter().map(|x| x.shape()))
+    }
+
+    /// An error for a dim that strict names would not let the layer take: "an unnamed dim as 'N'".
+    #[cold]
+    pub(crate) fn strict(self, about: &[&Tensor], what: fmt::Arguments<'_>) -> Error {
+        self.error(about, ErrorKind::NameMismatch, format_args!("strict names: {self} would take {what}"))
     }
 
     /// An error about what the layer needs, which follows its name.
     #[cold]
-    pub(crate) fn wrong(self, x: &Tensor, kind: ErrorKind, what: &str) -> Error {
-        self.error(x, kind, format!("{} {what}", self.who()))
+    pub(crate) fn wrong(self, x: &Tensor, kind: ErrorKind, what: fmt::Arguments<'_>) -> Error {
+        self.error(&[x], kind, format_args!("{self} {what}"))
     }
 
     #[cold]
@@ -170,7 +177,7 @@ impl Finder<'_> {
                 0 => format!("needs the dim {}, and the input is one number", dim_text((name, size))),
                 ndim => format!("needs a dim of size {size}, and the input has {ndim} dims"),
             };
-            return self.wrong(x, ErrorKind::Shape, &what);
+            return self.wrong(x, ErrorKind::Shape, format_args!("{what}"));
         };
         let mut alike = range(0..x.ndim());
         retain(&mut alike, &|dim| x.sizes()[*dim] == size);
@@ -180,11 +187,11 @@ impl Finder<'_> {
     /// The error for an input without the dim `name`, which one of these dims may be: the only one.
     #[cold]
     pub(crate) fn lacks(self, x: &Tensor, name: &dyn Display, likely: &[usize]) -> Error {
-        let what = format!("needs the dim '{name}', which the input does not have");
+        let what = format_args!("needs the dim '{name}', which the input does not have");
         let mut likely = likely.iter().filter_map(|dim| x.name(*dim)).filter(|name| !is_batch(*name));
         let other = likely.next().filter(|_| likely.next().is_none());
         let repair = other.map(|other| renaming("x", other, name));
-        repaired(self.wrong(x, ErrorKind::NameNotFound, &what), repair)
+        repaired(self.wrong(x, ErrorKind::NameNotFound, what), repair)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where attention has the sequence, the features and the batch dims of its inputs.
 
-use super::{Finder, Named, dim_of, others};
+use super::{Finder, Named, by_name, copied, dim_of, is_in, names_at, others};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{Dim, Error, ErrorKind, Result};
@@ -131,8 +131,7 @@ impl Sequences<'_> {
         let own = query.name(places.features).filter(|name| x.names().position(*name).is_some());
         let features = self.features(x, (features.0.or(own), features.1))?;
         let wanted = self.key_seq.unwrap_or(self.seq);
-        let mut of_queries = Vec::with_capacity(places.batch.len());
-        places.batch.iter().for_each(|dim| of_queries.extend(*dim));
+        let of_queries: Vec<usize> = crate::list(places.batch.iter().copied().flatten());
         let shared =
             |name: Option<Name>| name.is_some() && of_queries.iter().any(|dim| query.name(*dim) == name);
         let only = || {
@@ -164,12 +163,11 @@ impl Sequences<'_> {
                 let has_order =
                     named.name(of_named.seq).is_some() && of_named.batch.iter().any(Option::is_some);
                 if has_order && of_named.leads() != places.leads() {
-                    let (who, place) = (self.of.who(), if places.leads() { "before" } else { "after" });
-                    let message = format!(
-                        "{who} would take unnamed dims of the {what} as those of a sequence {place} its batch dims, unlike in the {other}: name the dims of the {what}"
+                    let (of, place) = (self.of, if places.leads() { "before" } else { "after" });
+                    let message = format_args!(
+                        "{of} would take unnamed dims of the {what} as those of a sequence {place} its batch dims, unlike in the {other}: name the dims of the {what}"
                     );
-                    let error = self.of.error(x, ErrorKind::Misaligned, message);
-                    return Err(error.with_operands(inputs.map(|(_, x, _)| x.shape())));
+                    return Err(of.error(&inputs.map(|(_, x, _)| x), ErrorKind::Misaligned, message));
                 }
             }
         }
@@ -181,8 +179,8 @@ impl Sequences<'_> {
         if x.ndim() < 2 || x.ndim() > limit {
             let order = if self.batch_first { "[N, seq, features]" } else { "[seq, N, features]" };
             let more = if x.ndim() > limit { "; more batch dims need names" } else { "" };
-            let what = format!("needs an input {order} or [seq, features], got {} dims{more}", x.ndim());
-            return Err(self.of.wrong(x, ErrorKind::Shape, &what));
+            let what = format_args!("needs an input {order} or [seq, features], got {} dims{more}", x.ndim());
+            return Err(self.of.wrong(x, ErrorKind::Shape, what));
         }
         self.of.place(x, features, x.ndim().checked_sub(1))
     }
@@ -193,58 +191,50 @@ impl Sequences<'_> {
             Seq::Name(name) => self.of.lacks(x, &name, &others(x, &[features])),
             Seq::Index(index) => {
                 let lacks = "which the input does not have beside its features";
-                self.of.wrong(x, ErrorKind::DimRange, &format!("has its sequence in dim {index}, {lacks}"))
+                self.of.wrong(
+                    x,
+                    ErrorKind::DimRange,
+                    format_args!("has its sequence in dim {index}, {lacks}"),
+                )
             }
         }
     }
 
     /// For each batch dim of the queries, that of `x`: by name, the others by position from the right.
     fn matched(self, query: &Tensor, of_queries: &[usize], x: &Tensor, own: &[usize]) -> Result<BatchPlaces> {
-        let mut found = vec![None; of_queries.len()];
-        let by_name = |dim: usize| {
-            let name = x.name(dim)?;
-            of_queries.iter().position(|of_query| query.name(*of_query) == Some(name))
-        };
-        let mut left = Vec::new();
-        for &dim in own {
-            match by_name(dim) {
-                Some(at) => found[at] = Some(dim),
-                None => left.push(dim),
-            }
-        }
+        let mut found = by_name(x, &names_at(query, of_queries));
+        found.iter_mut().for_each(|dim| *dim = dim.filter(|dim| is_in(own, *dim)));
+        let mut left = copied(own);
+        retain(&mut left, &|dim| !found.contains(&Some(*dim)));
         let mut free: Vec<usize> = crate::list((0..found.len()).filter(|at| found[*at].is_none()));
-        let who = || self.of.who();
-        let error = |kind, message| {
-            let error = Error::new(kind, self.of.layer, message);
-            Err(error.with_operands([query.shape(), x.shape()]))
-        };
+        let (of, both) = (self.of, [query, x]);
         while let Some(dim) = left.pop() {
             let what = dim_of(x, dim);
             let Some(at) = free.pop() else {
                 let kind = if x.name(dim).is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
-                return error(kind, format!("{}: the keys or values have {what}, the queries do not", who()));
+                let message = format_args!("{of}: the keys or values have {what}, the queries do not");
+                return Err(of.error(&both, kind, message));
             };
             let names = (query.name(of_queries[at]), x.name(dim));
             if let (Some(of_query), Some(_)) = names {
                 let message =
-                    format!("{}: the queries have the dim '{of_query}', the keys or values {what}", who());
-                return error(ErrorKind::NameMismatch, message);
+                    format_args!("{of}: the queries have the dim '{of_query}', the keys or values {what}");
+                return Err(of.error(&both, ErrorKind::NameMismatch, message));
             }
             if is_strict() && names.0 != names.1 {
-                let message = format!("strict names: {} would take {what} as a dim of the queries", who());
-                return error(ErrorKind::NameMismatch, message);
+                return Err(of.strict(&both, format_args!("{what} as a dim of the queries")));
             }
             found[at] = Some(dim);
         }
         for (of_query, dim) in of_queries.iter().zip(&found) {
-            let (wanted, size) =
-                (query.sizes()[*of_query], dim.map_or(query.sizes()[*of_query], |dim| x.sizes()[dim]));
+            let wanted = query.sizes()[*of_query];
+            let size = dim.map_or(wanted, |dim| x.sizes()[dim]);
             if size != wanted {
-                let (who, dim) = (who(), dim_of(query, *of_query));
-                let message = format!(
-                    "{who}: {dim} of the queries has size {wanted}, that of the keys or values {size}"
+                let dim = dim_of(query, *of_query);
+                let message = format_args!(
+                    "{of}: {dim} of the queries has size {wanted}, that of the keys or values {size}"
                 );
-                return error(ErrorKind::Shape, message);
+                return Err(of.error(&both, ErrorKind::Shape, message));
             }
         }
         Ok(found)

@@ -31,7 +31,6 @@ pub(crate) struct Flattening {
     order: Order,
     /// Their sizes, in the order of the op.
     sizes: Vec<usize>,
-    /// The names of the tensor.
     /// Whether there is a first dim.
     leads: bool,
 }
@@ -46,17 +45,12 @@ impl<'a> Steps<'a> {
         };
         let last = (0..x.ndim()).rev().find(|dim| Some(*dim) != by_name);
         let feature = of.place(x, input, last)?;
-        let time = match time {
-            Some(dim) => Some(match by_name {
-                Some(time) => time,
-                None => time_by_position(of, x, feature, dim)?,
-            }),
-            None => None,
-        };
+        let find = |time: &Dim| by_name.map_or_else(|| time_by_position(of, x, feature, time), Ok);
+        let time = time.map(find).transpose()?;
         let batch = others(x, &[time.as_slice(), &[feature]].concat());
         if let Some(time) = time.filter(|time| x.sizes()[*time] == 0) {
-            let what = format!("needs at least one step, and {} has none", dim_of(x, time));
-            return Err(of.wrong(x, ErrorKind::Shape, &what));
+            let what = format_args!("needs at least one step, and {} has none", dim_of(x, time));
+            return Err(of.wrong(x, ErrorKind::Shape, what));
         }
         let told = RefCell::new(names_at(x, &batch));
         Ok(Steps { of, x, time, batch, told, feature })
@@ -135,20 +129,17 @@ impl<'a> Steps<'a> {
             for (at, name) in free.iter().enumerate().filter(|_| given.has_names()) {
                 text += &format!("{}'{name}'", if at == 0 { "; these can be left out: " } else { ", " });
             }
-            Err(self.of.wrong(given, kind, &text))
+            Err(self.of.wrong(given, kind, format_args!("{text}")))
         };
         if state.ndim() != expected.sizes.len() {
             return wrong(ErrorKind::Shape);
         }
         let wanted = all_names(&expected.names, state.ndim());
-        let Some(places) = matched(state, &wanted).filter(|places| places.len() == state.ndim()) else {
-            return wrong(ErrorKind::NameNotFound);
-        };
+        let Some(places) = matched(state, &wanted) else { return wrong(ErrorKind::NameNotFound) };
         if places.iter().zip(&expected.sizes[..]).any(|(place, size)| state.sizes()[*place] != *size) {
             return wrong(ErrorKind::Shape);
         }
-        let mut order = way.order.order.clone();
-        order.iter_mut().for_each(|dim| *dim = places[*dim]);
+        let order: Vec<usize> = crate::list(way.order.order.iter().map(|dim| places[*dim]));
         let of_batch = &order[usize::from(way.leads)..order.len() - 1];
         self.tell(what, given, &names_at(state, of_batch))?;
         way.flat_in_order(state, &order)
@@ -162,13 +153,11 @@ impl<'a> Steps<'a> {
             let Some(own) = own else { continue };
             let place = told.iter().position(|name| *name == Some(*own)).unwrap_or(at);
             if place != at || told[at].is_some_and(|name| name != *own) {
-                let x = dim_of(self.x, self.batch[at]);
-                let message = format!(
-                    "{}: {x} of the input is the dim '{own}' of {what}, and not in the other inputs",
-                    self.of.who()
+                let (of, dim) = (self.of, dim_of(self.x, self.batch[at]));
+                let message = format_args!(
+                    "{of}: {dim} of the input is the dim '{own}' of {what}, and not in the other inputs"
                 );
-                let error = self.of.error(self.x, ErrorKind::NameMismatch, message);
-                return Err(error.with_operands([self.x.shape(), given.shape()]));
+                return Err(of.error(&[self.x, given], ErrorKind::NameMismatch, message));
             }
             told[at] = Some(*own);
         }
@@ -179,8 +168,7 @@ impl<'a> Steps<'a> {
     /// them.
     pub(crate) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
         let wrong = |kind, message: String| {
-            let error = self.of.error(self.x, kind, format!("{}: {message}", self.of.who()));
-            Err(error.with_operands([self.x.shape(), lengths.shape()]))
+            Err(self.of.error(&[self.x, lengths], kind, format_args!("{}: {message}", self.of)))
         };
         if let Some((kind, message)) = unfit_lengths(lengths.dtype()) {
             return wrong(kind, message);
@@ -320,7 +308,8 @@ fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<us
 fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
     let others = others(x, &[feature]);
     let Some(first) = others.first().copied() else {
-        return Err(of.wrong(x, ErrorKind::Shape, "needs a dim to step along besides the features"));
+        let what = format_args!("needs a dim to step along besides the features");
+        return Err(of.wrong(x, ErrorKind::Shape, what));
     };
     match time {
         // With one other dim, there is no choice.
@@ -331,15 +320,13 @@ fn time_by_position(of: Finder<'_>, x: &Tensor, feature: usize, time: &Dim) -> R
                 return Ok(place);
             }
             let count = others.len();
-            let what =
-                format!("steps along dim {at}, which is not one of the {count} dims besides the features");
-            Err(of.wrong(x, ErrorKind::DimRange, &what))
+            let what = format_args!(
+                "steps along dim {at}, which is not one of the {count} dims besides the features"
+            );
+            Err(of.wrong(x, ErrorKind::DimRange, what))
         }
         Dim::Name(name) if x.name(first).is_some() => Err(of.lacks(x, name, &others)),
-        Dim::Name(name) if is_strict() => {
-            let message = format!("strict names: {} would take an unnamed dim as '{name}'", of.who());
-            Err(of.error(x, ErrorKind::NameMismatch, message))
-        }
+        Dim::Name(name) if is_strict() => Err(of.strict(&[x], format_args!("an unnamed dim as '{name}'"))),
         _ => Ok(first),
     }
 }

@@ -36,7 +36,7 @@ use std::fmt::Display;
 
 /// The errors of arguments that do not fit: `(x.ndim() == 2).or_shape(format_args!(".."))?`. The function of
 /// the row adds its name and its inputs.
-trait OrError {
+pub(crate) trait OrError {
     /// An error about sizes unless this is true. The message is written only then.
     fn or_shape(self, message: impl Display) -> Result<()>;
     /// An error about a value unless this is true, like [`or_shape`](Self::or_shape).

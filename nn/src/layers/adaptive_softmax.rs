@@ -6,7 +6,6 @@ use crate::dims::{whole, with_names};
 use crate::functional::embedding::check_integers;
 use crate::functional::no_class;
 use namegrad_core::Names;
-use std::panic::Location;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
 const MOST_CLUSTERS: usize = 1 << 12;
@@ -48,7 +47,7 @@ const MOST_CLUSTERS: usize = 1 << 12;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = AdaptiveLogSoftmaxWithLoss::text)]
+#[module(crate = crate, dims = format!("{}, {:?}", self.dims(), &self.ends[1..self.ends.len() - 1]))]
 pub struct AdaptiveLogSoftmaxWithLoss {
     head: Linear,
     tail: ModuleList<Sequential>,
@@ -105,42 +104,35 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
     /// dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
-        let AdaptiveLogSoftmaxWithLossConfig { input, classes, cutoffs, div_value, head_bias, dtype } =
-            self.config()?;
-        let fit = (1..=MOST_CLUSTERS).contains(&cutoffs.len())
-            && cutoffs[0] > 0
-            && cutoffs.is_sorted_by(|a, b| a < b)
-            && cutoffs.last().is_some_and(|last| *last < classes.1);
-        Error::ensure(fit, ErrorKind::Value, LAYER, || {
-            let (count, some) = (classes.1, &cutoffs[..cutoffs.len().min(8)]);
-            let more = if some.len() < cutoffs.len() { ", .." } else { "" };
-            format!(
-                "cutoffs must increase, from at least 1 to less than the {count} classes, and be at most \
-                 {MOST_CLUSTERS}, got {some:?}{more}"
-            )
-        })?;
-        Error::ensure(input.1 > 0, ErrorKind::Value, LAYER, || {
-            format!("the input dim must have a size greater than 0, got {}", dim_text(input))
-        })?;
-        Error::ensure(div_value > 0.0, ErrorKind::Value, LAYER, || {
-            format!("div_value must be greater than 0, got {div_value}")
-        })?;
-        let caller = Location::caller();
+        made(LAYER, self.config()?.layer())
+    }
+}
+
+impl AdaptiveLogSoftmaxWithLossConfig {
+    /// A layer with new parameters.
+    fn layer(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
+        let AdaptiveLogSoftmaxWithLossConfig { input, classes, cutoffs, div_value, head_bias, dtype } = self;
+        let (clusters, ends) = (cutoffs.len(), [&[0], &cutoffs[..], &[classes.1]].concat());
+        let fit = (1..=MOST_CLUSTERS).contains(&clusters) && ends.is_sorted_by(|a, b| a < b);
+        let (some, more) = (&cutoffs[..clusters.min(8)], if clusters > 8 { ", .." } else { "" });
+        fit.or_value(format_args!(
+            "cutoffs must increase, from at least 1 to less than the {} classes, and be at most {MOST_CLUSTERS}, got {some:?}{more}",
+            classes.1
+        ))?;
+        let text = dim_text(input);
+        (input.1 > 0).or_value(format_args!("the input dim must have a size greater than 0, got {text}"))?;
+        (div_value > 0.0).or_value(format_args!("div_value must be greater than 0, got {div_value}"))?;
         let linear = |from: Named, to: Named, bias: bool| {
-            let layer = Linear::builder(open(from), open(to)).bias(bias).dtype(dtype).build();
-            layer.map_err(|error| error.of(LAYER).at(caller))
+            Linear::builder(open(from), open(to)).bias(bias).dtype(dtype).build()
         };
-        let clusters = cutoffs.len();
         let head = linear(input, (classes.0, cutoffs[0] + clusters), head_bias)?;
-        let ends = [&[0], &cutoffs[..], &[classes.1]].concat();
         let projection = input.0.map(|_| Name::new("projection")).transpose()?;
         let mut tail = ModuleList::new();
         for cluster in 1..=clusters {
             let between = (projection, (input.1 as f64 / div_value.powi(cluster as i32)).floor() as usize);
             let last = (classes.0, ends[cluster + 1] - ends[cluster]);
-            tail.push(
-                Sequential::new().then(linear(input, between, false)?).then(linear(between, last, false)?),
-            );
+            let first = linear(input, between, false)?;
+            tail.push(Sequential::new().then(first).then(linear(between, last, false)?));
         }
         Ok(AdaptiveLogSoftmaxWithLoss { head, tail, input, classes, ends, path: ModulePath::new() })
     }
@@ -159,19 +151,12 @@ impl AdaptiveLogSoftmaxWithLoss {
         self.path.run(LAYER, &[x, target], &|_: &Running| {
             let dim = self.place(x)?;
             let rest = x.value().select(dim, 0)?;
-            if target.sizes() != rest.sizes() {
-                let message = format!(
-                    "expected one class for each input, of sizes {:?}, got {:?}",
-                    rest.sizes(),
-                    target.sizes()
-                );
-                return Err(
-                    Error::new(ErrorKind::Shape, LAYER, message).with_operands([x.shape(), target.shape()])
-                );
-            }
-            Error::ensure(target.numel() > 0, ErrorKind::Value, LAYER, || {
-                "there is no mean loss of an empty batch".to_string()
-            })?;
+            (target.sizes() == rest.sizes()).or_shape(format_args!(
+                "expected one class for each input, of sizes {:?}, got {:?}",
+                rest.sizes(),
+                target.sizes()
+            ))?;
+            (target.numel() > 0).or_value("there is no mean loss of an empty batch")?;
             let names = rest.unified_names(LAYER, "broadcast", target.value())?;
             let classes = self.classes_of(target)?;
             let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
@@ -246,10 +231,6 @@ impl AdaptiveLogSoftmaxWithLoss {
 
     fn dims(&self) -> String {
         format!("{} to {}", dim_text(self.input), dim_text(self.classes))
-    }
-
-    fn text(&self) -> String {
-        format!("{LAYER}({}, {:?})", self.dims(), &self.ends[1..self.ends.len() - 1])
     }
 }
 

@@ -29,7 +29,7 @@ use namegrad_core::{Argument, Dims, IntoShape, Shape};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Default, Module)]
-#[module(crate = crate, describe = Flatten::text, layer)]
+#[module(crate = crate, describe = self.text(), layer)]
 pub struct Flatten {
     /// `None` for all dims but the first.
     dims: Option<Dims>,
@@ -71,10 +71,7 @@ impl Flatten {
     }
 
     fn text(&self) -> String {
-        match self.name {
-            Some(name) => format!("Flatten(-> {name})"),
-            None => "Flatten".into(),
-        }
+        self.name.map_or("Flatten".into(), |name| format!("Flatten(-> {name})"))
     }
 }
 

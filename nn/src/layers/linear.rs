@@ -136,11 +136,7 @@ impl Linear {
         finder.check_size(x, dim, self.input)?;
         finder.check_dtype("the input", x, dtype)?;
         if is_strict() && x.name(dim) != self.input.0 {
-            let message = format!(
-                "strict names: {} would take {} as its input dim",
-                finder.who(),
-                unnamed_or(x.name(dim))
-            );
+            let taken = unnamed_or(x.name(dim));
             let repair = match (self.input.0, x.name(dim)) {
                 (Some(name), _) => format!("x.refine_names([\"...\", \"{name}\"])?"),
                 (None, own) => {
@@ -151,7 +147,7 @@ impl Linear {
                     format!("Linear::new((\"{}\", {size}), {output})?", own.map_or("", Name::as_str))
                 }
             };
-            return Err(finder.error(x, ErrorKind::NameMismatch, message).with_repair(repair));
+            return Err(finder.strict(&[x], format_args!("{taken} as its input dim")).with_repair(repair));
         }
         match self.output.0 {
             Some(name) if x.names().position(name).is_some_and(|taken| taken != dim) => {

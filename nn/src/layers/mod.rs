@@ -31,7 +31,7 @@ pub use {
 
 // Most layers need these names: their files begin with `use super::*`.
 use crate::dims::{Finder, Named, copied, dim_text, dims_text, is_in, numel, shape_of, tensor_of};
-use crate::functional as F;
+use crate::functional::{self as F, OrError};
 use crate::trace::Running;
 use crate::training::{ModulePath, Training};
 use crate::{Buffer, Field, Module, ModuleFields, Visitor};
@@ -39,7 +39,7 @@ use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result};
 use namegrad_macros::Setters;
 pub(crate) use parameters::kept;
-use parameters::{as_in_weight, beside, check_dtype, filled, read, repeated, shared, uniform};
+use parameters::{as_in_weight, beside, check_dtype, filled, made, read, repeated, shared, uniform};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -117,24 +117,16 @@ pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: ModuleFields + Send + 
     fn forward(&self, input: &Input) -> Result<Output>;
 }
 
-impl<L, Input, Output> Layer<Input, Output> for Box<L>
-where
-    L: Layer<Input, Output> + ?Sized,
-    Input: ?Sized,
-{
+impl<L: Layer<I, O> + ?Sized, I: ?Sized, O> Layer<I, O> for Box<L> {
     #[track_caller]
-    fn forward(&self, input: &Input) -> Result<Output> {
+    fn forward(&self, input: &I) -> Result<O> {
         (**self).forward(input)
     }
 }
 
-impl<L, Input, Output> Layer<Input, Output> for Arc<L>
-where
-    L: Layer<Input, Output> + ?Sized,
-    Input: ?Sized,
-{
+impl<L: Layer<I, O> + ?Sized, I: ?Sized, O> Layer<I, O> for Arc<L> {
     #[track_caller]
-    fn forward(&self, input: &Input) -> Result<Output> {
+    fn forward(&self, input: &I) -> Result<O> {
         (**self).forward(input)
     }
 }

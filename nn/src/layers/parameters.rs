@@ -5,6 +5,13 @@ use crate::Entry;
 use namegrad_core::NamedTensor;
 use std::panic::Location;
 
+/// The layer, or the error of one of its parts as one of the layer, with the line of the caller.
+#[track_caller]
+pub(super) fn made<L>(layer: &'static str, made: Result<L>) -> Result<L> {
+    let caller = Location::caller(); // not that of the closure
+    made.map_err(|error| error.of(layer).at(caller))
+}
+
 /// An error for parameters that are not floating-point.
 #[track_caller]
 pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {

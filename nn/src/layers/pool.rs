@@ -27,9 +27,9 @@ fn names<const N: usize>(over: &[Named; N]) -> [Option<Name>; N] {
 }
 
 /// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; the
-/// inputs, and numbers that `new` takes before the dims; the function that makes a number of a window, `max`, which
-/// has positions as well, or `own` if `forward` is written below; how the sizes become [`Windows`]; and the
-/// settings of these that the builder has. The row
+/// inputs, and numbers that `new` takes before the dims; the function that makes a number of a window, `max`,
+/// which has positions as well, or `own` if `forward` is written below; how the sizes become [`Windows`]; and
+/// the settings of these that the builder has. The row
 ///
 /// ```ignore
 /// /// The doc.

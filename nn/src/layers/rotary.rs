@@ -98,16 +98,14 @@ impl RotaryEmbedding {
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
         self.path.run("RotaryEmbedding", &[x], &|_: &Running| {
-            let about = || self.about();
-            let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &about };
+            let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &|| self.about() };
             let width = of.place(x, self.config.width, x.ndim().checked_sub(1))?;
             let seq = if x.ndim() > 1 { self.config.seq.place(x, width, true) } else { None };
             let Some(seq) = seq else {
                 return Err(of.lacks(x, &self.config.seq.text(), &[]));
             };
             if !x.dtype().is_floating_point() {
-                let message = format!("{} takes floats, not {}", of.who(), x.dtype());
-                return Err(of.error(x, ErrorKind::DType, message));
+                return Err(of.wrong(x, ErrorKind::DType, format_args!("takes floats, not {}", x.dtype())));
             }
             let order = Order::ending_with(x, &[seq, width]);
             order.restore(self.turned(&order.apply(x)?, start)?)

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// # Source
 /// Hu et al., *LoRA: Low-Rank Adaptation of Large Language Models* (2021), section 4.1.
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Lora::text)]
+#[module(crate = crate, dims = format!("rank={}, scale={}", self.a.shape().sizes[0], self.scale))]
 pub struct Lora {
     #[module(name = "lora_A")]
     a: Parameter,
@@ -56,10 +56,6 @@ impl Lora {
         original.set_requires_grad(false)?;
         let scale = alpha / rank as f64;
         Ok(Lora { a, b, scale, original, merged: Buffer::new(Tensor::new(false)?) })
-    }
-
-    fn text(&self) -> String {
-        format!("Lora(rank={}, scale={})", self.a.shape().sizes[0], self.scale)
     }
 
     /// `(alpha / rank) B A`, with the dims of the weight.

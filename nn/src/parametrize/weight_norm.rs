@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Salimans, Kingma, *Weight Normalization* (2016), equation 2. PyTorch,
 /// `torch.nn.utils.parametrizations.weight_norm`.
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = WeightNorm::text)]
+#[module(crate = crate, dims = self.dims())]
 pub struct WeightNorm {
     /// The dim whose indices each have a length, or `None` for one length in all.
     dim: Option<usize>,
@@ -34,11 +34,8 @@ impl WeightNorm {
         WeightNorm { dim: None }
     }
 
-    fn text(&self) -> String {
-        match self.dim {
-            Some(dim) => format!("WeightNorm(dim={dim})"),
-            None => "WeightNorm()".into(),
-        }
+    fn dims(&self) -> String {
+        self.dim.map_or(String::new(), |dim| format!("dim={dim}"))
     }
 
     /// `|v|`, with the dims of `g`.

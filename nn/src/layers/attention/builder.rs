@@ -3,7 +3,6 @@
 use super::*;
 use crate::dims::sequences::open;
 use crate::functional::dropout::probability;
-use std::panic::Location;
 
 impl MultiheadAttentionBuilder {
     /// Builds the layer.
@@ -15,8 +14,7 @@ impl MultiheadAttentionBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<MultiheadAttention> {
-        let (config, caller) = (self.config()?, Location::caller()); // not that of a closure
-        config.layer().map_err(|error| error.of(LAYER).at(caller))
+        made(LAYER, self.config()?.layer())
     }
 }
 

@@ -35,9 +35,9 @@ impl MaskedScores<'_> {
             && self.key_name == Some(queries)
             && let Some(error) = without_keys("attn_mask", mask, queries, keys)
         {
-            let message = format!("{}: {}", self.of.who(), error.message());
-            let repair = error.repair().unwrap_or_default().to_string();
-            return Err(self.of.error(mask, error.kind(), message).with_repair(repair));
+            let message = format_args!("{}: {}", self.of, error.message());
+            let repair = error.repair().unwrap_or_default();
+            return Err(self.of.error(&[mask], error.kind(), message).with_repair(repair));
         }
         Ok(arranged)
     }
@@ -73,9 +73,7 @@ impl MaskedScores<'_> {
                 && mask.name(dim).is_none()
                 && is_strict()
             {
-                let who = self.of.who();
-                let message = format!("strict names: {who} would take an unnamed dim of {what} as '{name}'");
-                return Err(self.of.error(mask, ErrorKind::NameMismatch, message));
+                return Err(self.of.strict(&[mask], format_args!("an unnamed dim of {what} as '{name}'")));
             }
             let at = own.map(|own| dims[own].1);
             let fits =
@@ -98,11 +96,11 @@ impl MaskedScores<'_> {
         let is_known = |name: Name| dims.iter().any(|(own, _)| *own == Some(name));
         let fits = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).all(is_known);
         let kind = if fits { ErrorKind::Shape } else { ErrorKind::NameNotFound };
-        let (who, dims) = (self.of.who(), dims_text(&named));
+        let (of, dims) = (self.of, dims_text(&named));
         let is_partial = mask.has_names() && (0..mask.ndim()).any(|dim| mask.name(dim).is_none());
         let hint = if is_partial { "; give all of its dims names" } else { "" };
-        let message = format!("{who}: {what} {} does not broadcast to [{dims}]{hint}", mask.shape());
-        repaired(self.of.error(mask, kind, message), renamed_to_fit(what, mask, &named))
+        let message = format_args!("{of}: {what} {} does not broadcast to [{dims}]{hint}", mask.shape());
+        repaired(of.error(&[mask], kind, message), renamed_to_fit(what, mask, &named))
     }
 
     /// `true` hides a key, and numbers are added to the scores.
@@ -120,9 +118,8 @@ impl MaskedScores<'_> {
         if mask.dtype() == DType::Bool || mask.dtype().is_floating_point() {
             return Ok(());
         }
-        let who = self.of.who();
-        let message = format!("{who}: a mask is bool or floating-point, not {}", mask.dtype());
-        Err(self.of.error(mask, ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
+        let message = format_args!("{}: a mask is bool or floating-point, not {}", self.of, mask.dtype());
+        Err(self.of.error(&[mask], ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
     }
 }
 

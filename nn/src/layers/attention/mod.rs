@@ -4,6 +4,7 @@ mod builder;
 mod masks;
 
 use super::*;
+use crate::dims::images::fault;
 use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
@@ -267,21 +268,16 @@ impl MultiheadAttention {
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
         self.path.run(LAYER, &[query, key, value], &|_: &Running| {
-            let config = &self.config;
-            let text = || config.text();
-            let finder = Sequences {
-                of: self.of(&text),
-                seq: config.seq,
-                key_seq: config.key_seq,
-                batch_first: config.batch_first,
-            };
+            let MultiheadAttentionConfig { seq, key_seq, batch_first, .. } = self.config;
+            let of = Finder { layer: LAYER, path: &self.path, dims: &|| self.config.text() };
+            let finder = Sequences { of, seq, key_seq, batch_first };
             for x in [query, key, value] {
-                finder.of.check_dtype("the input", x, self.out_proj.weight().dtype())?;
+                of.check_dtype("the input", x, self.out_proj.weight().dtype())?;
             }
-            let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && config.key_seq.is_none();
-            let of_query = finder.queries(query, config.embed)?;
-            let of_key = finder.keys((query, &of_query), key, config.kdim)?;
-            let of_value = finder.keys((query, &of_query), value, config.vdim)?;
+            let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && key_seq.is_none();
+            let of_query = finder.queries(query, self.config.embed)?;
+            let of_key = finder.keys((query, &of_query), key, self.config.kdim)?;
+            let of_value = finder.keys((query, &of_query), value, self.config.vdim)?;
             finder.check_order([
                 ("queries", query, &of_query),
                 ("keys", key, &of_key),
@@ -295,34 +291,21 @@ impl MultiheadAttention {
             if let Some((own, other)) =
                 namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter())
             {
-                let who = finder.of.who();
-                let message = format!("{who}: the keys have the dim '{own}', the values '{other}'");
-                let error = finder.of.error(query, ErrorKind::NameMismatch, message);
-                return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
+                let message = format_args!("{of}: the keys have the dim '{own}', the values '{other}'");
+                return Err(fault(ErrorKind::NameMismatch, message));
             }
             let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
-            if keys == 0 || keys != values {
-                let who = finder.of.who();
-                let message = match keys {
-                    0 => format!("{who} needs a sequence of keys, and there are none"),
-                    _ => format!("{who}: there are {keys} keys and {values} values"),
-                };
-                let error = finder.of.error(query, ErrorKind::Shape, message);
-                return Err(error.with_operands([query.shape(), key.shape(), value.shape()]));
-            }
+            (keys > 0).or_shape(format_args!("{of} needs a sequence of keys, and there are none"))?;
+            (keys == values).or_shape(format_args!("{of}: there are {keys} keys and {values} values"))?;
             let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
             let key_name = key.name(of_key.seq);
             let mut names = Vec::with_capacity(query.ndim() + 1);
             of_query.batch.iter().for_each(|dim| names.push(dim.and_then(|dim| query.name(dim))));
-            names.extend([config.heads.0, query.name(of_query.seq)]);
+            names.extend([self.config.heads.0, query.name(of_query.seq)]);
             names.push(apart(query.name(of_query.seq), key_name)?);
-            self.weigh(heads, (names, key_name), options)
+            self.weigh(of, heads, (names, key_name), options)
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
         })
-    }
-
-    fn of<'a>(&'a self, dims: &'a dyn Fn() -> String) -> Finder<'a> {
-        Finder { layer: LAYER, path: &self.path, dims }
     }
 
     /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
@@ -361,16 +344,16 @@ impl MultiheadAttention {
     /// The attention of each head, `[batch.., heads, queries, width]`, and the weights.
     fn weigh(
         &self,
+        of: Finder<'_>,
         [q, k, v]: [Tensor; 3],
         (names, key_name): (Vec<Option<Name>>, Option<Name>),
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let config = &self.config;
         let (queries, keys) = (q.sizes()[q.ndim() - 2], k.sizes()[k.ndim() - 2]);
-        let text = || config.text();
         let mut sizes = copied(q.sizes());
         sizes[q.ndim() - 1] = keys;
-        let scores = MaskedScores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
+        let scores = MaskedScores { of, names, sizes, key_name, dtype: q.dtype() };
         // Not in closures, which would have the line of this file in the errors.
         let mut mask = match options.attn_mask {
             Some(mask) => Some(scores.mask(mask)?),

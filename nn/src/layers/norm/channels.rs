@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A norm over channels, of each instance or of the whole batch: an [`InstanceNorm`] or a [`BatchNorm`].
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = self.text(), layer, get(weight, bias, running_mean, running_var))]
+#[module(crate = crate, describe = format!("{}({})", Self::NAME, dim_text(self.dim)), layer, get(weight, bias, running_mean, running_var))]
 pub struct ChannelNorm<const OF_INSTANCES: bool> {
     /// The weight, if the layer has one.
     weight: Option<Parameter>,
@@ -292,10 +292,6 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             running.set(old.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?)?;
         }
         batches.set(Tensor::new(count)?)
-    }
-
-    fn text(&self) -> String {
-        format!("{}({})", Self::NAME, dim_text(self.dim))
     }
 }
 

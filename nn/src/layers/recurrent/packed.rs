@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dims::steps::{unfit_length, unfit_lengths};
-use crate::dims::{names_at, names_of, others, range, sizes_of, whole, with_names};
+use crate::dims::{moved_back, others, range, sizes_of, whole, with_names};
 use namegrad_core::Scalar;
 use namegrad_core::args::{Argument, NewName};
 use namegrad_core::names::{Names, is_strict};
@@ -110,9 +110,13 @@ impl PackedSequence {
         let padded = flat.reshape(sizes)?;
         let lengths: Vec<i64> = crate::list(self.lengths.iter().map(|length| *length as i64));
         let lengths = Tensor::from_slice(&lengths, shape_of(&[(self.batch.1, batch)])?)?;
-        let (order, names) = self.order_of_padded();
-        let padded = with_names(padded.permute(order)?, &Names::new(PAD_PACKED, names)?)?;
-        Ok((padded, lengths, self.time_of_padded()))
+        let [time, of_batch] = self.places();
+        let others = others(&padded, &[time, of_batch]);
+        let mut names = vec![None; padded.ndim()];
+        (names[time], names[of_batch]) = (self.time.1, self.batch.1);
+        others.iter().enumerate().for_each(|(at, dim)| names[*dim] = self.data.name(at + 1));
+        let padded = moved_back(padded, &[&[time, of_batch], &others[..]].concat())?;
+        Ok((with_names(padded, &Names::new(PAD_PACKED, names)?)?, lengths, time))
     }
 
     /// The step and the sequence of each row.
@@ -124,33 +128,16 @@ impl PackedSequence {
         steps
     }
 
-    /// For each dim of the padded tensor, its position in `[time, batch, ..]`, and the names.
-    fn order_of_padded(&self) -> (Vec<usize>, Vec<Option<Name>>) {
-        let mut order = range(2..self.data.ndim() + 1);
-        let mut names = names_of(&self.data);
-        names.remove(0);
-        let mut both = [(self.time, 0), (self.batch, 1)];
-        if self.batch.0 < self.time.0 {
-            both.reverse();
-        }
-        for ((place, name), dim) in both {
-            let place = place.min(order.len());
-            order.insert(place, dim);
-            names.insert(place, name);
-        }
-        (order, names)
-    }
-
-    fn time_of_padded(&self) -> usize {
-        self.order_of_padded().0.iter().position(|dim| *dim == 0).unwrap_or(0)
+    /// The dims of time and batch in the padded tensor, which can have fewer dims than the one that was packed.
+    fn places(&self) -> [usize; 2] {
+        let place = |own: usize, other: usize| own.min(self.data.ndim() - 1 + usize::from(other < own));
+        [place(self.time.0, self.batch.0), place(self.batch.0, self.time.0)]
     }
 
     /// A copy of the sequences whose elements are those of a padded tensor.
     #[track_caller]
     pub(super) fn repacked(&self, padded: &Tensor) -> Result<PackedSequence> {
-        let (order, _) = self.order_of_padded();
-        let place = |dim: usize| order.iter().position(|own| *own == dim).unwrap_or(0);
-        self.with_data(rows(padded, place(0), place(1), &self.steps_of_rows())?)
+        self.with_data(rows(padded, self.places(), &self.steps_of_rows())?)
     }
 }
 
@@ -159,16 +146,12 @@ const PAD_PACKED: &str = "pad_packed_sequence";
 
 /// The elements of these steps of these sequences, `[rows, ..]`.
 #[track_caller]
-fn rows(x: &Tensor, time: usize, batch: usize, wanted: &[(usize, usize)]) -> Result<Tensor> {
-    let (others, count) = (others(x, &[time, batch]), x.sizes()[batch]);
-    let rows: Vec<i64> = wanted.iter().map(|(t, n)| (t * count + n) as i64).collect();
-    let sizes = [&[x.sizes()[time] * count], &sizes_of(x, &others)[..]].concat();
-    let mut names = names_at(x, &others);
-    names.insert(0, None);
-    let order = [&[time, batch], &others[..]].concat();
-    let flat = x.rename(None)?.permute(order)?.reshape(sizes)?;
-    let flat = flat.index_select(tensor_of(&rows, &[rows.len()])?, 0)?;
-    with_names(flat, &Names::new(PAD_PACKED, names)?)
+fn rows(x: &Tensor, places: [usize; 2], wanted: &[(usize, usize)]) -> Result<Tensor> {
+    let count = x.sizes()[places[1]];
+    let rows: Vec<i64> = crate::list(wanted.iter().map(|(t, n)| (t * count + n) as i64));
+    let order = [&places, &others(x, &places)[..]].concat();
+    let flat = x.permute(order)?.flatten(range(0..2), None)?;
+    flat.index_select(tensor_of(&rows, &[rows.len()])?, 0)
 }
 
 /// Packs padded sequences. `dim` is that of time. The dim of the batch is the one with the name of `lengths`,
@@ -203,7 +186,7 @@ fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Resu
     }
     let (time, batch) = ((time, x.name(time)), (batch, x.name(batch)));
     let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
-    let data = rows(x, time.0, batch.0, &packed.steps_of_rows())?;
+    let data = rows(x, [time.0, batch.0], &packed.steps_of_rows())?;
     Ok(PackedSequence { data, ..packed })
 }
 
