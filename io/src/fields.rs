@@ -1,10 +1,12 @@
-//! [`Fields`], the fields of a JSON object in the metadata of a file, which are read one by one. It is for the
-//! states of the library: a type that serde reads is compiled again in each crate.
+//! [`StateFields`], the fields of a state of the library, which is JSON in the metadata of a file, and
+//! [`Fields`], to read those of nested objects one by one. A type that serde reads is compiled again in each
+//! crate.
 
 use crate::TensorFile;
 use crate::json::unread;
+use crate::setting::{OfJson, Setting, number_of, parts};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
 /// A JSON object with these fields.
@@ -14,6 +16,12 @@ pub fn object(fields: Vec<(&str, Json)>) -> Json {
         object[name] = value;
     }
     object
+}
+
+/// A JSON object with those of these fields that are not null.
+pub fn object_of_some(mut fields: Vec<(&str, Json)>) -> Json {
+    fields.retain(|(_, json)| !json.is_null());
+    object(fields)
 }
 
 /// The entries of a map, in order. The iterators of maps are much code where their steps are inlined.
@@ -42,32 +50,21 @@ pub fn insert_text(texts: &mut BTreeMap<String, String>, key: String, text: Stri
     texts.insert(key, text);
 }
 
-/// A number, unless JSON does not have it. `place` is its place, for the error.
+/// Checks that JSON has a number, or all numbers of a list. `place` is their place, for the error.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] if it is infinite or NaN.
+/// [`ErrorKind::Value`] if a number is infinite or NaN.
 #[track_caller]
-pub fn float(place: &str, number: f64) -> Result<Json> {
-    match Number::from_f64(number) {
-        Some(number) => Ok(Json::Number(number)),
-        None => {
-            let message = format!("'{place}' is {number}, which JSON cannot store");
-            Err(Error::new(ErrorKind::Value, "save", message))
+pub fn check_numbers(place: &str, json: &Json) -> Result<()> {
+    for (index, part) in parts(json).iter().enumerate() {
+        let number = number_of(part).unwrap_or_default();
+        if !number.is_finite() {
+            let index = if json.is_array() { format!("[{index}]") } else { String::new() };
+            let message = format!("'{place}{index}' is {number}, which JSON cannot store");
+            return Err(Error::new(ErrorKind::Value, "save", message));
         }
     }
-}
-
-/// Numbers like those of [`float`].
-///
-/// # Errors
-/// Same as [`float`].
-#[track_caller]
-pub fn floats(place: &str, numbers: &[f64]) -> Result<Json> {
-    let mut list = Vec::new();
-    for (index, number) in numbers.iter().enumerate() {
-        list.push(float(&format!("{place}[{index}]"), *number)?);
-    }
-    Ok(Json::Array(list))
+    Ok(())
 }
 
 /// The message about a value of another type than `expected`, as serde has it.
@@ -98,150 +95,85 @@ impl<'j> Fields<'j> {
         Fields { key, json }
     }
 
-    /// A field, unless it is missing or null.
-    pub fn get(self, name: &str) -> Option<&'j Json> {
-        self.json.get(name).filter(|value| !value.is_null())
+    /// A field. One that is missing is null.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is of another type.
+    #[track_caller]
+    pub fn get<T: OfJson>(self, name: &str) -> Result<T> {
+        match T::of_json(&self.json[name]) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.wrong(name, &error)),
+        }
     }
 
-    /// A field, of which `read` makes a value.
+    /// The objects in a list.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is missing or of another type.
     #[track_caller]
-    fn read<T>(self, name: &str, expected: &str, read: fn(&'j Json) -> Option<T>) -> Result<T> {
-        let json = self.get(name);
-        match json.and_then(read) {
-            Some(value) => Ok(value),
-            None => Err(self.wrong(name, expected, json)),
+    pub fn list(self, name: &str) -> Result<Vec<Fields<'j>>> {
+        match &self.json[name] {
+            Json::Array(list) => Ok(crate::list(list.iter().map(|json| Fields { json, ..self }))),
+            json => Err(self.wrong(name, &invalid(json, "a sequence"))),
         }
     }
 
     #[cold]
     #[track_caller]
-    fn wrong(self, name: &str, expected: &str, found: Option<&Json>) -> Error {
-        let found = found.or(self.json.get(name));
-        match found {
-            Some(json) => unread(self.key, &format!("{name}: {}", invalid(json, expected))),
+    fn wrong(self, name: &str, error: &str) -> Error {
+        match self.json.get(name) {
+            Some(_) => unread(self.key, &format!("{name}: {error}")),
             None if self.json.is_object() => unread(self.key, &format!("missing field `{name}`")),
             None => unread(self.key, &invalid(self.json, "an object")),
         }
     }
+}
 
-    /// A value of any type.
+/// The fields of a state by name, which is JSON under a metadata key. Those that are null are left out.
+pub struct StateFields<'s> {
+    /// The metadata key.
+    pub key: &'static str,
+    /// What errors call the state.
+    pub what: &'static str,
+    /// The fields.
+    pub fields: Vec<(&'static str, &'s mut dyn Setting)>,
+}
+
+impl StateFields<'_> {
+    /// A file with the state, and nothing else.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`] if it is missing.
+    /// [`ErrorKind::Value`] if a number is infinite or NaN.
     #[track_caller]
-    pub fn any(self, name: &str) -> Result<&'j Json> {
-        match self.json.get(name) {
-            Some(json) => Ok(json),
-            None => Err(self.wrong(name, "", None)),
+    pub fn to_file(self) -> Result<TensorFile> {
+        let mut written = Vec::new();
+        for (name, field) in self.fields {
+            let json = field.to_json();
+            if !json.is_object() {
+                check_numbers(name, &json)?;
+            }
+            written.push((name, json));
         }
+        let mut file = TensorFile::default();
+        file.insert_value(self.key, &object_of_some(written));
+        Ok(file)
     }
 
-    /// A text.
+    /// Takes the fields of the state in a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`] if it is missing or of another type.
+    /// [`ErrorKind::Format`] if a field is missing or of another type.
     #[track_caller]
-    pub fn text(self, name: &str) -> Result<&'j str> {
-        self.read(name, "a string", Json::as_str)
-    }
-
-    /// A number that is a count.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn count(self, name: &str) -> Result<u64> {
-        self.read(name, "u64", Json::as_u64)
-    }
-
-    /// A number.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn number(self, name: &str) -> Result<f64> {
-        self.read(name, "f64", Json::as_f64)
-    }
-
-    /// The numbers of a list.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn numbers(self, name: &str) -> Result<Vec<f64>> {
-        self.each(name, "f64", Json::as_f64)
-    }
-
-    /// A count, unless it is missing or null.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Format`] if it is of another type.
-    #[track_caller]
-    pub fn count_if_any(self, name: &str) -> Result<Option<u64>> {
-        if self.get(name).is_some() { self.count(name).map(Some) } else { Ok(None) }
-    }
-
-    /// True or false.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn flag(self, name: &str) -> Result<bool> {
-        self.read(name, "a boolean", Json::as_bool)
-    }
-
-    /// A list.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn list(self, name: &str) -> Result<&'j [Json]> {
-        self.read(name, "a sequence", |json| json.as_array().map(Vec::as_slice))
-    }
-
-    /// The numbers by name of an object.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn counts(self, name: &str) -> Result<Vec<(&'j str, u64)>> {
-        let mut counts = Vec::new();
-        for (name, json) in self.read(name, "a map", Json::as_object)? {
-            let Some(count) = json.as_u64() else { return Err(self.wrong(name, "u64", Some(json))) };
-            counts.push((name.as_str(), count));
-        }
-        Ok(counts)
-    }
-
-    /// The numbers of a list, as many as there are.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn sizes(self, name: &str) -> Result<Vec<usize>> {
-        self.each(name, "usize", |json| json.as_u64().map(|size| size as usize))
-    }
-
-    /// The texts of a list, or `None` for those that are null.
-    ///
-    /// # Errors
-    /// Same as [`text`](Self::text).
-    #[track_caller]
-    pub fn texts(self, name: &str) -> Result<Vec<Option<&'j str>>> {
-        self.each(name, "a string", |json| if json.is_null() { Some(None) } else { json.as_str().map(Some) })
-    }
-
-    /// The values that `read` makes of the elements of a list.
-    #[track_caller]
-    fn each<T>(self, name: &str, expected: &str, read: fn(&'j Json) -> Option<T>) -> Result<Vec<T>> {
-        let mut values = Vec::new();
-        for json in self.list(name)? {
-            match read(json) {
-                Some(value) => values.push(value),
-                None => return Err(self.wrong(name, expected, Some(json))),
+    pub fn read(self, file: &TensorFile) -> Result<()> {
+        let json = file.value(self.key, self.what)?;
+        let fields = Fields::new(self.key, &json);
+        for (name, field) in self.fields {
+            if let Err(error) = field.set(&json[name]) {
+                return Err(fields.wrong(name, &error));
             }
         }
-        Ok(values)
+        Ok(())
     }
 }
 
@@ -258,13 +190,5 @@ impl TensorFile {
     #[doc(hidden)]
     pub fn insert_value(&mut self, key: &str, value: &Json) {
         insert_text(&mut self.metadata, key.into(), value.to_string());
-    }
-
-    /// A file with a JSON value, and nothing else.
-    #[doc(hidden)]
-    pub fn of_value(key: &str, value: &Json) -> TensorFile {
-        let mut file = TensorFile::default();
-        file.insert_value(key, value);
-        file
     }
 }

@@ -4,7 +4,7 @@
 //! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
 //! Each format has a module; `zip` and `pickle` read the formats that `.npz` and `.pt` files consist of,
 //! `input` is the file or the bytes for all of them, `json` stores values in metadata, `to_json` turns them
-//! into text, `fields` reads the states of the library, `sorted` sorts, `text` makes lists for
+//! into text, `fields` reads and writes the states of the library, `setting` their fields, `sorted` sorts, `text` makes lists for
 //! messages, and `atomic` replaces files. A tensor inside of other
 //! data is written with serde, whose traits the core crate implements.
 //!
@@ -26,6 +26,8 @@ mod npz;
 mod open;
 mod pickle;
 mod safetensors;
+#[doc(hidden)]
+pub mod setting;
 #[doc(hidden)]
 pub mod sorted;
 mod tensor_file;

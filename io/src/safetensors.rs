@@ -10,6 +10,7 @@
 use crate::TensorFile;
 use crate::fields::{insert, insert_text};
 use crate::input::{Output, ReadSome, SourceFile, read_exactly, write_elements};
+use crate::setting::OfJson;
 use crate::sorted;
 use crate::text::{append, quoted};
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
@@ -244,9 +245,9 @@ fn stored(input: &SourceFile, name: &str, entry: &Value, start: u64) -> Result<S
     let malformed = |what: fmt::Arguments<'_>| input.malformed(format_args!("tensor '{name}' {what}"));
     let no_entry = || input.malformed(format_args!("not a safetensors header: '{name}' is {entry}"));
     let dtype = entry["dtype"].as_str().ok_or_else(no_entry)?;
-    let sizes = numbers(&entry["shape"]).ok_or_else(no_entry)?;
-    let [first, end] =
-        numbers(&entry["data_offsets"]).and_then(|offsets| offsets.try_into().ok()).ok_or_else(no_entry)?;
+    let sizes = Vec::<usize>::of_json(&entry["shape"]).ok().ok_or_else(no_entry)?;
+    let offsets = Vec::<usize>::of_json(&entry["data_offsets"]).unwrap_or_default();
+    let [first, end] = offsets.try_into().ok().ok_or_else(no_entry)?;
     let Some((dtype, _)) = DTYPES.iter().find(|(_, name)| *name == dtype) else {
         return Err(malformed(format_args!("has dtype {dtype}, which is not supported")));
     };
@@ -263,15 +264,6 @@ fn stored(input: &SourceFile, name: &str, entry: &Value, start: u64) -> Result<S
     };
     let shape = Shape { sizes: sizes.as_slice().into(), names: Names::none() };
     Ok(Stored { name: name.to_string(), dtype: *dtype, shape, at: at(first)?..at(end)? })
-}
-
-/// A list of sizes or offsets.
-fn numbers(list: &Value) -> Option<Vec<usize>> {
-    let mut numbers = Vec::new();
-    for number in list.as_array()? {
-        numbers.push(usize::try_from(number.as_u64()?).ok()?);
-    }
-    Some(numbers)
 }
 
 /// Moves the names of dims from the texts of the metadata to the tensors, which are sorted by name. The rest

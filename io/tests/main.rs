@@ -1,6 +1,7 @@
 //! Files that PyTorch and NumPy wrote, which are in `data/`, and damaged and malicious files made of them.
 
 mod safetensors;
+mod values;
 
 use namegrad::nn::{LoadOptions, StateDict};
 use namegrad::prelude::{Linear, Module};

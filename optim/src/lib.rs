@@ -57,8 +57,6 @@ pub mod rows;
 mod saved;
 mod scaler;
 pub mod schedule;
-#[doc(hidden)]
-pub mod setting;
 mod update;
 
 pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder, update_batch_norm};

@@ -2,9 +2,9 @@
 //! and [`Rows`], a table at run time.
 
 use crate::interval::Interval;
-use crate::setting::{Setting, number_of, parts};
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::{entries, float, object};
+use namegrad_io::fields::{check_numbers, entries, object};
+use namegrad_io::setting::{Setting, number_of, parts};
 use serde_json::Value as Json;
 use std::panic::Location;
 
@@ -88,13 +88,9 @@ impl dyn Rows + '_ {
     /// # Errors
     /// The number that JSON does not have.
     pub(crate) fn storable(&self) -> std::result::Result<Json, String> {
-        for (number, Row { name, .. }) in self.rows().iter().enumerate() {
-            let value = self.value(number).to_json();
-            for (index, part) in parts(&value).iter().enumerate() {
-                let place = if value.is_array() { format!("{name}[{index}]") } else { name.to_string() };
-                float(&place, number_of(part).unwrap_or_default())
-                    .map_err(|error| error.message().to_string())?;
-            }
+        for (number, row) in self.rows().iter().enumerate() {
+            check_numbers(row.name, &self.value(number).to_json())
+                .map_err(|error| error.message().to_string())?;
         }
         Ok(self.to_json())
     }
@@ -187,11 +183,11 @@ macro_rules! options {
                 }),*];
                 ROWS
             }
-            fn value(&self, row: usize) -> &dyn $crate::setting::Setting {
-                let values: &[&dyn $crate::setting::Setting] = &[$(&self.$row),*];
+            fn value(&self, row: usize) -> &dyn namegrad_io::setting::Setting {
+                let values: &[&dyn namegrad_io::setting::Setting] = &[$(&self.$row),*];
                 values[row]
             }
-            fn value_mut(&mut self, row: usize) -> &mut dyn $crate::setting::Setting {
+            fn value_mut(&mut self, row: usize) -> &mut dyn namegrad_io::setting::Setting {
                 $(
                     if row == 0 { return &mut self.$row; }
                     let row = row - 1;

@@ -29,3 +29,27 @@ for_types!(OptimizerState, AverageState, GradScalerState, SchedulerState => Stat
         }
     }
 });
+
+for_types!(GradScalerState, SchedulerState => State {
+    impl State {
+        /// The content of the file that [`save`](Self::save) writes.
+        ///
+        /// # Errors
+        /// [`ErrorKind::Value`] if the state has no JSON form.
+        #[track_caller]
+        pub fn to_file(&self) -> Result<TensorFile> {
+            self.clone().fields().to_file()
+        }
+
+        /// The state in a file's content.
+        ///
+        /// # Errors
+        /// [`ErrorKind::Format`] if it is not such a state.
+        #[track_caller]
+        pub fn from_file(file: &TensorFile) -> Result<State> {
+            let mut state = State::default();
+            state.fields().read(file)?;
+            Ok(state)
+        }
+    }
+});

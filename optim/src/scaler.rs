@@ -101,26 +101,14 @@ impl GradScalerBuilder {
     /// factor between 0 and 1, and the interval above 0.
     #[track_caller]
     pub fn build(self) -> Result<GradScaler> {
-        self.check()?;
-        check_scale(self.init_scale)?;
-        let GradScalerBuilder { init_scale, growth_factor, backoff_factor, growth_interval, enabled } = self;
-        let state = GradScalerState {
-            scale: f64::from(init_scale as f32),
-            growth_factor,
-            backoff_factor,
-            growth_interval,
-            growth_tracker: 0,
-            steps_taken: 0,
-            steps_skipped: 0,
-        };
-        Ok(GradScaler { enabled, state, scaled: false, ids: Ids::default(), seen: Vec::new() })
-    }
-
-    #[track_caller]
-    fn check(&self) -> Result<()> {
         let repair =
             "GradScaler::builder().growth_factor(2.0).backoff_factor(0.5).growth_interval(2000).build()?";
-        check(self, OP, 1).map_err(|error| error.with_repair(repair))
+        check(&self, OP, 1).map_err(|error| error.with_repair(repair))?;
+        let scale = checked_scale(self.init_scale)?;
+        let GradScalerBuilder { growth_factor, backoff_factor, growth_interval, enabled, .. } = self;
+        let start = GradScalerState::default();
+        let state = GradScalerState { scale, growth_factor, backoff_factor, growth_interval, ..start };
+        Ok(GradScaler { enabled, state, scaled: false, ids: Ids::default(), seen: Vec::new() })
     }
 }
 
@@ -128,10 +116,12 @@ const OP: &str = "GradScaler";
 /// The repair for a call that belongs to the next step.
 const UPDATE: &str = "scaler.update()?, at the end of each step";
 
+/// The scale in `f32`.
 #[track_caller]
-fn check_scale(scale: f64) -> Result<()> {
-    if scale > 0.0 && (scale as f32).is_finite() && scale as f32 > 0.0 {
-        return Ok(());
+fn checked_scale(scale: f64) -> Result<f64> {
+    let rounded = scale as f32;
+    if rounded > 0.0 && rounded.is_finite() {
+        return Ok(rounded.into());
     }
     let message = format!("the scale must be positive and finite in f32, got {scale:?}");
     Err(refused(OP, message, ".init_scale(65536.0)"))
@@ -325,8 +315,7 @@ impl GradScaler {
         if !self.enabled {
             return Ok(());
         }
-        check_scale(scale).map_err(|error| error.of("update_to"))?;
-        self.state.scale = f64::from(scale as f32);
+        self.state.scale = checked_scale(scale).map_err(|error| error.of("update_to"))?;
         self.start_again();
         Ok(())
     }

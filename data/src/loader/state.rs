@@ -3,18 +3,15 @@
 
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, object};
+use namegrad_io::fields::StateFields;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// The metadata key of a file under which the state is stored.
-const KEY: &str = "loader";
 
 /// Everything that the next batches of a [`Loader`](super::Loader) depend on besides the data. In a file, it
 /// is JSON under the metadata key `loader`.
 ///
 /// [`Loader::state_dict`](super::Loader::state_dict) has an example.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoaderState {
     /// The number of the current epoch.
     pub epoch: u64,
@@ -57,16 +54,7 @@ impl LoaderState {
     /// [`ErrorKind::Value`] if the state has no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let fields = vec![
-            ("epoch", self.epoch.into()),
-            ("batches", self.batches.into()),
-            ("seed", self.seed.into()),
-            ("samples", self.samples.into()),
-            ("batch_size", self.batch_size.into()),
-            ("drop_last", self.drop_last.into()),
-            ("order", self.order.into()),
-        ];
-        Ok(TensorFile::of_value(KEY, &object(fields)))
+        self.clone().fields().to_file()
     }
 
     /// The state in a file's content.
@@ -75,17 +63,25 @@ impl LoaderState {
     /// [`ErrorKind::Format`] if it is not the state of a loader.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<LoaderState> {
-        let json = file.value(KEY, "the state of a loader")?;
-        let fields = Fields::new(KEY, &json);
-        Ok(LoaderState {
-            epoch: fields.count("epoch")?,
-            batches: fields.count("batches")?,
-            seed: fields.count("seed")?,
-            samples: fields.count_if_any("samples")?.map(|samples| samples as usize),
-            batch_size: fields.count("batch_size")? as usize,
-            drop_last: fields.flag("drop_last")?,
-            order: fields.count_if_any("order")?,
-        })
+        let mut state = LoaderState::default();
+        state.fields().read(file)?;
+        Ok(state)
+    }
+
+    fn fields(&mut self) -> StateFields<'_> {
+        StateFields {
+            key: "loader",
+            what: "the state of a loader",
+            fields: vec![
+                ("epoch", &mut self.epoch),
+                ("batches", &mut self.batches),
+                ("seed", &mut self.seed),
+                ("samples", &mut self.samples),
+                ("batch_size", &mut self.batch_size),
+                ("drop_last", &mut self.drop_last),
+                ("order", &mut self.order),
+            ],
+        }
     }
 
     /// Checks that a state is of a loader with the settings of this one, and names what differs. What either

@@ -1,14 +1,14 @@
 //! [`AverageState`], everything that the next averages depend on, as a value and as a file.
 
 use super::*;
-use crate::engine::{malformed, tensor};
+use crate::engine::{check_known, tensor};
 use namegrad_core::Shape;
 use namegrad_core::names::apart;
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, entries, float, insert, object, value_of};
+use namegrad_io::fields::{Fields, StateFields, entries, insert, object, value_of};
 use serde_json::Value as Json;
 
-/// The metadata key of a file under which everything except the tensors is stored.
+/// The metadata key of a file under which the state is stored.
 const KEY: &str = "average";
 
 /// The average at one path.
@@ -25,8 +25,6 @@ pub(super) fn wide(value: &NamedTensor) -> Result<NamedTensor> {
     let dtype = value.dtype();
     value.to(if dtype.is_floating_point() { dtype.compute() } else { dtype })
 }
-
-type AveragesByPath = BTreeMap<String, Averaged>;
 
 /// Everything that the next averages of an [`AveragedModel`] depend on.
 ///
@@ -50,7 +48,7 @@ type AveragesByPath = BTreeMap<String, Averaged>;
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AverageState {
     /// The kind of average: `equal`, `ema`, `weight` or `avg_fn`.
     pub rule: String,
@@ -67,31 +65,39 @@ pub struct AverageState {
 }
 
 impl AverageState {
+    /// The fields, with how often each parameter and each buffer was averaged.
+    fn fields<'s>(&'s mut self, counts: &'s mut [Json; 2]) -> StateFields<'s> {
+        let [parameters, buffers] = counts;
+        StateFields {
+            key: KEY,
+            what: "the state of an average",
+            fields: vec![
+                ("rule", &mut self.rule),
+                ("decay", &mut self.decay),
+                ("use_buffers", &mut self.use_buffers),
+                ("n_averaged", &mut self.n_averaged),
+                ("parameters", parameters),
+                ("buffers", buffers),
+            ],
+        }
+    }
+
     /// The content of the file that [`save`](Self::save) writes.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the decay is not a number.
+    /// [`ErrorKind::Value`] if the decay is NaN or infinite.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let mut file = TensorFile::default();
-        let mut described = vec![
-            ("rule", self.rule.as_str().into()),
-            ("use_buffers", self.use_buffers.into()),
-            ("n_averaged", self.n_averaged.into()),
-        ];
-        if let Some(decay) = self.decay {
-            described.push(("decay", float("decay", decay)?));
-        }
-        for (what, all) in [("parameters", &self.parameters), ("buffers", &self.buffers)] {
-            let mut counts = Vec::new();
+        let (mut counts, mut tensors) = (<[Json; 2]>::default(), BTreeMap::new());
+        for (all, counts) in [&self.parameters, &self.buffers].into_iter().zip(&mut counts) {
+            let mut fields = Vec::new();
             for (path, Averaged { value, count }) in entries(all) {
-                counts.push((path.as_str(), Json::from(*count)));
-                insert(&mut file.tensors, path.clone(), value.clone());
+                fields.push((path.as_str(), Json::from(*count)));
+                insert(&mut tensors, path.clone(), value.clone());
             }
-            described.push((what, object(counts)));
+            *counts = object(fields);
         }
-        file.insert_value(KEY, &object(described));
-        Ok(file)
+        Ok(TensorFile { tensors, ..self.clone().fields(&mut counts).to_file()? })
     }
 
     /// The state in a file's content.
@@ -100,27 +106,15 @@ impl AverageState {
     /// [`ErrorKind::Format`] if it is not the state of an average.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<AverageState> {
-        let json = file.value(KEY, "the state of an average")?;
-        let fields = Fields::new(KEY, &json);
-        let [mut parameters, mut buffers] = [AveragesByPath::new(), AveragesByPath::new()];
-        for (what, averages) in [("parameters", &mut parameters), ("buffers", &mut buffers)] {
-            for (path, count) in fields.counts(what)? {
-                averages.insert(path.into(), Averaged { value: tensor(file, path)?, count });
+        let (mut state, mut counts) = (AverageState::default(), <[Json; 2]>::default());
+        state.fields(&mut counts).read(file)?;
+        for (averages, counts) in [&mut state.parameters, &mut state.buffers].into_iter().zip(&counts) {
+            for (path, _) in counts.as_object().map(entries).unwrap_or_default() {
+                let (value, count) = (tensor(file, path)?, Fields::new(KEY, counts).get(path)?);
+                averages.insert(path.clone(), Averaged { value, count });
             }
         }
-        let state = AverageState {
-            rule: fields.text("rule")?.into(),
-            decay: fields.get("decay").and_then(Json::as_f64),
-            use_buffers: fields.flag("use_buffers")?,
-            n_averaged: fields.count("n_averaged")?,
-            parameters,
-            buffers,
-        };
-        for (path, _) in entries(&file.tensors) {
-            if value_of(&state.parameters, path).is_none() && value_of(&state.buffers, path).is_none() {
-                return Err(malformed(format!("tensor '{path}' is neither a parameter nor a buffer")));
-            }
-        }
+        check_known(file, &state.to_file()?, "is neither a parameter nor a buffer")?;
         Ok(state)
     }
 

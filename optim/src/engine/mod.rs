@@ -16,7 +16,7 @@ pub use descent::{Builder, Descent};
 pub use listed::{Listed, ParameterList};
 pub use method::{Method, ParameterStep, Slots};
 pub use state::{GroupState, OptimizerState, ParameterState};
-pub(crate) use state::{malformed, tensor};
+pub(crate) use state::{check_known, tensor};
 pub use step::OptimizerStep;
 
 // The names that most of the engine needs.

@@ -2,7 +2,8 @@
 
 use super::*;
 use namegrad_core::Name;
-use namegrad_io::fields::Fields;
+use namegrad_io::fields::{Fields, object_of_some};
+use namegrad_io::setting::OfJson;
 
 /// The metadata key of a file under which everything except the tensors is stored.
 const DESCRIPTION: &str = "optimizer";
@@ -98,11 +99,13 @@ impl OptimizerState {
             let fields = vec![("hyperparameters", hyperparameters), ("parameters", parameters.into())];
             groups.push(object(fields));
         }
-        let mut description = vec![("method", self.method.as_str().into()), ("groups", groups.into())];
-        if !self.shared.is_empty() {
-            description.push(("shared", stored(&mut file, "shared", &self.shared)));
-        }
-        file.insert_value(DESCRIPTION, &object(description));
+        let shared = match self.shared.is_empty() {
+            true => Json::Null,
+            false => stored(&mut file, "shared", &self.shared),
+        };
+        let method = self.method.to_json();
+        let state = object_of_some(vec![("method", method), ("groups", groups.into()), ("shared", shared)]);
+        file.insert_value(DESCRIPTION, &state);
         Ok(file)
     }
 
@@ -112,8 +115,26 @@ impl OptimizerState {
     /// [`ErrorKind::Format`] if it is not the state of an optimizer.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
-        let json = file.value(DESCRIPTION, "the state of an optimizer")?;
-        at_caller(|| Reader { file, read: Vec::new() }.state(Fields::new(DESCRIPTION, &json)))
+        at_caller(|| {
+            let json = file.value(DESCRIPTION, "the state of an optimizer")?;
+            let (fields, mut groups, mut index) = (Fields::new(DESCRIPTION, &json), Vec::new(), 0);
+            for group in fields.list("groups")? {
+                let mut parameters = Vec::new();
+                for parameter in group.list("parameters")? {
+                    parameters.push(ParameterState::read(file, index, parameter)?);
+                    index += 1;
+                }
+                groups.push(GroupState { hyperparameters: group.get("hyperparameters")?, parameters });
+            }
+            let method = fields.get("method")?;
+            let shared = tensors(file, "shared", fields.get::<Option<_>>("shared")?.unwrap_or_default())?;
+            let state = OptimizerState { method, groups, shared };
+            // A state that cannot be saved has no hyperparameters, which is an error when it is loaded.
+            if let Ok(known) = state.to_file() {
+                check_known(file, &known, "belongs to no parameter")?;
+            }
+            Ok(state)
+        })
     }
 
     /// The same state without the names of dims and the paths of parameters, for a model in which they were
@@ -134,22 +155,40 @@ impl OptimizerState {
 impl ParameterState {
     /// Stores the tensors in a file, and returns everything else with their names.
     fn stored(&self, file: &mut TensorFile, index: usize) -> Json {
-        let name = |name: Option<Name>| name.map_or(Json::Null, |name| name.as_str().into());
-        let names: Vec<Json> = crate::list(self.names.iter(self.sizes.len()).map(name));
-        let mut described = vec![
-            ("sizes", self.sizes.as_slice().into()),
-            ("names", names.into()),
-            ("steps", self.steps.into()),
-            ("slots", stored(file, &index.to_string(), &self.slots)),
-        ];
-        if let Some(path) = &self.path {
-            described.push(("path", path.as_str().into()));
-        }
+        let text = |name: Option<Name>| name.map(|name| name.as_str().to_string());
+        let names: Vec<Option<String>> = crate::list(self.names.iter(self.sizes.len()).map(text));
         if let Some(master) = &self.master {
             insert(&mut file.tensors, format!("{index}.master"), master.clone());
-            described.push(("master", true.into()));
         }
-        object(described)
+        object_of_some(vec![
+            ("path", self.path.to_json()),
+            ("sizes", self.sizes.to_json()),
+            ("names", names.to_json()),
+            ("steps", self.steps.into()),
+            ("master", self.master.as_ref().map(|_| true).into()),
+            ("slots", stored(file, &index.to_string(), &self.slots)),
+        ])
+    }
+
+    fn read(file: &TensorFile, index: usize, fields: Fields<'_>) -> Result<ParameterState> {
+        let (sizes, texts): (Vec<usize>, Vec<Option<String>>) = (fields.get("sizes")?, fields.get("names")?);
+        if texts.len() != sizes.len() {
+            let message = format!("parameter {index} has sizes {sizes:?} and {} names", texts.len());
+            return Err(malformed(message));
+        }
+        let place = |error: Error| malformed(format!("parameter {index}: {}", error.message()));
+        let mut names = Vec::new();
+        for text in texts {
+            names.push(text.as_deref().map(Name::new).transpose().map_err(place)?);
+        }
+        let names = Names::new("load", names).map_err(place)?;
+        let slots = tensors(file, &index.to_string(), fields.get("slots")?)?;
+        let master = match fields.get("master")? {
+            Some(true) => Some(tensor(file, &format!("{index}.master"))?),
+            _ => None,
+        };
+        let (path, steps) = (fields.get("path")?, fields.get("steps")?);
+        Ok(ParameterState { path, sizes, names, steps, master, slots })
     }
 }
 
@@ -163,67 +202,23 @@ fn stored(file: &mut TensorFile, prefix: &str, tensors: &BTreeMap<String, NamedT
     names.into()
 }
 
-/// The tensors of a file, and the names of those that were read.
-struct Reader<'f> {
-    file: &'f TensorFile,
-    read: Vec<String>,
+/// The tensors of a file with these names behind a prefix.
+fn tensors(file: &TensorFile, prefix: &str, names: Vec<String>) -> Result<BTreeMap<String, NamedTensor>> {
+    let mut tensors = BTreeMap::new();
+    for name in names {
+        let value = tensor(file, &format!("{prefix}.{name}"))?;
+        insert(&mut tensors, name, value);
+    }
+    Ok(tensors)
 }
 
-impl Reader<'_> {
-    fn state(&mut self, fields: Fields<'_>) -> Result<OptimizerState> {
-        let (mut groups, mut index) = (Vec::new(), 0);
-        for group in fields.list("groups")? {
-            let group = Fields::new(DESCRIPTION, group);
-            let mut parameters = Vec::new();
-            for parameter in group.list("parameters")? {
-                parameters.push(self.parameter(index, Fields::new(DESCRIPTION, parameter))?);
-                index += 1;
-            }
-            groups.push(GroupState { hyperparameters: group.any("hyperparameters")?.clone(), parameters });
-        }
-        let method = fields.text("method")?.into();
-        let names = if fields.get("shared").is_some() { fields.texts("shared")? } else { Vec::new() };
-        let state = OptimizerState { method, groups, shared: self.tensors(names, "shared")? };
-        if self.read.len() != self.file.tensors.len() {
-            let all = entries(&self.file.tensors);
-            let name = all.iter().find(|(name, _)| !self.read.contains(name)).map_or("", |(name, _)| name);
-            return Err(malformed(format!("tensor '{name}' belongs to no parameter")));
-        }
-        Ok(state)
-    }
-
-    fn parameter(&mut self, index: usize, fields: Fields<'_>) -> Result<ParameterState> {
-        let (sizes, texts) = (fields.sizes("sizes")?, fields.texts("names")?);
-        if texts.len() != sizes.len() {
-            let message = format!("parameter {index} has sizes {sizes:?} and {} names", texts.len());
-            return Err(malformed(message));
-        }
-        let place = |error: Error| malformed(format!("parameter {index}: {}", error.message()));
-        let mut names = Vec::new();
-        for text in texts {
-            names.push(text.map(Name::new).transpose().map_err(place)?);
-        }
-        let names = Names::new("load", names).map_err(place)?;
-        let slots = self.tensors(fields.texts("slots")?, &index.to_string())?;
-        let has_master = fields.get("master").is_some_and(|master| *master == Json::Bool(true));
-        let master = if has_master { Some(self.tensor(format!("{index}.master"))?) } else { None };
-        let path = fields.get("path").and_then(Json::as_str).map(String::from);
-        Ok(ParameterState { path, sizes, names, steps: fields.count("steps")?, master, slots })
-    }
-
-    /// The tensors with these names, which follow a prefix in the file.
-    fn tensors(&mut self, names: Vec<Option<&str>>, prefix: &str) -> Result<BTreeMap<String, NamedTensor>> {
-        let mut tensors = BTreeMap::new();
-        for name in names.into_iter().flatten() {
-            insert(&mut tensors, name.into(), self.tensor(format!("{prefix}.{name}"))?);
-        }
-        Ok(tensors)
-    }
-
-    fn tensor(&mut self, name: String) -> Result<NamedTensor> {
-        let tensor = tensor(self.file, &name)?;
-        self.read.push(name);
-        Ok(tensor)
+/// Checks that a file has no tensors besides those of a state.
+#[track_caller]
+pub(crate) fn check_known(file: &TensorFile, known: &TensorFile, refusal: &str) -> Result<()> {
+    let all = entries(&file.tensors);
+    match all.into_iter().find(|(name, _)| value_of(&known.tensors, name).is_none()) {
+        Some((name, _)) => Err(malformed(format!("tensor '{name}' {refusal}"))),
+        None => Ok(()),
     }
 }
 

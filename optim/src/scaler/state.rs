@@ -1,15 +1,11 @@
 //! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
 
-use super::{GradScaler, check_scale};
+use super::GradScaler;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, float, object};
+use namegrad_io::fields::StateFields;
 use serde::{Deserialize, Serialize};
-
-/// The metadata key of a file under which the state is stored.
-const KEY: &str = "grad_scaler";
 
 /// Everything that the next steps of a [`GradScaler`] depend on. In a file, it is JSON under the metadata key
 /// `grad_scaler`.
@@ -27,7 +23,7 @@ const KEY: &str = "grad_scaler";
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradScalerState {
     /// The current scale.
     pub scale: f64,
@@ -62,52 +58,31 @@ impl GradScaler {
         if !self.enabled {
             return Ok(());
         }
-        let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = *state;
-        let builder = GradScaler::builder().growth_factor(growth_factor).backoff_factor(backoff_factor);
+        let GradScalerState { scale, growth_factor, backoff_factor, growth_interval, .. } = *state;
+        let builder = GradScaler::builder().init_scale(scale).growth_factor(growth_factor);
+        let built = builder.backoff_factor(backoff_factor).growth_interval(growth_interval).build();
         let damaged = |error: Error| error.of("load_state_dict").context("the state is damaged: ");
-        builder.growth_interval(growth_interval).check().map_err(damaged)?;
-        check_scale(state.scale).map_err(damaged)?;
-        self.state = GradScalerState { scale: f64::from(state.scale as f32), ..state.clone() };
+        let GradScalerState { scale, .. } = built.map_err(damaged)?.state;
+        self.state = GradScalerState { scale, ..state.clone() };
         self.start_again();
         Ok(())
     }
 }
 
 impl GradScalerState {
-    /// The content of the file that [`save`](Self::save) writes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] if a number has no JSON form.
-    #[track_caller]
-    pub fn to_file(&self) -> Result<TensorFile> {
-        let fields = vec![
-            ("scale", float("scale", self.scale)?),
-            ("growth_factor", float("growth_factor", self.growth_factor)?),
-            ("backoff_factor", float("backoff_factor", self.backoff_factor)?),
-            ("growth_interval", self.growth_interval.into()),
-            ("growth_tracker", self.growth_tracker.into()),
-            ("steps_taken", self.steps_taken.into()),
-            ("steps_skipped", self.steps_skipped.into()),
-        ];
-        Ok(TensorFile::of_value(KEY, &object(fields)))
-    }
-
-    /// The state in a file's content.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Format`] if it is not the state of a scaler.
-    #[track_caller]
-    pub fn from_file(file: &TensorFile) -> Result<GradScalerState> {
-        let json = file.value(KEY, "the state of a scaler")?;
-        let fields = Fields::new(KEY, &json);
-        Ok(GradScalerState {
-            scale: fields.number("scale")?,
-            growth_factor: fields.number("growth_factor")?,
-            backoff_factor: fields.number("backoff_factor")?,
-            growth_interval: fields.count("growth_interval")?,
-            growth_tracker: fields.count("growth_tracker")?,
-            steps_taken: fields.count("steps_taken")?,
-            steps_skipped: fields.count("steps_skipped")?,
-        })
+    pub(crate) fn fields(&mut self) -> StateFields<'_> {
+        StateFields {
+            key: "grad_scaler",
+            what: "the state of a scaler",
+            fields: vec![
+                ("scale", &mut self.scale),
+                ("growth_factor", &mut self.growth_factor),
+                ("backoff_factor", &mut self.backoff_factor),
+                ("growth_interval", &mut self.growth_interval),
+                ("growth_tracker", &mut self.growth_tracker),
+                ("steps_taken", &mut self.steps_taken),
+                ("steps_skipped", &mut self.steps_skipped),
+            ],
+        }
     }
 }

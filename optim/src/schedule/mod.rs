@@ -72,12 +72,12 @@ pub use table::PerGroup;
 // The names that most schedules need.
 use crate::Optimizer;
 use crate::rows::{Rows, at_caller, options, refused};
-use crate::setting::{Choice, OfJson};
 use combined::FactorFn;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, Result};
 use namegrad_io::fields::object;
+use namegrad_io::setting::{Choice, OfJson};
 use namegrad_macros::Words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;

@@ -1,11 +1,7 @@
 //! [`SchedulerState`], everything that the next rates depend on, as a value and as a file.
 
 use super::*;
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, entries, float, floats};
-
-/// The metadata key of a file under which the state is stored.
-const KEY: &str = "scheduler";
+use namegrad_io::fields::{StateFields, entries};
 
 /// Everything that the next rates of a [`Scheduler`](super::Scheduler) or a
 /// [`ReduceOnPlateau`](super::ReduceOnPlateau) depend on. In a file, it is JSON under the metadata key
@@ -31,7 +27,7 @@ const KEY: &str = "scheduler";
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SchedulerState {
     /// The name of the schedule: `Cosine`.
     pub schedule: String,
@@ -57,46 +53,20 @@ impl SchedulerState {
         SchedulerState { schedule, settings, step: 0.0, base_lrs, lrs, momentums: None, memory }
     }
 
-    /// The content of the file that [`save`](Self::save) writes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] if the settings have no JSON form.
-    #[track_caller]
-    pub fn to_file(&self) -> Result<TensorFile> {
-        let mut fields = vec![
-            ("schedule", self.schedule.as_str().into()),
-            ("settings", self.settings.clone()),
-            ("step", float("step", self.step)?),
-            ("base_lrs", floats("base_lrs", &self.base_lrs)?),
-            ("lrs", floats("lrs", &self.lrs)?),
-        ];
-        if let Some(momentums) = &self.momentums {
-            fields.push(("momentums", floats("momentums", momentums)?));
+    pub(crate) fn fields(&mut self) -> StateFields<'_> {
+        StateFields {
+            key: "scheduler",
+            what: "the state of a scheduler",
+            fields: vec![
+                ("schedule", &mut self.schedule),
+                ("settings", &mut self.settings),
+                ("step", &mut self.step),
+                ("base_lrs", &mut self.base_lrs),
+                ("lrs", &mut self.lrs),
+                ("momentums", &mut self.momentums),
+                ("memory", &mut self.memory),
+            ],
         }
-        if !self.memory.is_null() {
-            fields.push(("memory", self.memory.clone()));
-        }
-        Ok(TensorFile::of_value(KEY, &object(fields)))
-    }
-
-    /// The state in a file's content.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Format`] if it is not the state of a scheduler.
-    #[track_caller]
-    pub fn from_file(file: &TensorFile) -> Result<SchedulerState> {
-        let json = file.value(KEY, "the state of a scheduler")?;
-        let fields = Fields::new(KEY, &json);
-        let has_momentums = fields.get("momentums").is_some();
-        Ok(SchedulerState {
-            schedule: fields.text("schedule")?.into(),
-            settings: fields.any("settings")?.clone(),
-            step: fields.number("step")?,
-            base_lrs: fields.numbers("base_lrs")?,
-            lrs: fields.numbers("lrs")?,
-            momentums: if has_momentums { Some(fields.numbers("momentums")?) } else { None },
-            memory: fields.get("memory").cloned().unwrap_or_default(),
-        })
     }
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.

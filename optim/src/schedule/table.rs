@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::rows::Row;
+use std::any::Any;
 
 /// Checks the options of a schedule for an optimizer with this many groups.
 #[track_caller]
 pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> Result<()> {
     for (number, Row { name: row, .. }) in schedule.rows().iter().enumerate() {
-        let value = schedule.value(number);
-        if let (true, Json::Array(numbers)) = (value.is_per_group(), value.to_json())
+        let value: &dyn Any = schedule.value(number);
+        if let Some(PerGroup::Each(numbers)) = value.downcast_ref()
             && numbers.len() != groups
         {
             let count = numbers.len();
@@ -83,7 +84,6 @@ impl From<Vec<f64>> for PerGroup {
 }
 
 impl OfJson for PerGroup {
-    const IS_PER_GROUP: bool = true;
     fn to_json(&self) -> Json {
         match self {
             PerGroup::All(number) => number.to_json(),

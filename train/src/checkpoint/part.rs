@@ -6,7 +6,8 @@ use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_data::{Loader, LoaderPosition, LoaderState};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, insert, object, value_of};
+use namegrad_io::fields::{StateFields, insert, value_of};
+use namegrad_io::setting::Setting;
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
 use namegrad_optim::{AverageState, AveragedModel, GradScaler, GradScalerState, Optimizer, OptimizerState};
@@ -177,16 +178,19 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
 /// Your own random generator. The default generator is in every checkpoint.
 impl Resumable for Generator {
     fn state(&self) -> Result<TensorFile> {
-        let GeneratorState { seed, offset } = Generator::state(self);
-        let fields = vec![("seed", seed.into()), ("offset", offset.into())];
-        Ok(TensorFile::of_value(KEY, &object(fields)))
+        fields(&mut Generator::state(self)).to_file()
     }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        let json = state.value(KEY, "the state of a generator")?;
-        let fields = Fields::new(KEY, &json);
-        self.set_state(GeneratorState { seed: fields.count("seed")?, offset: fields.count("offset")? });
+    fn restore(&mut self, file: &TensorFile) -> Result<()> {
+        let mut state = Generator::state(self);
+        fields(&mut state).read(file)?;
+        self.set_state(state);
         Ok(())
     }
+}
+
+fn fields(state: &mut GeneratorState) -> StateFields<'_> {
+    let fields: Vec<(_, &mut dyn Setting)> = vec![("seed", &mut state.seed), ("offset", &mut state.offset)];
+    StateFields { key: KEY, what: "the state of a generator", fields }
 }
 
 /// A parameter that is in no module.

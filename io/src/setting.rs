@@ -1,15 +1,16 @@
-//! [`Setting`], a type of options. Values are JSON, in which a number that JSON does not have is its text:
-//! `"inf"`, `"NaN"`.
+//! [`Setting`], a type of options and of the fields of states. Values are JSON, in which a number that JSON
+//! does not have is its text: `"inf"`, `"NaN"`.
 
+use crate::fields::invalid;
 use namegrad_core::args::Immediate;
 use namegrad_core::for_types;
-use namegrad_io::fields::invalid;
 use serde::Deserialize;
 use serde_json::{Number, Value as Json};
+use std::any::Any;
 use std::result::Result;
 
-/// A type of options.
-pub trait Setting: Send + Sync {
+/// A type of options and of the fields of states.
+pub trait Setting: Any + Send + Sync {
     /// The value.
     fn to_json(&self) -> Json;
     /// Takes a value.
@@ -17,15 +18,16 @@ pub trait Setting: Send + Sync {
     /// # Errors
     /// A message if it is of another type.
     fn set(&mut self, json: &Json) -> Result<(), String>;
-    /// Whether the numbers of a list are those of the groups of an optimizer.
-    fn is_per_group(&self) -> bool;
 }
 
 /// A type that is made of JSON.
-pub(crate) trait OfJson: Sized + Send + Sync {
-    /// See [`Setting::is_per_group`].
-    const IS_PER_GROUP: bool = false;
+pub trait OfJson: Sized + Send + Sync + 'static {
+    /// The value as JSON.
     fn to_json(&self) -> Json;
+    /// The value in JSON.
+    ///
+    /// # Errors
+    /// A message if it is of another type.
     fn of_json(json: &Json) -> Result<Self, String>;
 }
 
@@ -37,14 +39,11 @@ impl<T: OfJson> Setting for T {
         *self = T::of_json(json)?;
         Ok(())
     }
-    fn is_per_group(&self) -> bool {
-        T::IS_PER_GROUP
-    }
 }
 
 /// A number, also one that JSON does not have.
 #[inline(never)]
-pub(crate) fn number_of(json: &Json) -> Option<f64> {
+pub fn number_of(json: &Json) -> Option<f64> {
     match json {
         Json::Number(number) => number.as_f64(),
         Json::String(text) => text.parse().ok().filter(|number: &f64| !number.is_finite()),
@@ -54,7 +53,7 @@ pub(crate) fn number_of(json: &Json) -> Option<f64> {
 
 /// The values in a tuple, a list or a choice, or the only value.
 #[inline(never)]
-pub(crate) fn parts(json: &Json) -> &[Json] {
+pub fn parts(json: &Json) -> &[Json] {
     match json {
         Json::Array(list) => list,
         Json::Object(fields) => fields.values().next().map_or(&[], std::slice::from_ref),
@@ -122,19 +121,19 @@ impl<T: OfJson> OfJson for Vec<T> {
     }
 }
 
-for_types!(u64, usize, bool => Plain {
+for_types!(u64, usize, bool, String, Json => Plain {
     impl OfJson for Plain {
         fn to_json(&self) -> Json {
-            (*self).into()
+            self.clone().into()
         }
         fn of_json(json: &Json) -> Result<Plain, String> {
-            Plain::deserialize(json).map_err(text_of)
+            Plain::deserialize(json).map_err(|error| error.to_string())
         }
     }
 });
 
 /// A choice between values, whose words are their names in saved states.
-pub(crate) trait Choice: Immediate + PartialEq + Send + Sync {}
+pub trait Choice: Immediate + PartialEq + Send + Sync {}
 
 impl<C: Choice> OfJson for C {
     fn to_json(&self) -> Json {
@@ -147,11 +146,6 @@ impl<C: Choice> OfJson for C {
             None => Err(unknown(text, crate::list(C::WORDS.iter().map(|(word, _)| *word)))),
         }
     }
-}
-
-#[cold]
-fn text_of(error: serde_json::Error) -> String {
-    error.to_string()
 }
 
 #[cold]
