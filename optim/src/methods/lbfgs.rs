@@ -124,11 +124,11 @@ pub enum LineSearch {
 
 impl Choice for LineSearch {}
 
-/// The products that [`Pair`] has, a row for each pair. PyTorch does not save them.
+/// The products of the pairs, a row for each. PyTorch does not save them.
 const PRODUCTS: &str = "products";
 
 /// The tensors of a history and their sizes: the direction and the gradient of the last iteration, the length
-/// of its step, the scale of the estimate, the numbers `1 / s·y` of all pairs, and the pairs.
+/// of its step, the scale of the estimate, the numbers `1 / s·y` of all pairs, the pairs, and their products.
 fn kept(pairs: usize, numel: usize) -> Vec<(String, Vec<usize>)> {
     let mut kept = vec![
         ("d".into(), vec![numel]),
@@ -140,6 +140,7 @@ fn kept(pairs: usize, numel: usize) -> Vec<(String, Vec<usize>)> {
     for pair in 0..pairs {
         kept.extend(["old_dirs", "old_stps"].map(|name| (format!("{name}.{pair}"), vec![numel])));
     }
+    kept.push((PRODUCTS.into(), vec![pairs, 2 * pairs]));
     kept
 }
 
@@ -150,11 +151,11 @@ fn check_history(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result
     }
     let pairs = entries(shared).iter().filter(|(name, _)| name.starts_with("old_dirs")).count();
     let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
-    let mut kept = kept(pairs, numel);
-    if let Some((name, _)) = kept.iter().find(|(name, _)| value_of(shared, name).is_none()) {
+    let kept = kept(pairs, numel);
+    let is_missing = |name: &str| name != PRODUCTS && value_of(shared, name).is_none();
+    if let Some((name, _)) = kept.iter().find(|(name, _)| is_missing(name)) {
         return wrong(format!("{name} is missing in the state"));
     }
-    kept.push((PRODUCTS.into(), vec![pairs, 2 * pairs]));
     for (name, value) in entries(shared) {
         let Some((_, sizes)) = kept.iter().find(|(known, _)| known == name) else {
             return wrong(format!("{name} in the state is not of Lbfgs"));
@@ -191,25 +192,12 @@ struct LbfgsHistory {
     t: f64,
     /// The gradient before that step.
     before: NamedTensor,
-    /// The earliest is first.
-    pairs: Vec<Pair>,
+    /// The changes `y` of the gradient and `s` of the parameters in each iteration, the earliest first.
+    pairs: Vec<NamedTensor>,
+    /// For each pair, the products of its `y` with the `y` and the `s` of each pair up to this one.
+    products: Vec<Vec<f64>>,
     /// `s·y / y·y` of the last pair.
     scale: f64,
-}
-
-/// The changes of the gradient and of the parameters in an iteration.
-struct Pair {
-    y: NamedTensor,
-    s: NamedTensor,
-    /// The products of `y` with the `y` and the `s` of each pair up to this one.
-    products: Vec<f64>,
-}
-
-impl Pair {
-    /// `1 / s·y`
-    fn inverse(&self) -> f64 {
-        self.products.last().map_or(f64::NAN, |sy| 1.0 / sy)
-    }
 }
 
 impl LbfgsHistory {
@@ -217,152 +205,126 @@ impl LbfgsHistory {
     fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<LbfgsHistory>> {
         let Some(inverses) = value_of(shared, "ro") else { return Ok(None) };
         let (count, vector) = (inverses.numel(), |name: &str| shared[name].to(dtype)?.contiguous());
-        let mut history = LbfgsHistory {
-            d: vector("d")?,
-            t: number(&shared["t"])?,
-            before: vector("prev_flat_grad")?,
-            pairs: Vec::with_capacity(count),
-            scale: number(&shared["H_diag"])?,
-        };
+        let (mut pairs, mut products) = (Vec::with_capacity(2 * count), Vec::with_capacity(count));
         let known = value_of(shared, PRODUCTS).map_or(Ok(Vec::new()), NamedTensor::to_vec::<f64>)?;
         // Products that are missing or NaN are computed again.
         let is_known = !known.is_empty() && known.iter().all(|product| product.is_finite());
         for i in 0..count {
-            let [y, s] = [vector(&format!("old_dirs.{i}"))?, vector(&format!("old_stps.{i}"))?];
-            let products = match is_known {
+            pairs.extend([vector(&format!("old_dirs.{i}"))?, vector(&format!("old_stps.{i}"))?]);
+            products.push(match is_known {
                 true => known[2 * i * count..][..2 * (i + 1)].to_vec(),
-                false => products(&history.vectors_and(&y, &s), &[&y])?,
-            };
-            history.pairs.push(Pair { y, s, products });
+                false => products_of(&pairs, &pairs[2 * i..][..1])?,
+            });
         }
-        Ok(Some(history))
+        let (t, scale) = (number(&shared["t"])?, number(&shared["H_diag"])?);
+        let (d, before) = (vector("d")?, vector("prev_flat_grad")?);
+        Ok(Some(LbfgsHistory { d, t, before, pairs, products, scale }))
     }
 
     fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
         let numbers = |numbers: &[f64], sizes: &[usize]| NamedTensor::from_slice(numbers, sizes);
-        let (count, mut inverses, mut products) = (self.pairs.len(), Vec::new(), Vec::new());
-        let mut pairs = Vec::new();
-        for pair in self.pairs {
-            inverses.push(pair.inverse());
-            products.extend_from_slice(&pair.products);
-            products.resize(2 * count * inverses.len(), 0.0);
-            pairs.extend([pair.y, pair.s]);
+        let (count, mut inverses, mut products) = (self.products.len(), Vec::new(), Vec::new());
+        for i in 0..count {
+            inverses.push(1.0 / self.sy(i, i));
+            products.extend_from_slice(&self.products[i]);
+            products.resize(2 * count * (i + 1), 0.0);
         }
         let mut values = vec![self.d, self.before, numbers(&[self.t], &[])?, numbers(&[self.scale], &[])?];
         values.push(numbers(&inverses, &[count])?);
-        values.append(&mut pairs);
+        values.extend(self.pairs);
+        values.push(numbers(&products, &[count, 2 * count])?);
         shared.clear();
         for ((name, _), value) in kept(count, 0).into_iter().zip(values) {
             insert(shared, name, value);
         }
-        insert(shared, PRODUCTS.into(), numbers(&products, &[count, 2 * count])?);
         Ok(())
     }
 
-    /// The `y` and `s` of each pair, and then these.
-    fn vectors_and<'a>(&'a self, y: &'a NamedTensor, s: &'a NamedTensor) -> Vec<&'a NamedTensor> {
-        let mut vectors = Vec::with_capacity(2 * self.pairs.len() + 2);
-        for pair in &self.pairs {
-            vectors.extend([&pair.y, &pair.s]);
-        }
-        vectors.extend([y, s]);
-        vectors
+    /// The product of the `s` of a pair and the `y` of one that is not earlier.
+    fn sy(&self, s: usize, y: usize) -> f64 {
+        self.products[y][2 * s + 1]
     }
 
     /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`. Returns the
     /// products of `grad` with the `y` and the `s` of each pair.
     fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<Vec<f64>> {
         let (y, s) = (grad.sub(&self.before)?, self.d.mul(self.t)?);
+        let old = self.pairs.len();
+        self.pairs.extend([y.clone(), s]);
         let (mut of_grad, mut with_y) = (Vec::new(), Vec::new());
-        for pair in products(&self.vectors_and(&y, &s), &[grad, &y])?.chunks_exact(2) {
+        for pair in products_of(&self.pairs, &[grad.clone(), y])?.chunks_exact(2) {
             of_grad.push(pair[0]);
             with_y.push(pair[1]);
         }
-        let old = 2 * self.pairs.len();
         let (yy, sy) = (with_y[old], with_y[old + 1]);
         if sy <= 1e-10 || sy.is_nan() {
+            self.pairs.truncate(old);
             of_grad.truncate(old);
             return Ok(of_grad);
         }
         self.scale = sy / yy;
-        self.pairs.push(Pair { y, s, products: with_y });
-        let excess = self.pairs.len().saturating_sub(size.max(1));
-        self.pairs.drain(..excess);
-        for pair in &mut self.pairs {
-            pair.products.drain(..2 * excess);
-        }
+        self.products.push(with_y);
+        let excess = self.products.len().saturating_sub(size.max(1));
+        self.products.drain(..excess);
+        self.pairs.drain(..2 * excess);
         of_grad.drain(..2 * excess);
+        for products in &mut self.products {
+            products.drain(..2 * excess);
+        }
         Ok(of_grad)
     }
 
-    /// `-H grad`, by the recursion of two loops for the factors of all vectors. `of_grad` is what
-    /// [`learn`](Self::learn) returned.
-    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<SearchDirection> {
-        let (pairs, scale) = (&self.pairs, self.scale);
-        let yy = |i: usize, j: usize| pairs[i.max(j)].products[2 * i.min(j)];
-        // The `s` is of the earlier pair.
-        let sy = |i: usize, j: usize| pairs[j].products[2 * i + 1];
+    /// Makes `-H grad` the direction, by the recursion of two loops for the factors of all vectors. `of_grad`
+    /// is what [`learn`](Self::learn) returned. Returns the product of the direction with the gradient, and
+    /// its largest magnitude.
+    fn turn(&mut self, grad: &NamedTensor, of_grad: &[f64]) -> Result<(f64, f64)> {
+        let (count, scale) = (self.products.len(), self.scale);
+        let yy = |i: usize, j: usize| self.products[i.max(j)][2 * i.min(j)];
         // d = -grad - Σ alpha y, from the last pair to the first
-        let mut alphas = vec![0.0; pairs.len()];
-        for i in (0..pairs.len()).rev() {
-            let later: f64 = (i + 1..pairs.len()).map(|j| alphas[j] * sy(i, j)).sum();
-            alphas[i] = pairs[i].inverse() * (-of_grad[2 * i + 1] - later);
+        let mut alphas = vec![0.0; count];
+        for i in (0..count).rev() {
+            let later: f64 = (i + 1..count).map(|j| alphas[j] * self.sy(i, j)).sum();
+            alphas[i] = 1.0 / self.sy(i, i) * (-of_grad[2 * i + 1] - later);
         }
         // d = scale d + Σ (alpha - beta) s, from the first pair to the last
-        let mut factors = vec![0.0; pairs.len()];
-        for i in 0..pairs.len() {
-            let all: f64 = (0..pairs.len()).map(|j| alphas[j] * yy(i, j)).sum();
-            let earlier: f64 = (0..i).map(|j| factors[j] * sy(j, i)).sum();
-            let beta = pairs[i].inverse() * (scale * (-of_grad[2 * i] - all) + earlier);
-            factors[i] = alphas[i] - beta;
+        let mut factors = Vec::with_capacity(2 * count);
+        for i in 0..count {
+            let all: f64 = (0..count).map(|j| alphas[j] * yy(i, j)).sum();
+            let earlier: f64 = (0..i).map(|j| factors[2 * j + 1] * self.sy(j, i)).sum();
+            let beta = 1.0 / self.sy(i, i) * (scale * (-of_grad[2 * i] - all) + earlier);
+            factors.extend([-scale * alphas[i], alphas[i] - beta]);
         }
-        let mut terms = Vec::with_capacity(2 * pairs.len());
-        for ((pair, alpha), factor) in pairs.iter().zip(alphas).zip(factors) {
-            terms.extend([(-scale * alpha, &pair.y), (factor, &pair.s)]);
+        (self.d, self.before) = (grad.mul(-scale)?, grad.clone());
+        match grad.dtype() {
+            DType::F64 => combine::<f64>(&mut self.d, &factors, &self.pairs, grad),
+            _ => combine::<f32>(&mut self.d, &factors, &self.pairs, grad),
         }
-        combined(grad.mul(-scale)?, &terms, grad)
     }
 }
 
-/// A direction, its product with the gradient, and its largest magnitude.
-type SearchDirection = (NamedTensor, f64, f64);
-
-/// `d` and the sum of vectors, each times its factor.
-fn combined(
-    mut d: NamedTensor,
-    terms: &[(f64, &NamedTensor)],
+/// Adds vectors to `d`, each times its factor. Returns the product with the gradient and the largest magnitude.
+fn combine<T: Real + Element>(
+    d: &mut NamedTensor,
+    factors: &[f64],
+    vectors: &[NamedTensor],
     grad: &NamedTensor,
-) -> Result<SearchDirection> {
-    fn add<T: Real + Element>(
-        terms: &[(f64, &NamedTensor)],
-        grad: &NamedTensor,
-        to: &mut NamedTensor,
-    ) -> Result<(f64, f64)> {
-        let mut slices = Vec::with_capacity(terms.len());
-        for (factor, vector) in terms {
-            slices.push((*factor, vector.as_slice::<T>()?));
-        }
-        Ok(vectors::combine(&slices, grad.as_slice()?, to.as_mut_slice()?))
+) -> Result<(f64, f64)> {
+    let mut terms = Vec::with_capacity(factors.len());
+    for (factor, vector) in factors.iter().zip(vectors) {
+        terms.push((*factor, vector.as_slice::<T>()?));
     }
-    let (slope, largest) = match d.dtype() {
-        DType::F64 => add::<f64>(terms, grad, &mut d)?,
-        _ => add::<f32>(terms, grad, &mut d)?,
-    };
-    Ok((d, slope, largest))
+    Ok(vectors::combine(&terms, grad.as_slice()?, d.as_mut_slice()?))
 }
 
 /// The products of each of the vectors with each in `with`.
-fn products(vectors: &[&NamedTensor], with: &[&NamedTensor]) -> Result<Vec<f64>> {
-    fn of<T: Real + Element>(vectors: &[&NamedTensor], with: &[&NamedTensor]) -> Result<Vec<f64>> {
-        Ok(vectors::products(&slices::<T>(vectors)?, &slices(with)?))
-    }
-    match with[0].dtype() {
-        DType::F64 => of::<f64>(vectors, with),
-        _ => of::<f32>(vectors, with),
-    }
+fn products_of(vectors: &[NamedTensor], with: &[NamedTensor]) -> Result<Vec<f64>> {
+    Ok(match with[0].dtype() {
+        DType::F64 => vectors::products(&slices::<f64>(vectors)?, &slices(with)?),
+        _ => vectors::products(&slices::<f32>(vectors)?, &slices(with)?),
+    })
 }
 
-fn slices<'a, T: Element>(tensors: &[&'a NamedTensor]) -> Result<Vec<&'a [T]>> {
+fn slices<T: Element>(tensors: &[NamedTensor]) -> Result<Vec<&[T]>> {
     let mut slices = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         slices.push(tensor.as_slice()?);
@@ -381,7 +343,7 @@ impl StepRun<'_, '_> {
         let LbfgsOptions { lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size, .. } =
             self.options;
         let max_eval = max_eval.unwrap_or(max_iter * 5 / 4);
-        let (mut loss, mut grad) = (self.number(first)?, self.gradient()?);
+        let (mut loss, mut grad) = self.point(first)?;
         if grad.numel() == 0 {
             return Ok(());
         }
@@ -397,18 +359,18 @@ impl StepRun<'_, '_> {
         }
         let mut evaluations = 1;
         for iteration in 1..=max_iter {
-            let (t, pairs, scale, (d, slope, reach)) = match history.take() {
+            let (mut now, of_grad) = match history.take() {
                 None => {
                     let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
-                    (t, Vec::new(), 1.0, combined(grad.neg()?, &[], &grad)?)
+                    let (d, before, pairs, products) = (grad.clone(), grad.clone(), Vec::new(), Vec::new());
+                    (LbfgsHistory { d, t, before, pairs, products, scale: 1.0 }, Vec::new())
                 }
                 Some(mut earlier) => {
                     let of_grad = earlier.learn(&grad, history_size)?;
-                    let direction = earlier.direction(&grad, &of_grad)?;
-                    (lr, earlier.pairs, earlier.scale, direction)
+                    (LbfgsHistory { t: lr, ..earlier }, of_grad)
                 }
             };
-            let mut now = LbfgsHistory { d, t, before: grad.clone(), pairs, scale };
+            let (slope, reach) = now.turn(&grad, &of_grad)?;
             let before = loss;
             if slope > -tolerance_change {
                 history = Some(now);
@@ -432,15 +394,14 @@ impl StepRun<'_, '_> {
                 now.t = found.t;
                 self.set_along(&x, now.t, &now.d)?;
                 (loss, grad) = (found.loss, found.grad);
-                steepest = largest(&grad)?;
             } else {
                 self.set_along(&x, now.t, &now.d)?;
                 if iteration != max_iter {
                     (loss, grad) = self.evaluate()?;
-                    steepest = largest(&grad)?;
                     evaluations += 1;
                 }
             }
+            steepest = largest(&grad)?;
             if !is_good(loss, steepest) {
                 self.step.shared().clear();
                 return self.set(&x);
@@ -458,21 +419,15 @@ impl StepRun<'_, '_> {
         }
     }
 
-    /// The loss as a number to be made small.
-    fn number(&self, loss: &Tensor) -> Result<f64> {
-        let loss = number(&loss.value().to(DType::F64)?)?;
-        Ok(if self.options.maximize { -loss } else { loss })
-    }
-
-    /// The gradient of all parameters.
-    fn gradient(&self) -> Result<NamedTensor> {
-        let grad = self.step.flat_gradient()?;
-        if self.options.maximize { grad.neg() } else { Ok(grad) }
+    /// The loss, as a number to be made small, and the gradient of all parameters.
+    fn point(&self, loss: &Tensor) -> Result<(f64, NamedTensor)> {
+        let (loss, grad) = (number(&loss.value().to(DType::F64)?)?, self.step.flat_gradient()?);
+        Ok(if self.options.maximize { (-loss, grad.neg()?) } else { (loss, grad) })
     }
 
     fn evaluate(&mut self) -> Result<(f64, NamedTensor)> {
         let loss = self.step.evaluate()?;
-        Ok((self.number(&loss)?, self.gradient()?))
+        self.point(&loss)
     }
 
     /// Sets all parameters to `x`.

@@ -100,20 +100,15 @@ options! {
             let max = self.max_lr.get(group);
             let initial = max / self.div_factor;
             let min = initial / self.final_div_factor;
-            let (phase, part) = self.phase(step);
             let ends = if self.three_phase { [initial, max, initial, min] } else { [initial, max, min, min] };
-            let lr = self.anneal_strategy.at(ends[phase], ends[phase + 1], part);
+            let lr = self.between(step, ends);
             // The rate after the last step is not used. A line would be below 0 there.
             if lr < 0.0 { 0.0 } else { lr }
         }
 
         fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-            if !self.cycle_momentum {
-                return None;
-            }
             let (base, max) = (self.base_momentum.get(group), self.max_momentum.get(group));
-            let ((phase, part), ends) = (self.phase(step), [max, base, max, max]);
-            Some(self.anneal_strategy.at(ends[phase], ends[phase + 1], part))
+            self.cycle_momentum.then(|| self.between(step, [max, base, max, max]))
         }
 
         fn check_step(&self, step: f64) -> Result<()> {
@@ -131,18 +126,18 @@ options! {
 }
 
 impl OneCycle {
-    /// The phase that a step is in, and the part of it that is over.
-    fn phase(&self, step: f64) -> (usize, f64) {
-        let total = self.total_steps as f64;
+    /// The value in a step that goes from one to the next of these in each phase.
+    fn between(&self, step: f64, values: [f64; 4]) -> f64 {
+        let (total, up) = (self.total_steps as f64, self.pct_start * self.total_steps as f64);
         let ends = match self.three_phase {
-            true => [self.pct_start * total - 1.0, 2.0 * self.pct_start * total - 2.0, total - 1.0],
-            false => [self.pct_start * total - 1.0, total - 1.0, total - 1.0],
+            true => &[up - 1.0, 2.0 * up - 2.0, total - 1.0][..],
+            false => &[up - 1.0, total - 1.0],
         };
-        let last = if self.three_phase { 2 } else { 1 };
-        let phase = ends[..last].iter().position(|end| step <= *end).unwrap_or(last);
+        let phase = ends.iter().position(|end| step <= *end).unwrap_or(ends.len() - 1);
         let start = if phase == 0 { 0.0 } else { ends[phase - 1] };
         let length = ends[phase] - start;
-        (phase, if length == 0.0 { 1.0 } else { (step - start) / length })
+        let part = if length == 0.0 { 1.0 } else { (step - start) / length };
+        self.anneal_strategy.at(values[phase], values[phase + 1], part)
     }
 }
 
@@ -250,12 +245,11 @@ options! {
         }
 
         fn momentum(&self, step: f64, group: usize) -> Option<f64> {
-            if !self.cycle_momentum {
-                return None;
-            }
-            let (base, max) = (self.base_momentum.get(group), self.max_momentum.get(group));
-            let (height, scale) = self.height_and_scale(step);
-            Some(max - (max - base) * height * scale)
+            self.cycle_momentum.then(|| {
+                let (base, max) = (self.base_momentum.get(group), self.max_momentum.get(group));
+                let (height, scale) = self.height_and_scale(step);
+                max - (max - base) * height * scale
+            })
         }
     }
 }
