@@ -6,7 +6,7 @@ use crate::formula::{Formula, with};
 use crate::norm::{norm_of, norm_of_norms};
 use crate::rows::{at_caller, refused};
 use crate::update::run_alone;
-use namegrad_autograd::Parameter;
+use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Loops;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -78,7 +78,7 @@ pub fn clip_grad_norm_with_(
 ) -> Result<f64> {
     const OP: &str = "clip_grad_norm_";
     let (parameters, _) = distinct(parameters.list());
-    let norms = norms_of(OP, &parameters, max_norm, &options)?;
+    let norms = norms_of_gradients(OP, &parameters, max_norm, &options)?;
     let norm = norm_of_norms(OP, &norms, options.norm_type)?;
     scale(OP, &parameters, &[factor(max_norm, norm)])?;
     Ok(norm)
@@ -120,7 +120,7 @@ pub fn clip_each_grad_norm_with_(
 ) -> Result<Vec<f64>> {
     const OP: &str = "clip_each_grad_norm_";
     let (parameters, places) = distinct(parameters.list());
-    let norms = norms_of(OP, &parameters, max_norm, &options)?;
+    let norms = norms_of_gradients(OP, &parameters, max_norm, &options)?;
     let factors: Vec<f64> = crate::list(norms.iter().map(|norm| factor(max_norm, *norm)));
     scale(OP, &parameters, &factors)?;
     Ok(crate::list(places.into_iter().map(|place| norms[place])))
@@ -180,11 +180,7 @@ pub fn total_norm_with(
     options: ClipGradNormOptions,
 ) -> Result<f64> {
     const OP: &str = "total_norm";
-    not_negative(OP, "norm_type", options.norm_type)?;
-    let mut norms = Vec::new();
-    for (number, tensor) in tensors.into_iter().enumerate() {
-        norms.push(finite_norm(OP, &options, number, tensor.as_ref())?);
-    }
+    let norms = norms_of(OP, &options, &mut tensors.into_iter().map(|x| Some(x.as_ref().clone())))?;
     norm_of_norms(OP, &norms, options.norm_type)
 }
 
@@ -233,41 +229,44 @@ fn not_negative(op: &'static str, what: &str, value: f64) -> Result<()> {
     Error::ensure(value >= 0.0, ErrorKind::Value, op, message)
 }
 
-/// The norm of each gradient; 0 if there is none.
+/// The norm of each gradient; 0 if there is none. One that must be finite and is not is an error.
 #[track_caller]
 fn norms_of(
+    op: &'static str,
+    options: &ClipGradNormOptions,
+    gradients: &mut dyn Iterator<Item = Option<NamedTensor>>,
+) -> Result<Vec<f64>> {
+    not_negative(op, "norm_type", options.norm_type)?;
+    let mut norms = Vec::new();
+    for (at, gradient) in gradients.enumerate() {
+        let Some(x) = gradient else {
+            norms.push(0.0);
+            continue;
+        };
+        let norm = norm_of(&x, options.norm_type).map_err(|error| error.of(op))?;
+        if options.error_if_nonfinite && !norm.is_finite() {
+            let message = format!(
+                "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient                  {at}, {}, is {norm}",
+                options.norm_type,
+                x.shape()
+            );
+            return Err(refused(op, message, "detect_anomaly(|| ..), which finds where it was made"));
+        }
+        norms.push(norm);
+    }
+    Ok(norms)
+}
+
+/// The norm of the gradient of each parameter.
+#[track_caller]
+fn norms_of_gradients(
     op: &'static str,
     parameters: &[Parameter],
     max_norm: f64,
     options: &ClipGradNormOptions,
 ) -> Result<Vec<f64>> {
     not_negative(op, "max_norm", max_norm)?;
-    not_negative(op, "norm_type", options.norm_type)?;
-    let mut norms = Vec::new();
-    for (number, parameter) in parameters.iter().enumerate() {
-        norms.push(match parameter.grad() {
-            Some(gradient) => finite_norm(op, options, number, gradient.value())?,
-            None => 0.0,
-        });
-    }
-    Ok(norms)
-}
-
-/// The norm of a gradient, or an error if it must be finite and is not.
-#[track_caller]
-fn finite_norm(op: &'static str, options: &ClipGradNormOptions, at: usize, x: &NamedTensor) -> Result<f64> {
-    let norm = norm_of(x, options.norm_type).map_err(|error| error.of(op))?;
-    if !options.error_if_nonfinite || norm.is_finite() {
-        return Ok(norm);
-    }
-    let message = format!(
-        "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient {at}, \
-         {}, is {norm}",
-        options.norm_type,
-        x.shape()
-    );
-    let repair = "detect_anomaly(|| ..), which finds where it was made";
-    Err(refused(op, message, repair))
+    norms_of(op, options, &mut parameters.iter().map(|own| own.grad().map(Tensor::into_value)))
 }
 
 /// The factor for gradients of this norm.

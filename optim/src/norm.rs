@@ -1,10 +1,10 @@
 //! Norms of tensors, in one pass and in `f64`, and sums in several lanes, which become vectors.
 
-use crate::update::sums_of;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Sweep;
+use namegrad_core::cpu::update::{Compiled, Sweep, sweep_any};
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, NamedTensor, Result};
+use std::hint::black_box;
 
 /// The norm of a tensor; 0 if it is empty. The order is not negative.
 #[track_caller]
@@ -14,8 +14,12 @@ pub(crate) fn norm_of(tensor: &NamedTensor, order: f64) -> Result<f64> {
     }
     if order == 2.0 && tensor.dtype().is_floating_point() {
         let tensor = tensor.to(tensor.dtype().compute())?.contiguous()?;
-        let [squares] = sums_of(&tensor, &Squares)?;
-        return Ok(squares.sqrt());
+        let (sweep, mut squares) = (Compiled::<_, 0, 1>(&Squares), [0.0]);
+        match tensor.dtype() {
+            DType::F64 => sweep_any::<f64>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut squares),
+            _ => sweep_any::<f32>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut squares),
+        }
+        return Ok(squares[0].sqrt());
     }
     // In f64, so that no power overflows. The largest magnitude needs none.
     let is_exact = order.is_infinite() || !tensor.dtype().is_floating_point(); // integers are refused
@@ -41,7 +45,8 @@ impl Sweep<0, 1> for Squares {
         let mut chunks = g.chunks_exact(WIDTH);
         for chunk in &mut chunks {
             for (i, (lane, g)) in lanes.iter_mut().zip(chunk).enumerate() {
-                let g = if T::IS_RARE { chunk[rare::<T>(i)] } else { *g }.to_f64();
+                // Where few CPUs run the loop, the index is hidden from the compiler, so that it stays short.
+                let g = if T::IS_RARE { chunk[black_box(i)] } else { *g }.to_f64();
                 *lane += g * g;
             }
         }
@@ -49,25 +54,9 @@ impl Sweep<0, 1> for Squares {
             let g = g.to_f64();
             *lane += g * g;
         }
-        [total(&lanes)]
+        [lanes.iter().sum()]
     }
 }
 
 /// The number of lanes.
 const WIDTH: usize = 16;
-
-/// The sum of the lanes.
-#[inline(always)]
-fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
-    let mut total = 0.0;
-    for lane in lanes {
-        total += lane.to_f64();
-    }
-    total
-}
-
-/// The index in a loop, hidden from the compiler where few CPUs run the loop, so that it stays short.
-#[inline(always)]
-fn rare<T: Real>(i: usize) -> usize {
-    if T::IS_RARE { std::hint::black_box(i) } else { i }
-}

@@ -1,5 +1,5 @@
 //! Elementwise updates of tensors in place: [`update_tensors`] and [`sweep_tensors`] of a parameter with its
-//! gradient and its slots, [`run_alone`] of one tensor, [`sums_of`] of a tensor that is only read.
+//! gradient and its slots, [`run_alone`] of one tensor.
 //!
 //! The loops of an update are compiled for each type of numbers and each set of instructions. Everything
 //! around them takes a `&dyn Loops` and is compiled once.
@@ -108,20 +108,6 @@ pub(crate) fn run_alone(tensor: &mut NamedTensor, sweep: &dyn Loops, sums: &mut 
         }
     }
     Ok(())
-}
-
-/// The sums over the numbers of a contiguous tensor of `f32` or `f64`.
-#[track_caller]
-pub(crate) fn sums_of<const SUMS: usize>(
-    tensor: &NamedTensor,
-    sweep: &impl Sweep<0, SUMS>,
-) -> Result<[f64; SUMS]> {
-    let (sweep, mut sums) = (Compiled::<_, 0, SUMS>(sweep), [0.0; SUMS]);
-    match tensor.dtype() {
-        DType::F64 => sweep_any::<f64>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut sums),
-        _ => sweep_any::<f32>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut sums),
-    }
-    Ok(sums)
 }
 
 /// The number in a tensor with one element.
