@@ -11,7 +11,7 @@ use std::fmt;
 /// `Display` for a module: its summary.
 #[inline(never)]
 pub fn show(module: &dyn ModuleFields, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    fmt::Display::fmt(&Summary::of(module.describe(), &module), f)
+    fmt::Display::fmt(&Summary::of(module.describe(), &module, None), f)
 }
 
 /// `describe` of a module that has only its name.

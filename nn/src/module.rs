@@ -336,7 +336,7 @@ pub trait Module: ModuleFields {
     ///
     /// [`Summary`] has an example.
     fn summary(&self) -> Summary {
-        Summary::of(self.describe(), &self)
+        Summary::of(self.describe(), &self, None)
     }
 
     /// The [`summary`](Self::summary) with what `forward` does: for each layer the shape of its output and

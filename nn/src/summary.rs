@@ -1,10 +1,10 @@
 //! The printed tree of the layers of a model.
 
 use crate::field::Entry;
-use crate::places::{AnyModule, EntryPlace, Ids, places, walk};
+use crate::places::{AnyModule, Ids, named_buffers, walk};
 use crate::trace::{Trace, traced};
 use crate::training::ModulePath;
-use namegrad_core::{Result, Shape};
+use namegrad_core::{NamedTensor, Result, Shape};
 use std::fmt;
 
 /// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows
@@ -35,9 +35,7 @@ pub struct Summary {
     layers: Vec<LayerSummary>,
     /// Whether a run was measured.
     ran: bool,
-    total: usize,
     trainable: usize,
-    bytes: usize,
 }
 
 /// A layer in a [`Summary`]: the model itself, which has an empty path, or one of its layers, which may have
@@ -78,39 +76,29 @@ struct SummaryRow {
 }
 
 impl Summary {
-    pub(crate) fn of(title: String, module: &dyn AnyModule) -> Summary {
-        Summary::new(title, module, None)
-    }
-
-    /// The summary of a model that `run` runs.
     #[track_caller]
     pub(crate) fn of_run(
         title: String,
         module: &dyn AnyModule,
         run: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Summary> {
-        let mut before = Vec::new();
-        for (_, place) in places(module) {
-            if let EntryPlace::Buffer(buffer) = place {
-                before.push((buffer.value(), buffer));
-            }
-        }
+        let buffers = named_buffers(module);
+        let before: Vec<NamedTensor> = crate::list(buffers.iter().map(|(_, buffer)| buffer.value()));
         let (result, trace) = traced(run);
-        for (value, buffer) in &before {
+        for ((_, buffer), value) in buffers.iter().zip(before) {
             buffer.set(value)?;
         }
         result?;
-        Ok(Summary::new(title, module, Some(&trace)))
+        Ok(Summary::of(title, module, Some(&trace)))
     }
 
-    fn new(title: String, module: &dyn AnyModule, trace: Option<&Trace>) -> Summary {
+    /// The layers, with what a run told.
+    pub(crate) fn of(title: String, module: &dyn AnyModule, trace: Option<&Trace>) -> Summary {
         let mut summary = Summary {
             rows: Vec::new(),
             layers: vec![LayerSummary::new(String::new(), title)],
             ran: trace.is_some(),
-            total: 0,
             trainable: 0,
-            bytes: 0,
         };
         let work = |layer: usize| trace.and_then(|trace| trace.layers.get(&layer));
         let mut seen = Ids::default();
@@ -136,10 +124,8 @@ impl Summary {
                 let (count, bytes) = (value.numel(), value.value().nbytes());
                 let (id, row) = (parameter.id(), summary.rows.len());
                 let first = seen.first(id, row) == row;
-                if first {
-                    summary.total += count;
-                    summary.trainable += if parameter.requires_grad() { count } else { 0 };
-                    summary.bytes += bytes;
+                if first && parameter.requires_grad() {
+                    summary.trainable += count;
                 }
                 for (layer, own) in summary.layers.iter_mut().zip(&mut own) {
                     if layer.is_around(path) && !own.contains(&id) {
@@ -178,7 +164,7 @@ impl Summary {
 
     /// The number of elements of all parameters. A shared parameter counts once.
     pub fn total(&self) -> usize {
-        self.total
+        self.layers[0].parameters
     }
 
     /// The number of elements of parameters that are not frozen.
@@ -188,7 +174,7 @@ impl Summary {
 
     /// The bytes of all parameters. A shared parameter counts once.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.layers[0].bytes
     }
 
     /// The model itself, then its layers in the order of their fields.
@@ -255,9 +241,9 @@ impl fmt::Display for Summary {
         write!(
             f,
             "{} parameters, {} trainable, {:.2} MiB",
-            grouped(self.total),
+            grouped(self.total()),
             grouped(self.trainable),
-            self.bytes as f64 / (1 << 20) as f64
+            self.bytes() as f64 / (1 << 20) as f64
         )?;
         match self.ran {
             true => write!(f, ", {} multiply-adds", grouped(self.multiply_adds())),

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The work of the layers of a module, by the address of the [`ModulePath`] of each; that of the module
 /// around all layers is 0.
 #[derive(Default)]
 pub(crate) struct Trace {
     pub(crate) layers: HashMap<usize, LayerWork>,
-    running: Vec<usize>,
+    /// The layers that run, each with the last tensor before it.
+    running: Vec<(usize, Option<Shape>)>,
     last: Option<Shape>,
 }
 
@@ -29,9 +29,6 @@ pub(crate) struct LayerWork {
     pub(crate) output: Option<Shape>,
 }
 
-/// The number of traces on all threads, so that layers ask nothing else in other programs.
-static TRACES: AtomicUsize = AtomicUsize::new(0);
-
 thread_local! {
     static TRACE: RefCell<Option<Rc<RefCell<Trace>>>> = const { RefCell::new(None) };
 }
@@ -42,24 +39,20 @@ pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> (R, Trace) {
     impl Drop for Restore {
         fn drop(&mut self) {
             TRACE.replace(self.0.take());
-            TRACES.fetch_sub(1, Ordering::Relaxed);
         }
     }
     let trace = Rc::new(RefCell::new(Trace::default()));
-    TRACES.fetch_add(1, Ordering::Relaxed);
     let restore = Restore(TRACE.replace(Some(trace.clone())));
-    let seen = trace.clone();
-    let root = Running::begin(Some(trace.clone()), 0);
+    let (seen, root) = (trace.clone(), Running::begin(Some(trace.clone()), 0, None));
     let result = observe(move |op| seen.borrow_mut().see(op), || no_grad(f));
-    drop(root);
-    drop(restore);
+    drop((root, restore));
     (result, trace.take())
 }
 
 /// A layer that runs, until this is dropped. See [`ModulePath::running`].
 #[must_use = "the layer runs until this is dropped"]
 pub struct Running {
-    traced: Option<Box<Traced>>,
+    trace: Option<Rc<RefCell<Trace>>>,
     /// Counts the ops of the layer for the line of its call.
     _called: Called,
     /// Says to observers which layer runs.
@@ -67,24 +60,13 @@ pub struct Running {
     here: PhantomData<*const ()>,
 }
 
-/// A layer that runs while there is a trace.
-struct Traced {
-    trace: Rc<RefCell<Trace>>,
-    layer: usize,
-    /// The last tensor before.
-    before: Option<Shape>,
-}
-
 #[inline(never)]
 #[track_caller]
 pub(crate) fn enter(path: &ModulePath) -> Running {
-    let trace = match TRACES.load(Ordering::Relaxed) {
-        0 => None,
-        _ => TRACE.with_borrow(Clone::clone),
-    };
-    let mut running = Running::begin(trace, path as *const ModulePath as usize);
-    running._layer = in_layer(|around| known(path).or(around));
-    running
+    let layer = in_layer(|around| known(path).or(around));
+    // A trace is an observer.
+    let trace = layer.as_ref().and_then(|_| TRACE.with_borrow(Clone::clone));
+    Running::begin(trace, path as *const ModulePath as usize, layer)
 }
 
 /// The path of a layer in its model.
@@ -102,18 +84,17 @@ pub(crate) fn enter_inner(path: &ModulePath, name: &str) -> Option<InLayer> {
 
 impl Running {
     #[track_caller]
-    fn begin(trace: Option<Rc<RefCell<Trace>>>, layer: usize) -> Running {
-        let traced = trace.map(|trace| {
-            let before = trace.borrow_mut().enter(layer);
-            Box::new(Traced { trace, layer, before })
-        });
-        Running { traced, _called: called_here(), _layer: None, here: PhantomData }
+    fn begin(trace: Option<Rc<RefCell<Trace>>>, layer: usize, observed: Option<InLayer>) -> Running {
+        if let Some(trace) = &trace {
+            trace.borrow_mut().enter(layer);
+        }
+        Running { trace, _called: called_here(), _layer: observed, here: PhantomData }
     }
 
     /// Says what the output of the layer is, if that is not the last tensor that it computes.
     pub fn gives(&self, output: &Tensor) {
-        if let Some(traced) = &self.traced {
-            traced.trace.borrow_mut().last = Some(output.shape());
+        if let Some(trace) = &self.trace {
+            trace.borrow_mut().last = Some(output.shape());
         }
     }
 }
@@ -121,36 +102,31 @@ impl Running {
 impl Drop for Running {
     #[inline(never)]
     fn drop(&mut self) {
-        if let Some(Traced { trace, layer, before }) = self.traced.take().map(|traced| *traced) {
-            trace.borrow_mut().leave(layer, before);
+        if let Some(trace) = &self.trace {
+            trace.borrow_mut().leave();
         }
     }
 }
 
 impl Trace {
-    /// Notes that a layer runs, and returns the last tensor before it.
-    fn enter(&mut self, layer: usize) -> Option<Shape> {
-        self.running.push(layer);
+    fn enter(&mut self, layer: usize) {
+        self.running.push((layer, self.last.take()));
         self.layers.entry(layer).or_default().calls += 1;
-        self.last.take()
     }
 
-    fn leave(&mut self, layer: usize, before: Option<Shape>) {
-        self.running.pop();
-        let last = self.last.clone();
+    fn leave(&mut self) {
+        let Some((layer, before)) = self.running.pop() else { return };
         if let Some(work) = self.layers.get_mut(&layer) {
-            work.output = last.or(work.output.take());
+            work.output = self.last.clone().or(work.output.take());
         }
-        if self.last.is_none() {
-            self.last = before; // the layer computed nothing
-        }
+        self.last = self.last.take().or(before); // the layer may compute nothing
     }
 
     fn see(&mut self, op: &Observed<'_>) {
         let count = multiply_adds(op);
-        for (at, layer) in self.running.iter().enumerate() {
-            if !self.running[..at].contains(layer) {
-                // Once for a layer that calls itself.
+        for (at, (layer, _)) in self.running.iter().enumerate() {
+            // Once for a layer that calls itself.
+            if self.running[..at].iter().all(|(other, _)| other != layer) {
                 self.layers.entry(*layer).or_default().multiply_adds += count;
             }
         }

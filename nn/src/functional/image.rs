@@ -220,21 +220,17 @@ functional! { image;
             .or_value("the sizes of the images must be at least 1")?;
         (2..=3).contains(&dims)
             .or_shape(format_args!("expected the sizes [N, C, H, W] or [N, C, D, H, W], got {sizes:?}"))?;
-        if *theta.sizes() != wanted {
-            let (count, own) = (sizes[0], theta.sizes());
-            return Err(shape_error(format_args!("maps of {count} images with {dims} dims have sizes {wanted:?}, got {own:?}")));
-        }
+        (*theta.sizes() == wanted)
+            .or_shape(format_args!("maps of {} images with {dims} dims have sizes {wanted:?}, got {:?}", wanted[0], theta.sizes()))?;
         let mut names: Vec<Option<Name>> = crate::list(size.iter().map(|dim| dim.name));
         check_maps(theta, &names)?;
-        let grid = positions(&sizes[2..], align_corners, theta.dtype())
-            .matmul(&theta.rename(None).contiguous().transpose(1, 2)?)
-            ?;
+        let maps = theta.rename(None).contiguous().transpose(1, 2)?;
+        let grid = positions(&sizes[2..], align_corners, theta.dtype()).matmul(&maps)?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
         names.remove(1);
         names[0] = names[0].or(theta.name(0));
         names.push(None);
-        let (grid, names) = (grid.reshape(shape)?, Names::new("", names)?);
-        with_names(grid, &names)
+        with_names(grid.reshape(shape)?, &Names::new("", names)?)
     }
 }
 
@@ -260,18 +256,15 @@ fn check_maps(theta: &Tensor, images: &[Option<Name>]) -> Result<()> {
         if is_right {
             continue;
         }
-        let (first, sizes) = (batch.map_or("N", Name::as_str), theta.sizes());
-        let message = format_args!(
-            "expected maps [{first}, {}, {}], but dim {dim} of theta is '{own}'",
-            sizes[1], sizes[2]
-        );
-        let error = fault(ErrorKind::Misaligned, message);
-        let place = batch.and_then(|batch| Some((batch, theta.names().position(batch)?)));
-        return Err(match (place, batch) {
-            (Some((batch, 1..)), _) => error.with_repair(format!("theta.movedim(\"{batch}\", 0)?")),
-            (None, Some(batch)) if dim == 0 => error.with_repair(renaming("theta", own, &batch)),
-            _ => error,
+        let (first, rows, columns) = (batch.map_or("N", Name::as_str), theta.sizes()[1], theta.sizes()[2]);
+        let message =
+            format_args!("expected maps [{first}, {rows}, {columns}], but dim {dim} of theta is '{own}'");
+        let repair = batch.and_then(|batch| match theta.names().position(batch) {
+            Some(1..) => Some(format!("theta.movedim(\"{batch}\", 0)?")),
+            None if dim == 0 => Some(renaming("theta", own, &batch)),
+            _ => None,
         });
+        return Err(repaired(fault(ErrorKind::Misaligned, message), repair));
     }
     check_meeting(("theta", theta, 0), ("`size`", batch))
 }

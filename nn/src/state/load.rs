@@ -3,7 +3,6 @@
 use super::repair::misfit;
 use super::{ByPath, StateDict};
 use crate::places::{AnyModule, EntryPlace, Ids, places};
-use namegrad_core::names::is_strict;
 use namegrad_core::{DType, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::fmt;
@@ -113,18 +112,17 @@ impl StateDict {
     /// Compares everything with `state`, then loads it.
     #[track_caller]
     pub(crate) fn load_into(&self, module: &dyn AnyModule, options: LoadOptions) -> Result<LoadReport> {
-        let mut sorted = ByPath::default();
+        let mut by_path = ByPath::default();
         for (path, place) in places(module) {
-            sorted.insert(path, place);
+            by_path.insert(path, place);
         }
-        let places = sorted;
-        let (report, updates) = self.compare(&places, options)?;
+        let (report, updates) = self.compare(&by_path, options)?;
         let absent = !report.missing.is_empty() || !report.unexpected.is_empty();
         let differ = !report.mismatched.is_empty() && !options.skip_mismatched;
         // A load of nothing leaves a model that was never trained.
-        let nothing = updates.is_empty() && !places.entries().is_empty();
+        let nothing = updates.is_empty() && !by_path.entries().is_empty();
         if differ || !report.refused.is_empty() || absent && !options.partial || nothing {
-            return Err(misfit(self, &places, &report, options)?);
+            return Err(misfit(self, &by_path, &report, options)?);
         }
         for (done, (place, value, _)) in updates.iter().enumerate() {
             if let Err(error) = place.set(value.unnamed()) {
@@ -155,9 +153,8 @@ impl StateDict {
                 given_by.first(place.id(), at);
             }
         }
-        for path in self.values.paths().filter(|path| !places.contains(path)) {
-            report.unexpected.push(path.to_string());
-        }
+        let unexpected = self.values.paths().filter(|path| !places.contains(path));
+        report.unexpected = crate::list(unexpected.map(str::to_string));
         for (at, (path, place)) in places.entries().iter().enumerate() {
             let Some(first) = given_by.get(place.id()) else {
                 // Old files of PyTorch lack the count.
@@ -212,17 +209,6 @@ fn fitted(own: &NamedTensor, given: &NamedTensor, options: LoadOptions) -> Optio
         let aligned = given.align_as(own).ok()?;
         return (aligned.sizes() == own.sizes()).then_some(aligned);
     }
-    let names_agree = own.names() == given.names() || options.ignore_names || agree(own, given);
-    (own.sizes() == given.sizes() && names_agree).then(|| given.clone())
-}
-
-/// Whether no dim has a name on both sides that differs. In strict mode, an unnamed dim meets no named one.
-fn agree(own: &NamedTensor, given: &NamedTensor) -> bool {
-    let name = |x: &NamedTensor, dim| x.names().get(dim);
-    let fits = |dim| match (name(own, dim), name(given, dim)) {
-        (Some(own), Some(given)) => own == given,
-        (None, None) => true,
-        _ => !is_strict(),
-    };
-    own.ndim() == given.ndim() && (0..own.ndim()).all(fits)
+    let names_agree = || options.ignore_names || own.unified_names("", "match", given).is_ok();
+    (own.sizes() == given.sizes() && names_agree()).then(|| given.clone())
 }

@@ -13,6 +13,7 @@ use crate::places::{AnyModule, Ids, places};
 use by_path::ByPath;
 use namegrad_core::names::NameList;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::sorted::retain;
 use namegrad_io::{OpenFile, TensorFile};
 use std::path::Path;
 
@@ -86,14 +87,10 @@ impl StateDict {
 
     /// The content of the safetensors file that [`save`](Self::save) writes. Nothing is copied.
     pub fn to_file(&self) -> TensorFile {
-        let (mut tensors, mut metadata) = (Vec::new(), Vec::new());
-        for entry in self.values.entries().iter().filter(|(path, _)| !self.shared.contains(path)) {
-            tensors.push(entry.clone());
-        }
-        for (path, first) in self.shared.entries() {
-            metadata.push((format!("{SHARED}{path}"), first.clone()));
-        }
-        TensorFile::of_entries(tensors, metadata)
+        let own = self.values.entries().iter().filter(|(path, _)| !self.shared.contains(path));
+        let shared = self.shared.entries().iter();
+        let metadata = shared.map(|(path, first)| (format!("{SHARED}{path}"), first.clone()));
+        TensorFile::of_entries(crate::list(own.cloned()), crate::list(metadata))
     }
 
     /// Reads a file from [`save`](Self::save), any other safetensors file, a state dict of PyTorch (`.pt` or
@@ -206,20 +203,16 @@ impl StateDict {
     #[track_caller]
     pub fn remove_all(&mut self, pattern: &str) -> Result<usize> {
         let pattern = Pattern::new(pattern);
-        let count = self.count("StateDict::remove_all", &pattern)?;
-        let paths: Vec<String> = crate::list(self.values.paths().map(str::to_string));
-        for path in paths.iter().filter(|path| pattern.captures(path).is_some()) {
+        let paths = self.matching("StateDict::remove_all", &pattern)?;
+        for path in &paths {
             self.remove(path);
         }
-        Ok(count)
+        Ok(paths.len())
     }
 
     /// Forgets which paths share the value of this one.
     fn separate(&mut self, path: &str) {
-        let ends = |(other, first): &(String, String)| other == path || first == path;
-        while let Some(at) = self.shared.entries().iter().position(ends) {
-            self.shared.entries_mut().remove(at);
-        }
+        retain(self.shared.entries_mut(), &|(other, first)| other != path && first != path);
     }
 
     /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of
@@ -250,7 +243,7 @@ impl StateDict {
             Some(texts) => target.filled(&texts),
             None => path.to_string(),
         };
-        let count = self.count(OP, &from)?;
+        let count = self.matching(OP, &from)?.len();
         let mut state = StateDict::default();
         for (path, value) in self.values.entries() {
             let now = renamed(path);
@@ -271,12 +264,14 @@ impl StateDict {
         Ok(count)
     }
 
-    /// The number of paths that match a pattern.
+    /// The paths that match a pattern.
     #[track_caller]
-    fn count(&self, op: &'static str, pattern: &Pattern) -> Result<usize> {
-        match self.values.paths().filter(|path| pattern.captures(path).is_some()).count() {
-            0 => Err(pattern.unmatched(op, "path of the state", &mut self.values.paths())),
-            count => Ok(count),
+    fn matching(&self, op: &'static str, pattern: &Pattern) -> Result<Vec<String>> {
+        let matching = self.values.paths().filter(|path| pattern.captures(path).is_some());
+        let paths: Vec<String> = crate::list(matching.map(str::to_string));
+        match paths.is_empty() {
+            true => Err(pattern.unmatched(op, "path of the state", &mut self.values.paths())),
+            false => Ok(paths),
         }
     }
 
@@ -303,13 +298,11 @@ impl StateDict {
     pub fn refine_names(&mut self, pattern: &str, names: impl NameList + Clone) -> Result<usize> {
         const OP: &str = "StateDict::refine_names";
         let from = Pattern::new(pattern);
-        let count = self.count(OP, &from)?;
-        let mut named = self.values.clone();
-        for (path, value) in named.entries_mut() {
-            if from.captures(path).is_some() {
-                let own = value.refine_names(names.clone());
-                *value = own.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?;
-            }
+        let (count, mut named) = (self.matching(OP, &from)?.len(), self.values.clone());
+        for (path, value) in named.entries_mut().iter_mut().filter(|(path, _)| from.captures(path).is_some())
+        {
+            let own = value.refine_names(names.clone());
+            *value = own.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?;
         }
         self.values = named;
         Ok(count)

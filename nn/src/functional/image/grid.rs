@@ -2,7 +2,7 @@
 //! the same.
 
 use super::*;
-use crate::dims::{Order, dim_of};
+use crate::dims::{Order, by_name, dim_of};
 
 /// The centers of the elements of an image in its own coordinates, each with a 1: `[elements, dims + 1]`.
 pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> Result<Tensor> {
@@ -38,6 +38,11 @@ pub(super) struct GridDims {
     channels: usize,
 }
 
+/// The dims of `x` with these names, if all are among the first `count`.
+fn places(x: &Tensor, names: &[Option<Name>], count: usize) -> Option<Vec<usize>> {
+    crate::list(by_name(x, names).into_iter().map(|dim| dim.filter(|dim| *dim < count)))
+}
+
 impl GridDims {
     /// Finds the dims: by name, or by position where either has no name. A batch dim that the grid lacks is one
     /// of the channels.
@@ -55,23 +60,20 @@ impl GridDims {
             Some(dims) => dims,
             None => GridDims::spatial(x, grid, coordinates)?.into(),
         };
-        if !(1..=3).contains(&coordinates) || spatial.len() != coordinates || grid.ndim() < coordinates + 1 {
-            return Err(shape_error(format_args!(
-                "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {}",
-                spatial.len()
-            )));
-        }
+        let count = spatial.len();
+        ((1..=3).contains(&coordinates) && count == coordinates && grid.ndim() > coordinates).or_shape(format_args!(
+            "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {count}"
+        ))?;
         let last = grid.ndim() - 1;
-        let mut made = Vec::new();
-        for dim in &spatial {
-            made.extend(x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < last));
-        }
-        if made.len() < coordinates {
-            if by_position {
-                check_last(coordinates, x)?;
+        let made = match places(grid, &names_at(x, &spatial), last) {
+            Some(made) => made,
+            None => {
+                if by_position {
+                    check_last(coordinates, x)?;
+                }
+                range(last - coordinates..last)
             }
-            made = range(last - coordinates..last);
-        }
+        };
         let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
         for (dim, at) in spatial.iter().zip(&made) {
             check_meeting(("grid", grid, *at), ("x", x.name(*dim)))?;
@@ -107,19 +109,17 @@ impl GridDims {
         for (dim, at) in batch.iter().zip(&of_batch) {
             let (images, grids) = (x.sizes()[*dim], grid.sizes()[*at]);
             if images != grids {
-                let message = format_args!("there are {images} images and {grids} grids");
-                let error = fault(ErrorKind::Shape, message);
                 let mut sizes = vec![-1; grid.ndim()];
                 sizes[*at] = images as isize;
-                return Err(match (grids, grid.name(*at)) {
-                    (1, Some(name)) => error.with_repair(format!(
-                        "grid.squeeze(\"{name}\")?, as a grid without a batch dim is for all images"
-                    )),
-                    (1, None) => {
-                        error.with_repair(format!("grid.expand({sizes:?})?, if it is for all images"))
+                let repair = match (grids, grid.name(*at)) {
+                    (1, Some(name)) => {
+                        format!("grid.squeeze(\"{name}\")?, as a grid without a batch dim is for all images")
                     }
-                    _ => error,
-                });
+                    (1, None) => format!("grid.expand({sizes:?})?, if it is for all images"),
+                    _ => String::new(),
+                };
+                let message = format_args!("there are {images} images and {grids} grids");
+                return Err(shape_error(message).with_repair(repair));
             }
             // An unnamed dim of the grid is for the batch, which may not come first in the images.
             let other = x.name(*dim).filter(|name| grid.name(*at).is_none() && !is_batch(*name));
@@ -132,9 +132,8 @@ impl GridDims {
                 );
                 return Err(fault(ErrorKind::Misaligned, message));
             }
-            names[*dim] = names[*dim].or(grid.name(*at));
         }
-        for (dim, at) in spatial.iter().zip(&made) {
+        for (dim, at) in batch.iter().chain(&spatial).zip(of_batch.iter().chain(&made)) {
             names[*dim] = names[*dim].or(grid.name(*at));
         }
         let names = Names::new("", names)?;
@@ -148,28 +147,16 @@ impl GridDims {
     /// have to agree on, since the order of named dims says nothing. For the same reason, the batch dims of
     /// both come before them, except for those that are called as a batch is.
     fn spatial(x: &Tensor, grid: &Tensor, coordinates: usize) -> Result<Vec<usize>> {
-        let last = range(x.ndim().saturating_sub(coordinates)..x.ndim());
         let positions = grid.ndim().saturating_sub(1);
-        let in_grid = |dim: &usize| {
-            x.name(*dim).and_then(|name| grid.names().position(name)).filter(|at| *at < positions)
-        };
-        let by_images: Option<Vec<usize>> = crate::list(last.iter().map(in_grid));
-        let by_grid: Option<Vec<usize>> = crate::list(
-            range(positions.saturating_sub(coordinates)..positions)
-                .iter()
-                .map(|at| grid.name(*at).and_then(|name| x.names().position(name))),
-        );
-        let agree = by_images
-            .as_ref()
-            .is_none_or(|own| own.is_sorted() && by_grid.as_ref().is_none_or(|dims| *dims == last));
-        let spatial = match (&by_images, &by_grid) {
-            (None, Some(dims)) => dims,
-            _ => &last,
-        };
-        let mut shared = Vec::new();
-        for at in 0..positions {
-            shared.extend(grid.name(at).and_then(|name| x.names().position(name)));
-        }
+        let end_of = |count: usize| range(count.saturating_sub(coordinates)..count);
+        let last = end_of(x.ndim());
+        let by_images = places(grid, &names_at(x, &last), positions);
+        let by_grid = places(x, &names_at(grid, &end_of(positions)), x.ndim());
+        let of_grid = by_grid.as_ref().unwrap_or(&last);
+        let agree = by_images.as_ref().is_none_or(|own| own.is_sorted() && *of_grid == last);
+        let spatial = if by_images.is_none() { of_grid } else { &last };
+        let mut shared: Vec<usize> =
+            crate::list(by_name(x, &names_at(grid, &range(0..positions))).into_iter().flatten());
         let is_of_batch = |dim: &usize| x.name(*dim).is_some_and(is_batch);
         let comes_first = |dim: &usize| spatial.iter().all(|own| dim < own);
         let mut others = shared.iter().filter(|dim| !spatial.contains(dim));
@@ -186,13 +173,10 @@ impl GridDims {
             grid.shape()
         );
         shared.retain(|dim| !is_of_batch(dim));
-        let likely = if shared.len() == coordinates { &shared } else { by_grid.as_ref().unwrap_or(&last) };
-        let names: Vec<String> =
-            crate::list(names_at(x, likely).into_iter().flatten().map(|name| format!("\"{name}\"")));
-        let repair = format!(
-            "GridSampleOptions::new().dims([{}]), with the dim of the first coordinate last",
-            names.join(", ")
-        );
+        let likely = if shared.len() == coordinates { &shared } else { of_grid };
+        let names: Vec<&str> = crate::list(names_at(x, likely).into_iter().flatten().map(Name::as_str));
+        let repair =
+            format!("GridSampleOptions::new().dims({names:?}), with the dim of the first coordinate last");
         let fits = !likely.iter().any(is_of_batch);
         Err(repaired(fault(ErrorKind::Misaligned, message), fits.then_some(repair)))
     }

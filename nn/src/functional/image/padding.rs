@@ -35,10 +35,7 @@ pub(crate) fn with_constant(x: &Tensor, pads: &[(usize, [isize; 2])], value: Sca
             let side = y.new_full(sizes, value)?;
             parts.insert(if at == 0 { 0 } else { parts.len() }, side);
         }
-        y = match parts.len() {
-            1 => parts.remove(0),
-            _ => Tensor::cat(&parts, *dim)?,
-        };
+        y = if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(&parts, *dim)? };
     }
     with_names(y, x.names())
 }
@@ -61,15 +58,11 @@ pub(crate) fn repeated(x: &Tensor, pads: &[(usize, [isize; 2])], mode: PadMode) 
             made = 0; // nothing is left to repeat
         }
         if more > 0 && more.unsigned_abs() > most || made == 0 {
-            let mode = format!("{mode:?}").to_lowercase();
-            let message = match made {
-                0 => format!(
-                    "{mode} padding by {} and {} leaves nothing of a length of {length}",
-                    pad[0], pad[1]
-                ),
+            let (mode, [before, after]) = (format!("{mode:?}").to_lowercase(), pad);
+            return Err(value_error(match made {
+                0 => format!("{mode} padding by {before} and {after} leaves nothing of a length of {length}"),
                 _ => format!("{mode} padding of a length of {length} can be at most {most}, got {more}"),
-            };
-            return Err(fault(ErrorKind::Value, message));
+            }));
         }
         let mut places: Vec<i64> = Vec::new();
         ensure_memory(places.try_reserve_exact(made).is_ok(), format_args!("a length of {made}"))?;

@@ -39,7 +39,7 @@ pub(super) fn resized(
         (by_size && recomputed, "`recompute_scale_factor` is for a scale factor, and a size is given"),
     ];
     if let Some((_, message)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-        return Err(fault(ErrorKind::Value, message.to_string()));
+        return Err(value_error(message));
     }
     let dims = match size.dims.clone().or(factor.dims.clone()).or(dims) {
         Some(dims) => dims,
@@ -74,17 +74,14 @@ pub(super) fn resized(
             }
         }
         (None, Some(given)) if by_size => {
-            if let Some(size) = given.iter().find(|size| **size < 1) {
-                return Err(value_error(format_args!("the sizes must be at least 1, got {size}")));
+            for size in given {
+                (size > 0).or_value(format_args!("the sizes must be at least 1, got {size}"))?;
+                sizes.push(size.unsigned_abs());
             }
-            sizes.extend(given.iter().map(|size| size.unsigned_abs()));
         }
         _ => {
-            let (name, given) = match by_size {
-                true => ("size", size.numbers.len()),
-                false => ("scale_factor", factor.numbers.len()),
-            };
-            let dims = dims.len();
+            let (name, dims) = (if by_size { "size" } else { "scale_factor" }, dims.len());
+            let given = if by_size { size.numbers.len() } else { factor.numbers.len() };
             return Err(value_error(format_args!(
                 "`{name}` must be one number or {dims}, one for each dim, got {given}"
             )));
@@ -100,11 +97,9 @@ pub(super) fn resized(
         _ => Interpolation::Linear,
     };
     let corners = align_corners == Some(true);
-    let mut resize = Resize::to(&sizes[..]).mode(mode).align_corners(corners).antialias(antialias);
+    let resize = Resize::to(&sizes[..]).mode(mode).align_corners(corners).antialias(antialias);
     let factors = factors.filter(|_| !recomputed);
-    if let Some(factors) = &factors {
-        resize = resize.factors(factors);
-    }
+    let resize = factors.as_ref().map_or(resize, |factors| resize.factors(factors));
     let in_floats = |x: &Tensor| x.resample(&dims, resize);
     match (x.dtype(), mode) {
         (dtype, Interpolation::Nearest | Interpolation::NearestExact)
@@ -112,10 +107,8 @@ pub(super) fn resized(
         {
             let mut y = x.clone();
             for (at, dim) in dims.iter().enumerate() {
-                let mut one = Resize::to(sizes[at]).mode(mode);
-                if let Some(factors) = &factors {
-                    one = one.factors(&factors[at..=at]);
-                }
+                let one = Resize::to(sizes[at]).mode(mode);
+                let one = factors.as_ref().map_or(one, |factors| one.factors(&factors[at..=at]));
                 y = y.index_select(nearest(lengths[at], one)?, *dim)?;
             }
             Ok(y)

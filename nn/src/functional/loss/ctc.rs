@@ -3,6 +3,7 @@
 use super::*;
 use crate::functional::embedding::check_integers;
 use namegrad_autograd::is_grad_enabled;
+use namegrad_core::Element;
 
 functional! { ctc;
     /// The negative log probability of the label sequences `targets` in a model of longer sequences: the sum
@@ -183,9 +184,9 @@ impl Batch {
         }
     }
 
-    /// A mask with `width` elements for each sequence.
+    /// A tensor with `width` elements for each sequence.
     #[inline(never)]
-    fn mask(&self, width: usize, of: &dyn Fn(usize, usize) -> bool) -> Result<Tensor> {
+    fn table<T: Element>(&self, width: usize, of: &dyn Fn(usize, usize) -> T) -> Result<Tensor> {
         let mut cells = Vec::with_capacity(self.steps.len() * width);
         for n in 0..self.steps.len() {
             for at in 0..width {
@@ -201,46 +202,34 @@ impl Batch {
     fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
         // Steps past the end do not count. They are filled, because a gradient of 0 times NaN is NaN.
-        let past = self.mask(time, &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
+        let past = self.table(time, &|n, step| step >= self.steps[n]).t().unsqueeze(2)?;
         let x =
             &if self.steps.iter().any(|steps| *steps < time) { x.masked_fill(&past, 0)? } else { x.clone() };
         let states = 2 * self.labels.iter().map(Vec::len).max().unwrap_or(0) + 1;
-        let (mut classes, mut ends) = (Vec::with_capacity(batch * states), Vec::with_capacity(2 * batch));
-        for n in 0..batch {
-            for state in 0..states {
-                classes.push(self.class(n, state));
-            }
-            // The last state is the last label or the blank after it.
-            let last = 2 * self.labels[n].len();
-            ends.extend([last as i64, last.saturating_sub(1) as i64]);
-        }
-        let classes = tensor_of(&classes, &[1, batch, states]).expand([time, batch, states])?;
+        let classes = self.table(states, &|n, state| self.class(n, state)).expand([time, batch, states])?;
         let emitted = x.gather(&classes, 2).clamp_min(NEVER)?; // [time, batch, state]
         // A blank between two labels can be skipped, unless they are equal.
-        let skips = self.mask(states, &|n, state| {
+        let skips = self.table(states, &|n, state| {
             let class = self.class(n, state);
             state > 1 && class != self.blank && class != self.class(n, state - 2)
         })?;
         let never = |width: usize| Tensor::full([batch, width], NEVER).to(x.dtype());
-        // Before the first step, where only the first label and the blank before it can follow.
+        // Before the first step, after which only the first label and the blank before it can be reached.
         let mut alpha =
-            self.mask(states, &|_, state| state == 0).choose(never(states).mul(0)?, never(states)?)?;
+            self.table(states, &|_, state| state == 0).choose(never(states).mul(0)?, never(states)?)?;
         for step in 0..time {
-            let moved = match step {
-                0 => self.mask(states, &|_, state| state < 2).choose(&emitted.select(0, 0)?, NEVER)?,
-                _ => {
-                    let behind = |by: usize| {
-                        let by = by.min(states);
-                        Tensor::cat(&[&never(by)?, &alpha.narrow(1, 0, states - by)?], 1)
-                    };
-                    let arrived = alpha.logaddexp(behind(1)?).logaddexp(skips.choose(behind(2)?, NEVER)?)?;
-                    arrived.add(emitted.select(0, step)?)?
-                }
+            let behind = |by: usize| {
+                let by = by.min(states);
+                Tensor::cat(&[&never(by)?, &alpha.narrow(1, 0, states - by)?], 1)
             };
-            alpha = self.mask(1, &|n, _| step < self.steps[n]).choose(moved, &alpha)?;
+            let arrived = alpha.logaddexp(behind(1)?).logaddexp(skips.choose(behind(2)?, NEVER)?)?;
+            let moved = arrived.add(emitted.select(0, step)?)?;
+            alpha = self.table(1, &|n, _| step < self.steps[n]).choose(moved, &alpha)?;
         }
-        let ends = alpha.gather(tensor_of(&ends, &[batch, 2])?, 1)?;
-        let ends = self.mask(2, &|n, end| end == 0 || !self.labels[n].is_empty()).choose(ends, NEVER)?;
+        // The last state is the last label or the blank after it.
+        let last = |n: usize, end: usize| (2 * self.labels[n].len()).saturating_sub(end) as i64;
+        let ends = alpha.gather(self.table(2, &last)?, 1)?;
+        let ends = self.table(2, &|n, end| end == 0 || !self.labels[n].is_empty()).choose(ends, NEVER)?;
         let mut losses = ends.select(1, 0).logaddexp(ends.select(1, 1)?).neg()?;
         let impossible = losses.detach().gt(-NEVER / 2.0)?;
         let recorded = x.requires_grad() && is_grad_enabled();

@@ -23,9 +23,7 @@ functional! { margin;
         input1, input2, target; margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
     ) on floats integers names unifies layer MarginRankingLoss => {
         let ndims = [input1.ndim(), input2.ndim(), target.ndim()];
-        Error::ensure(ndims == [ndims[0]; 3], ErrorKind::Shape, op, || {
-            format!("all tensors must have the same number of dims, got {ndims:?}")
-        })?;
+        (ndims == [ndims[0]; 3]).or_shape(format_args!("all tensors must have the same number of dims, got {ndims:?}"))?;
         check_both(("input1", input1), ("input2", input2))?;
         reduction.apply(target.neg().mul(input1.sub(input2)?).add(margin).relu()?)
     }

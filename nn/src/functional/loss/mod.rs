@@ -118,7 +118,7 @@ fn check_same(x: Called<'_>, other: Called<'_>) -> Result<()> {
     }
     let message = format_args!("{name} must have the sizes of {x_name}, {wanted:?}, and has {own:?}");
     let repair = squeezed_pair(x, other).or_else(|| widened(x, other, true));
-    Err(repaired(fault(ErrorKind::Shape, message), repair))
+    Err(repaired(shape_error(message), repair))
 }
 
 /// `losses` times a weight that broadcasts to their sizes.
@@ -150,30 +150,25 @@ fn check_both(x: Called<'_>, target: Called<'_>) -> Result<()> {
     check_order(x, target)?;
     check_names(x, target)?;
     let ((x_name, own), (name, other)) = ((x.0, x.1.sizes()), (target.0, target.1.sizes()));
-    let (long, short) = if own.len() >= other.len() { (own, other) } else { (other, own) };
-    let (mut broadcast, offset) = (copied(long), long.len() - short.len());
-    for (made, size) in broadcast[offset..].iter_mut().zip(short) {
-        match (*made, *size) {
-            (1, size) => *made = size,
-            (made, size) if made == size || size == 1 => {}
-            _ => {
-                // If there is no repair, the op fails with its own error.
-                let Some(repair) = widened(x, target, false) else { return Ok(()) };
-                let message =
-                    format_args!("{name} has the sizes {other:?}, which do not broadcast to {own:?}");
-                return Err(fault(ErrorKind::Shape, message).with_repair(repair));
-            }
-        }
-    }
-    if broadcast == own || broadcast == other {
+    let fits = |sizes: &[usize], to: &[usize]| {
+        sizes.len() <= to.len() && sizes.iter().rev().zip(to.iter().rev()).all(|(n, to)| n == to || *n == 1)
+    };
+    if fits(own, other) || fits(other, own) {
         return Ok(());
     }
+    let Ok(both) = Tensor::broadcast_tensors(&[x.1, target.1]) else {
+        // If there is no repair, the op fails with its own error.
+        let Some(repair) = widened(x, target, false) else { return Ok(()) };
+        let message = format_args!("{name} has the sizes {other:?}, which do not broadcast to {own:?}");
+        return Err(shape_error(message).with_repair(repair));
+    };
+    let sizes = both[0].sizes();
     let message = format_args!(
-        "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
+        "the input {own:?} and the target {other:?} broadcast to {sizes:?}, which is larger than both"
     );
     let repair = squeezed_pair(x, target);
-    let repair = repair.unwrap_or_else(|| format!("{x_name}.expand({broadcast:?})?, if that is meant"));
-    Err(fault(ErrorKind::Shape, message).with_repair(repair))
+    let repair = repair.unwrap_or_else(|| format!("{x_name}.expand({sizes:?})?, if that is meant"));
+    Err(shape_error(message).with_repair(repair))
 }
 
 /// The names of the target are those of `x` where both have names.
@@ -181,26 +176,20 @@ fn check_names(called: Called<'_>, of_target: Called<'_>) -> Result<Names> {
     let (x, (name, target)) = (called.1, of_target);
     // Under the name of a method, whose repair would be a call of it.
     x.value().unified_names("unify", "broadcast", target.value()).map_err(|error| {
-        let error = error.of("");
-        let repair = squeezed_pair(called, of_target).or_else(|| widened(called, of_target, false));
-        if repair.is_some() {
-            return repaired(error, repair);
-        }
-        let own: Option<Vec<Name>> = x.names().iter(x.ndim()).collect();
-        if let Some(own) = own.filter(|_| !target.names().is_named() && x.ndim() == target.ndim()) {
-            let names: Vec<&str> = own.iter().map(|name| name.as_str()).collect();
-            return error.with_repair(format!("{name}.refine_names({names:?})?, if both mean the same"));
-        }
-        let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
-        let differing = differing
+        let own: Option<Vec<&str>> = crate::list(x.names().iter(x.ndim()).map(|name| Some(name?.as_str())));
+        let own = own.filter(|_| !target.has_names() && x.ndim() == target.ndim());
+        let apart = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()))
             .filter(|(own, _)| x.sizes() == target.sizes() && target.names().position(*own).is_none());
-        repaired(error, differing.map(|(own, other)| renaming(name, other, &own)))
+        let repair = squeezed_pair(called, of_target)
+            .or_else(|| widened(called, of_target, false))
+            .or_else(|| Some(format!("{name}.refine_names({:?})?, if both mean the same", own?)))
+            .or_else(|| apart.map(|(own, other)| renaming(name, other, &own)));
+        repaired(error.of(""), repair)
     })
 }
 
 /// The unified names of both tensors, without the class dim.
 fn names_without(x: Called<'_>, target: &Tensor, dim: usize) -> Result<Names> {
-    check_order(x, ("target", target))?;
     let mut rest = all_names(&check_names(x, ("target", target))?, x.1.ndim());
     rest.remove(dim);
     Names::new("", rest)

@@ -134,7 +134,8 @@ fn check_probabilities(name: &str, x: &Tensor) -> Result<()> {
     }
     let at = inside.to_vec::<bool>()?.iter().position(|inside| !inside).unwrap_or(0);
     let value = x.reshape([-1]).select(0, at).item::<f64>()?;
-    let message =
-        format!("all elements of {name} should be between 0 and 1, and it has {value}{}", position(&x, at));
-    Err(fault(ErrorKind::Value, message).with_operands([x.shape()]))
+    let place = position(&x, at);
+    Err(value_error(format_args!(
+        "all elements of {name} should be between 0 and 1, and it has {value}{place}"
+    )))
 }

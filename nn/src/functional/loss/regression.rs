@@ -172,10 +172,7 @@ functional! { regression;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
     ) on floats integers names unifies layer GaussianNllLoss => {
         check_pair(x, target)?;
-        if var.detach().lt(0).any(..)?.is_nonzero()? {
-            let error = fault(ErrorKind::Value, "var has negative entries");
-            return Err(error.with_operands([var.shape()]));
-        }
+        (!var.detach().lt(0).any(..)?.is_nonzero()?).or_value("var has negative entries")?;
         let var = spread_variance(x, var)?;
         // The gradient of a variance that is too small is that of the limit, so it can grow again.
         let small = var.detach().lt(eps)?;
@@ -199,19 +196,13 @@ fn by_weight(x: &Tensor, losses: Tensor, weight: Option<&Tensor>, reduction: Red
 /// The variance with a dim for each dim of `x`.
 fn spread_variance(x: &Tensor, var: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (var.sizes(), x.sizes());
-    if var.value().is_number() || own == wanted {
+    let mut apart = own.iter().zip(wanted).filter(|(own, wanted)| own != wanted);
+    let is_spread = apart.next().is_none_or(|(own, _)| *own == 1) && apart.next().is_none();
+    if var.value().is_number() || own.len() == wanted.len() && is_spread {
         return Ok(var.clone());
     }
-    if wanted.split_last().is_some_and(|(_, rest)| own == rest) {
-        return var.unsqueeze(-1);
-    }
-    let apart =
-        crate::list::<_, Vec<_>>((0..own.len().min(wanted.len())).filter(|dim| own[*dim] != wanted[*dim]));
-    if own.len() == wanted.len() && apart.len() == 1 && own[apart[0]] == 1 {
-        return Ok(var.clone());
-    }
-    let message = format!(
+    wanted.split_last().is_some_and(|(_, rest)| own == rest).or_shape(format_args!(
         "var has sizes {own:?}, and must have those of x, {wanted:?}, of which the last may be missing or one may be 1"
-    );
-    Err(fault(ErrorKind::Shape, message).with_operands([x.shape(), var.shape()]))
+    ))?;
+    var.unsqueeze(-1)
 }

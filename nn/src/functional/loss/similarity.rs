@@ -39,10 +39,9 @@ functional! { similarity;
         (ndims[0] == ndims[1])
             .or_shape(format_args!("both inputs must have the same number of dims, got {ndims:?}"))?;
         check_both(("input1", input1), ("input2", input2))?;
-        let product = over(input1.mul(input2)?, dim)?;
-        let squares =
-            [over(input1.square()?, dim).add(EPSILON)?, over(input2.square()?, dim).add(EPSILON)?];
-        let cosine = product.div(squares[0].mul(&squares[1]).sqrt()?)?;
+        let (input1, input2) = (&*with_classes(input1)?, &*with_classes(input2)?);
+        let [first, second] = [input1, input2].map(|x| x.square().sum(dim).add(EPSILON));
+        let cosine = input1.mul(input2).sum(dim).div(first.mul(second?).sqrt()?)?;
         (cosine.sizes() == target.sizes())
             .or_shape(format_args!("expected a target of sizes {:?}, one for each pair, got {:?}", cosine.sizes(), target.sizes()))?;
         let close = target.eq(1).choose(cosine.neg().add(1)?, 0)?;
@@ -80,11 +79,6 @@ functional! { similarity;
         };
         triplet([anchor, positive, negative], &distance, margin, swap, reduction)
     }
-}
-
-/// The sum over `dim`; a 0-d tensor has none.
-fn over(x: Tensor, dim: usize) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(x) } else { x.sum(dim) }
 }
 
 /// The options of [`triplet_margin_with_distance_loss`].
@@ -141,7 +135,7 @@ fn triplet(
 ) -> Result<Tensor> {
     check_positive("margin", margin)?;
     let ndims = [anchor, positive, negative].map(Tensor::ndim);
-    ndims.iter().all(|ndim| *ndim == ndims[0]).or_shape(format_args!(
+    (ndims == [ndims[0]; 3]).or_shape(format_args!(
         "the anchor, the positive and the negative must have the same number of dims, got {ndims:?}"
     ))?;
     for other in [("positive", positive), ("negative", negative)] {

@@ -3,14 +3,12 @@
 use super::*;
 use namegrad_core::Picked;
 use namegrad_core::args::{OfDims, Windows};
-use namegrad_core::names::{Meets, of_call};
 
 /// `x` with `dims` last, and the order of its dims.
 fn with_last(x: &Tensor, windows: usize, dims: &Positions) -> Result<(Tensor, Vec<usize>)> {
-    (dims.len() == windows).or_value(format_args!(
-        "expected {windows} `dims`, one for each dim of the windows, got {}",
-        dims.len()
-    ))?;
+    let count = dims.len();
+    (count == windows)
+        .or_value(format_args!("expected {windows} `dims`, one for each dim of the windows, got {count}"))?;
     dims.iter()
         .all(|dim| x.sizes()[*dim] != 0)
         .or_shape(format_args!("the dims of the windows cannot be empty, got sizes {:?}", x.sizes()))?;
@@ -40,8 +38,7 @@ pub(crate) fn avg_over(x: &Tensor, windows: Windows, dims: &Positions) -> Result
 pub(crate) fn lp_over(x: &Tensor, p: f64, windows: Windows, dims: &Positions) -> Result<Tensor> {
     x.value().check_float("")?;
     if p == 0.0 || p.is_nan() {
-        let message = format_args!("`norm_type` must not be {p}");
-        return Err(fault(ErrorKind::Value, message).with_repair("2.0"));
+        return Err(value_error(format_args!("`norm_type` must not be {p}")).with_repair("2.0"));
     }
     if p.is_infinite() {
         let sign = p.signum();
@@ -67,18 +64,17 @@ fn factors(ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
         None => ratios.over(dims.len()),
     };
     let Some(factors) = factors else {
+        let count = dims.len();
         return Err(value_error(format_args!(
-            "`output_ratio` must be one number or {}, one for each dim",
-            dims.len()
+            "`output_ratio` must be one number or {count}, one for each dim"
         )));
     };
-    match factors.iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
-        None => Ok(factors),
-        Some(ratio) => {
-            let message = format_args!("`output_ratio` must be between 0 and 1, got {ratio}");
-            Err(fault(ErrorKind::Value, message).with_repair("0.5"))
-        }
+    for ratio in &factors {
+        (*ratio > 0.0 && *ratio < 1.0)
+            .or_value(format_args!("`output_ratio` must be between 0 and 1, got {ratio}"))
+            .map_err(|error| error.with_repair("0.5"))?;
     }
+    Ok(factors)
 }
 
 /// The largest elements of windows at random places over `dims`. Without an
@@ -93,21 +89,18 @@ pub(crate) fn fractional_over(
     let (moved, order) = with_last(x, dims.len(), dims)?;
     let names = names_at(x, dims);
     let kernel_size = kernel_size.in_order("", "kernel_size", &names, None)?;
-    let output_size = output_size.in_order("", "output_size", &names, None)?;
-    let sizes = if output_size.is_none() {
+    let mut output_size = output_size.in_order("", "output_size", &names, None)?;
+    if output_size.is_none() {
         let size = |(dim, ratio): (&usize, f64)| (x.sizes()[*dim] as f64 * ratio) as usize;
         let sizes: Vec<usize> = crate::list(dims.iter().zip(factors(&output_ratio, dims)?).map(size));
-        Extents::from(&sizes[..])
-    } else {
-        output_size
-    };
+        output_size = Extents::from(&sizes[..]);
+    }
     let planes = numel(&moved.sizes()[..moved.ndim() - dims.len()]);
     let samples = match samples {
         Some(samples) => samples,
         None => &Tensor::rand([1, planes, dims.len()])?,
     };
-    let picked = moved.fractional_max_pool(samples, kernel_size, sizes);
-    both_back(picked?, &order)
+    both_back(moved.fractional_max_pool(samples, kernel_size, output_size)?, &order)
 }
 
 /// Zeros with elements of `x` at indices into `dims`.
@@ -119,11 +112,8 @@ pub(crate) fn unpool_over(
     output_size: Extents,
     dims: &Positions,
 ) -> Result<Tensor> {
-    let checked = (x.sizes() == indices.sizes())
-        .or_shape("the indices must have the sizes of the input")
-        .and_then(|()| x.value().unified_names("", "match", indices.value()).map(drop));
-    let both = [("x", Meets::First, x.value()), ("indices", Meets::Matched, indices.value())];
-    checked.map_err(|error| of_call(error, "", &both))?;
+    x.value().check_alike("", ["x", "indices"], indices.value())?;
+    (x.sizes() == indices.sizes()).or_shape("the indices must have the sizes of the input")?;
     let dtype = indices.dtype();
     let message = format_args!("expected indices of int32 or int64, got {dtype}");
     ensure_dtype(matches!(dtype, DType::I32 | DType::I64), message, ("indices", DType::I64))?;
