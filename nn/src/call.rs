@@ -116,11 +116,8 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
                 return Err(Error::new(ErrorKind::Value, OP, message).with_operands(shapes));
             }
         }
-        let value = match own.has_names() && value.names() != own.names() {
-            true => value.rename(Some(own.names().clone()))?,
-            false => value,
-        };
-        found.push((*id, value));
+        let renamed = own.has_names() && value.names() != own.names();
+        found.push((*id, if renamed { value.rename(Some(own.names().clone()))? } else { value }));
         paths.push(path);
     }
     Ok(found)

@@ -111,10 +111,7 @@ impl Finder<'_> {
             Some(name) => x.names().position(name).or(position.filter(|at| x.name(*at).is_none())),
             None => position,
         };
-        match place {
-            Some(place) => Ok(place),
-            None => Err(self.missing(x, dim)),
-        }
+        place.ok_or_else(|| self.missing(x, dim))
     }
 
     /// Checks the size of a dim of `x`.

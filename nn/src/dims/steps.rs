@@ -103,10 +103,7 @@ impl<'a> Steps<'a> {
     /// The names of a result with the new dim `made`.
     fn names(&self, names: Vec<Option<Name>>, made: Option<Name>) -> Result<Names> {
         let taken = made.filter(|made| names.iter().filter(|name| **name == Some(*made)).count() > 1);
-        match taken {
-            Some(name) => Err(self.of.already_has(self.x, name)),
-            None => Names::new(self.of.layer, names),
-        }
+        taken.map_or_else(|| Names::new(self.of.layer, names), |name| Err(self.of.already_has(self.x, name)))
     }
 
     /// A state of the user, called `what`, as the op takes it.
@@ -221,11 +218,10 @@ fn expanded(given: &Tensor, way: &Flattening, expected: &Shape) -> Result<Tensor
     let lacks = |name: &Option<Name>| name.is_some_and(|name| given.names().position(name).is_none());
     let hidden = way.order.order[names.len() - 1];
     let mut batch: Vec<(Name, usize)> = Vec::new();
-    for (dim, name) in names.iter().enumerate().skip(usize::from(way.leads)) {
-        batch.extend(name.filter(|_| dim != hidden).map(|name| (name, expected.sizes[dim])));
-    }
-    if given.ndim() == 0 || names_of(given).contains(&None) {
-        batch.clear();
+    if given.ndim() > 0 && !names_of(given).contains(&None) {
+        for (dim, name) in names.iter().enumerate().skip(usize::from(way.leads)) {
+            batch.extend(name.filter(|_| dim != hidden).map(|name| (name, expected.sizes[dim])));
+        }
     }
     let mut missing: Vec<Option<Name>> = crate::list(batch.iter().map(|(name, _)| Some(*name)).filter(lacks));
     let leads = way.leads && way.sizes[0] == 1 && (names[0].is_none() || lacks(&names[0]));

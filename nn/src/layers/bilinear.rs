@@ -67,16 +67,9 @@ impl BilinearBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Bilinear> {
         let BilinearConfig { first, second, output: out, bias, dtype } = self.config()?;
-        check_dtype("Bilinear", dtype)?;
         let bound = 1.0 / (first.1.max(1) as f64).sqrt();
-        let renamed = |(name, size): Named, taken: &[Option<Name>], suffix: &str| -> Result<Named> {
-            match name {
-                Some(own) if taken.contains(&name) => Ok((Some(Name::new(&format!("{own}{suffix}"))?), size)),
-                _ => Ok((name, size)),
-            }
-        };
-        let one = renamed(first, &[out.0], "_in1")?;
-        let two = renamed(second, &[out.0, first.0], "_in2")?;
+        let one = beside(first, &[out.0], "_in1")?;
+        let two = beside(second, &[out.0, first.0], "_in2")?;
         let weight = uniform("Bilinear", &[out, one, two], bound, dtype)?;
         let bias = if bias { Some(uniform("Bilinear", &[out], bound, dtype)?) } else { None };
         Ok(Bilinear { weight, bias, dims: [first, second, out], path: ModulePath::new() })

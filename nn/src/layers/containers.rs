@@ -107,10 +107,7 @@ impl<L: Layer> Residual<L> {
 
 fn sum(x: &Tensor, y: Tensor) -> Result<Tensor> {
     let named = |x: &Tensor| (0..x.ndim()).all(|dim| x.name(dim).is_some());
-    let y = match x.names() != y.names() && named(x) && named(&y) {
-        true => y.align_as(x)?,
-        false => y,
-    };
+    let y = if x.names() != y.names() && named(x) && named(&y) { y.align_as(x)? } else { y };
     if x.sizes() != y.sizes() {
         let message = "the output of a layer with a residual connection must have the dims of its input";
         return Err(Error::new(ErrorKind::Shape, "Residual", message).with_operands([x.shape(), y.shape()]));
@@ -300,14 +297,12 @@ impl<M> ModuleDict<M> {
     /// [`ErrorKind::Value`] if there is none; the error lists the names.
     #[track_caller]
     pub fn get(&self, name: &str) -> Result<&M> {
-        match self.modules.0.iter().find(|(own, _)| own == name) {
-            Some((_, module)) => Ok(module),
-            None => {
-                let names: Vec<&str> = crate::list(self.modules.0.iter().map(|(name, _)| name.as_str()));
-                let message = format!("no module is called {name:?}; there are {names:?}");
-                Err(Error::new(ErrorKind::Value, "ModuleDict::get", message))
-            }
-        }
+        let Some((_, module)) = self.modules.0.iter().find(|(own, _)| own == name) else {
+            let names: Vec<&str> = crate::list(self.modules.0.iter().map(|(name, _)| name.as_str()));
+            let message = format!("no module is called {name:?}; there are {names:?}");
+            return Err(Error::new(ErrorKind::Value, "ModuleDict::get", message));
+        };
+        Ok(module)
     }
 
     /// The names and modules, in the order in which they were inserted.

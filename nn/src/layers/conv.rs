@@ -203,7 +203,8 @@ impl<const N: usize, const TRANSPOSED: bool> ConvolutionBuilder<N, TRANSPOSED> {
     /// floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Convolution<N, TRANSPOSED>> {
-        Ok(Convolution { body: ConvBody::new(self.config()?)? })
+        let body = made(Convolution::<N, TRANSPOSED>::NAME, ConvBody::new(self.config()?))?;
+        Ok(Convolution { body })
     }
 }
 

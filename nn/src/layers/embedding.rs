@@ -229,14 +229,9 @@ impl EmbeddingBag {
     /// integers, [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match &self.table.items {
-            Some(items) => {
-                let last =
-                    self.path.run("EmbeddingBag", &[x], &|_: &Running| x.movedim(items.clone(), -1))?;
-                self.forward_bags(&last, None, None)
-            }
-            None => self.forward_bags(x, None, None),
-        }
+        let Some(items) = &self.table.items else { return self.forward_bags(x, None, None) };
+        let last = self.path.run("EmbeddingBag", &[x], &|_: &Running| x.movedim(items.clone(), -1))?;
+        self.forward_bags(&last, None, None)
     }
 
     /// The output for a vector of indices, in which bags start at `offsets`, or for bags along the last dim

@@ -201,13 +201,9 @@ impl FoldBuilder {
 #[track_caller]
 fn kernel_of(kernel: &[Named; 2], output: &[Named; 2]) -> Result<[Named; 2]> {
     let [(Some(first), height), (Some(second), width)] = *kernel else {
-        return match kernel.iter().find_map(|(name, _)| *name) {
-            None => Ok(*kernel),
-            Some(name) => {
-                let message = format!("`kernel_size` has a number for '{name}' and one without a name");
-                Err(Error::new(ErrorKind::Value, "Fold", message))
-            }
-        };
+        let Some(name) = kernel.iter().find_map(|(name, _)| *name) else { return Ok(*kernel) };
+        let message = format!("`kernel_size` has a number for '{name}' and one without a name");
+        return Err(Error::new(ErrorKind::Value, "Fold", message));
     };
     let pairs = Extents::from([(first.as_str(), height), (second.as_str(), width)]);
     let sizes = pairs.in_order("Fold", "kernel_size", &output.map(|(name, _)| name), None)?;

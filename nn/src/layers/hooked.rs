@@ -66,14 +66,12 @@ type OfBoth<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
 type OfGradients<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 /// The gradients of several tensors. One that does not require a gradient has none.
 type Grads = [Option<Tensor>];
-/// Hooks with their numbers, in order of registration.
-type HookList<L, I, O> = Vec<(u64, Arc<Hook<L, I, O>>)>;
 /// A value whose tensors are replaced with others.
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
 struct LayerHooks<L, I, O> {
-    next: u64,
-    list: HookList<L, I, O>,
+    /// The hooks, in order of registration.
+    list: Vec<Arc<Hook<L, I, O>>>,
     /// The replacement of the tensors of input and output; `None` until there is a hook for gradients.
     replaced: Option<(Replaced<I>, Replaced<O>)>,
 }
@@ -90,15 +88,10 @@ impl<L: Clone, I, O> Clone for Hooked<L, I, O> {
     }
 }
 
-impl<L, I, O> Hooked<L, I, O>
-where
-    L: Layer<I, O> + 'static,
-    I: 'static,
-    O: 'static,
-{
+impl<L: Layer<I, O> + 'static, I: 'static, O: 'static> Hooked<L, I, O> {
     /// Wraps a layer, initially without hooks. Your own layer must implement [`Layer`].
     pub fn new(layer: L) -> Hooked<L, I, O> {
-        let hooks = LayerHooks { next: 0, list: Vec::new(), replaced: None };
+        let hooks = LayerHooks { list: Vec::new(), replaced: None };
         Hooked { layer: Arc::new(layer), hooks: Arc::new(Mutex::new(hooks)) }
     }
 
@@ -124,14 +117,12 @@ where
     }
 
     fn register(&self, hook: Hook<L, I, O>) -> HookHandle {
-        let mut hooks = lock(&self.hooks);
-        let number = hooks.next;
-        hooks.next += 1;
-        hooks.list.push((number, Arc::new(hook)));
-        let hooks = Arc::downgrade(&self.hooks);
+        let hook = Arc::new(hook);
+        let (hooks, own) = (Arc::downgrade(&self.hooks), Arc::downgrade(&hook));
+        lock(&self.hooks).list.push(hook);
         HookHandle::new(move || {
             let Some(hooks) = hooks.upgrade() else { return };
-            lock(&hooks).list.retain(|(other, _)| *other != number);
+            lock(&hooks).list.retain(|other| Arc::as_ptr(other) != own.as_ptr());
         })
     }
 
@@ -142,17 +133,10 @@ where
     #[track_caller]
     pub fn forward(&self, input: &I) -> Result<O> {
         let _called = called_here(); // for the ops in closures
-        // Hooks run without the lock, so that they can register or remove others.
-        let (mut hooks, mut replaced) = (Vec::new(), None);
-        {
-            let own = lock(&self.hooks);
-            for (_, hook) in &own.list {
-                if matches!(**hook, Hook::BeforeBackward(_) | Hook::AfterBackward(_)) {
-                    replaced = own.replaced;
-                }
-                hooks.push(hook.clone());
-            }
-        }
+        let own = lock(&self.hooks);
+        let (hooks, replaced) =
+            (own.list.clone(), own.replaced.filter(|_| own.list.iter().any(is_of_gradients)));
+        drop(own); // hooks run without the lock, so that they can register or remove others
         // The input, unless a hook replaces it.
         let mut other: Option<I> = None;
         for hook in &hooks {
@@ -188,12 +172,7 @@ where
     }
 }
 
-impl<L, I, O> Hooked<L, I, O>
-where
-    L: Layer<I, O> + 'static,
-    I: Tensors + 'static,
-    O: Tensors + 'static,
-{
+impl<L: Layer<I, O> + 'static, I: Tensors + 'static, O: Tensors + 'static> Hooked<L, I, O> {
     /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for
     /// each tensor of the input and of the output, in order. A tensor that requires no gradient, and an
     /// output that is not used, have `None`. `Some` replaces the gradients of the inputs. If no input
@@ -275,6 +254,10 @@ impl<L: Layer + 'static> Hooked<L> {
     }
 }
 
+fn is_of_gradients<L, I, O>(hook: &Arc<Hook<L, I, O>>) -> bool {
+    matches!(**hook, Hook::BeforeBackward(_) | Hook::AfterBackward(_))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -331,10 +314,8 @@ impl<L, I, O> HookedCall<L, I, O> {
         // A gradient that reaches the input other than through the output, as in a second derivative, does
         // not belong to this call.
         let of_outputs = lock(&self.of_outputs).remove(&std::thread::current().id());
-        match of_outputs {
-            Some(of_outputs) => self.after_backward(gradients.to_vec(), &of_outputs),
-            None => Ok(gradients.to_vec()),
-        }
+        let Some(of_outputs) = of_outputs else { return Ok(gradients.to_vec()) };
+        self.after_backward(gradients.to_vec(), &of_outputs)
     }
 
     fn after_backward(
@@ -386,12 +367,7 @@ impl<L: Layer<I, O>, I, O> ModuleFields for Hooked<L, I, O> {
     }
 }
 
-impl<L, I, O> Layer<I, O> for Hooked<L, I, O>
-where
-    L: Layer<I, O> + 'static,
-    I: 'static,
-    O: 'static,
-{
+impl<L: Layer<I, O> + 'static, I: 'static, O: 'static> Layer<I, O> for Hooked<L, I, O> {
     #[track_caller]
     fn forward(&self, input: &I) -> Result<O> {
         Hooked::forward(self, input)

@@ -90,9 +90,8 @@ impl LinearBuilder {
     pub fn build(self) -> Result<Linear> {
         let LinearConfig { input, output, weight, bias, dtype } = self.config()?;
         let dtype = weight.as_ref().map_or(dtype, Parameter::dtype);
-        check_dtype("Linear", dtype)?;
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
-        let dims = [output, beside(input, output.0)?];
+        let dims = [output, beside(input, &[output.0], "_in")?];
         let weight = match weight {
             Some(weight) => shared("Linear", weight, dims)?,
             None => uniform("Linear", &dims, bound, dtype)?,
@@ -140,24 +139,18 @@ impl Linear {
             let repair = match (self.input.0, x.name(dim)) {
                 (Some(name), _) => format!("x.refine_names([\"...\", \"{name}\"])?"),
                 (None, own) => {
-                    let output = match self.output {
-                        (Some(name), size) => format!("(\"{name}\", {size})"),
-                        (None, size) => size.to_string(),
-                    };
+                    let (name, count) = self.output;
+                    let output = name.map_or(count.to_string(), |name| format!("(\"{name}\", {count})"));
                     format!("Linear::new((\"{}\", {size}), {output})?", own.map_or("", Name::as_str))
                 }
             };
             return Err(finder.strict(&[x], format_args!("{taken} as its input dim")).with_repair(repair));
         }
-        match self.output.0 {
-            Some(name) if x.names().position(name).is_some_and(|taken| taken != dim) => {
-                Err(finder.already_has(x, name))
-            }
-            _ => Ok(()),
-        }
+        let is_elsewhere = |name: &Name| x.names().position(*name).is_some_and(|taken| taken != dim);
+        let taken = self.output.0.filter(is_elsewhere);
+        taken.map_or(Ok(()), |name| Err(finder.already_has(x, name)))
     }
 
-    /// `in=64 -> out=128`.
     fn dims(&self) -> String {
         format!("{} -> {}", dim_text(self.input), dim_text(self.output))
     }

@@ -25,6 +25,7 @@ pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
 /// A parameter with these dims, uniform in ±`bound`.
 #[track_caller]
 pub(super) fn uniform(layer: &'static str, dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
+    check_dtype(layer, dtype)?;
     let shape = shape_of(dims).map_err(|error| error.of(layer))?;
     let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
     Parameter::new(value.map_err(|error| error.of(layer))?)
@@ -33,15 +34,16 @@ pub(super) fn uniform(layer: &'static str, dims: &[Named], bound: f64, dtype: DT
 /// A tensor with these dims, all of whose elements are `value`.
 #[track_caller]
 pub(super) fn filled(layer: &'static str, dims: &[Named], value: f64, dtype: DType) -> Result<Tensor> {
+    check_dtype(layer, dtype)?;
     let shape = shape_of(dims).map_err(|error| error.of(layer))?;
     TensorOptions::new().dtype(dtype).full(shape, value).map_err(|error| error.of(layer))
 }
 
-/// The input dim of a weight, whose name must differ from that of its output dim: `C_in` beside `C`.
+/// The input dim of a weight, whose name must differ from those of its other dims: `C_in` beside `C`.
 #[track_caller]
-pub(super) fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
+pub(super) fn beside((name, size): Named, taken: &[Option<Name>], suffix: &str) -> Result<Named> {
     match name {
-        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
+        Some(own) if taken.contains(&name) => Ok((Some(Name::new(&format!("{own}{suffix}"))?), size)),
         _ => Ok((name, size)),
     }
 }
@@ -90,10 +92,7 @@ pub(super) fn repeated<M: Field>(
 /// [`read_any`] without names, for a layer that puts its path into errors itself.
 #[inline(never)]
 pub(super) fn unnamed(parameter: Option<&Parameter>) -> Result<Option<Tensor>> {
-    match parameter {
-        Some(parameter) => parameter.try_tensor()?.rename(None).map(Some),
-        None => Ok(None),
-    }
+    parameter.map(|parameter| parameter.try_tensor()?.rename(None)).transpose()
 }
 
 /// The value that was made, or the default for an error. The first error is kept, and `build` returns it.
@@ -119,8 +118,5 @@ pub(super) fn as_in_weight<'x>(x: &'x Tensor, dim: usize, wanted: Option<Name>) 
 
 /// The value of a parameter, as options take it.
 pub(super) fn read(parameter: &Option<Parameter>) -> Result<Option<Cow<'static, Tensor>>> {
-    match parameter {
-        Some(parameter) => parameter.try_tensor().map(|tensor| Some(Cow::Owned(tensor))),
-        None => Ok(None),
-    }
+    parameter.as_ref().map(|parameter| parameter.try_tensor().map(Cow::Owned)).transpose()
 }

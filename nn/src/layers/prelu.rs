@@ -57,7 +57,6 @@ impl PreluBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Prelu> {
         let PreluConfig { channels, init, dtype } = self.config()?;
-        check_dtype("Prelu", dtype)?;
         let weight = Parameter::new(filled("Prelu", &[channels], init, dtype)?)?;
         Ok(Prelu { weight, path: ModulePath::new() })
     }

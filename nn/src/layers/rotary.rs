@@ -126,11 +126,7 @@ impl RotaryEmbedding {
         let angles = positions.mul(exponents.exp()?)?; // [seq, half]
         let (cos, sin) = (angles.cos()?.to(x.dtype())?, angles.sin()?.to(x.dtype())?);
         let pairs = match self.config.interleaved {
-            true => {
-                let mut sizes = copied(&x.sizes()[..x.ndim() - 1]);
-                sizes.extend([half, 2]);
-                x.reshape(sizes)?.unbind(-1)?
-            }
+            true => x.unflatten(-1, [half, 2])?.unbind(-1)?,
             false => x.chunk(2, -1)?,
         };
         let (a, b) = (&pairs[0], &pairs[1]);

@@ -78,9 +78,8 @@ impl TripletMarginWithDistanceLoss {
 
     fn text(&self) -> String {
         let TripletMarginWithDistanceLossOptions { margin, swap, reduction } = &self.options;
-        let fields: [(&str, &dyn fmt::Debug); 3] =
-            [("margin", margin), ("swap", swap), ("reduction", reduction)];
-        described("TripletMarginWithDistanceLoss", &fields)
+        let layer = "TripletMarginWithDistanceLoss";
+        described(layer, &[("margin", margin), ("swap", swap), ("reduction", reduction)])
     }
 }
 

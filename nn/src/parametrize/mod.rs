@@ -194,14 +194,12 @@ fn add(parameter: &Parameter, step: Arc<dyn CopiedWithModel>) -> Result<()> {
 #[track_caller]
 fn find(op: &'static str, module: &dyn Module, path: &str) -> Result<Parameter> {
     let known = all(module);
-    match known.iter().find(|(own, _)| own == path) {
-        Some((_, parameter)) => Ok(parameter.clone()),
-        None => {
-            let similar = nearest(path, &mut known.iter().map(|(own, _)| own.as_str())).join(", ");
-            let message = format!("the module has no parameter '{path}'; the nearest: {similar}");
-            Err(Error::new(ErrorKind::Value, op, message))
-        }
-    }
+    let Some((_, parameter)) = known.iter().find(|(own, _)| own == path) else {
+        let similar = nearest(path, &mut known.iter().map(|(own, _)| own.as_str())).join(", ");
+        let message = format!("the module has no parameter '{path}'; the nearest: {similar}");
+        return Err(Error::new(ErrorKind::Value, op, message));
+    };
+    Ok(parameter.clone())
 }
 
 /// The parameters of the layers by path: parametrized ones by their own path, without their parts.

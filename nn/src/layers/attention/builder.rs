@@ -24,7 +24,6 @@ impl MultiheadAttentionConfig {
         let MultiheadAttentionConfig { embed, kdim, vdim, heads, kv_heads, bias, add_bias_kv, dtype, .. } =
             self;
         let (value, rotary) = (ErrorKind::Value, self.rotary.take());
-        check_dtype(LAYER, dtype)?;
         Error::ensure(embed.1 > 0 && heads.1 > 0, value, LAYER, || {
             format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
         })?;
@@ -46,15 +45,13 @@ impl MultiheadAttentionConfig {
         // A weight `[out, in]`, uniform in ±√(6 / (in + out)).
         let xavier = |out: Named, features: Named| {
             let bound = (6.0 / (out.1.saturating_add(features.1)).max(1) as f64).sqrt();
-            uniform(LAYER, &[out, beside(features, out.0)?], bound, dtype).map(Some)
+            uniform(LAYER, &[out, beside(features, &[out.0], "_in")?], bound, dtype).map(Some)
         };
         let merged = kdim.1 == embed.1 && vdim.1 == embed.1;
-        let [q_proj_weight, k_proj_weight, v_proj_weight] = match merged {
-            true => [None, None, None],
-            false => {
-                [xavier(embed, embed)?, xavier((embed.0, of_keys), kdim)?, xavier((embed.0, of_keys), vdim)?]
-            }
-        };
+        let own = |out: Named, features: Named| if merged { Ok(None) } else { xavier(out, features) };
+        let q_proj_weight = own(embed, embed)?;
+        let k_proj_weight = own((embed.0, of_keys), kdim)?;
+        let v_proj_weight = own((embed.0, of_keys), vdim)?;
         let options = TensorOptions::new().dtype(dtype);
         // Xavier normal, with fan in and fan out both the number of features.
         let extra = || -> Result<Option<Parameter>> {

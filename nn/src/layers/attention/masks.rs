@@ -62,13 +62,8 @@ impl MaskedScores<'_> {
         let mut places = vec![None; self.sizes.len()];
         for dim in 0..mask.ndim() {
             let place = (dims.len() + dim).checked_sub(mask.ndim());
-            let own = match mask.name(dim) {
-                Some(name) => dims
-                    .iter()
-                    .position(|(own, _)| *own == Some(name))
-                    .filter(|own| !by_position || Some(*own) == place),
-                None => place,
-            };
+            let named = |name| dims.iter().position(|(own, _)| *own == Some(name));
+            let own = mask.name(dim).map_or(place, named).filter(|own| !by_position || Some(*own) == place);
             if let Some((Some(name), _)) = own.map(|own| dims[own])
                 && mask.name(dim).is_none()
                 && is_strict()

@@ -299,10 +299,8 @@ impl MultiheadAttention {
             (keys == values).or_shape(format_args!("{of}: there are {keys} keys and {values} values"))?;
             let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
             let key_name = key.name(of_key.seq);
-            let mut names = Vec::with_capacity(query.ndim() + 1);
-            of_query.batch.iter().for_each(|dim| names.push(dim.and_then(|dim| query.name(dim))));
-            names.extend([self.config.heads.0, query.name(of_query.seq)]);
-            names.push(apart(query.name(of_query.seq), key_name)?);
+            let (mut names, seq) = (batch(query, &of_query), query.name(of_query.seq));
+            names.extend([self.config.heads.0, seq, apart(seq, key_name)?]);
             self.weigh(of, heads, (names, key_name), options)
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
         })
@@ -354,11 +352,7 @@ impl MultiheadAttention {
         let mut sizes = copied(q.sizes());
         sizes[q.ndim() - 1] = keys;
         let scores = MaskedScores { of, names, sizes, key_name, dtype: q.dtype() };
-        // Not in closures, which would have the line of this file in the errors.
-        let mut mask = match options.attn_mask {
-            Some(mask) => Some(scores.mask(mask)?),
-            None => None,
-        };
+        let mut mask = options.attn_mask.map(|mask| scores.mask(mask)).transpose()?;
         if let Some(padding) = options.key_padding_mask {
             mask = both(mask, scores.padding(padding)?)?;
         }
@@ -395,16 +389,13 @@ impl MultiheadAttention {
             1 => Ok(x),
             _ => x.repeat_interleave(groups as i64, x.ndim() as isize - 3),
         };
-        let weights = weights_of(&q, &repeated(k)?, mask.as_ref(), dropout_p)?;
+        let mut weights = weights_of(&q, &repeated(k)?, mask.as_ref(), dropout_p)?;
         let y = weights.matmul(&repeated(v)?)?;
         let mut names = scores.names;
-        let weights = match options.average_attn_weights {
-            true => {
-                names.remove(names.len() - 3);
-                weights.mean(-3)?
-            }
-            false => weights,
-        };
+        if options.average_attn_weights {
+            names.remove(names.len() - 3);
+            weights = weights.mean(-3)?;
+        }
         Ok((y, Some(with_names(weights, &Names::new(LAYER, names)?)?)))
     }
 

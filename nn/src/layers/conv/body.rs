@@ -2,8 +2,8 @@
 
 use super::padding::padded;
 use super::*;
-use crate::dims::images::{ImageDims, Wanted};
-use crate::functional::conv::{TransposedArguments, convolved, transposed_images};
+use crate::dims::images::{ImageDims, Wanted, fault};
+use crate::functional::conv::{TransposedArguments, convolved, steps, transposed_images};
 
 impl ConvolutionConfig {
     /// `C=3 -> F=16, H=3, W=3`.
@@ -33,32 +33,25 @@ impl ConvolutionConfig {
     }
 
     /// An error for numbers that no input fits. Numbers by name come in the order of the kernel.
-    #[track_caller]
     fn check(&mut self) -> Result<()> {
-        let (op, dims, refused) = (self.layer, self.kernel.len(), ErrorKind::Value);
-        let names = self.spatial();
-        for (name, numbers, or) in [
-            ("stride", &mut self.stride, 1),
-            ("dilation", &mut self.dilation, 1),
-            ("output_padding", &mut self.output_padding, 0),
-        ] {
-            *numbers = numbers.in_order(op, name, &names, Some(or.into()))?;
-        }
-        self.padding = self.padding.in_order(op, &names)?;
-        let stride = self.stride.over(op, "stride", dims)?;
-        for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", dims)?)]
+        let (dims, names) = (self.kernel.len(), self.spatial());
+        (self.stride, self.dilation) = steps(self.stride, self.dilation, &names)?;
+        self.output_padding = self.output_padding.in_order("", "output_padding", &names, Some(0.into()))?;
+        self.padding = self.padding.in_order("", &names)?;
+        let stride = self.stride.over("", "stride", dims)?;
+        for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over("", "dilation", dims)?)]
         {
             if numbers.len() != dims || is_in(numbers, 0) {
-                let message = format!("`{name}` must be at least 1, got {numbers:?}");
-                return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
+                let message = format_args!("`{name}` must be at least 1, got {numbers:?}");
+                return Err(fault(ErrorKind::Value, message).with_repair(format!(".{name}(1)")));
             }
         }
         match self.padding {
             Padding::Same if stride.iter().any(|stride| *stride != 1) => {
-                let message = format!("padding of the same size needs a stride of 1, got {stride:?}");
-                Err(Error::new(refused, op, message).with_repair(".stride(1)"))
+                let message = format_args!("padding of the same size needs a stride of 1, got {stride:?}");
+                Err(fault(ErrorKind::Value, message).with_repair(".stride(1)"))
             }
-            Padding::Zeros(zeros) => zeros.over(op, "padding", dims).map(drop),
+            Padding::Zeros(zeros) => zeros.over("", "padding", dims).map(drop),
             _ => Ok(()),
         }
     }
@@ -75,25 +68,18 @@ pub(super) struct ConvBody {
 }
 
 impl ConvBody {
-    #[track_caller]
     pub(super) fn new(mut settings: ConvolutionConfig) -> Result<ConvBody> {
         settings.check()?;
         let ConvolutionConfig { layer, input, output, groups, bias, dtype, .. } = settings;
-        check_dtype(layer, dtype)?;
         if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
             let (input, output) = (input.1, output.1);
             let message =
                 format!("{input} input and {output} output channels cannot be split into {groups} groups");
-            return Err(Error::new(ErrorKind::Value, layer, message).with_repair(".groups(1)"));
+            return Err(fault(ErrorKind::Value, message).with_repair(".groups(1)"));
         }
         let fits = settings.kernel.iter().all(|(_, size)| *size > 0);
-        Error::ensure(
-            fits,
-            ErrorKind::Value,
-            layer,
-            || "a kernel must have at least one element along each dim, got 0",
-        )?;
-        let own = beside(input, output.0)?;
+        fits.or_value("a kernel must have at least one element along each dim, got 0")?;
+        let own = beside(input, &[output.0], "_in")?;
         let channels = match settings.transposed {
             true => [own, (output.0, output.1 / groups)],
             false => [output, (own.0, own.1 / groups)],
@@ -159,16 +145,14 @@ fn lacking(
             .saturating_sub(padding[dim].saturating_mul(2));
         let most = least.saturating_add(stride[dim].saturating_sub(1));
         let given = wanted.get(dim).copied().unwrap_or(0);
-        match given.checked_sub(least).filter(|_| given <= most) {
-            Some(extra) => all.push(extra),
-            None => {
-                let message = format!(
-                    "a convolution takes the sizes {least} to {most} to a length of {}, and `output_size` is {given}",
-                    lengths[dim]
-                );
-                return Err(Error::new(ErrorKind::Value, "", message));
-            }
-        }
+        let Some(extra) = given.checked_sub(least).filter(|_| given <= most) else {
+            let length = lengths[dim];
+            let message = format_args!(
+                "a convolution takes the sizes {least} to {most} to a length of {length}, and `output_size` is {given}"
+            );
+            return Err(fault(ErrorKind::Value, message));
+        };
+        all.push(extra);
     }
     Ok(Extents::from(&all[..]))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A norm over channels, of each instance or of the whole batch: an [`InstanceNorm`] or a [`BatchNorm`].
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = format!("{}({})", Self::NAME, dim_text(self.dim)), layer, get(weight, bias, running_mean, running_var))]
+#[module(crate = crate, describe = format!("{}({})", Self::NAME, dim_text(self.config.dim)), layer, get(weight, bias, running_mean, running_var))]
 pub struct ChannelNorm<const OF_INSTANCES: bool> {
     /// The weight, if the layer has one.
     weight: Option<Parameter>,
@@ -21,12 +21,9 @@ pub struct ChannelNorm<const OF_INSTANCES: bool> {
     /// Locked while the running statistics change, because threads can share the buffers.
     #[module(skip)]
     updating: Arc<Mutex<()>>,
-    dim: Named,
+    config: BatchNormConfig,
     /// The dims over which an instance is normalized.
     dims: Dims,
-    eps: f64,
-    /// The share of a batch in the running statistics; without it, they are the average of all batches.
-    momentum: Option<f64>,
     training: Training,
     path: ModulePath,
 }
@@ -143,8 +140,7 @@ impl BatchNormBuilder {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<BatchNorm> {
-        let BatchNormConfig { dim, eps, momentum, affine, track_running_stats, dtype } = self.config()?;
-        ChannelNorm::with(dim, Dims::from(..), (eps, momentum), [affine, track_running_stats], dtype)
+        ChannelNorm::with(self.config()?, Dims::from(..))
     }
 }
 
@@ -188,7 +184,8 @@ impl InstanceNormBuilder {
     pub fn build(self) -> Result<InstanceNorm> {
         let InstanceNormConfig { dim, dims, eps, momentum, affine, track_running_stats, dtype } =
             self.config()?;
-        ChannelNorm::with(dim, dims, (eps, Some(momentum)), [affine, track_running_stats], dtype)
+        let momentum = Some(momentum);
+        ChannelNorm::with(BatchNormConfig { dim, eps, momentum, affine, track_running_stats, dtype }, dims)
     }
 }
 
@@ -196,13 +193,8 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
     const NAME: &'static str = if OF_INSTANCES { "InstanceNorm" } else { "BatchNorm" };
 
     #[track_caller]
-    fn with(
-        dim: Named,
-        dims: Dims,
-        (eps, momentum): (f64, Option<f64>),
-        [affine, track_running_stats]: [bool; 2],
-        dtype: DType,
-    ) -> Result<Self> {
+    fn with(config: BatchNormConfig, dims: Dims) -> Result<Self> {
+        let BatchNormConfig { dim, affine, track_running_stats, dtype, .. } = config;
         let [weight, bias] = affine_of(Self::NAME, &[dim], dtype, [affine; 2])?;
         let mut running = [None, None, None];
         if track_running_stats {
@@ -218,10 +210,8 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             running_var,
             num_batches_tracked,
             updating: Arc::default(),
-            dim,
+            config,
             dims,
-            eps,
-            momentum,
             training: Training::new(),
             path: ModulePath::new(),
         })
@@ -235,10 +225,10 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run(Self::NAME, &[x], &|running: &Running| {
-            let finder = Finder { layer: Self::NAME, path: &self.path, dims: &|| dim_text(self.dim) };
-            let dim = finder.place(x, self.dim, Some(1))?;
+            let finder = Finder { layer: Self::NAME, path: &self.path, dims: &|| dim_text(self.config.dim) };
+            let dim = finder.place(x, self.config.dim, Some(1))?;
             let (weight, bias) = (read(&self.weight)?, read(&self.bias)?);
-            let (training, eps) = (self.training.get(), self.eps);
+            let (training, eps) = (self.training.get(), self.config.eps);
             let [running_mean, running_var] = [&self.running_mean, &self.running_var].map(|statistic| {
                 let fixed = statistic.as_ref().filter(|_| !training)?;
                 Some(Cow::Owned(fixed.tensor()))
@@ -285,7 +275,7 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
         let Some(batches) = &self.num_batches_tracked else { return Ok(()) };
         let _one = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let count = batches.value().item::<i64>()? + 1;
-        let momentum = self.momentum.filter(|_| !AVERAGING.get()).unwrap_or(1.0 / count as f64);
+        let momentum = self.config.momentum.filter(|_| !AVERAGING.get()).unwrap_or(1.0 / count as f64);
         for (running, new) in [(&self.running_mean, mean), (&self.running_var, var)] {
             let Some(running) = running else { continue };
             let (old, new) = (running.value().rename(None)?, new.value().rename(None)?);

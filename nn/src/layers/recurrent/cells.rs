@@ -132,7 +132,7 @@ impl<K: RecurrentKind> RecurrentCellBuilder<K> {
         let layer = Recurrent::<K>::builder(open(input), open(hidden), 0);
         let mut settings = layer.bias(bias).dtype(dtype).config()?;
         (settings.layer, settings.cell, settings.is_step) = (K::NAMES[1], cell, true);
-        Ok(RecurrentCell { step: Stack::new(settings)?, kind: PhantomData })
+        Ok(RecurrentCell { step: made(K::NAMES[1], Stack::new(settings))?, kind: PhantomData })
     }
 }
 

@@ -324,7 +324,8 @@ impl<K: RecurrentKind> RecurrentBuilder<K> {
     /// a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Recurrent<K>> {
-        Ok(Recurrent { stack: Stack::new(self.config()?)?, kind: PhantomData })
+        let stack = made(K::NAMES[0], Stack::new(self.config()?))?;
+        Ok(Recurrent { stack, kind: PhantomData })
     }
 }
 

@@ -3,6 +3,7 @@
 use super::layers::RecurrentConfig;
 use super::packed::PackedSequence;
 use super::*;
+use crate::dims::images::fault;
 use crate::dims::sequences::Seq;
 use crate::dims::steps::{Flattening, Steps};
 use crate::functional::dropout::probability;
@@ -51,32 +52,27 @@ impl RecurrentConfig {
     }
 
     /// Checks the settings, and returns the name of the dim of layers, which is the user's or the default.
-    #[track_caller]
     fn checked(&self) -> Result<Option<Name>> {
-        let (layer, value, hidden, proj) = (self.layer, ErrorKind::Value, self.hidden.1, self.proj_size);
+        let (hidden, proj) = (self.hidden.1, self.proj_size);
         let layer_dim = match (&self.layer_dim, self.hidden.0) {
-            (Some(name), _) => name.clone().name().map_err(|error| error.of(layer))?,
+            (Some(name), _) => name.clone().name()?,
             (None, Some(_)) if !self.is_step => Some(Name::new("layer")?),
             _ => None,
         };
-        check_dtype(layer, self.dtype)?;
-        Error::ensure(hidden > 0, value, layer, || "the hidden size must be greater than zero")?;
-        Error::ensure(proj < hidden, value, layer, || {
-            format!("proj_size has to be smaller than the hidden size, got {proj} and {hidden}")
-        })?;
-        Error::ensure(
-            self.num_layers > 0,
-            value,
-            layer,
-            || "the number of layers must be greater than zero",
-        )?;
-        probability(layer, "dropout", self.dropout)?;
-        let clash = self.input.0.filter(|input| matches!(self.time, Seq::Name(time) if time == *input));
-        Error::ensure(clash.is_none(), ErrorKind::DuplicateName, layer, || {
-            let name = clash.map_or("", Name::as_str);
-            format!("'{name}' cannot be both the dim of time and that of the features")
-        })?;
-        Ok(layer_dim)
+        (hidden > 0).or_value("the hidden size must be greater than zero")?;
+        (proj < hidden).or_value(format_args!(
+            "proj_size has to be smaller than the hidden size, got {proj} and {hidden}"
+        ))?;
+        (self.num_layers > 0).or_value("the number of layers must be greater than zero")?;
+        probability(self.layer, "dropout", self.dropout)?;
+        match (self.input.0, self.time) {
+            (Some(input), Seq::Name(time)) if input == time => {
+                let message =
+                    format_args!("'{time}' cannot be both the dim of time and that of the features");
+                Err(fault(ErrorKind::DuplicateName, message))
+            }
+            _ => Ok(layer_dim),
+        }
     }
 }
 
@@ -94,13 +90,12 @@ struct Weights {
 
 impl Weights {
     /// Parameters for these features, uniform in ±1/√hidden.
-    #[track_caller]
     fn new(settings: &RecurrentConfig, input: Named, suffix: String) -> Result<Weights> {
         let (RecurrentConfig { layer, hidden, bias, dtype, .. }, state) = (settings, settings.state());
         let gates = hidden.0.map(|_| Name::new("gates")).transpose()?;
         let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
-        let of_input = beside(input, gates.0)?;
-        let of_state = beside((hidden.0, state), gates.0)?;
+        let of_input = beside(input, &[gates.0], "_in")?;
+        let of_state = beside((hidden.0, state), &[gates.0], "_in")?;
         let bound = 1.0 / (hidden.1 as f64).sqrt();
         let drawn = |dims: &[Named]| uniform(layer, dims, bound, *dtype);
         Ok(Weights {
@@ -110,7 +105,7 @@ impl Weights {
             b_hh: if *bias { Some(drawn(&[gates])?) } else { None },
             w_hr: match settings.proj_size {
                 0 => None,
-                size => Some(drawn(&[(hidden.0, size), beside(*hidden, hidden.0)?])?),
+                size => Some(drawn(&[(hidden.0, size), beside(*hidden, &[hidden.0], "_in")?])?),
             },
             w_ih: drawn(&[gates, of_input])?,
             w_hh: drawn(&[gates, of_state])?,
@@ -169,22 +164,16 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    #[track_caller]
     pub(super) fn new(settings: RecurrentConfig) -> Result<Stack> {
         let layer_dim = settings.checked()?;
-        let (hidden, directions) = (settings.hidden.0, settings.directions());
+        let directions = settings.directions();
+        let above = (settings.hidden.0, settings.state().saturating_mul(directions));
         let count = settings.num_layers.saturating_mul(directions);
         let weights = repeated(settings.layer, count, &mut |at| {
             let layer = at / directions;
-            let input = match layer {
-                0 => settings.input,
-                _ => (hidden, settings.state().saturating_mul(directions)),
-            };
+            let input = if layer == 0 { settings.input } else { above };
             let reverse = if at % directions == 1 { "_reverse" } else { "" };
-            let suffix = match settings.is_step {
-                true => String::new(),
-                false => format!("_l{layer}{reverse}"),
-            };
+            let suffix = if settings.is_step { String::new() } else { format!("_l{layer}{reverse}") };
             Weights::new(&settings, input, suffix)
         })?;
         Ok(Stack { settings, layer_dim, weights, training: Training::new(), path: ModulePath::new() })
