@@ -78,7 +78,7 @@ pub use tape::{
     is_grad_enabled, no_grad, set_grad_enabled,
 };
 #[doc(hidden)]
-pub use tape::{backward_passes, began_last_backward};
+pub use tape::{backward_passes, began_last_backward, switched};
 pub use tensor::{Tensor, grad, grad_with};
 
 /// The options of ops: of those in core and of composed ops.

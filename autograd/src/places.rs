@@ -3,6 +3,7 @@
 //!
 //! A place is known by its address. `Parameter` and the buffers of layers ask here.
 
+use crate::tape::switched;
 use crate::tensor::Tensor;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -129,10 +130,10 @@ pub fn copy_of<T: Clone + 'static>(place: usize, make: impl FnOnce() -> T) -> Op
     if let Some(known) = known(place)
         && let Some(copy) = known.downcast_ref::<T>()
     {
-        return Some(plainly(|| copy.clone()));
+        return Some(switched(&COPYING, false, || copy.clone())); // a clone of a copy is the same copy
     }
     let copy = make();
-    keep(place, Rc::new(plainly(|| copy.clone())));
+    keep(place, Rc::new(switched(&COPYING, false, || copy.clone())));
     Some(copy)
 }
 
@@ -144,18 +145,6 @@ fn known(place: usize) -> Option<Rc<dyn Any>> {
 /// Keeps the copy of a place.
 fn keep(place: usize, copy: Rc<dyn Any>) {
     COPIES.with_borrow_mut(|copies| copies.of.insert(place, copy));
-}
-
-/// Runs `f`, in which a clone of a copy is the same copy.
-fn plainly<R>(f: impl FnOnce() -> R) -> R {
-    struct RestoreValues(bool);
-    impl Drop for RestoreValues {
-        fn drop(&mut self) {
-            COPYING.set(self.0);
-        }
-    }
-    let _restore = RestoreValues(COPYING.replace(false));
-    f()
 }
 
 /// Whether clones of shared places are independent copies.

@@ -25,7 +25,7 @@ pub(crate) use cx::OutputGradients;
 pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
 pub use modes::{
     detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
-    no_grad, set_grad_enabled,
+    no_grad, set_grad_enabled, switched,
 };
 pub(crate) use modes::{
     forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, last_off, observed,

@@ -30,7 +30,11 @@ const OBSERVER: u8 = 2;
 const INFINITE: u8 = 4;
 
 /// Sets a switch of the calling thread while `f` runs, and restores it afterwards, even after a panic.
-fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
+pub fn switched<T: Copy + 'static, R>(
+    switch: &'static LocalKey<Cell<T>>,
+    value: T,
+    f: impl FnOnce() -> R,
+) -> R {
     struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
     impl<T: Copy + 'static> Drop for Restore<T> {
         fn drop(&mut self) {

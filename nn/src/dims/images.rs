@@ -1,6 +1,6 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::{Order, by_name, copied, is_batch, names_of, numel, others, renaming, sizes_of};
+use super::{Order, copied, is_batch, names_of, numel, others, placed, renaming, sizes_of};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
@@ -114,23 +114,18 @@ pub(crate) fn sliding_dims(x: &Tensor, wanted: &[Option<Name>]) -> Result<Positi
 /// The positions of dims with these names: by name, or as the last dims that are left, if these do not have
 /// other names. If they are those of a weight, `made` is the name of its other dim.
 fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> Result<Vec<usize>> {
-    let mut found = by_name(x, names);
-    let mut left = others(x, &crate::list::<_, Vec<usize>>(found.iter().copied().flatten()));
-    for at in (0..names.len()).rev() {
-        if found[at].is_none() {
-            let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-            check_taken(x, [names[at], x.name(dim)], made)?;
-            found[at] = Some(dim);
-        }
+    let places = placed(x, names);
+    for (dim, name) in places.iter().zip(names).rev() {
+        check_taken(x, [*name, x.name(*dim)], made)?;
     }
-    Ok(crate::list(found.into_iter().flatten()))
+    Ok(places)
 }
 
-/// Checks a dim that is matched by position: one with another name must not be taken, nor, with strict names,
+/// Checks a dim that is matched by name or position: one with another name must not be taken, nor, with strict names,
 /// an unnamed one. For `made`, see [`positions`].
 fn check_taken(x: &Tensor, [wanted, there]: [Option<Name>; 2], made: Option<Option<Name>>) -> Result<()> {
     let (kind, message, repair) = match (wanted, there) {
-        (Some(wanted), Some(there)) => {
+        (Some(wanted), Some(there)) if wanted != there => {
             let message = format!("Name '{wanted}' not found in {}, and '{there}' is another dim", x.shape());
             let repair = match made {
                 Some(_) => format!("weight.rename([(\"{wanted}\", \"{there}\")])?, if both mean the same"),

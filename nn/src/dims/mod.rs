@@ -248,6 +248,17 @@ pub(crate) fn by_name(x: &Tensor, names: &[Option<Name>]) -> Vec<Option<usize>> 
     crate::list(names.iter().map(|name| name.and_then(|name| x.names().position(name))))
 }
 
+/// The positions of dims with these names: by name, and those that are not found as the last dims that are
+/// left, whatever these are called.
+pub(crate) fn placed(x: &Tensor, names: &[Option<Name>]) -> Vec<usize> {
+    let mut found = by_name(x, names);
+    let mut left = others(x, &crate::list::<_, Vec<usize>>(found.iter().copied().flatten()));
+    for place in found.iter_mut().rev().filter(|place| place.is_none()) {
+        *place = left.pop().or(Some(0)); // callers look for as many dims as there are
+    }
+    crate::list(found.into_iter().flatten())
+}
+
 /// The dims of `x` other than these.
 #[inline(never)]
 pub(crate) fn others(x: &Tensor, dims: &[usize]) -> Vec<usize> {

@@ -3,7 +3,7 @@
 
 use super::{
     Finder, Named, Order, all_names, by_name, copied, dim_of, dims_with, names_at, names_of, numel, others,
-    permuted, shape_of, sizes_of,
+    permuted, placed, shape_of, sizes_of,
 };
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
@@ -272,22 +272,14 @@ impl Flattening {
     }
 }
 
-/// The positions in `x` of dims with these names, and in their order of the dims that are not found by name.
+/// The positions in `x` of dims with these names, and of the dims that are not found by name, in their order.
 /// `None` if one of these has another name, or in strict mode if only one of the two has a name.
 fn matched(x: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<usize>> {
-    let found = by_name(x, wanted);
-    let mut left = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim)));
-    let mut places = Vec::with_capacity(found.len());
-    for (found, name) in found.iter().zip(wanted) {
-        places.push(match found {
-            Some(dim) => *dim,
-            None => left.next().filter(|dim| match is_strict() {
-                true => *name == x.name(*dim),
-                false => name.is_none() || x.name(*dim).is_none(),
-            })?,
-        });
-    }
-    Some(places)
+    let places = placed(x, wanted);
+    let fits = |name: Option<Name>, own: Option<Name>| {
+        name == own || !is_strict() && (name.is_none() || own.is_none())
+    };
+    places.iter().zip(wanted).all(|(dim, name)| fits(*name, x.name(*dim))).then_some(places)
 }
 
 /// For each dim of the batch, the dim of the lengths that belongs to it, if there is one.

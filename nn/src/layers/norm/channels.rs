@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::functional::options::{BatchNormOptions, InstanceNormOptions};
+use namegrad_autograd::switched;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -294,12 +295,5 @@ thread_local! {
 /// were reset.
 #[doc(hidden)]
 pub fn averaging_statistics<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            AVERAGING.set(self.0);
-        }
-    }
-    let _restore = Restore(AVERAGING.replace(true));
-    f()
+    switched(&AVERAGING, true, f)
 }
