@@ -3,10 +3,12 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
+use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
     Attribute, Data, DataStruct, DeriveInput, Error, Expr, Field, Fields, FieldsNamed, GenericArgument,
-    Generics, Lit, Meta, MetaNameValue, Path, PathArguments, Result, Token, Type, parenthesized, parse2,
+    GenericParam, Generics, Lit, Meta, MetaNameValue, Path, PathArguments, Result, Token, Type,
+    parenthesized,
 };
 
 /// The words on a struct.
@@ -35,6 +37,8 @@ struct OnStruct {
 struct OnField {
     /// No setter.
     skip: bool,
+    /// `of(LstmBuilder)`: the setter is that of this builder alone.
+    of: Vec<Path>,
     /// No setter: an argument of the constructors of the layer. So are dims without a default.
     given: bool,
     /// The value at first, if it is not the default of the type.
@@ -67,7 +71,12 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         return of_options(input, fields, &on);
     }
     let layers = on.builds.iter().map(|layer| of_layer(input, fields, layer, &on));
-    let (name, layers) = (&input.ident, layers.collect::<Result<TokenStream>>()?);
+    let (name, mut layers) = (&input.ident, layers.collect::<Result<TokenStream>>()?);
+    for field in &fields.named {
+        let of = on_field(field)?.of;
+        let setter = setter(field, &quote!(self.config), &quote!(self.config.layer), false)?;
+        layers.extend(quote!(#(impl #of { #setter })*));
+    }
     Ok(quote! {
         #layers
         impl crate::Field for #name {
@@ -145,7 +154,9 @@ fn of_layer(input: &DeriveInput, fields: &FieldsNamed, built: &Ident, on: &OnStr
         names.push(name);
         // One after the other, so that a default can be that of a field above.
         values.extend(quote!(let #name = #value;));
-        setters.extend(setter(field, &quote!(self.config), &layer, false)?);
+        if words.of.is_empty() {
+            setters.extend(setter(field, &quote!(self.config), &layer, false)?);
+        }
     }
     let own = generics.split_for_impl().1;
     let kinds = generics.type_params().map(|kind| &kind.ident);
@@ -317,35 +328,22 @@ fn inside(ty: &Type) -> Option<&Type> {
     }
 }
 
+const ON_STRUCT: &str = "expected `builds(Layer)`, `generics(..)` and `layer = NAME`, `row`, or `of(Builder), at = field` and `own`";
+const ON_FIELD: &str = "expected `into`, `default = value`, `given`, `skip` or `of(Builder)`";
+
 fn on_struct(attributes: &[Attribute]) -> Result<OnStruct> {
     let mut words = OnStruct::default();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("setters")) {
         attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("row") {
-                words.row = true;
-            } else if meta.path.is_ident("own") {
-                words.own = true;
-            } else if meta.path.is_ident("at") {
-                words.at = Some(meta.value()?.parse()?);
-            } else if meta.path.is_ident("layer") {
-                words.layer = Some(meta.value()?.parse()?);
-            } else if meta.path.is_ident("of") {
-                let builders;
-                parenthesized!(builders in meta.input);
-                words.of.extend(builders.parse_terminated(Path::parse, Token![,])?);
-            } else if meta.path.is_ident("builds") {
-                let layers;
-                parenthesized!(layers in meta.input);
-                words.builds.extend(layers.parse_terminated(Ident::parse, Token![,])?);
-            } else if meta.path.is_ident("generics") {
-                let generics;
-                parenthesized!(generics in meta.input);
-                let generics: TokenStream = generics.parse()?;
-                words.generics = parse2(quote!(<#generics>))?;
-            } else {
-                return Err(meta.error(
-                    "expected `builds(Layer)`, `generics(..)` and `layer = NAME`, `row`, or `of(Builder), at = field` and `own`",
-                ));
+            match meta.path.get_ident().map(ToString::to_string).as_deref() {
+                Some("row") => words.row = true,
+                Some("own") => words.own = true,
+                Some("at") => words.at = Some(meta.value()?.parse()?),
+                Some("layer") => words.layer = Some(meta.value()?.parse()?),
+                Some("of") => words.of = listed(&meta)?,
+                Some("builds") => words.builds = listed(&meta)?,
+                Some("generics") => words.generics.params.extend(listed::<GenericParam>(&meta)?),
+                _ => return Err(meta.error(ON_STRUCT)),
             }
             Ok(())
         })?;
@@ -357,28 +355,32 @@ fn on_field(field: &Field) -> Result<OnField> {
     let mut words = OnField::default();
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("setters")) {
         attribute.parse_nested_meta(|meta| {
-            let word = match meta.path.get_ident().map(ToString::to_string).as_deref() {
+            match meta.path.get_ident().map(ToString::to_string).as_deref() {
+                Some("given") => words.given = true,
+                Some("skip") => words.skip = true,
+                Some("into") => words.into = true,
+                Some("of") => words.of = listed(&meta)?,
                 Some("default") => {
                     let (value, mut tokens) = (meta.value()?, TokenStream::new());
                     while !value.is_empty() && !value.peek(Token![,]) {
                         tokens.extend([value.parse::<TokenTree>()?]);
                     }
                     words.default = Some(tokens);
-                    return Ok(());
                 }
-                Some("given") => &mut words.given,
-                Some("skip") => &mut words.skip,
-                Some("into") => &mut words.into,
-                _ => {
-                    return Err(meta.error("expected `into`, `default = value`, `given` or `skip`"));
-                }
-            };
-            *word = true;
+                _ => return Err(meta.error(ON_FIELD)),
+            }
             Ok(())
         })?;
     }
     words.given |= is_checked(&field.ty) && words.default.is_none();
     Ok(words)
+}
+
+/// What follows a word in parentheses.
+fn listed<T: Parse>(meta: &ParseNestedMeta<'_>) -> Result<Vec<T>> {
+    let list;
+    parenthesized!(list in meta.input);
+    Ok(list.parse_terminated(T::parse, Token![,])?.into_iter().collect())
 }
 
 /// The words of an enum.

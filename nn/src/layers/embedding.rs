@@ -35,12 +35,23 @@ struct EmbeddingTable {
     /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
     /// has the dims of the vocabulary and of the vectors, by name or by position.
     weight: Option<Parameter>,
-    #[setters(skip)]
+    /// The reduction of the rows of a bag; the default is their mean.
+    #[setters(of(EmbeddingBagBuilder))]
     mode: BagMode,
-    /// The dim of the items of a bag; `None` for the last.
-    #[setters(skip)]
-    items: Option<Dim>,
-    #[setters(skip)]
+    /// The dim along which the indices of `x` are a bag; the default is the last.
+    ///
+    /// ```
+    /// use namegrad::nn::EmbeddingBag;
+    /// use namegrad::prelude::*;
+    /// let bag = EmbeddingBag::builder(("vocab", 9), ("embed", 4)).dim("word").build()?;
+    /// let words = Tensor::new([[1, 0], [5, 0], [8, 2]])?.refine_names(["word", "N"])?;
+    /// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[setters(of(EmbeddingBagBuilder))]
+    dim: Option<Dim>,
+    /// Whether the last offset is the end of the last bag; the default is `false`.
+    #[setters(of(EmbeddingBagBuilder))]
     include_last_offset: bool,
 }
 
@@ -181,33 +192,6 @@ pub struct EmbeddingBag {
 }
 
 impl EmbeddingBagBuilder {
-    /// The reduction of the rows of a bag; the default is their mean.
-    pub fn mode(mut self, mode: BagMode) -> EmbeddingBagBuilder {
-        self.config.mode = mode;
-        self
-    }
-
-    /// Whether the last offset is the end of the last bag; the default is `false`.
-    pub fn include_last_offset(mut self, include_last_offset: bool) -> EmbeddingBagBuilder {
-        self.config.include_last_offset = include_last_offset;
-        self
-    }
-
-    /// The dim along which the indices of `x` are a bag; the default is the last.
-    ///
-    /// ```
-    /// use namegrad::nn::EmbeddingBag;
-    /// use namegrad::prelude::*;
-    /// let bag = EmbeddingBag::builder(("vocab", 9), ("embed", 4)).dim("word").build()?;
-    /// let words = Tensor::new([[1, 0], [5, 0], [8, 2]])?.refine_names(["word", "N"])?;
-    /// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    pub fn dim(mut self, dim: impl Into<Dim>) -> EmbeddingBagBuilder {
-        self.config.items = Some(dim.into());
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors
@@ -229,8 +213,8 @@ impl EmbeddingBag {
     /// integers, [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let Some(items) = &self.table.items else { return self.forward_bags(x, None, None) };
-        let last = self.path.run("EmbeddingBag", &[x], &|_: &Running| x.movedim(items.clone(), -1))?;
+        let Some(dim) = &self.table.dim else { return self.forward_bags(x, None, None) };
+        let last = self.path.run("EmbeddingBag", &[x], &|_: &Running| x.movedim(dim.clone(), -1))?;
         self.forward_bags(&last, None, None)
     }
 

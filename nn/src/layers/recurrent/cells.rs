@@ -4,7 +4,6 @@ use super::kinds::RecurrentKind;
 use super::stack::Stack;
 use super::*;
 use crate::dims::sequences::open;
-use namegrad_core::Cell;
 use std::marker::PhantomData;
 
 /// A step of a recurrent layer: [`RnnCell`], [`LstmCell`] or [`GruCell`].
@@ -103,21 +102,14 @@ struct RecurrentCellConfig {
     input: Named,
     /// The features of the states, a size with or without a name.
     hidden: Named,
-    #[setters(skip, default = K::CELL)]
-    cell: Cell,
+    /// The function that is applied; the default is tanh.
+    #[setters(of(RnnCellBuilder))]
+    nonlinearity: Nonlinearity,
     /// Whether there are biases; the default is `true`.
     #[setters(default = true)]
     bias: bool,
     /// The dtype of the parameters; the default is the default dtype.
     dtype: DType,
-}
-
-impl RnnCellBuilder {
-    /// The function that is applied; the default is tanh.
-    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
-        self.config.cell = nonlinearity.cell();
-        self
-    }
 }
 
 impl<K: RecurrentKind> RecurrentCellBuilder<K> {
@@ -128,10 +120,10 @@ impl<K: RecurrentKind> RecurrentCellBuilder<K> {
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<RecurrentCell<K>> {
-        let RecurrentCellConfig { input, hidden, cell, bias, dtype } = self.config()?;
+        let RecurrentCellConfig { input, hidden, nonlinearity, bias, dtype } = self.config()?;
         let layer = Recurrent::<K>::builder(open(input), open(hidden), 0);
         let mut settings = layer.bias(bias).dtype(dtype).config()?;
-        (settings.layer, settings.cell, settings.is_step) = (K::NAMES[1], cell, true);
+        (settings.layer, settings.nonlinearity, settings.is_step) = (K::NAMES[1], nonlinearity, true);
         Ok(RecurrentCell { step: made(K::NAMES[1], Stack::new(settings))?, kind: PhantomData })
     }
 }

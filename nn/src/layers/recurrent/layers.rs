@@ -269,6 +269,9 @@ pub(super) struct RecurrentConfig {
     pub(super) layer: &'static str,
     #[setters(skip, default = K::CELL)]
     pub(super) cell: Cell,
+    /// The function that is applied at every step; the default is tanh.
+    #[setters(of(RnnBuilder))]
+    pub(super) nonlinearity: Nonlinearity,
     /// The features of the input, a size with or without a name.
     pub(super) input: Named,
     /// The features of the states, a size with or without a name.
@@ -292,27 +295,12 @@ pub(super) struct RecurrentConfig {
     #[setters(default = true)]
     pub(super) bias: bool,
     /// The size of a state, or 0 for `hidden`.
-    #[setters(skip)]
+    /// The size to which states are projected, smaller than that of the hidden dim; the default is 0, for no
+    /// projection.
+    #[setters(of(LstmBuilder))]
     pub(super) proj_size: usize,
     /// The dtype of the parameters; the default is the default dtype.
     pub(super) dtype: DType,
-}
-
-impl RnnBuilder {
-    /// The function that is applied at every step; the default is tanh.
-    pub fn nonlinearity(mut self, nonlinearity: Nonlinearity) -> Self {
-        self.config.cell = nonlinearity.cell();
-        self
-    }
-}
-
-impl LstmBuilder {
-    /// The size to which states are projected, smaller than that of the hidden dim; the default is 0, for no
-    /// projection.
-    pub fn proj_size(mut self, proj_size: usize) -> Self {
-        self.config.proj_size = proj_size;
-        self
-    }
 }
 
 impl<K: RecurrentKind> RecurrentBuilder<K> {

@@ -22,16 +22,14 @@ pub enum Nonlinearity {
     Relu,
 }
 
-impl Nonlinearity {
-    pub(super) fn cell(self) -> Cell {
-        match self {
-            Nonlinearity::Tanh => Cell::Tanh,
-            Nonlinearity::Relu => Cell::Relu,
+impl RecurrentConfig {
+    fn cell(&self) -> Cell {
+        match (self.cell, self.nonlinearity) {
+            (Cell::Tanh, Nonlinearity::Relu) => Cell::Relu,
+            (cell, _) => cell,
         }
     }
-}
 
-impl RecurrentConfig {
     fn state(&self) -> usize {
         if self.proj_size > 0 { self.proj_size } else { self.hidden.1 }
     }
@@ -181,9 +179,9 @@ impl Stack {
 
     /// The description of the layer in the summary.
     pub(super) fn text(&self) -> String {
-        let RecurrentConfig { layer, cell, num_layers, bidirectional, proj_size, dropout, .. } =
+        let RecurrentConfig { layer, nonlinearity, num_layers, bidirectional, proj_size, dropout, .. } =
             self.settings;
-        let (relu, several, drops) = (cell == Cell::Relu, num_layers > 1, dropout > 0.0);
+        let (relu, several, drops) = (nonlinearity == Nonlinearity::Relu, num_layers > 1, dropout > 0.0);
         let settings = [
             (relu, "relu".into()),
             (several, format!("layers={num_layers}")),
@@ -261,8 +259,8 @@ impl Stack {
     /// The layers for `x`, `[time, batch, features]`, from states `[batch, hidden]` for each layer or none: the
     /// output, and the last states and cells of each layer.
     fn run(&self, x: Tensor, first: [Vec<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Vec<Tensor>; 3]> {
-        let RecurrentConfig { cell, hidden, num_layers, dropout, .. } = self.settings;
-        let (directions, batch) = (self.settings.directions(), x.sizes()[1]);
+        let RecurrentConfig { hidden, num_layers, dropout, .. } = self.settings;
+        let (cell, directions, batch) = (self.settings.cell(), self.settings.directions(), x.sizes()[1]);
         let options = TensorOptions::new().dtype(x.dtype());
         let zeros = [options.zeros([batch, self.settings.state()])?, options.zeros([batch, hidden.1])?];
         let (mut y, mut hns, mut cns) = (x, Vec::new(), Vec::new());

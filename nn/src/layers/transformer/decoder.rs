@@ -43,15 +43,6 @@ pub struct TransformerDecoderLayer {
 }
 
 impl TransformerDecoderLayerBuilder {
-    /// The sequence in the memory, if it has another name than in the target.
-    #[track_caller]
-    #[must_use]
-    pub fn memory_seq(mut self, seq: impl Into<Dim>) -> TransformerDecoderLayerBuilder {
-        let seq = Seq::new(self.config.layer, seq);
-        self.config.memory_seq = Some(kept(seq, &mut self.checked));
-        self
-    }
-
     /// Builds the layer.
     ///
     /// # Errors

@@ -28,10 +28,18 @@ struct TransformerConfig {
     heads: Named,
     /// The name or position of the sequence.
     seq: Seq,
-    #[setters(skip)]
+    /// The sequence in the memory, if it has another name than in the target.
+    #[setters(of(TransformerDecoderLayerBuilder))]
     memory_seq: Option<Seq>,
-    #[setters(skip, default = [6, 6])]
-    num_layers: [usize; 2],
+    /// The sequence in the source, if it has another name than in the target.
+    #[setters(of(TransformerBuilder))]
+    source_seq: Option<Seq>,
+    /// The number of layers of the encoder; the default is 6.
+    #[setters(of(TransformerBuilder), default = 6)]
+    num_encoder_layers: usize,
+    /// The number of layers of the decoder; the default is 6.
+    #[setters(of(TransformerBuilder), default = 6)]
+    num_decoder_layers: usize,
     /// The features between the two linear maps, a size with or without a name; the default is
     /// `("feedforward", 2048)`.
     #[setters(default = (None, 2048))]

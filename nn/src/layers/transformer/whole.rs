@@ -54,29 +54,6 @@ pub struct Transformer {
 }
 
 impl TransformerBuilder {
-    /// The number of layers of the encoder; the default is 6.
-    #[must_use]
-    pub fn num_encoder_layers(mut self, layers: usize) -> TransformerBuilder {
-        self.config.num_layers[0] = layers;
-        self
-    }
-
-    /// The number of layers of the decoder; the default is 6.
-    #[must_use]
-    pub fn num_decoder_layers(mut self, layers: usize) -> TransformerBuilder {
-        self.config.num_layers[1] = layers;
-        self
-    }
-
-    /// The sequence in the source, if it has another name than in the target.
-    #[track_caller]
-    #[must_use]
-    pub fn source_seq(mut self, seq: impl Into<Dim>) -> TransformerBuilder {
-        let seq = Seq::new(self.config.layer, seq);
-        self.config.memory_seq = Some(kept(seq, &mut self.checked));
-        self
-    }
-
     /// Builds the model.
     ///
     /// # Errors
@@ -84,9 +61,10 @@ impl TransformerBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Transformer> {
         let config = self.config()?;
-        let seq = config.memory_seq.unwrap_or(config.seq);
+        let seq = config.source_seq.unwrap_or(config.seq);
         let source = TransformerConfig { is_causal: false, seq, ..config.clone() };
-        let [encoder_layers, decoder_layers] = config.num_layers;
+        let (encoder_layers, decoder_layers) = (config.num_encoder_layers, config.num_decoder_layers);
+        let config = TransformerConfig { memory_seq: config.source_seq, ..config };
         let (encoder_norm, decoder_norm) = (source.norm()?, config.norm()?);
         let of_encoder =
             TransformerEncoderLayerBuilder { config: source, checked: Ok(()), kinds: PhantomData };
