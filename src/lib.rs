@@ -101,6 +101,8 @@ pub use namegrad_core as core;
 pub use namegrad_core::{Error, ErrorKind, Result, Winograd, memory, names, set_winograd};
 #[cfg(feature = "training")]
 pub use namegrad_data as data;
+#[cfg(feature = "distributions")]
+pub use namegrad_distributions as distributions;
 pub use namegrad_io as io;
 pub use namegrad_nn as nn;
 pub use namegrad_nn::dims;
@@ -149,6 +151,8 @@ pub mod prelude {
     };
     #[cfg(feature = "training")]
     pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};
+    #[cfg(feature = "distributions")]
+    pub use namegrad_distributions::{Distribution as _, DistributionExt as _};
     pub use namegrad_io::Files;
     pub use namegrad_nn::dims;
     pub use namegrad_nn::functional as F;

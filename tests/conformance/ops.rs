@@ -33,6 +33,10 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 /// Replays the call of an op. Returns `None` if there is no such op. The functions of `torch.special` are
 /// ordinary methods in namegrad.
 pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
+    #[cfg(feature = "all")]
+    if op.starts_with("distributions.") {
+        return Some(crate::distributions::play(op, c));
+    }
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
     if let Some(row) = different(op).or_else(|| written(op)) {

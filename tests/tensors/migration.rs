@@ -805,6 +805,71 @@ fn page_of_training(
     Ok(())
 }
 
+/// The calls of its section about distributions.
+#[expect(dead_code, reason = "compiled, not run")]
+fn page_of_distributions([loc, scale, x, p, probs, c, df, v]: [Tensor; 8]) -> Result<()> {
+    use namegrad::distributions::*;
+    Gamma::new(2.0, 1.0)?.sample([3])?;
+    {
+        let d = Normal::new(&loc, &scale)?;
+        d.log_prob(&x)?;
+        d.cdf(&x)?;
+        d.icdf(&p)?;
+        d.sample(())?;
+        d.sample([("draw", 100)])?;
+        d.rsample([("draw", 100)])?;
+        d.mean()?;
+        d.mode()?;
+        d.variance()?;
+        d.stddev()?;
+        d.entropy()?;
+        d.perplexity()?;
+        d.batch_shape();
+        d.event_shape();
+        d.has_rsample();
+        d.support();
+        Independent::new(d, "coord")?;
+    }
+    unchecked(|| Normal::new(&loc, &scale))?;
+    let b = Bernoulli::new(&probs)?;
+    Bernoulli::from_logits(&x)?;
+    b.enumerate_support(Some("value"))?;
+    let mixture = Categorical::new(&probs, "class")?;
+    OneHotCategorical::from_logits(&x, "class")?;
+    Multinomial::new(5, &probs, "class")?;
+    Dirichlet::new(&c, "class")?;
+    StudentT::new(&df, 0.0, 1.0)?;
+    MultivariateNormal::new(&loc, &v, ["coord", "other"])?;
+    MultivariateNormal::from_precision(&loc, &v, ["coord", "other"])?;
+    MultivariateNormal::from_scale_tril(&loc, &v, ["coord", "other"])?;
+    let components = Normal::new(&loc, &scale)?;
+    MixtureSameFamily::new(mixture, components)?;
+    let d = Normal::new(&loc, &scale)?;
+    let transforms: Vec<Box<dyn Transform>> =
+        vec![Box::new(ExpTransform), Box::new(AffineTransform::new(1.0, 2.0)?)];
+    Transformed::new(d, transforms)?;
+    let (p, q) = (Normal::new(&loc, &scale)?, Laplace::new(&loc, &scale)?);
+    kl_divergence(&p, &q)?;
+
+    #[derive(Debug)]
+    struct Own(Frame);
+    impl Distribution for Own {
+        fn frame(&self) -> &Frame {
+            &self.0
+        }
+        fn support(&self) -> Support {
+            Support::Real
+        }
+        fn log_density(&self, x: &Tensor) -> Result<Tensor> {
+            x.square()
+        }
+        fn draw(&self, shape: &namegrad::core::Shape) -> Result<Tensor> {
+            Tensor::zeros(shape)
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn the_calls_of_the_page_are_compiled() {
     let dense = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");

@@ -1,0 +1,120 @@
+//! The incomplete gamma function and its derivative by the shape, and the distribution function of von Mises.
+
+use crate::common::*;
+use crate::special::number::{integral, log_bessel, log_gamma_density, log_minus_digamma};
+use crate::special::{each, log_gamma_density as density_of};
+use std::f64::consts::PI;
+
+/// The integrand is negligible where its logarithm is below this.
+const NEGLIGIBLE: f64 = -45.0;
+
+/// With the density `p` of the gamma distribution of shape `a`: what lies above `x`, or below it if `x < a`,
+/// divided by `x p(x)`; and the same of `log t - ψ(a)` for the points `t` there. They are integrals over
+/// `u = log(t / x)` of `exp(a u - x (e^u - 1))`, which falls from 1 on.
+fn beyond(a: f64, x: f64) -> [f64; 2] {
+    // log x - ψ(a)
+    let start = (x / a).ln() + log_minus_digamma(a);
+    if x < a && a < 100.0 {
+        return series(a, x);
+    }
+    let side = if x < a { -1.0 } else { 1.0 };
+    let log_weight = |u: f64| a * u - x * u.exp_m1();
+    // where the integrand is negligible
+    let mut end = 1.0 / a.max(x).sqrt().max(1.0);
+    while log_weight(side * end) > NEGLIGIBLE {
+        end *= 1.5;
+    }
+    integral(end, 4, &|u| {
+        let weight = log_weight(side * u).exp();
+        [weight, weight * (start + side * u)]
+    })
+}
+
+/// [`beyond`] for `x < a`, as a sum of positive terms `xⁿ Γ(a) / Γ(a + n + 1)` and its derivative.
+///
+/// # Source
+/// *NIST Handbook of Mathematical Functions*, 8.11.4, differentiated by `a`.
+fn series(a: f64, x: f64) -> [f64; 2] {
+    let (mut term, mut sum, mut by_shape) = (1.0 / a, 0.0, 0.0);
+    // log x - ψ(a + n + 1)
+    let mut slope = (x / a).ln() + log_minus_digamma(a) - 1.0 / a;
+    let mut n = 0.0;
+    loop {
+        sum += term;
+        by_shape += term * slope;
+        n += 1.0;
+        term *= x / (a + n);
+        slope -= 1.0 / (a + n);
+        if term < 1e-18 * sum {
+            // the sum is P / (x p); that of `log t - ψ(a)` below x is the derivative of P by a
+            return [sum, by_shape];
+        }
+    }
+}
+
+/// The regularized incomplete gamma function `P(a, x)`.
+pub(crate) fn gamma_p(a: f64, x: f64) -> f64 {
+    if x <= 0.0 || x.is_nan() || a.is_nan() {
+        return if x == 0.0 { 0.0 } else { f64::NAN };
+    }
+    if x == f64::INFINITY {
+        return 1.0;
+    }
+    let part = (log_gamma_density(a, x) + x.ln() + beyond(a, x)[0].ln()).exp();
+    if x < a { part } else { 1.0 - part }
+}
+
+/// The derivative of `log x` by the shape `a`, if `x` is a draw of the gamma distribution that keeps its
+/// rank: `-∂P/∂a / (x p(x))`.
+///
+/// # Source
+/// Figurnov, Mohamed, Mnih, *Implicit Reparameterization Gradients* (2018), equation 5.
+pub(crate) fn log_gamma_slope(a: f64, log_x: f64) -> f64 {
+    let x = log_x.exp();
+    if x < a.min(1.0) * 1e-20 {
+        // P is x^a / Γ(a + 1) there
+        return (log_minus_digamma(a) - 1.0 / a + log_x - a.ln()) / -a;
+    }
+    let [_, moment] = beyond(a, x);
+    if x < a { -moment } else { moment }
+}
+
+/// `P(a, x)`, with its derivatives.
+#[track_caller]
+pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let value = each(&[a, x], |x| gamma_p(x[0], x[1]))?;
+    let (a_kept, x_kept) = (Kept::input(a), Kept::input(x));
+    let kept = (a_kept.clone(), x_kept.clone());
+    let op = Op::new("gamma_cdf", value)
+        .input(x, move |g, cx| density_of(&a_kept.get(cx), &x_kept.get(cx)).exp().mul(g))
+        .input_once(a, move |g, cx| {
+            let slope = each(&[&kept.0.get(cx), &kept.1.get(cx)], |x| match x[1] {
+                0.0 => 0.0,
+                _ => -log_gamma_slope(x[0], x[1].ln()) * (log_gamma_density(x[0], x[1]) + x[1].ln()).exp(),
+            })?;
+            slope.mul(g)
+        });
+    Ok(op.output())
+}
+
+/// The derivative of an angle `x` by the concentration `k`, if it is a draw of von Mises' distribution around
+/// 0 that keeps its rank: `-∂F/∂k / p(x)`.
+///
+/// # Source
+/// As [`log_gamma_slope`]; the derivative of the density by `k` is `p (cos t - I₁(k) / I₀(k))`.
+pub(crate) fn von_mises_slope(k: f64, x: f64) -> f64 {
+    let (_, mean) = log_bessel(k);
+    let (at, sign) = (x.abs().min(PI), -x.signum());
+    // p(t) / p(x)
+    let log_weight = |t: f64| 2.0 * k * (0.5 * (at + t)).sin() * (0.5 * (at - t)).sin();
+    let by_concentration = |t: f64| [log_weight(t).exp() * (t.cos() - mean), 0.0];
+    if k * at * at < 1.0 {
+        return sign * integral(at, 2, &by_concentration)[0];
+    }
+    // The integral up to the other side is 0, so that the rest of it is what is left of it.
+    let mut end = (0.1 / k.sqrt()).min(PI - at);
+    while end < PI - at && log_weight(at + end) > NEGLIGIBLE {
+        end = (1.5 * end).min(PI - at);
+    }
+    -sign * integral(end, 8, &|t| by_concentration(at + t))[0]
+}
