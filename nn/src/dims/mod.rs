@@ -357,6 +357,13 @@ pub(crate) fn permuted(x: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() { Ok(x) } else { x.permute(copied(order)) }
 }
 
+/// `x` with its dims in this order, without names, and with a dim of size 1 for each that it lacks.
+pub(crate) fn opened(x: &Tensor, places: &[Option<usize>]) -> Result<Tensor> {
+    let order: Vec<usize> = crate::list(places.iter().copied().flatten());
+    let sizes: Vec<usize> = crate::list(places.iter().map(|dim| dim.map_or(1, |dim| x.sizes()[dim])));
+    permuted(x.rename(None)?, &order)?.reshape(sizes)
+}
+
 /// `y`, whose dims are in this order of the dims of a tensor, with its dims in the order of that tensor.
 pub(crate) fn moved_back(y: Tensor, order: &[usize]) -> Result<Tensor> {
     if order.is_sorted() {

@@ -190,12 +190,10 @@ impl Sequences<'_> {
         match seq {
             Seq::Name(name) => self.of.lacks(x, &name, &others(x, &[features])),
             Seq::Index(index) => {
-                let lacks = "which the input does not have beside its features";
-                self.of.wrong(
-                    x,
-                    ErrorKind::DimRange,
-                    format_args!("has its sequence in dim {index}, {lacks}"),
-                )
+                let what = format_args!(
+                    "has its sequence in dim {index}, which the input does not have beside its features"
+                );
+                self.of.wrong(x, ErrorKind::DimRange, what)
             }
         }
     }

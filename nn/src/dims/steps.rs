@@ -2,8 +2,8 @@
 //! dims of its results.
 
 use super::{
-    Finder, Named, Order, all_names, by_name, copied, dim_of, dims_with, names_at, names_of, numel, others,
-    permuted, placed, shape_of, sizes_of,
+    Finder, Named, Order, all_names, by_name, copied, dim_of, dims_with, names_at, names_of, numel, opened,
+    others, permuted, placed, shape_of, sizes_of,
 };
 use namegrad_autograd::Tensor;
 use namegrad_core::args::NewName;
@@ -183,16 +183,11 @@ impl<'a> Steps<'a> {
         let names: Vec<Option<Name>> =
             crate::list(found.iter().map(|dim| dim.and_then(|dim| lengths.name(dim))));
         self.tell("the lengths", lengths, &names)?;
-        let value = lengths.value().unnamed().to(DType::I64)?;
+        let value = lengths.value().to(DType::I64)?;
         if let Some((kind, message)) = unfit_length(&value.to_vec()?, self.steps()) {
             return wrong(kind, message);
         }
-        let (mut present, mut open) = (Vec::new(), Vec::new());
-        for (dim, size) in found.iter().zip(&sizes) {
-            present.extend(*dim);
-            open.push(dim.map_or(1, |_| *size));
-        }
-        let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
+        let value = opened(&Tensor::constant(value), &found)?.expand(sizes.clone())?;
         value.reshape([numel(&sizes)])
     }
 }

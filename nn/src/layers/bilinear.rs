@@ -1,7 +1,7 @@
 //! The bilinear layer.
 
 use super::*;
-use crate::dims::{names_of, permuted};
+use crate::dims::{by_name, names_at, permuted, range};
 use crate::functional::options::BilinearOptions;
 
 /// `y[o] = Σ_i Σ_j x[i] weight[o, i, j] other[j] + bias[o]` over one dim of each of two inputs.
@@ -88,13 +88,10 @@ impl Bilinear {
             let weight = self.weight.try_tensor()?;
             let (x, other) = (self.last(x, &weight, 0)?, self.last(other, &weight, 1)?);
             // The other dims in one order, if both inputs have the same names.
-            let (order, own) = (names_of(&x), names_of(&other));
-            let (leading, mut places) = (&order[..order.len() - 1], Vec::new());
-            for name in leading.iter().filter(|name| name.is_some()) {
-                places.extend(own[..own.len() - 1].iter().position(|own| own == name));
-            }
-            let aligned = places.len() == leading.len() && own.len() == order.len();
-            places.push(own.len() - 1);
+            let (leading, last) = (names_at(&x, &range(0..x.ndim() - 1)), other.ndim() - 1);
+            let found = by_name(&other, &leading).into_iter().flatten().filter(|dim| *dim < last);
+            let places: Vec<usize> = crate::list(found.chain([last]));
+            let aligned = places.len() == x.ndim() && other.ndim() == x.ndim();
             let other = if aligned { permuted(other, &places)? } else { other };
             F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: read(&self.bias)? })
         })

@@ -1,6 +1,7 @@
 //! Spectral normalization.
 
 use super::{Parametrization, find};
+use crate::dims::range;
 use crate::functional as F;
 use crate::functional::options::NormalizeOptions;
 use crate::{Buffer, Module, Training};
@@ -74,11 +75,8 @@ impl SpectralNorm {
 
     /// The weight as a matrix: one dim, and all others.
     fn matrix(&self, weight: &Tensor) -> Result<Tensor> {
-        let weight = weight.rename(None)?;
-        let first = if self.dim == 0 { weight } else { weight.movedim(self.dim, 0)? };
-        let rows = first.sizes()[0];
-        let columns = first.numel().checked_div(rows).unwrap_or(0);
-        first.reshape([rows, columns])
+        let first = weight.rename(None)?.movedim(self.dim, 0)?;
+        first.flatten(range(1..first.ndim()), None)
     }
 
     fn unit(&self, x: &Tensor) -> Result<Tensor> {
@@ -151,12 +149,8 @@ pub fn spectral_norm_with(
     let parameter = find(OP, module, path)?;
     let weight = parameter.tensor();
     let dim = dim.into().look_up(OP, &[weight.value()])?;
-    Error::ensure(
-        options.n_power_iterations > 0,
-        ErrorKind::Value,
-        OP,
-        || "expected at least one power iteration, got n_power_iterations=0",
-    )?;
+    let few = "expected at least one power iteration, got n_power_iterations=0";
+    Error::ensure(options.n_power_iterations > 0, ErrorKind::Value, OP, || few)?;
     Error::ensure(weight.numel() > 0, ErrorKind::Shape, OP, || {
         format!("the weight {} has no elements", weight.shape())
     })?;

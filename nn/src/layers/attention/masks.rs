@@ -1,7 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
-use crate::dims::{permuted, renamed_to_fit, repaired};
+use crate::dims::{opened, renamed_to_fit, repaired};
 use crate::functional::without_keys;
 use namegrad_core::names::is_strict;
 
@@ -77,12 +77,7 @@ impl MaskedScores<'_> {
             places[at] = Some(dim);
         }
         self.check_dtype(mask)?; // as it was given
-        let (mut order, mut sizes) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
-        for dim in places {
-            order.extend(dim);
-            sizes.push(dim.map_or(1, |dim| mask.sizes()[dim]));
-        }
-        self.added(&permuted(mask.rename(None)?, &order)?.reshape(sizes)?)
+        self.added(&opened(mask, &places)?)
     }
 
     #[cold]

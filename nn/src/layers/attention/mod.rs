@@ -401,21 +401,16 @@ impl MultiheadAttention {
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
     fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
-        let mut sizes = copied(x.sizes());
-        let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };
-        let own = [*heads, 1, *width];
-        *seq = 1;
-        let mut parts = vec![x.clone()];
+        let mut x = x;
         if let Some(learned) = learned {
-            parts.push(learned.try_tensor()?.rename(None)?.reshape(own)?.expand(&sizes[..])?);
+            let mut sizes = copied(x.sizes());
+            let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };
+            let own = [*heads, 1, *width];
+            *seq = 1;
+            let learned = learned.try_tensor()?.rename(None)?.reshape(own)?.expand(sizes)?;
+            x = Tensor::cat(&[&x, &learned], -2)?;
         }
-        if self.config.add_zero_attn {
-            parts.push(TensorOptions::new().dtype(x.dtype()).zeros(&sizes[..])?);
-        }
-        if parts.len() == 1 {
-            return Ok(x);
-        }
-        Tensor::cat(&parts, -2)
+        if self.config.add_zero_attn { F::pad(&x, [0, 0, 0, 1]) } else { Ok(x) }
     }
 
     /// The output with the dims of the queries.
@@ -477,12 +472,8 @@ fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
 /// The mask with columns of 0 for keys that the layer adds.
 fn widened(mask: &Tensor, keys: usize, extra: usize) -> Result<Tensor> {
     let mut sizes = copied(mask.sizes());
-    let last = sizes.len() - 1;
-    sizes[last] = keys;
-    let mask = mask.expand(&sizes[..])?;
-    sizes[last] = extra;
-    let seen = TensorOptions::new().dtype(mask.dtype()).zeros(&sizes[..])?;
-    Tensor::cat(&[&mask, &seen], -1)
+    sizes[mask.ndim() - 1] = keys;
+    F::pad(&mask.expand(sizes)?, [0, extra as isize])
 }
 
 /// The weights `[.., queries, keys]`; those of a query that sees no key are 0.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::dims::steps::{unfit_length, unfit_lengths};
 use crate::dims::{moved_back, others, range, sizes_of, whole, with_names};
-use namegrad_core::Scalar;
+use crate::functional::options::PadOptions;
 use namegrad_core::args::{Argument, NewName};
 use namegrad_core::names::{Names, is_strict};
 use namegrad_core::options::StackOptions;
@@ -96,9 +96,7 @@ impl PackedSequence {
         let data = self.data.rename(None)?;
         let mut sizes = copied(data.sizes());
         let rows = sizes[0];
-        sizes[0] = 1;
-        let padding = TensorOptions::new().dtype(data.dtype()).full(&sizes[..], Scalar::Float(value))?;
-        let data = Tensor::cat([&data, &padding], 0)?;
+        let data = F::pad_with(&data, [(0, (0, 1))], PadOptions::new().value(value))?;
         // The row of each step of each sequence; the last row is padding.
         let mut row_of = vec![rows as i64; total * batch];
         for (row, (t, n)) in self.steps_of_rows().into_iter().enumerate() {
@@ -346,16 +344,9 @@ fn padded_sequence(
             let shapes = [first.shape(), x.shape()];
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes));
         }
-        let missing = total - x.sizes()[time];
-        if missing == 0 {
-            padded.push(x.clone());
-            continue;
-        }
-        let mut shape = x.shape();
-        shape.sizes[time] = missing;
-        let value = Scalar::Float(options.padding_value);
-        let end = TensorOptions::new().dtype(x.dtype()).full(shape, value)?;
-        padded.push(Tensor::cat([x, &end], time)?);
+        let missing = isize::try_from(total - x.sizes()[time]).unwrap_or(isize::MAX);
+        let value = PadOptions::new().value(options.padding_value);
+        padded.push(F::pad_with(x, [(time, (0, missing))], value).map_err(|error| error.of(OP))?);
     }
     let stacked = Tensor::stack_with(&padded, time + 1, StackOptions::new().name(name));
     Ok((stacked.map_err(|error| error.of(OP))?, time))
