@@ -148,18 +148,19 @@ impl Sequences<'_> {
     }
 
     /// Checks that keys and values whose sequence is where PyTorch has it, since neither it nor all batch dims
-    /// have names, are in the order of the inputs that have a name for theirs. Each input comes with what it
-    /// is, the queries first.
-    pub(crate) fn check_order(self, inputs: [(&str, &Tensor, &SequencePlaces); 3]) -> Result<()> {
+    /// have names, are in the order of the inputs that have a name for theirs. The inputs are the queries, the
+    /// keys and the values.
+    pub(crate) fn check_order(self, inputs: [(&Tensor, &SequencePlaces); 3]) -> Result<()> {
         if matches!(self.key_seq.unwrap_or(self.seq), Seq::Index(_)) {
             return Ok(());
         }
-        for (what, x, places) in &inputs[1..] {
+        let all = || ["queries", "keys", "values"].into_iter().zip(inputs);
+        for (what, (x, places)) in all().skip(1) {
             let is_unnamed = |dim: usize| x.name(dim).is_none();
             if !is_unnamed(places.seq) || !places.batch.iter().flatten().any(|dim| is_unnamed(*dim)) {
                 continue;
             }
-            for (other, named, of_named) in &inputs {
+            for (other, (named, of_named)) in all() {
                 let has_order =
                     named.name(of_named.seq).is_some() && of_named.batch.iter().any(Option::is_some);
                 if has_order && of_named.leads() != places.leads() {
@@ -167,7 +168,7 @@ impl Sequences<'_> {
                     let message = format_args!(
                         "{of} would take unnamed dims of the {what} as those of a sequence {place} its batch dims, unlike in the {other}: name the dims of the {what}"
                     );
-                    return Err(of.error(&inputs.map(|(_, x, _)| x), ErrorKind::Misaligned, message));
+                    return Err(of.error(&inputs.map(|(x, _)| x), ErrorKind::Misaligned, message));
                 }
             }
         }

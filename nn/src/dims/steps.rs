@@ -148,8 +148,7 @@ impl<'a> Steps<'a> {
         let mut told = self.told.borrow_mut();
         for (at, own) in names.iter().enumerate() {
             let Some(own) = own else { continue };
-            let place = told.iter().position(|name| *name == Some(*own)).unwrap_or(at);
-            if place != at || told[at].is_some_and(|name| name != *own) {
+            if told[at] != Some(*own) && (told[at].is_some() || told.contains(&Some(*own))) {
                 let (of, dim) = (self.of, dim_of(self.x, self.batch[at]));
                 let message = format_args!(
                     "{of}: {dim} of the input is the dim '{own}' of {what}, and not in the other inputs"
@@ -171,11 +170,10 @@ impl<'a> Steps<'a> {
             return wrong(kind, message);
         }
         let (sizes, wanted) = (sizes_of(self.x, &self.batch), names_at(self.x, &self.batch));
-        let found = batch_dims(lengths, &wanted);
-        let fits = found.as_ref().is_some_and(|found| {
-            found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
-        });
-        let Some(found) = found.filter(|_| fits) else {
+        let fits =
+            |(dim, size): (&Option<usize>, &usize)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size);
+        let Some(found) = batch_dims(lengths, &wanted).filter(|found| found.iter().zip(&sizes).all(fits))
+        else {
             let (dims, own) = (shape_of(&dims_with(&wanted, &sizes))?, lengths.shape());
             let message = format!("the lengths need the dims of the batch, {dims}, and have {own}");
             return wrong(ErrorKind::Shape, message);

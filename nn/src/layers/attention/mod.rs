@@ -278,11 +278,8 @@ impl MultiheadAttention {
             let of_query = finder.queries(query, self.config.embed)?;
             let of_key = finder.keys((query, &of_query), key, self.config.kdim)?;
             let of_value = finder.keys((query, &of_query), value, self.config.vdim)?;
-            finder.check_order([
-                ("queries", query, &of_query),
-                ("keys", key, &of_key),
-                ("values", value, &of_value),
-            ])?;
+            let inputs = [(query, &of_query), (key, &of_key), (value, &of_value)];
+            finder.check_order(inputs)?;
             let batch = |x: &Tensor, of: &SequencePlaces| -> Vec<Option<Name>> {
                 crate::list(of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))))
             };
@@ -297,7 +294,7 @@ impl MultiheadAttention {
             let (keys, values) = (key.sizes()[of_key.seq], value.sizes()[of_value.seq]);
             (keys > 0).or_shape(format_args!("{of} needs a sequence of keys, and there are none"))?;
             (keys == values).or_shape(format_args!("{of}: there are {keys} keys and {values} values"))?;
-            let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
+            let heads = self.project(inputs, own)?;
             let key_name = key.name(of_key.seq);
             let (mut names, seq) = (batch(query, &of_query), query.name(of_query.seq));
             names.extend([self.config.heads.0, seq, apart(seq, key_name)?]);

@@ -87,16 +87,9 @@ impl PackedSequence {
     /// The padded sequences, of `total` steps if that is given, their lengths, and the dim of time.
     #[track_caller]
     pub(super) fn padded(&self, value: f64, total: Option<usize>) -> Result<(Tensor, Tensor, usize)> {
-        let (steps, batch) = (self.batch_sizes.len(), self.lengths.len());
-        let total = total.unwrap_or(steps);
-        if total < steps {
-            let message = format!("total_length {total} is smaller than the longest sequence, {steps}");
-            return Err(Error::new(ErrorKind::Value, PAD_PACKED, message));
-        }
-        let data = self.data.rename(None)?;
-        let mut sizes = copied(data.sizes());
-        let rows = sizes[0];
-        let data = F::pad_with(&data, [(0, (0, 1))], PadOptions::new().value(value))?;
+        let total = total_length(PAD_PACKED, total, self.batch_sizes.len())?;
+        let (rows, batch) = (self.data.sizes()[0], self.lengths.len());
+        let data = F::pad_with(&self.data.rename(None)?, [(0, (0, 1))], PadOptions::new().value(value))?;
         // The row of each step of each sequence; the last row is padding.
         let mut row_of = vec![rows as i64; total * batch];
         for (row, (t, n)) in self.steps_of_rows().into_iter().enumerate() {
@@ -104,8 +97,7 @@ impl PackedSequence {
         }
         let count = row_of.len();
         let flat = data.index_select(tensor_of(&row_of, &[count])?, 0)?;
-        sizes.splice(0..1, [total, batch]);
-        let padded = flat.reshape(sizes)?;
+        let padded = flat.unflatten(0, [total, batch])?;
         let lengths: Vec<i64> = crate::list(self.lengths.iter().map(|length| *length as i64));
         let lengths = Tensor::from_slice(&lengths, shape_of(&[(self.batch.1, batch)])?)?;
         let [time, of_batch] = self.places();
@@ -141,6 +133,16 @@ impl PackedSequence {
 
 const PACK: &str = "pack_padded_sequence";
 const PAD_PACKED: &str = "pad_packed_sequence";
+
+/// The number of steps of padded sequences, of which `longest` has the most.
+#[track_caller]
+fn total_length(op: &'static str, given: Option<usize>, longest: usize) -> Result<usize> {
+    let total = given.unwrap_or(longest);
+    Error::ensure(total >= longest, ErrorKind::Value, op, || {
+        format!("total_length {total} is smaller than the longest sequence, {longest}")
+    })?;
+    Ok(total)
+}
 
 /// The elements of these steps of these sequences, `[rows, ..]`.
 #[track_caller]
@@ -206,8 +208,7 @@ fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Resu
             ErrorKind::NameNotFound,
             format!("the lengths are those of the dim '{name}', which the sequences do not have"),
         ),
-        (None, None) => return Ok(first),
-        _ if !is_strict() => return Ok(first),
+        _ if !is_strict() || own == other => return Ok(first),
         _ => (
             ErrorKind::NameMismatch,
             "strict names: the lengths and the batch need the same name, and one of them has none".into(),
@@ -332,11 +333,7 @@ fn padded_sequence(
     };
     let time = dim.look_up(OP, &[first.value()])?;
     let longest = sequences.iter().map(|x| x.sizes().get(time).copied().unwrap_or(0)).max().unwrap_or(0);
-    let total = options.total_length.unwrap_or(longest);
-    if total < longest {
-        let message = format!("total_length {total} is smaller than the longest sequence, {longest}");
-        return Err(Error::new(ErrorKind::Value, OP, message));
-    }
+    let total = total_length(OP, options.total_length, longest)?;
     let (mut padded, apart) = (Vec::with_capacity(sequences.len()), others(first, &[time]));
     for x in sequences {
         if x.ndim() != first.ndim() || sizes_of(x, &apart) != sizes_of(first, &apart) {
