@@ -9,7 +9,7 @@ use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
 use crate::dims::{moved_back, names_of, permuted, with_names};
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{MaskedScores, apart};
-use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
+use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TrilOptions, TriuOptions};
 use namegrad_core::{Names, keep};
 use parameters::unnamed;
 
@@ -357,14 +357,8 @@ impl MultiheadAttention {
         let extra = k.sizes()[k.ndim() - 2] - keys;
         let causal = options.is_causal.unwrap_or(config.is_causal);
         let by_kernel = extra == 0 && !options.need_weights;
-        if causal && !by_kernel {
-            let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
-            let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;
-            mask = both(mask, hidden)?;
-        }
-        if let Some(window) = config.window.filter(|_| !by_kernel) {
-            let seen = near([queries, keys], window)?.to(q.dtype())?;
-            mask = both(mask, seen.log()?)?; // `true` is 0, and `false` is -∞
+        if (causal || config.window.is_some()) && !by_kernel {
+            mask = both(mask, seen([queries, keys], config.window, causal, q.dtype())?.log()?)?;
         }
         if extra > 0 {
             mask = mask.map(|mask| widened(&mask, keys, extra)).transpose()?;
@@ -427,14 +421,14 @@ impl MultiheadAttention {
     }
 }
 
-/// Whether each key is at most `window` positions away from each query: `[queries, keys]`.
-fn near([queries, keys]: [usize; 2], window: usize) -> Result<Tensor> {
-    let positions = |n: usize| TensorOptions::new().dtype(DType::I64).arange(0, n as i64, 1);
-    positions(queries)?
-        .unsqueeze(1)?
-        .sub(positions(keys)?)?
-        .abs()?
-        .le(i64::try_from(window).unwrap_or(i64::MAX))
+/// 1 for each key that a query sees, otherwise 0: `[queries, keys]`. It is at most `window` positions away, and
+/// if `causal` not after the query.
+fn seen([queries, keys]: [usize; 2], window: Option<usize>, causal: bool, dtype: DType) -> Result<Tensor> {
+    let most = queries.max(keys);
+    let away = window.unwrap_or(most).min(most) as isize;
+    let ones = TensorOptions::new().dtype(dtype).ones([queries, keys])?;
+    let near = ones.triu_with(TriuOptions::new().diagonal(-away))?;
+    near.tril_with(TrilOptions::new().diagonal(if causal { 0 } else { away }))
 }
 
 fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
