@@ -121,8 +121,8 @@ fn positions(x: &Tensor, names: &[Option<Name>], made: Option<Option<Name>>) -> 
     Ok(places)
 }
 
-/// Checks a dim that is matched by name or position: one with another name must not be taken, nor, with strict names,
-/// an unnamed one. For `made`, see [`positions`].
+/// Checks a dim that is matched by name or position: one with another name must not be taken, nor, with strict
+/// names, an unnamed one. For `made`, see [`positions`].
 fn check_taken(x: &Tensor, [wanted, there]: [Option<Name>; 2], made: Option<Option<Name>>) -> Result<()> {
     let (kind, message, repair) = match (wanted, there) {
         (Some(wanted), Some(there)) if wanted != there => {
