@@ -531,7 +531,8 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         assert!(made.contains(code), "{code}: {made}");
     }
     let text = "struct LinearConfig { #[doc = \" The input dim.\"] input: Named, \
-        #[setters(default = input)] output: Named, dtype: DType, padding: Option<Extents> }";
+        #[setters(default = input)] output: Named, dtype: DType, padding: Option<Extents>, \
+        #[setters(of(OwnBuilder))] own: usize }";
     let made = of(text).unwrap().to_string();
     for code in [
         "# [doc = \" - `input`: The input dim\"]",
@@ -541,6 +542,7 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         "pub struct LinearBuilder { config : LinearConfig",
         "pub fn output (mut self , output : impl namegrad_core :: NewDim) -> Self",
         "padding : impl :: std :: convert :: Into < Extents >",
+        "impl OwnBuilder { pub fn own (mut self , own : usize) -> Self { self . config . own = own ; self } }",
         "self . config . padding = :: std :: option :: Option :: Some (padding . into ())",
     ] {
         assert!(made.contains(code), "{code}: {made}");
@@ -552,7 +554,7 @@ fn setters_are_for_structs_with_fields_that_have_names() {
         ("struct Options(f64);", "options are a struct whose fields have names"),
         (
             "struct Options { #[setters(from)] gain: f64 }",
-            "expected `into`, `default = value`, `given` or `skip`",
+            "expected `into`, `default = value`, `given`, `skip` or `of(Builder)`",
         ),
     ] {
         assert_eq!(of(text).unwrap_err().to_string(), message);
