@@ -96,7 +96,9 @@ functional! { fold;
 /// `y` with the name of the first dim of `x`, if that is a batch, and these names at the end.
 fn named(y: Tensor, x: &Tensor, batch: &[usize], last: [Option<Name>; 2]) -> Result<Tensor> {
     let mut names = vec![None; y.ndim() - 2];
-    names[0] = x.name(0).filter(|_| !batch.is_empty());
+    if !batch.is_empty() {
+        names[0] = x.name(0);
+    }
     names.extend(last);
     with_names(y, &Names::new("", names)?)
 }
