@@ -246,7 +246,8 @@ fn norms_of(
         let norm = norm_of(&x, options.norm_type).map_err(|error| error.of(op))?;
         if options.error_if_nonfinite && !norm.is_finite() {
             let message = format!(
-                "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient                  {at}, {}, is {norm}",
+                "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient \
+                 {at}, {}, is {norm}",
                 options.norm_type,
                 x.shape()
             );

@@ -111,7 +111,7 @@ fn a_norm_that_must_be_finite_is_an_error_before_anything_changes() -> Result<()
         ] {
             assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
             assert!(error.message().contains("is non-finite, so it cannot be clipped"), "{error}");
-            assert!(error.message().contains("[3], is"), "{error}");
+            assert!(error.message().contains("cannot be clipped: that of gradient 1, [3], is"), "{error}");
         }
         assert_eq!(bits(gradients(&parameters)?), bits(before), "{bad}, {order}");
         // Each gradient by itself: the others stay good.
