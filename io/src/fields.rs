@@ -67,6 +67,27 @@ pub fn check_numbers(place: &str, json: &Json) -> Result<()> {
     Ok(())
 }
 
+/// Adds what differs between the settings here and in a state.
+pub fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>) {
+    let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+    match (here, there) {
+        (Json::Object(own), Json::Object(other)) => {
+            for (at, (key, _)) in [entries(own), entries(other)].concat().into_iter().enumerate() {
+                if at < own.len() || here.get(key).is_none() {
+                    compare(&inner(key), &here[key], &there[key], differences); // null if it is missing
+                }
+            }
+        }
+        (Json::Array(own), Json::Array(other)) if own.len() == other.len() => {
+            for index in 0..own.len() {
+                compare(&inner(&index.to_string()), &own[index], &other[index], differences);
+            }
+        }
+        _ if here == there => {}
+        _ => differences.push(format!("{path} is {here} here, {there} in the state")),
+    }
+}
+
 /// The message about a value of another type than `expected`, as serde has it.
 #[cold]
 pub fn invalid(json: &Json, expected: &str) -> String {

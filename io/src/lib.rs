@@ -4,9 +4,9 @@
 //! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
 //! Each format has a module; `zip` and `pickle` read the formats that `.npz` and `.pt` files consist of,
 //! `input` is the file or the bytes for all of them, `json` stores values in metadata, `to_json` turns them
-//! into text, `fields` reads and writes the states of the library, `setting` their fields, `sorted` sorts, `text` makes lists for
-//! messages, and `atomic` replaces files. A tensor inside of other
-//! data is written with serde, whose traits the core crate implements.
+//! into text, `fields` reads and writes the states of the library, `setting` their fields, `sorted` sorts,
+//! `text` makes lists for messages, and `atomic` replaces files. A tensor inside of other data is written with
+//! serde, whose traits the core crate implements.
 //!
 //! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
 //! without running code, and without a large allocation that its content does not fill.

@@ -1,16 +1,11 @@
 //! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by
-//! value.
+//! value. Euclidean norms are computed in one pass and in `f64`, with sums in several lanes, which become
+//! vectors.
 
-use crate::engine::ParameterList;
-use crate::formula::{Formula, with};
-use crate::norm::{norm_of, norm_of_norms};
-use crate::rows::{at_caller, refused};
-use crate::update::run_alone;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Loops;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_nn::places::Ids;
+use super::*;
+use namegrad_core::cpu::update::{Compiled, Loops, sweep_any};
+use namegrad_core::options::VectorNormOptions;
+use std::hint::black_box;
 
 /// The options of [`clip_grad_norm_with_`], [`clip_each_grad_norm_with_`] and [`total_norm_with`].
 #[derive(Clone, Debug, PartialEq, namegrad_macros::Setters)]
@@ -78,7 +73,8 @@ pub fn clip_grad_norm_with_(
 ) -> Result<f64> {
     const OP: &str = "clip_grad_norm_";
     let (parameters, _) = distinct(parameters.list());
-    let norms = norms_of_gradients(OP, &parameters, max_norm, &options)?;
+    not_negative(OP, "max_norm", max_norm)?;
+    let norms = norms_of(OP, &options, &mut gradients(&parameters))?;
     let norm = norm_of_norms(OP, &norms, options.norm_type)?;
     scale(OP, &parameters, &[factor(max_norm, norm)])?;
     Ok(norm)
@@ -120,7 +116,8 @@ pub fn clip_each_grad_norm_with_(
 ) -> Result<Vec<f64>> {
     const OP: &str = "clip_each_grad_norm_";
     let (parameters, places) = distinct(parameters.list());
-    let norms = norms_of_gradients(OP, &parameters, max_norm, &options)?;
+    not_negative(OP, "max_norm", max_norm)?;
+    let norms = norms_of(OP, &options, &mut gradients(&parameters))?;
     let factors: Vec<f64> = crate::list(norms.iter().map(|norm| factor(max_norm, *norm)));
     scale(OP, &parameters, &factors)?;
     Ok(crate::list(places.into_iter().map(|place| norms[place])))
@@ -243,31 +240,23 @@ fn norms_of(
             norms.push(0.0);
             continue;
         };
-        let norm = norm_of(&x, options.norm_type).map_err(|error| error.of(op))?;
-        if options.error_if_nonfinite && !norm.is_finite() {
+        let order = options.norm_type;
+        let norm = norm_of(&x, order).map_err(|error| error.of(op))?;
+        ensure(!options.error_if_nonfinite || norm.is_finite(), op, || {
+            let shape = x.shape();
             let message = format!(
-                "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient \
-                 {at}, {}, is {norm}",
-                options.norm_type,
-                x.shape()
+                "The total norm of order {order:?} for gradients is non-finite, so it cannot be clipped: that of \
+                 gradient {at}, {shape}, is {norm}"
             );
-            return Err(refused(op, message, "detect_anomaly(|| ..), which finds where it was made"));
-        }
+            (message, "detect_anomaly(|| ..), which finds where it was made")
+        })?;
         norms.push(norm);
     }
     Ok(norms)
 }
 
-/// The norm of the gradient of each parameter.
-#[track_caller]
-fn norms_of_gradients(
-    op: &'static str,
-    parameters: &[Parameter],
-    max_norm: f64,
-    options: &ClipGradNormOptions,
-) -> Result<Vec<f64>> {
-    not_negative(op, "max_norm", max_norm)?;
-    norms_of(op, options, &mut parameters.iter().map(|own| own.grad().map(Tensor::into_value)))
+fn gradients(parameters: &[Parameter]) -> impl Iterator<Item = Option<NamedTensor>> {
+    parameters.iter().map(|parameter| parameter.grad().map(Tensor::into_value))
 }
 
 /// The factor for gradients of this norm.
@@ -311,7 +300,61 @@ struct ClampFormula;
 impl Formula<1, 0> for ClampFormula {
     #[inline(always)]
     fn apply<T: Real>([bound]: [T; 1], x: T, _: T, []: [T; 0]) -> (T, [T; 0]) {
-        let x = if x < -bound { -bound } else { x };
-        (if x > bound { bound } else { x }, [])
+        (x.clamp(-bound, bound), [])
     }
 }
+
+/// The norm of a tensor; 0 if it is empty. The order is not negative.
+#[track_caller]
+fn norm_of(tensor: &NamedTensor, order: f64) -> Result<f64> {
+    if tensor.numel() == 0 {
+        return Ok(0.0);
+    }
+    if order == 2.0 && tensor.dtype().is_floating_point() {
+        let tensor = tensor.to(tensor.dtype().compute())?.contiguous()?;
+        let (sweep, mut squares) = (Compiled::<_, 0, 1>(&Squares), [0.0]);
+        match tensor.dtype() {
+            DType::F64 => sweep_any::<f64>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut squares),
+            _ => sweep_any::<f32>(&sweep, &mut [], tensor.as_slice()?, &mut [], &mut squares),
+        }
+        return Ok(squares[0].sqrt());
+    }
+    // In f64, so that no power overflows. The largest magnitude needs none.
+    let is_exact = order.is_infinite() || !tensor.dtype().is_floating_point(); // integers are refused
+    let dtype = if is_exact { tensor.dtype() } else { DType::F64 };
+    let norm = tensor.to(dtype)?.vector_norm_with(.., VectorNormOptions::new().ord(order))?;
+    Ok(norm.to(DType::F64)?.to_vec::<f64>()?[0])
+}
+
+/// The norm over all elements of tensors with these norms.
+#[track_caller]
+fn norm_of_norms(op: &'static str, norms: &[f64], order: f64) -> Result<f64> {
+    let norms = NamedTensor::from_slice(norms, [norms.len()])?;
+    norm_of(&norms, order).map_err(|error| error.of(op))
+}
+
+/// `Σ g²`.
+struct Squares;
+
+impl Sweep<0, 1> for Squares {
+    #[inline(always)]
+    fn run<T: Real>(&self, _: usize, _: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+        let mut lanes = [0.0_f64; WIDTH];
+        let mut chunks = g.chunks_exact(WIDTH);
+        for chunk in &mut chunks {
+            for (i, (lane, g)) in lanes.iter_mut().zip(chunk).enumerate() {
+                // Where few CPUs run the loop, the index is hidden from the compiler, so that it stays short.
+                let g = if T::IS_RARE { chunk[black_box(i)] } else { *g }.to_f64();
+                *lane += g * g;
+            }
+        }
+        for (lane, g) in lanes.iter_mut().zip(chunks.remainder()) {
+            let g = g.to_f64();
+            *lane += g * g;
+        }
+        [lanes.iter().sum()]
+    }
+}
+
+/// The number of lanes.
+const WIDTH: usize = 16;

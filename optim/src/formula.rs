@@ -1,12 +1,9 @@
 //! Elementwise formulas of optimizers, and the numbers and functions that several of them share. The last ones
 //! are those of the moving averages of Adam and similar optimizers.
 
-use crate::engine::ParameterStep;
-use crate::update;
+use super::*;
 use namegrad_core::cpu::formula::FormulaLoops;
 pub(crate) use namegrad_core::cpu::formula::{Formula, FormulaStep};
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{NamedTensor, Result};
 
 /// A formula with its numbers, as a loop. Its last `S` states are sums over all elements.
 pub(crate) fn with<'n, F: Formula<K, N>, const K: usize, const N: usize, const S: usize>(

@@ -1,7 +1,7 @@
 //! [`Interval`], the range of an option: `0.0..`, `0.0..1.0`, `1..`.
 
-use namegrad_core::for_types;
-use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use super::*;
+use std::ops::{Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A range of numbers. NaN is in none, and infinity in none that has no end.
 pub trait Interval: Send + Sync {
@@ -29,16 +29,13 @@ impl dyn Interval + '_ {
             [Bound::Included(0.0), Bound::Unbounded] => "finite and not negative".into(),
             [Bound::Unbounded, Bound::Unbounded] => "a number".into(),
             [low, high] => {
-                let low = match low {
-                    Bound::Included(low) => Some(format!("at least {low}")),
-                    Bound::Excluded(low) => Some(format!("more than {low}")),
+                let end = |bound, at: &str, beyond: &str| match bound {
+                    Bound::Included(number) => Some(format!("{at} {number}")),
+                    Bound::Excluded(number) => Some(format!("{beyond} {number}")),
                     Bound::Unbounded => None,
                 };
-                let high = match high {
-                    Bound::Included(high) => Some(format!("at most {high}")),
-                    Bound::Excluded(high) => Some(format!("less than {high}")),
-                    Bound::Unbounded => (!is_integer).then(|| "finite".into()),
-                };
+                let low = end(low, "at least", "more than");
+                let high = end(high, "at most", "less than").or((!is_integer).then(|| "finite".into()));
                 crate::list::<_, Vec<_>>(low.into_iter().chain(high)).join(" and ")
             }
         }

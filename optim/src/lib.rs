@@ -50,7 +50,6 @@ mod formula;
 #[doc(hidden)]
 pub mod interval;
 mod methods;
-mod norm;
 mod optimizer;
 #[doc(hidden)]
 pub mod rows;
@@ -71,7 +70,26 @@ pub use engine::{
 pub use methods::*;
 pub use namegrad_core::cpu::math::Real;
 pub use namegrad_core::cpu::update::{Sweep, Update};
-use namegrad_core::list;
 pub use optimizer::{Loss, Optimizer};
 pub use scaler::{GradScaler, GradScalerBuilder, GradScalerState};
 pub use update::{sweep_tensors, update_tensors};
+
+// The names that most files need.
+use formula::*;
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::names::apart;
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Names, Result, Shape, for_types, list};
+use namegrad_io::TensorFile;
+use namegrad_io::fields::{Fields, StateFields, check_numbers, compare, entries, insert, object, value_of};
+use namegrad_io::setting::{Choice, OfJson};
+use namegrad_macros::Words;
+use namegrad_nn::places::Ids;
+use rows::{Rows, at_caller, ensure, options, refused};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound;
+use std::panic::Location;
+use update::{number, run_alone, single};

@@ -1,9 +1,7 @@
 //! [`Optimizer`], the trait of all optimizers.
 
-use crate::engine::OptimizerState;
-use namegrad_autograd::{Parameter, Tensor, backward_passes, began_last_backward, enable_grad};
-use namegrad_core::{Error, ErrorKind, Result};
-use std::panic::Location;
+use super::*;
+use namegrad_autograd::{backward_passes, began_last_backward, enable_grad};
 
 /// The repair for a step without a closure, or with a wrong one.
 pub(crate) const CLOSURE: &str = "optimizer.step_with(&mut || ..)?, with a closure that returns the loss";

@@ -1,12 +1,9 @@
 //! Tables of options: `options!`, which makes an optimizer or a schedule from such a table and its formula,
 //! and [`Rows`], a table at run time.
 
-use crate::interval::Interval;
-use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_io::fields::{check_numbers, entries, object};
+use super::*;
+use interval::Interval;
 use namegrad_io::setting::{Setting, number_of, parts};
-use serde_json::Value as Json;
-use std::panic::Location;
 
 /// A row of a table: an option with its default and its range.
 pub struct Row {
@@ -108,17 +105,7 @@ impl Row {
             (None, Some(float)) => format!("{float:?}"),
             _ => number.to_string(),
         };
-        let (index, mut message) = (index.to_string(), String::new());
-        // What is in braces has an odd position.
-        for (position, part) in words.split(['{', '}']).enumerate() {
-            message += match (position % 2, part) {
-                (0, text) => text,
-                (_, "name") => self.name,
-                (_, "index") => &index,
-                _ => &number,
-            };
-        }
-        message
+        words.replace("{name}", self.name).replace("{index}", &index.to_string()).replace("{}", &number)
     }
 }
 
@@ -137,14 +124,16 @@ impl Row {
 ///         ..
 ///     }
 ///     impl Method { .. }
+///     impl Formula<4, 1> |numbers, p, g, slots| { .. }
 /// }
 /// ```
 ///
 /// becomes `type Sgd = Descent<SgdOptions>`; the struct `SgdOptions` with `Default` and a setter for each
-/// row; the same setters for `Builder<SgdOptions>`; and `impl Method for SgdOptions`, with the functions in
-/// the last braces. The expression in parentheses is the momentum, if there is one. A number outside of its
-/// range is refused with "Invalid learning rate: -1.0; it must be finite and not negative"; [`Row::words`]
-/// says what can follow `=>`. Numbers with a sign, and paths, need parentheses.
+/// row; the same setters for `Builder<SgdOptions>`; `impl Method for SgdOptions`, with the functions in the
+/// braces; and `impl Formula for SgdOptions`, if it has one. The expression in parentheses is the momentum,
+/// if there is one. A number outside of its range is refused with "Invalid learning rate: -1.0; it must be
+/// finite and not negative"; [`Row::words`] says what can follow `=>`. Numbers with a sign, and paths, need
+/// parentheses.
 ///
 /// A schedule has its arguments as well:
 ///
@@ -158,15 +147,16 @@ impl Row {
 ///         /// The factor.
 ///         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
 ///     }
-///     impl Schedule { .. }
+///     factor |self, step| self.gamma.powf((step / self.step_size as f64).floor())
 /// }
 /// ```
 ///
 /// becomes the struct `StepDecay`, `new` with its arguments, a setter for each row, and `impl Schedule` with
-/// `settings`, `check` and the functions in the last braces. The value of an argument is only an example, for
-/// messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }` are
-/// numbers of all groups or of each; `private { .. }` has fields that are no options. A row of a schedule can
-/// have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(skip)]`.
+/// `settings`, `check`, and a rate that is multiplied by the factor. A schedule of another kind has
+/// `impl Schedule { .. }` with its functions in place of the factor. The value of an argument is only an
+/// example, for messages. Arguments in brackets take `impl Into` of their type. The options in `each { .. }`
+/// are numbers of all groups or of each; `private { .. }` has fields that are no options. A row of a schedule
+/// can have a word of [`Setters`](namegrad_macros::Setters), such as `#[setters(skip)]`.
 macro_rules! options {
     // `impl Rows` of a table.
     (@rows $Options:ident, $(
@@ -196,6 +186,21 @@ macro_rules! options {
             }
         }
     };
+    // `impl Schedule` with these functions.
+    (@schedule $Schedule:ident $($formula:tt)*) => {
+        impl $crate::schedule::Schedule for $Schedule {
+            fn settings(&self) -> serde_json::Value {
+                (self as &dyn $crate::rows::Rows).to_json()
+            }
+            fn check(&self, groups: usize) -> namegrad_core::Result<()> {
+                $crate::schedule::table::check(self, self.name(), groups)
+            }
+            fn table_mut(&mut self) -> Option<&mut dyn $crate::rows::Rows> {
+                Some(self)
+            }
+            $($formula)*
+        }
+    };
     (
         $(#[$doc:meta])+
         $Optimizer:ident $(($($momentum:tt)+))?
@@ -203,7 +208,9 @@ macro_rules! options {
             $(#[doc = $row_doc:literal])+
             $row:ident: $ty:ty = $default:tt $(in $range:expr $(=> $words:literal)?)?
         ),* $(,)? }
-        impl Method { $($formula:tt)* }
+        impl Method { $($method:tt)* }
+        $(impl Formula<$K:literal, $N:literal> |$numbers:pat_param, $p:pat_param, $g:pat_param, $states:pat_param|
+            $formula:block)?
     ) => {
         $(#[$doc])+
         pub type $Optimizer = $crate::Descent<$Options>;
@@ -214,14 +221,9 @@ macro_rules! options {
         pub struct $Options {$(
             $(#[doc = $row_doc])+
             #[doc = concat!("\n\nDefault: `", stringify!($default), "`.", $(" Range: `", stringify!($range), "`.")?)]
+            #[setters(default = $default)]
             pub $row: $ty,
         )*}
-
-        impl Default for $Options {
-            fn default() -> $Options {
-                $Options { $($row: $default,)* }
-            }
-        }
 
         $crate::rows::options! {
             @rows $Options,
@@ -268,8 +270,13 @@ macro_rules! options {
                 (&mut options as &mut dyn $crate::rows::Rows).read(json)?;
                 Ok(options)
             }
-            $($formula)*
+            $($method)*
         }
+
+        $(impl $crate::formula::Formula<$K, $N> for $Options {
+            #[inline(always)]
+            fn apply<T: Real>($numbers: [T; $K], $p: T, $g: T, $states: [T; $N]) -> (T, [T; $N]) $formula
+        })?
     };
     (
         $(#[$doc:meta])+
@@ -288,6 +295,7 @@ macro_rules! options {
             $(private { $($private:ident: $private_ty:ty),* })?
         }
         $(impl Schedule { $($formula:tt)* })?
+        $(factor |$this:ident, $step:ident| $factor:expr)?
     ) => {
         $(#[$doc])+
         #[derive(namegrad_macros::Setters)]
@@ -332,17 +340,12 @@ macro_rules! options {
             $($($each = $each_default, [f64::MIN..=f64::MAX], "", false;)*)?
         }
 
-        $(impl $crate::schedule::Schedule for $Schedule {
-            fn settings(&self) -> serde_json::Value {
-                (self as &dyn $crate::rows::Rows).to_json()
+        $($crate::rows::options! { @schedule $Schedule $($formula)* })?
+        $($crate::rows::options! { @schedule $Schedule
+            fn factor(&$this, $step: f64) -> f64 { $factor }
+            fn next(&$this, step: f64, last: f64, base: f64, _group: usize) -> f64 {
+                multiplied($this, step, last, base)
             }
-            fn check(&self, groups: usize) -> namegrad_core::Result<()> {
-                $crate::schedule::table::check(self, self.name(), groups)
-            }
-            fn table_mut(&mut self) -> Option<&mut dyn $crate::rows::Rows> {
-                Some(self)
-            }
-            $($formula)*
         })?
     };
 }
@@ -360,4 +363,18 @@ pub(crate) fn refused(op: &'static str, message: String, repair: &str) -> Error 
 pub(crate) fn at_caller<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     let caller = Location::caller();
     f().map_err(|error| error.at(caller))
+}
+
+/// Returns an error of a wrong value unless a condition holds. The words are its message and a repair.
+#[track_caller]
+pub(crate) fn ensure<M: Into<String>, R: Into<String>>(
+    holds: bool,
+    op: &'static str,
+    words: impl FnOnce() -> (M, R),
+) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    let (message, repair) = words();
+    Err(refused(op, message.into(), &repair.into()))
 }

@@ -1,11 +1,7 @@
 //! States as files.
 
-use crate::schedule::SchedulerState;
-use crate::{AverageState, GradScalerState, OptimizerState};
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{Result, for_types};
-use namegrad_io::TensorFile;
+use super::*;
+use schedule::SchedulerState;
 use std::path::Path;
 
 for_types!(OptimizerState, AverageState, GradScalerState, SchedulerState => State {

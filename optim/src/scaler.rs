@@ -4,16 +4,8 @@ mod state;
 
 pub use state::GradScalerState;
 
-use crate::Optimizer;
-use crate::formula::{Formula, with};
-use crate::rows::{at_caller, options, refused};
-use crate::schedule::table::check;
-use crate::update::run_alone;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_nn::places::Ids;
-use std::ops::Bound;
+use super::*;
+use schedule::table::check;
 
 /// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
 /// `torch.amp.GradScaler`.
@@ -286,20 +278,18 @@ impl GradScaler {
             return Err(wrong_order("update", message, "scaler.step(&mut optimizer)?"));
         }
         let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = self.state;
-        if self.seen.iter().all(|seen| seen.is_finite) {
-            self.state.growth_tracker += 1;
-            if self.state.growth_tracker >= growth_interval {
-                let grown = (self.state.scale * growth_factor) as f32;
-                self.state.growth_tracker = 0;
-                if grown.is_finite() {
-                    self.state.scale = grown.into();
-                }
-            }
-        } else {
+        let is_good = self.seen.iter().all(|seen| seen.is_finite);
+        self.state.growth_tracker = if is_good { self.state.growth_tracker + 1 } else { 0 };
+        if !is_good {
             // A scale of 0 would be an end of training that nobody sees.
             let lowered = (self.state.scale * backoff_factor) as f32;
             self.state.scale = lowered.max(f32::MIN_POSITIVE).into();
+        } else if self.state.growth_tracker >= growth_interval {
+            let grown = (self.state.scale * growth_factor) as f32;
             self.state.growth_tracker = 0;
+            if grown.is_finite() {
+                self.state.scale = grown.into();
+            }
         }
         self.start_again();
         Ok(())
@@ -366,19 +356,16 @@ impl GradScaler {
     #[track_caller]
     fn check_order(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
         self.check_scaled(op)?;
-        let (mut some, mut all) = (false, true);
-        for parameter in parameters {
-            if parameter.grad().is_some() {
-                let has_stepped = self.seen(parameter).is_some_and(|seen| seen.has_stepped);
-                (some, all) = (some || has_stepped, all && has_stepped);
-            }
+        let mut stepped = Vec::new();
+        for parameter in parameters.iter().filter(|parameter| parameter.grad().is_some()) {
+            stepped.push(self.seen(parameter).is_some_and(|seen| seen.has_stepped));
         }
-        if !some {
+        if !stepped.contains(&true) {
             return Ok(());
         }
-        let (message, repair) = match all {
-            true => (message, UPDATE),
-            false => (
+        let (message, repair) = match stepped.contains(&false) {
+            false => (message, UPDATE),
+            true => (
                 "another optimizer with a parameter of this one has stepped since the last update(); a parameter belongs to one optimizer",
                 "",
             ),

@@ -4,9 +4,8 @@
 //! The loops of an update are compiled for each type of numbers and each set of instructions. Everything
 //! around them takes a `&dyn Loops` and is compiled once.
 
-use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Compiled, Loop, Loops, Sweep, Update, WithoutSums, sweep_any};
-use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
+use super::*;
+use namegrad_core::cpu::update::{Compiled, Loop, Loops, WithoutSums, sweep_any};
 
 /// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on
 /// all threads. [`ParameterStep::run`](crate::ParameterStep::run) does this with all slots.
@@ -60,15 +59,12 @@ type StateSlots<'a, 's> = &'a mut dyn ExactSizeIterator<Item = &'s mut NamedTens
 
 #[track_caller]
 fn check_sizes(param: &NamedTensor, other: &NamedTensor) -> Result<()> {
-    if other.sizes() == param.sizes() {
-        return Ok(());
-    }
-    let message = format!(
-        "{:?} numbers for a parameter of {:?}; Slots::take gives slots of other sizes as tensors",
-        other.sizes(),
-        param.sizes()
-    );
-    Err(Error::new(ErrorKind::Shape, "update_tensors", message))
+    let (own, given) = (param.sizes(), other.sizes());
+    Error::ensure(given == own, ErrorKind::Shape, "update_tensors", || {
+        format!(
+            "{given:?} numbers for a parameter of {own:?}; Slots::take gives slots of other sizes as tensors"
+        )
+    })
 }
 
 #[track_caller]

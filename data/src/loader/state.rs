@@ -3,7 +3,7 @@
 
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
-use namegrad_io::fields::StateFields;
+use namegrad_io::fields::{StateFields, compare};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -94,14 +94,8 @@ impl LoaderState {
             let (here, there) = (words(self.samples), words(state.samples));
             differences.push(format!("the data set has {here} here, {there} in the state"));
         }
-        if self.batch_size != state.batch_size {
-            let (here, there) = (self.batch_size, state.batch_size);
-            differences.push(format!("batch_size is {here} here, {there} in the state"));
-        }
-        if self.drop_last != state.drop_last {
-            let (here, there) = (self.drop_last, state.drop_last);
-            differences.push(format!("drop_last is {here} here, {there} in the state"));
-        }
+        compare("batch_size", &self.batch_size.into(), &state.batch_size.into(), &mut differences);
+        compare("drop_last", &self.drop_last.into(), &state.drop_last.into(), &mut differences);
         if differences.is_empty() && self.order.is_some() && self.order != state.order {
             differences.push(format!(
                 "the order of the samples in epoch {} differs: the sampler or its settings are not the same",

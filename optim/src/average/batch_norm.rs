@@ -55,11 +55,9 @@ pub(crate) fn update<B, R>(
         averaging_statistics(|| no_grad(|| forward(batch)))?;
         count += 1;
     }
-    if count == 0 {
-        let message = "there are no batches to compute running statistics from".into();
-        let error = refused("update_batch_norm", message, "");
-        return Err(error.at(caller));
-    }
+    let message = "there are no batches to compute running statistics from";
+    let counted = Error::ensure(count > 0, ErrorKind::Value, "update_batch_norm", || message);
+    counted.map_err(|error| error.at(caller))?;
     before.values.clear();
     Ok(())
 }
@@ -74,14 +72,10 @@ fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
             found.push((layer.to_string(), *start, buffer));
         }
     }
-    let mut statistics = Vec::new();
-    for (layer, start, buffer) in &found {
-        // Other layers may have a buffer with one of these names.
-        if found.iter().filter(|(other, ..)| other == layer).count() == starts.len() {
-            statistics.push((*start, buffer.clone()));
-        }
-    }
-    statistics
+    // Other layers may have a buffer with one of these names.
+    let is_whole = |layer: &str| found.iter().filter(|(other, ..)| other == layer).count() == starts.len();
+    let whole = found.iter().filter(|(layer, ..)| is_whole(layer));
+    crate::list(whole.map(|(_, start, buffer)| (*start, buffer.clone())))
 }
 
 /// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
@@ -95,15 +89,13 @@ struct RestoreStatistics<'m> {
 
 impl<'m> RestoreStatistics<'m> {
     fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> RestoreStatistics<'m> {
-        let (mut modes, mut values) = (Vec::new(), Vec::new());
+        let values = crate::list(statistics.iter().map(|(_, buffer)| (buffer.clone(), buffer.value())));
+        let mut modes = Vec::new();
         model.entries(&mut |_, entry| {
             if let Entry::Training(training) = entry {
                 modes.push(training.get());
             }
         });
-        for (_, buffer) in statistics {
-            values.push((buffer.clone(), buffer.value()));
-        }
         RestoreStatistics { model, modes, values }
     }
 }

@@ -8,16 +8,10 @@ mod state;
 pub use batch_norm::update_batch_norm;
 pub use state::{AverageState, Averaged};
 
-use crate::rows::{at_caller, refused};
-use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::fields::{entries, value_of};
-use namegrad_nn::places::{EntryPlace, Ids, places_of};
+use super::*;
+use namegrad_nn::places::{EntryPlace, places_of};
 use namegrad_nn::{Module, functional_call};
 use rule::{Rule, check_decay};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::panic::Location;
 
 /// The average of a model's parameters over the steps of its training, which often does better on new data
 /// than the last parameters: `torch.optim.swa_utils.AveragedModel`.
@@ -92,9 +86,8 @@ pub struct AveragedModelBuilder<'m> {
 
 impl AveragedModelBuilder<'_> {
     /// An exponential moving average. By default, the average is equal.
-    pub fn ema(mut self, decay: f64) -> Self {
-        (self.rule, self.decay) = (Rule::Ema, Some(decay));
-        self
+    pub fn ema(self, decay: f64) -> Self {
+        AveragedModelBuilder { rule: Rule::Ema, decay: Some(decay), ..self }
     }
 
     /// The weight of the parameters in the update after `n` others, which moves the average by that part of
@@ -109,9 +102,8 @@ impl AveragedModelBuilder<'_> {
     /// average.update_parameters(&model)?;
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn weight(mut self, weight: impl Fn(u64) -> f64 + Send + Sync + 'static) -> Self {
-        (self.rule, self.decay) = (Rule::Weight(Box::new(weight)), None);
-        self
+    pub fn weight(self, weight: impl Fn(u64) -> f64 + Send + Sync + 'static) -> Self {
+        AveragedModelBuilder { rule: Rule::Weight(Box::new(weight)), decay: None, ..self }
     }
 
     /// Any formula, of the average, the parameter and the number of updates before this one.
@@ -126,18 +118,16 @@ impl AveragedModelBuilder<'_> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn avg_fn(
-        mut self,
+        self,
         formula: impl Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync + 'static,
     ) -> Self {
-        (self.rule, self.decay) = (Rule::Custom(Box::new(formula)), None);
-        self
+        AveragedModelBuilder { rule: Rule::Custom(Box::new(formula)), decay: None, ..self }
     }
 
     /// Whether buffers are averaged like parameters. By default, they are those of the model at the last
     /// update.
-    pub fn use_buffers(mut self, use_buffers: bool) -> Self {
-        self.use_buffers = use_buffers;
-        self
+    pub fn use_buffers(self, use_buffers: bool) -> Self {
+        AveragedModelBuilder { use_buffers, ..self }
     }
 
     /// Builds the average, which has the values of the model until its first update.
@@ -149,13 +139,11 @@ impl AveragedModelBuilder<'_> {
     pub fn build(self) -> Result<AveragedModel> {
         let AveragedModelBuilder { model, rule, decay, use_buffers } = self;
         check_decay(decay)?;
-        let (places, rule_name) = (places(model), rule.name().into());
-        if places.iter().all(AveragedPlace::is_buffer) {
-            return Err(refused(OP, "the model has no parameters to average".into(), ""));
-        }
-        let [parameters, buffers] = [BTreeMap::new(), BTreeMap::new()];
-        let mut state =
-            AverageState { rule: rule_name, decay, use_buffers, n_averaged: 0, parameters, buffers };
+        let places = places(model);
+        let is_empty = places.iter().all(AveragedPlace::is_buffer);
+        Error::ensure(!is_empty, ErrorKind::Value, OP, || "the model has no parameters to average")?;
+        let start = AverageState::default();
+        let mut state = AverageState { rule: rule.name().into(), decay, use_buffers, ..start };
         for place in &places {
             state.average(place)?;
         }
@@ -200,7 +188,7 @@ impl AveragedModel {
     pub fn update_parameters(&mut self, model: &dyn Module) -> Result<()> {
         at_caller(|| {
             let places = places(model);
-            self.check_dims(&self.pairs(&places)?)?;
+            self.fitting_pairs(&places)?;
             // Only the user's formula or weight can fail in the middle.
             let before = matches!(self.rule, Rule::Custom(_) | Rule::Weight(_)).then(|| self.state.clone());
             let result = self.add(&places);
@@ -217,7 +205,7 @@ impl AveragedModel {
         for place in places {
             let average = self.state.average(place)?;
             match place.is_buffer() && !use_buffers {
-                true => average.value = state::wide(&place.value)?,
+                true => average.value = place.wide()?,
                 false => average.include(&self.rule, decay, &place.value)?,
             }
         }
@@ -248,11 +236,13 @@ impl AveragedModel {
         Err(refused(OP, message, "AveragedModel::new(&model)?, for another model"))
     }
 
-    fn check_dims(&self, pairs: &AveragedPairs<'_>) -> Result<()> {
-        for (average, place) in pairs {
+    /// The pairs, whose dims fit each other.
+    fn fitting_pairs<'a>(&'a self, places: &'a [AveragedPlace]) -> Result<AveragedPairs<'a>> {
+        let pairs = self.pairs(places)?;
+        for (average, place) in &pairs {
             state::check_dims(&place.path, &average.value, &place.value.shape())?;
         }
-        Ok(())
+        Ok(pairs)
     }
 
     /// The number of updates so far.
@@ -294,9 +284,7 @@ impl AveragedModel {
     pub fn copy_to(&self, model: &dyn Module) -> Result<()> {
         at_caller(|| {
             let places = places(model);
-            let pairs = self.pairs(&places)?;
-            self.check_dims(&pairs)?;
-            for (average, place) in pairs {
+            for (average, place) in self.fitting_pairs(&places)? {
                 place.target.set(average.value.to(place.value.dtype())?)?;
             }
             Ok(())
@@ -342,7 +330,7 @@ impl AveragedModel {
 
     fn take_buffers(&mut self, places: Vec<AveragedPlace>) -> Result<()> {
         for place in places.iter().filter(|place| place.is_buffer()) {
-            self.state.average(place)?.value = state::wide(&place.value)?;
+            self.state.average(place)?.value = place.wide()?;
         }
         Ok(())
     }
@@ -392,6 +380,11 @@ struct AveragedPlace {
 type AveragedPairs<'a> = Vec<(&'a Averaged, &'a AveragedPlace)>;
 
 impl AveragedPlace {
+    /// The value as averages are kept: in `f32` if it is of a half type.
+    fn wide(&self) -> Result<NamedTensor> {
+        self.value.to(self.value.dtype().compute())
+    }
+
     fn is_buffer(&self) -> bool {
         matches!(self.target, EntryPlace::Buffer(_))
     }

@@ -1,8 +1,6 @@
 //! [`Rule`], the formula of an average.
 
 use super::*;
-use crate::formula::{Formula, apply};
-use namegrad_core::cpu::math::Real;
 
 type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
 type AverageFn = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
@@ -32,22 +30,9 @@ impl Rule {
 /// Checks the decay of an exponential average, if there is one.
 #[track_caller]
 pub(super) fn check_decay(decay: Option<f64>) -> Result<()> {
-    match decay {
-        Some(decay) if !(0.0..=1.0).contains(&decay) => {
-            let message =
-                format!("Invalid decay value {decay:?} provided. Please provide a value in [0,1] range.");
-            Err(refused(OP, message, "AveragedModel::ema(&model, 0.999)?"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The weight of an update. Any finite number will do: one above 1 goes beyond the parameters.
-fn weight_at(weight: &Weight, n: u64) -> Result<f64> {
-    let found = weight(n);
-    let message = || format!("the weight of update {n} must be finite, but is {found:?}");
-    Error::ensure(found.is_finite(), ErrorKind::Value, "update_parameters", message)?;
-    Ok(found)
+    let Some(decay) = decay.filter(|decay| !(0.0..=1.0).contains(decay)) else { return Ok(()) };
+    let message = format!("Invalid decay value {decay:?} provided. Please provide a value in [0,1] range.");
+    Err(refused(OP, message, "AveragedModel::ema(&model, 0.999)?"))
 }
 
 impl Averaged {
@@ -58,9 +43,13 @@ impl Averaged {
         let weight = match rule {
             Rule::Equal => 1.0 / (n as f64 + 1.0),
             Rule::Ema => 1.0 - decay,
-            Rule::Weight(weight) if n > 0 => weight_at(weight, n)?,
+            Rule::Weight(weight) if n > 0 => weight(n),
             Rule::Weight(_) | Rule::Custom(_) => 1.0,
         };
+        // Any finite weight will do: one above 1 goes beyond the parameters.
+        Error::ensure(weight.is_finite(), ErrorKind::Value, "update_parameters", || {
+            format!("the weight of update {n} must be finite, but is {weight:?}")
+        })?;
         let value = value.unnamed();
         if n == 0 {
             self.value = value.to(dtype)?.with_names(names);

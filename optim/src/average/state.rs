@@ -2,11 +2,6 @@
 
 use super::*;
 use crate::engine::{check_known, tensor};
-use namegrad_core::Shape;
-use namegrad_core::names::apart;
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{Fields, StateFields, entries, insert, object, value_of};
-use serde_json::Value as Json;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "average";
@@ -18,12 +13,6 @@ pub struct Averaged {
     pub value: NamedTensor,
     /// The number of values in it.
     pub count: u64,
-}
-
-/// A value as averages are kept: in `f32` if it is of a half type.
-pub(super) fn wide(value: &NamedTensor) -> Result<NamedTensor> {
-    let dtype = value.dtype();
-    value.to(if dtype.is_floating_point() { dtype.compute() } else { dtype })
 }
 
 /// Everything that the next averages of an [`AveragedModel`] depend on.
@@ -122,7 +111,7 @@ impl AverageState {
     pub(super) fn average(&mut self, place: &AveragedPlace) -> Result<&mut Averaged> {
         let averages = if place.is_buffer() { &mut self.buffers } else { &mut self.parameters };
         if value_of(averages, &place.path).is_none() {
-            averages.insert(place.path.clone(), Averaged { value: wide(&place.value)?, count: 0 });
+            averages.insert(place.path.clone(), Averaged { value: place.wide()?, count: 0 });
         }
         Ok(averages.get_mut(&place.path).expect("it was inserted"))
     }
@@ -133,10 +122,7 @@ impl AverageState {
         if own.rule != self.rule {
             differences.push(format!("the average is '{}' here, '{}' in the state", own.rule, self.rule));
         }
-        if own.use_buffers != self.use_buffers {
-            let [here, there] = [own.use_buffers, self.use_buffers];
-            differences.push(format!("use_buffers is {here} here, {there} in the state"));
-        }
+        compare("use_buffers", &own.use_buffers.into(), &self.use_buffers.into(), &mut differences);
         if check_decay(self.decay).is_err() {
             differences.push(format!("the decay in the state is {:?}", self.decay.unwrap_or_default()));
         }
@@ -160,11 +146,10 @@ impl AverageState {
                 differences.push(format!("'{path}' is only in the state"));
             }
         }
-        if differences.is_empty() {
-            return Ok(fitted);
-        }
-        let message = format!("the state is of another average: {}", differences.join("; "));
-        Err(refused("load_state_dict", message, ""))
+        Error::ensure(differences.is_empty(), ErrorKind::Value, "load_state_dict", || {
+            format!("the state is of another average: {}", differences.join("; "))
+        })?;
+        Ok(fitted)
     }
 }
 
@@ -177,9 +162,6 @@ pub(super) fn check_dims(path: &str, average: &NamedTensor, value: &Shape) -> Re
     }
     let message = format!("'{path}' is {own} in the average and {value} in the model");
     let kind = if has_sizes { ErrorKind::NameMismatch } else { ErrorKind::Shape };
-    let error = Error::new(kind, OP, message).with_operands([own, value.clone()]);
-    Err(match has_sizes {
-        true => error,
-        false => error.with_repair("AveragedModel::new(&model)?, after a change of its sizes"),
-    })
+    let repair = if has_sizes { "" } else { "AveragedModel::new(&model)?, after a change of its sizes" };
+    Err(Error::new(kind, OP, message).with_operands([own, value.clone()]).with_repair(repair))
 }

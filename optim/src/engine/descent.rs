@@ -3,7 +3,6 @@
 use super::*;
 use listed::{merged, move_matching};
 use namegrad_nn::misused::{Built, IsBuilt, Options, TakesOptions};
-use std::any::Any;
 use std::marker::PhantomData;
 
 /// The optimizer of a [`Method`]: parameter groups with their hyperparameters, and the state of each

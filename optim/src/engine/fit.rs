@@ -14,11 +14,8 @@ impl Engine {
         if theirs != own {
             return Err(misfit(format!("the state has {theirs} groups, the optimizer {own}")));
         }
-        let mut numel = 0;
-        for member in &self.members {
-            numel += member.parameter.numel();
-        }
-        self.groups.check_shared(&state.shared, numel).map_err(|error| misfit(error.message().into()))?;
+        let shared = self.groups.check_shared(&state.shared, numel(&self.members));
+        shared.map_err(|error| misfit(error.message().into()))?;
         let wrong =
             |number: usize, error: &str| misfit(format!("hyperparameters of group {number}: {error}"));
         let (mut groups, mut start) = (self.groups.none(), 0);
@@ -65,18 +62,13 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
     if there.len() < theirs || members.iter().any(|member| member.paths.is_empty()) {
         return Err(misfit(message));
     }
-    let (mut only_there, mut only_here) = (Vec::new(), Vec::new());
-    for path in &there {
-        if !members.iter().any(|member| member.paths.contains(path)) {
-            only_there.push(format!("'{path}'"));
-        }
-    }
-    for member in members {
-        if !member.paths.iter().any(|path| there.contains(&path)) {
-            only_here.push(format!("'{}'", member.paths[0]));
-        }
-    }
-    for (what, paths) in [("only in the state", only_there), ("missing in the state", only_here)] {
+    let is_here = |path: &String| members.iter().any(|member| member.paths.contains(path));
+    let is_there = |member: &Member| member.paths.iter().any(|path| there.contains(&path));
+    let only_there = there.iter().filter(|path| !is_here(path)).map(|path| format!("'{path}'"));
+    let missing = members.iter().filter(|member| !is_there(member));
+    let missing = missing.map(|member| format!("'{}'", member.paths[0]));
+    let lists: [Vec<String>; 2] = [crate::list(only_there), crate::list(missing)];
+    for (what, paths) in ["only in the state", "missing in the state"].into_iter().zip(lists) {
         if !paths.is_empty() {
             message += &format!("; {what}: {}", listed(&paths, ", "));
         }
@@ -121,7 +113,7 @@ impl Member {
         }
         let mut slots = Vec::new();
         for (name, value) in entries(&state.slots) {
-            let sizes = groups.slot_sizes(group, name, own.sizes());
+            let (sizes, _) = groups.slot(group, name, own.sizes());
             if value.sizes() != sizes || !value.dtype().is_floating_point() {
                 let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
                 return Err(misfit(message));
@@ -141,7 +133,10 @@ impl Member {
             Some(master) if master.sizes() != own.sizes() || !master.dtype().is_floating_point() => {
                 return Err(misfit(format!("the master is {master:?} in the state")));
             }
-            Some(master) => Some(Master::new(master.to(DType::F32)?.with_names(own.names().clone()))),
+            Some(master) => {
+                let value = master.to(DType::F32)?.with_names(own.names().clone());
+                Some(Master { value, rounded: None })
+            }
             None => None,
         };
         Ok(Member { parameter, group, paths, steps: state.steps, counted: false, master, slots })

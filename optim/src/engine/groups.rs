@@ -1,7 +1,6 @@
 //! [`Groups`], the hyperparameters of an optimizer without their type.
 
 use super::*;
-use std::any::Any;
 
 /// A number of each group that schedules change.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,8 +21,8 @@ pub(crate) trait Groups: Any + Send + Sync {
     fn check_parameter(&self, group: usize, shape: &Shape) -> Result<()>;
     fn check_shared(&self, shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()>;
     fn slots(&self, group: usize, sizes: &[usize]) -> &'static [&'static str];
-    fn slot_sizes(&self, group: usize, slot: &str, sizes: &[usize]) -> Vec<usize>;
-    fn slot_start(&self, group: usize, slot: &str) -> f64;
+    /// The sizes of a slot, and the value of its elements at first.
+    fn slot(&self, group: usize, slot: &str, sizes: &[usize]) -> (Vec<usize>, f64);
     fn needs_loss(&self) -> bool;
     /// Updates one parameter.
     fn update(&self, group: usize, step: ParameterStep<'_>) -> Result<()>;
@@ -65,11 +64,8 @@ impl<M: Method> Groups for Vec<M> {
     fn slots(&self, group: usize, sizes: &[usize]) -> &'static [&'static str] {
         self[group].slots(sizes)
     }
-    fn slot_sizes(&self, group: usize, slot: &str, sizes: &[usize]) -> Vec<usize> {
-        self[group].slot_sizes(slot, sizes)
-    }
-    fn slot_start(&self, group: usize, slot: &str) -> f64 {
-        self[group].slot_start(slot)
+    fn slot(&self, group: usize, slot: &str, sizes: &[usize]) -> (Vec<usize>, f64) {
+        (self[group].slot_sizes(slot, sizes), self[group].slot_start(slot))
     }
     fn needs_loss(&self) -> bool {
         M::needs_loss()

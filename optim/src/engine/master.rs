@@ -4,21 +4,13 @@ use super::*;
 
 /// A copy in `f32`. The parameter is this value rounded.
 pub(crate) struct Master {
-    value: NamedTensor,
+    pub(super) value: NamedTensor,
     /// The value to which the parameter was set. It shares the buffer with the parameter until something else
     /// changes that.
-    rounded: Option<NamedTensor>,
+    pub(super) rounded: Option<NamedTensor>,
 }
 
 impl Master {
-    pub(crate) fn new(value: NamedTensor) -> Master {
-        Master { value, rounded: None }
-    }
-
-    pub(crate) fn value(&self) -> &NamedTensor {
-        &self.value
-    }
-
     /// Takes the elements of the parameter that something else has changed.
     fn follow(&mut self, param: &NamedTensor) -> Result<()> {
         if self.value.sizes() != param.sizes() {

@@ -1,7 +1,6 @@
 //! A parameter of an optimizer with its state: the tensors that a method keeps for it, and its step.
 
 use super::*;
-use namegrad_core::Scalar;
 
 /// Tensors that a method keeps for a parameter, by name.
 type SlotList = Vec<(String, NamedTensor)>;
@@ -23,11 +22,6 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// A parameter before its first step.
-    pub(super) fn new(Listed { parameter, paths, group }: Listed) -> Member {
-        Member { parameter, group, paths, steps: 0, counted: false, master: None, slots: Vec::new() }
-    }
-
     /// Checks that the next step of the optimizer `name` is possible, and if asked for, that the gradient
     /// begins with finite numbers. Returns whether there is a gradient.
     pub(super) fn check(&self, name: &'static str, finite: bool) -> Result<bool> {
@@ -90,7 +84,7 @@ impl Member {
             sizes: value.sizes().to_vec(),
             names: value.names().clone(),
             steps: self.steps,
-            master: self.master.as_ref().map(|master| master.value().clone()),
+            master: self.master.as_ref().map(|master| master.value.clone()),
             slots,
         }
     }
@@ -155,7 +149,7 @@ fn make_slots(groups: &dyn Groups, group: usize, slots: &mut SlotList, value: &N
     let mut made = 0;
     let named = groups.slots(group, value.sizes());
     for &slot in named {
-        let sizes = groups.slot_sizes(group, slot, value.sizes());
+        let (sizes, start) = groups.slot(group, slot, value.sizes());
         match slots.iter_mut().find(|(name, _)| name == slot) {
             Some((_, kept)) if kept.sizes() != sizes => {
                 let (kept, now) = (kept.sizes(), value.sizes());
@@ -169,8 +163,7 @@ fn make_slots(groups: &dyn Groups, group: usize, slots: &mut SlotList, value: &N
             None => {
                 let names = slot_names(&sizes, value);
                 let shape = Shape { sizes: sizes.into(), names };
-                let start = Scalar::Float(groups.slot_start(group, slot));
-                slots.push((slot.into(), NamedTensor::full_as(groups.name(), shape, start, dtype)?));
+                slots.push((slot.into(), NamedTensor::full_as(groups.name(), shape, start.into(), dtype)?));
                 made += 1;
             }
         }

@@ -1,9 +1,7 @@
 //! [`Method`], the trait of every optimizer's hyperparameters and formula.
 
 use super::*;
-use crate::update;
-use namegrad_core::cpu::update::{Compiled, Loops, Update, WithoutSums};
-use serde::Serialize;
+use namegrad_core::cpu::update::{Compiled, Loops, WithoutSums};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
@@ -178,11 +176,8 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// The errors of the formula. By default, this is an error of kind [`ErrorKind::Unsupported`], for
     /// methods that implement [`step`](Self::step) instead.
     fn update(&self, _step: ParameterStep<'_>) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::Unsupported,
-            Self::NAME,
-            "this method has neither Method::update nor Method::step",
-        ))
+        let message = "this method has neither Method::update nor Method::step";
+        Err(Error::new(ErrorKind::Unsupported, Self::NAME, message))
     }
 
     /// Makes one step for all parameters that have a gradient, with the hyperparameters of each group. By
@@ -330,12 +325,10 @@ impl<'a> Slots<'a> {
     #[track_caller]
     fn check(&self, count: usize) -> Result<()> {
         let named = self.slots.len();
-        if named == count {
-            return Ok(());
-        }
-        let message = format!(
-            "Method::slots names {named} tensors, the update takes {count}; each needs a name, in the same order"
-        );
-        Err(Error::new(ErrorKind::Value, self.method, message))
+        Error::ensure(named == count, ErrorKind::Value, self.method, || {
+            format!(
+                "Method::slots names {named} tensors, the update takes {count}; each needs a name, in the same order"
+            )
+        })
     }
 }

@@ -20,21 +20,12 @@ pub(crate) use state::{check_known, tensor};
 pub use step::OptimizerStep;
 
 // The names that most of the engine needs.
-use crate::optimizer::{Loss, Optimizer, evaluate};
-use crate::rows::{Rows, at_caller, refused};
+use super::*;
+use crate::optimizer::evaluate;
 use groups::{Groups, Rate};
 use master::Master;
 use member::Member;
-use namegrad_autograd::{Parameter, Tensor, backward_passes, span_at};
-use namegrad_core::names::apart;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
-use namegrad_io::TensorFile;
-use namegrad_io::fields::{entries, insert, object, value_of};
-use namegrad_nn::places::Ids;
-use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::panic::Location;
+use namegrad_autograd::{backward_passes, span_at};
 use std::sync::atomic::{AtomicU64, Ordering};
 use step::{Closure, needs_loss};
 
@@ -64,10 +55,10 @@ impl Engine {
             let members = parameters.iter().filter(|listed| listed.group == group);
             engine.push_group(group, crate::list(members.cloned()))?;
         }
-        if engine.members.is_empty() {
-            let (name, message) = (engine.groups.name(), "optimizer got an empty parameter list".into());
-            return Err(refused(name, message, &format!("{name}::builder(model.parameters())")));
-        }
+        let name = engine.groups.name();
+        ensure(!engine.members.is_empty(), name, || {
+            ("optimizer got an empty parameter list", format!("{name}::builder(model.parameters())"))
+        })?;
         Ok(engine)
     }
 
@@ -94,18 +85,17 @@ impl Engine {
         for (place, member) in self.members.iter().enumerate() {
             known.first(member.parameter.id(), place);
         }
-        for listed in parameters {
-            let before = known.first(listed.parameter.id(), self.members.len());
-            if before < self.members.len() {
-                let mut message = "some parameters appear more than once in the parameter groups".to_string();
-                if let Some(path) = self.members[before].paths.first().or(listed.paths.first()) {
-                    message += &format!(": '{path}'");
-                }
-                let repair = "model.parameters(), which has each parameter once, also where layers share it";
-                return Err(refused(name, message, repair));
-            }
-            self.groups.check_parameter(group, &listed.parameter.shape())?;
-            self.members.push(Member::new(listed));
+        for Listed { parameter, paths, group } in parameters {
+            let before = known.first(parameter.id(), self.members.len());
+            ensure(before == self.members.len(), name, || {
+                let path = self.members[before].paths.first().or(paths.first());
+                let path = path.map(|path| format!(": '{path}'")).unwrap_or_default();
+                let message = format!("some parameters appear more than once in the parameter groups{path}");
+                (message, "model.parameters(), which has each parameter once, also where layers share it")
+            })?;
+            self.groups.check_parameter(group, &parameter.shape())?;
+            let (master, slots) = (None, Vec::new());
+            self.members.push(Member { parameter, group, paths, steps: 0, counted: false, master, slots });
         }
         Ok(())
     }
@@ -223,6 +213,11 @@ impl Engine {
         }
         result
     }
+}
+
+/// The elements of all parameters.
+fn numel(members: &[Member]) -> usize {
+    members.iter().map(|member| member.parameter.numel()).sum()
 }
 
 /// The parameters of members.

@@ -2,8 +2,7 @@
 
 use super::*;
 use namegrad_core::Name;
-use namegrad_io::fields::{Fields, object_of_some};
-use namegrad_io::setting::OfJson;
+use namegrad_io::fields::object_of_some;
 
 /// The metadata key of a file under which everything except the tensors is stored.
 const DESCRIPTION: &str = "optimizer";
@@ -99,10 +98,7 @@ impl OptimizerState {
             let fields = vec![("hyperparameters", hyperparameters), ("parameters", parameters.into())];
             groups.push(object(fields));
         }
-        let shared = match self.shared.is_empty() {
-            true => Json::Null,
-            false => stored(&mut file, "shared", &self.shared),
-        };
+        let shared = (!self.shared.is_empty()).then(|| stored(&mut file, "shared", &self.shared)).into();
         let method = self.method.to_json();
         let state = object_of_some(vec![("method", method), ("groups", groups.into()), ("shared", shared)]);
         file.insert_value(DESCRIPTION, &state);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::optimizer::CLOSURE;
+use namegrad_core::args::references;
 use namegrad_core::cpu::update::{PARALLEL, at_once};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,11 +51,7 @@ impl OptimizerStep<'_> {
     /// # Errors
     /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
     pub fn each_at_once(&mut self, f: impl Fn(usize, ParameterStep<'_>) -> Result<()> + Sync) -> Result<()> {
-        let mut all = 0;
-        for member in &*self.members {
-            all += member.parameter.numel();
-        }
-        if all < PARALLEL {
+        if numel(self.members) < PARALLEL {
             return self.each(f);
         }
         let mut tasks = Vec::with_capacity(self.members.len());
@@ -111,8 +108,7 @@ impl OptimizerStep<'_> {
                 None => NamedTensor::zeros([count])?.to(dtype)?,
             });
         }
-        let flat: Vec<&NamedTensor> = crate::list(flat.iter());
-        NamedTensor::cat(&flat, 0)
+        NamedTensor::cat(&references(&flat), 0)
     }
 
     /// Calls `f` with the value of each parameter, to be changed in place, in the order of
@@ -134,10 +130,8 @@ impl OptimizerStep<'_> {
     /// [`ErrorKind::Autograd`] if the step was not made with
     /// [`Optimizer::step_with`](crate::Optimizer::step_with).
     pub fn loss(&self) -> Result<Tensor> {
-        self.closure
-            .as_ref()
-            .map(|closure| closure.first.clone())
-            .ok_or_else(|| needs_loss(self.groups.name()))
+        let closure = self.closure.as_ref().ok_or_else(|| needs_loss(self.groups.name()))?;
+        Ok(closure.first.clone())
     }
 
     /// Computes the loss and all gradients again, with the current parameters.

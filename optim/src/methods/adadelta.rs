@@ -54,12 +54,8 @@ options! {
             step.apply(self, numbers)
         }
     }
-}
 
-impl Formula<6, 2> for AdadeltaOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 6], p: T, g: T, [square, delta]: [T; 2]) -> (T, [T; 2]) {
-        let [sign, decay, lr, rho, take, eps] = numbers;
+    impl Formula<6, 2> |[sign, decay, lr, rho, take, eps], p, g, [square, delta]| {
         let d = p * decay + g * sign;
         let square = square * rho + d * d * take;
         let step = (delta + eps).sqrt() / (square + eps).sqrt() * d;

@@ -1,8 +1,7 @@
 //! Adafactor, whose average of the square of a matrix is a product of rows and columns.
 
 use super::*;
-use crate::update::run;
-use namegrad_core::{DType, keep};
+use namegrad_core::keep;
 
 options! {
     /// Adafactor: divides the gradient by the root of an average of its square, of which a matrix keeps only
@@ -106,7 +105,7 @@ options! {
             // `v` becomes `u`.
             let (numbers, mut squares) = ([floor * floor], [0.0; 2]);
             let divided = with::<_, 1, 3, 2>(&DividedFormula, &numbers);
-            run(&divided, param, grad, &mut [&mut v].into_iter(), &mut squares)?;
+            update::run(&divided, param, grad, &mut [&mut v].into_iter(), &mut squares)?;
             let [steps, params] = squares.map(|sum| (sum / param.numel() as f64).sqrt());
             let alpha = f64::max(self.eps.1, params) * f64::min(self.lr, 1.0 / (t as f64).sqrt());
             let size = alpha / f64::max(1.0, steps / self.d);

@@ -56,11 +56,8 @@ options! {
             step.apply(self, [sign_of(self.maximize), self.weight_decay, lr, self.eps])
         }
     }
-}
 
-impl Formula<4, 1> for AdagradOptions {
-    #[inline(always)]
-    fn apply<T: Real>([sign, decay, lr, eps]: [T; 4], p: T, g: T, [sum]: [T; 1]) -> (T, [T; 1]) {
+    impl Formula<4, 1> |[sign, decay, lr, eps], p, g, [sum]| {
         let d = p * decay + g * sign;
         let sum = sum + d * d;
         (p - lr * d / (sum.sqrt() + eps), [sum])

@@ -54,7 +54,7 @@ options! {
 
     impl Method {
         fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
-            if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
+            if self.amsgrad { &[MOMENTS[0], MOMENTS[1], "max_exp_avg_sq"] } else { &MOMENTS }
         }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
@@ -126,9 +126,6 @@ options! {
         fn update(&self, step: ParameterStep<'_>) -> Result<()> { self.adam().update(step) }
     }
 }
-
-/// The tensors that both optimizers keep for each parameter. The last one is only for `amsgrad`.
-const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
 impl AdamWOptions {
     /// The options of an [`Adam`] that takes the same steps.

@@ -54,12 +54,8 @@ options! {
             step.apply(self, numbers)
         }
     }
-}
 
-impl Formula<7, 2> for AdamaxOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [m, u]: [T; 2]) -> (T, [T; 2]) {
-        let [sign, decay, keep, take, keep_inf, eps, size] = numbers;
+    impl Formula<7, 2> |[sign, decay, keep, take, keep_inf, eps, size], p, g, [m, u]| {
         let d = p * decay + g * sign;
         let m = m * keep + d * take;
         let u = (u * keep_inf).maximum(d.abs() + eps);

@@ -1,7 +1,6 @@
 //! ASGD, gradient descent that averages the parameters.
 
 use super::*;
-use crate::update::single;
 
 options! {
     /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
@@ -63,11 +62,7 @@ options! {
         }
 
         fn slot_start(&self, slot: &str) -> f64 {
-            match slot {
-                "eta" => self.lr,
-                "mu" => 1.0,
-                _ => 0.0,
-            }
+            match slot { "eta" => self.lr, "mu" => 1.0, _ => 0.0 }
         }
 
         fn update(&self, step: ParameterStep<'_>) -> Result<()> {
@@ -84,11 +79,8 @@ options! {
             Ok(())
         }
     }
-}
 
-impl Formula<5, 1> for AsgdOptions {
-    #[inline(always)]
-    fn apply<T: Real>([sign, decay, shrink, eta, mu]: [T; 5], p: T, g: T, [ax]: [T; 1]) -> (T, [T; 1]) {
+    impl Formula<5, 1> |[sign, decay, shrink, eta, mu], p, g, [ax]| {
         let d = p * decay + g * sign;
         let p = p * shrink - eta * d;
         // exactly the parameter before averaging begins

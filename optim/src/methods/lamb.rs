@@ -1,7 +1,6 @@
 //! LAMB, Adam whose step is as long as the parameter for large batches.
 
 use super::*;
-use crate::update::run;
 
 options! {
     /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
@@ -63,12 +62,17 @@ options! {
             let (average_scale, root_scale) = (correction(betas.0, t).recip(), correction(betas.1, t).sqrt().recip());
             let numbers = [sign, keep, take, keep_sq, take_sq, average_scale, root_scale, eps, weight_decay];
             let (averages, mut squares) = (with::<_, 9, 4, 2>(&LambAverages, &numbers), [0.0; 2]);
-            run(&averages, param, grad, &mut [&mut *exp_avg, &mut *exp_avg_sq].into_iter(), &mut squares)?;
+            update::run(&averages, param, grad, &mut [&mut *exp_avg, &mut *exp_avg_sq].into_iter(), &mut squares)?;
             let [param_norm, step_norm] = squares.map(f64::sqrt);
             let ratio = if param_norm > 0.0 && step_norm > 0.0 { param_norm / step_norm } else { 1.0 };
             let numbers = [average_scale, root_scale, eps, weight_decay, lr * ratio];
             apply(self, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
+    }
+
+    // A step along `u`.
+    impl Formula<5, 2> |[average_scale, root_scale, eps, weight_decay, size], p, _, averages| {
+        (p - size * along([average_scale, root_scale, eps, weight_decay], p, averages), averages)
     }
 }
 
@@ -88,14 +92,5 @@ impl Formula<9, 4> for LambAverages {
         let [m, v] = averaged([keep, take, keep_sq, take_sq], g * sign, [m, v]);
         let u = along([average_scale, root_scale, eps, weight_decay], p, [m, v]);
         (p, [m, v, params + p * p, steps + u * u])
-    }
-}
-
-/// A step along `u`.
-impl Formula<5, 2> for LambOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 5], p: T, _: T, averages: [T; 2]) -> (T, [T; 2]) {
-        let [average_scale, root_scale, eps, weight_decay, size] = numbers;
-        (p - size * along([average_scale, root_scale, eps, weight_decay], p, averages), averages)
     }
 }

@@ -2,14 +2,8 @@
 
 use super::line_search::{LinePoint, Search};
 use super::*;
-use crate::engine::OptimizerStep;
-use crate::update::number;
-use namegrad_autograd::Tensor;
 use namegrad_core::cpu::vectors;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{DType, Element};
-use namegrad_io::fields::{entries, insert, value_of};
-use std::collections::BTreeMap;
 
 options! {
     /// L-BFGS: steps along an estimate of Newton's direction from the last `history_size` differences of
@@ -84,12 +78,10 @@ options! {
 
     impl Method {
         fn check_groups(groups: &[LbfgsOptions]) -> Result<()> {
-            if groups.len() == 1 {
-                return Ok(());
-            }
-            let message = "LBFGS doesn't support per-parameter options (parameter groups)".into();
-            let repair = "Lbfgs::builder(model.parameters()).build()?, without groups";
-            Err(refused("Lbfgs", message, repair))
+            ensure(groups.len() == 1, "Lbfgs", || {
+                let message = "LBFGS doesn't support per-parameter options (parameter groups)";
+                (message, "Lbfgs::builder(model.parameters()).build()?, without groups")
+            })
         }
 
         fn check_shared(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
@@ -105,7 +97,7 @@ options! {
             let mut run = StepRun { step, options };
             let result = run.iterate(&first);
             if result.is_err() {
-                run.set(&before)?;
+                run.set(&before, None)?;
             }
             result
         }
@@ -352,11 +344,10 @@ impl StepRun<'_, '_> {
             return Ok(());
         }
         let mut history = LbfgsHistory::load(self.step.shared(), grad.dtype())?;
-        if history.as_ref().is_some_and(|history| history.d.sizes() != grad.sizes()) {
-            let message =
-                "the sizes of parameters have changed since the last step; other sizes need a new optimizer";
-            return Err(Error::new(ErrorKind::Shape, "Lbfgs", message));
-        }
+        let fits = history.as_ref().is_none_or(|history| history.d.sizes() == grad.sizes());
+        let message =
+            "the sizes of parameters have changed since the last step; other sizes need a new optimizer";
+        Error::ensure(fits, ErrorKind::Shape, "Lbfgs", || message)?;
         let mut evaluations = 1;
         for iteration in 1..=max_iter {
             let (mut now, of_grad) = match history.take() {
@@ -385,17 +376,17 @@ impl StepRun<'_, '_> {
                     max_evaluations: max_eval.saturating_sub(evaluations),
                 };
                 let (found, count) = search.run(now.t, &mut |t| {
-                    self.set_along(&x, t, &now.d)?;
+                    self.set(&x, Some((t, &now.d)))?;
                     let (loss, grad) = self.evaluate()?;
-                    let slope = dot(&grad, &now.d)?;
+                    let slope = number(&grad.dot(&now.d)?)?;
                     Ok(LinePoint { t, loss, grad, slope })
                 })?;
                 evaluations += count;
                 now.t = found.t;
-                self.set_along(&x, now.t, &now.d)?;
+                self.set(&x, Some((now.t, &now.d)))?;
                 (loss, grad) = (found.loss, found.grad);
             } else {
-                self.set_along(&x, now.t, &now.d)?;
+                self.set(&x, Some((now.t, &now.d)))?;
                 if iteration != max_iter {
                     (loss, grad) = self.evaluate()?;
                     evaluations += 1;
@@ -404,7 +395,7 @@ impl StepRun<'_, '_> {
             steepest = largest(&grad)?;
             if !is_good(loss, steepest) {
                 self.step.shared().clear();
-                return self.set(&x);
+                return self.set(&x, None);
             }
             let moved = reach * now.t.abs();
             history = Some(now);
@@ -413,10 +404,7 @@ impl StepRun<'_, '_> {
                 break;
             }
         }
-        match history {
-            Some(history) => history.save(self.step.shared()),
-            None => Ok(()),
-        }
+        history.map_or(Ok(()), |history| history.save(self.step.shared()))
     }
 
     /// The loss, as a number to be made small, and the gradient of all parameters.
@@ -430,33 +418,20 @@ impl StepRun<'_, '_> {
         self.point(&loss)
     }
 
-    /// Sets all parameters to `x`.
-    fn set(&mut self, x: &[NamedTensor]) -> Result<()> {
-        let mut x = x.iter();
+    /// Sets all parameters to `x`, or to `x + t d`.
+    fn set(&mut self, x: &[NamedTensor], along: Option<(f64, &NamedTensor)>) -> Result<()> {
+        let (mut x, mut offset) = (x.iter(), 0);
         self.step.each_value(|value| {
-            if let Some(x) = x.next() {
-                *value = x.clone();
+            let Some(x) = x.next() else { return Ok(()) };
+            *value = x.clone();
+            if let Some((t, d)) = along {
+                let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
+                offset += x.numel();
+                *value = x.addcmul(&part, &NamedTensor::full_as("lbfgs", (), t.into(), x.dtype())?)?;
             }
             Ok(())
         })
     }
-
-    /// Sets all parameters to `x + t d`.
-    fn set_along(&mut self, x: &[NamedTensor], t: f64, d: &NamedTensor) -> Result<()> {
-        let (mut x, mut offset) = (x.iter(), 0);
-        self.step.each_value(|value| {
-            let Some(x) = x.next() else { return Ok(()) };
-            let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
-            offset += x.numel();
-            *value = x.addcmul(&part, &NamedTensor::full_as("lbfgs", (), t.into(), x.dtype())?)?;
-            Ok(())
-        })
-    }
-}
-
-/// `x · y`.
-pub(crate) fn dot(x: &NamedTensor, y: &NamedTensor) -> Result<f64> {
-    number(&x.dot(y)?)
 }
 
 /// The largest magnitude.

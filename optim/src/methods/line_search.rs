@@ -45,13 +45,11 @@ impl Search {
         // Further evaluations.
         let mut further = 0;
         while further < self.max_evaluations {
-            if self.is_high(&now) || (further > 1 && now.loss >= before.loss) {
-                return self.zoom([before, now], further, evaluate);
-            }
-            if self.is_flat(&now) {
+            let is_high = self.is_high(&now) || (further > 1 && now.loss >= before.loss);
+            if !is_high && self.is_flat(&now) {
                 return Ok((now, further + 1));
             }
-            if now.slope >= 0.0 {
+            if is_high || now.slope >= 0.0 {
                 return self.zoom([before, now], further, evaluate);
             }
             let bounds = (now.t + 0.01 * (now.t - before.t), now.t * 10.0);
@@ -59,9 +57,7 @@ impl Search {
             before = std::mem::replace(&mut now, evaluate(next)?);
             further += 1;
         }
-        let ends = [self.start.clone(), now];
-        let low = lower(&ends);
-        Ok((ends[low].clone(), further + 1))
+        self.zoom([self.start.clone(), now], further, evaluate)
     }
 
     /// Narrows a range around a good point.
@@ -101,8 +97,7 @@ impl Search {
                 break;
             }
         }
-        let [first, second] = ends;
-        Ok((if low == 0 { first } else { second }, further + 1))
+        Ok((ends[low].clone(), further + 1))
     }
 
     /// Whether the loss has not fallen enough.

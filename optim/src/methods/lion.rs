@@ -53,12 +53,8 @@ options! {
             step.apply(self, numbers)
         }
     }
-}
 
-impl Formula<7, 1> for LionOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 7], p: T, g: T, [m]: [T; 1]) -> (T, [T; 1]) {
-        let [ascend, shrink, lr, mix, mix_in, keep, take] = numbers;
+    impl Formula<7, 1> |[ascend, shrink, lr, mix, mix_in, keep, take], p, g, [m]| {
         let d = g * ascend;
         (p * shrink - lr * sign(m * mix + d * mix_in), [m * keep + d * take])
     }

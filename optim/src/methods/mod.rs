@@ -36,11 +36,4 @@ pub use rprop::{Rprop, RpropOptions};
 pub use sgd::{Sgd, SgdOptions};
 
 // The names that most optimizers need.
-use crate::engine::ParameterStep;
-use crate::formula::*;
-use crate::rows::{options, refused};
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use namegrad_io::setting::Choice;
-use namegrad_macros::Words;
-use serde::{Deserialize, Serialize};
+use super::*;

@@ -1,9 +1,7 @@
 //! Muon, momentum whose direction is an orthogonal matrix.
 
 use super::*;
-use crate::engine::OptimizerStep;
 use namegrad_core::options::AddmmOptions;
-use namegrad_core::{DType, Shape};
 
 options! {
     /// Muon: the momentum of a matrix is made orthogonal, so that all its directions take steps of one
@@ -132,10 +130,8 @@ impl MuonOptions {
     /// A matrix with the singular vectors of `x`, whose singular values are about 1.
     fn orthogonal(&self, x: NamedTensor) -> Result<NamedTensor> {
         let tall = x.sizes()[0] > x.sizes()[1];
-        let mut x = x.to(DType::BF16)?;
-        if tall {
-            x = x.t()?.contiguous()?;
-        }
+        let x = x.to(DType::BF16)?;
+        let mut x = if tall { x.t()?.contiguous()? } else { x };
         let norm = x.norm(..)?.to_vec::<f64>()?[0];
         x = x.div(norm.max(self.eps))?;
         let (a, b, c) = self.ns_coefficients;

@@ -1,7 +1,6 @@
 //! NAdam, Adam with Nesterov's momentum.
 
 use super::*;
-use crate::update::single;
 
 options! {
     /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
@@ -84,20 +83,16 @@ options! {
             apply::<_, 11, 2>(self, numbers, param, grad, [exp_avg, exp_avg_sq])
         }
     }
+
+    impl Formula<11, 2> |[moments @ .., along_gradient, along_average, root_scale, eps], p, g, averages| {
+        let (p, d, [m, v]) = decayed_and_averaged(moments, p, g, averages);
+        (p - (along_gradient * d + along_average * m) / ((v * root_scale).sqrt() + eps), [m, v])
+    }
 }
 
 impl NAdamOptions {
     /// The momentum in step `t`.
     fn momentum_of(&self, t: u64) -> f64 {
         self.betas.0 * (1.0 - 0.5 * 0.96_f64.powf(t as f64 * self.momentum_decay))
-    }
-}
-
-impl Formula<11, 2> for NAdamOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 11], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
-        let [moments @ .., along_gradient, along_average, root_scale, eps] = numbers;
-        let (p, d, [m, v]) = decayed_and_averaged(moments, p, g, averages);
-        (p - (along_gradient * d + along_average * m) / ((v * root_scale).sqrt() + eps), [m, v])
     }
 }

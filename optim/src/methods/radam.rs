@@ -70,6 +70,12 @@ options! {
             step.apply::<_, 10, 2>(&AdamOptions::new(), joined(moments, [size, 1.0, self.eps]))
         }
     }
+
+    // A step along the average.
+    impl Formula<8, 2> |[moments @ .., size], p, g, averages| {
+        let (p, _, [m, v]) = decayed_and_averaged(moments, p, g, averages);
+        (p - size * m, [m, v])
+    }
 }
 
 impl RAdamOptions {
@@ -80,15 +86,5 @@ impl RAdamOptions {
         let now = whole - 2.0 * t as f64 * keep.powf(t as f64) / correction(keep, t);
         (now > 5.0)
             .then(|| ((now - 4.0) * (now - 2.0) * whole / ((whole - 4.0) * (whole - 2.0) * now)).sqrt())
-    }
-}
-
-/// A step along the average.
-impl Formula<8, 2> for RAdamOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 8], p: T, g: T, averages: [T; 2]) -> (T, [T; 2]) {
-        let [moments @ .., size] = numbers;
-        let (p, _, [m, v]) = decayed_and_averaged(moments, p, g, averages);
-        (p - size * m, [m, v])
     }
 }

@@ -63,12 +63,8 @@ options! {
             step.apply(self, [sign_of(self.maximize), shrink, grow, low, high])
         }
     }
-}
 
-impl Formula<5, 2> for RpropOptions {
-    #[inline(always)]
-    fn apply<T: Real>(numbers: [T; 5], p: T, g: T, [prev, size]: [T; 2]) -> (T, [T; 2]) {
-        let [ascend, shrink, grow, low, high] = numbers;
+    impl Formula<5, 2> |[ascend, shrink, grow, low, high], p, g, [prev, size]| {
         let d = g * ascend;
         let same = d * prev;
         let factor = if same < T::ZERO { shrink } else { T::ONE };

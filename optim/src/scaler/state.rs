@@ -1,11 +1,6 @@
 //! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
 
-use super::GradScaler;
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{Error, Result};
-use namegrad_io::fields::StateFields;
-use serde::{Deserialize, Serialize};
+use super::*;
 
 /// Everything that the next steps of a [`GradScaler`] depend on. In a file, it is JSON under the metadata key
 /// `grad_scaler`.

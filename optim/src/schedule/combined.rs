@@ -5,11 +5,10 @@ use super::*;
 
 /// The names and the settings of schedules.
 fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
-    let mut all = Vec::new();
-    for schedule in schedules {
-        all.push(object(vec![("name", schedule.name().into()), ("settings", schedule.settings())]));
-    }
-    all.into()
+    let described = |schedule: &Box<dyn Schedule>| {
+        object(vec![("name", schedule.name().into()), ("settings", schedule.settings())])
+    };
+    crate::list::<_, Vec<Json>>(schedules.iter().map(described)).into()
 }
 
 /// [`Schedule::parts`] that all have the same step.
@@ -87,24 +86,25 @@ impl Schedule for Sequence {
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        let (count, milestones) = (self.schedules.len(), &self.milestones);
-        let (message, repair) = if count == 0 {
+        let (count, name, milestones) = (self.schedules.len(), self.name(), &self.milestones);
+        ensure(count > 0, name, || {
             let repair = "Sequence::new(Constant::new(10)).then(10, Cosine::new(100))";
-            ("expects at least one schedule, but got none".into(), repair)
-        } else if count != milestones.len() + 1 {
+            ("expects at least one schedule, but got none", repair)
+        })?;
+        ensure(count == milestones.len() + 1, name, || {
             let message = format!(
                 "expects the number of schedules to be one more than the number of milestones, but got {count} \
                  schedules and {} milestones",
                 milestones.len()
             );
             (message, "Sequence::new(first).then(10, second)")
-        } else if !milestones.is_sorted() {
-            let message = format!("the milestones must not decrease, but are {milestones:?}");
-            (message + "; they are steps of the whole sequence", "")
-        } else {
-            return self.schedules.iter().try_for_each(|schedule| schedule.check(groups));
-        };
-        Err(refused(self.name(), message, repair))
+        })?;
+        Error::ensure(milestones.is_sorted(), ErrorKind::Value, name, || {
+            format!(
+                "the milestones must not decrease, but are {milestones:?}; they are steps of the whole sequence"
+            )
+        })?;
+        self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
     }
 
     fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
@@ -168,11 +168,10 @@ impl Schedule for Chained {
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        if self.schedules.is_empty() {
-            let message = "expects at least one schedule to be chained, but got none".into();
+        ensure(!self.schedules.is_empty(), self.name(), || {
             let repair = "Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9))";
-            return Err(refused(self.name(), message, repair));
-        }
+            ("expects at least one schedule to be chained, but got none", repair)
+        })?;
         self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
     }
 
@@ -216,9 +215,8 @@ impl<S: Schedule> Warmup<S> {
     }
 
     /// The factor in step 0. Default: `1 / steps`.
-    pub fn start_factor(mut self, start_factor: f64) -> Self {
-        self.start_factor = start_factor;
-        self
+    pub fn start_factor(self, start_factor: f64) -> Self {
+        Warmup { start_factor, ..self }
     }
 }
 
@@ -246,10 +244,10 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        if !self.start_factor.is_finite() {
+        ensure(self.start_factor.is_finite(), self.name(), || {
             let message = format!("start_factor must be finite, but is {:?}", self.start_factor);
-            return Err(refused(self.name(), message, "Cosine::new(1000).warmup(100).start_factor(0.1)"));
-        }
+            (message, "Cosine::new(1000).warmup(100).start_factor(0.1)")
+        })?;
         self.schedule.check(groups)
     }
 
@@ -331,12 +329,6 @@ impl<const IN_EACH_STEP: bool> OfFunctions<IN_EACH_STEP> {
     }
 }
 
-impl<const IN_EACH_STEP: bool> fmt::Debug for OfFunctions<IN_EACH_STEP> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name(), self.settings())
-    }
-}
-
 impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
     fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
         if IN_EACH_STEP { replay(self, step, base, group) } else { base * self.at(step, group) }
@@ -352,11 +344,10 @@ impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
     }
 
     fn check(&self, groups: usize) -> Result<()> {
-        if !self.is_each || self.factors.len() == groups {
-            return Ok(());
-        }
-        let message = format!("expected {groups} functions, but got {}", self.factors.len());
-        Err(refused(self.name(), message, ""))
+        let (count, is_each) = (self.factors.len(), self.is_each);
+        Error::ensure(!is_each || count == groups, ErrorKind::Value, self.name(), || {
+            format!("expected {groups} functions, but got {count}")
+        })
     }
 
     fn is_function_of_step(&self) -> bool {
@@ -364,11 +355,8 @@ impl<const IN_EACH_STEP: bool> Schedule for OfFunctions<IN_EACH_STEP> {
     }
 
     fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
-        match (IN_EACH_STEP, step) {
-            (false, _) => self.lr(step, base, group),
-            (true, 0.0) => last,
-            (true, _) => last * self.at(step, group),
-        }
+        let before = if IN_EACH_STEP { last } else { base };
+        if IN_EACH_STEP && step == 0.0 { last } else { before * self.at(step, group) }
     }
 
     fn follow(&self, last: f64, base: f64, group: usize) -> f64 {

@@ -1,7 +1,6 @@
 //! Schedules that set the rate itself, and the momentum with it: [`OneCycle`], [`Cyclic`] and [`SwaLr`].
 
 use super::*;
-use crate::interval::NonZero;
 
 /// How a [`OneCycle`] or a [`SwaLr`](super::SwaLr) goes from one rate to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Words)]
@@ -112,15 +111,13 @@ options! {
         }
 
         fn check_step(&self, step: f64) -> Result<()> {
-            if step <= self.total_steps as f64 {
-                return Ok(());
-            }
-            let message = format!(
-                "tried to step {step} times, but the specified number of total steps is {}",
-                self.total_steps
-            );
-            let repair = format!("OneCycle::new(0.1, {step}), with the number of epochs times that of batches");
-            Err(refused(self.name(), message, &repair))
+            let total = self.total_steps;
+            ensure(step <= total as f64, self.name(), || {
+                let message = format!(
+                    "tried to step {step} times, but the specified number of total steps is {total}"
+                );
+                (message, format!("OneCycle::new(0.1, {step}), with the number of epochs times that of batches"))
+            })
         }
     }
 }
@@ -254,12 +251,6 @@ options! {
     }
 }
 
-impl fmt::Debug for Cyclic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cyclic {}", self.settings())
-    }
-}
-
 impl Cyclic {
     /// Multiplies the height of the cycles by your own function, in place of the mode.
     ///
@@ -273,13 +264,11 @@ impl Cyclic {
     /// assert_eq!([2.0, 6.0, 14.0].map(|step| schedule.lr(step, 0.1, 0)), [1.0, 0.5, 0.25]);
     /// ```
     pub fn scale_fn(
-        mut self,
+        self,
         scale_mode: ScaleMode,
         scale_fn: impl Fn(f64) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        self.scale_fn = Some(Arc::new(scale_fn));
-        self.scale_mode = Some(scale_mode);
-        self
+        Cyclic { scale_fn: Some(Arc::new(scale_fn)), scale_mode: Some(scale_mode), ..self }
     }
 
     /// `height` and `scale` of a step.
@@ -354,10 +343,8 @@ options! {
 impl SwaLr {
     /// The part of the way that is behind a step.
     fn part(&self, step: f64) -> f64 {
-        let part = match self.anneal_epochs {
-            0 => 1.0,
-            epochs => (step / epochs as f64).clamp(0.0, 1.0),
-        };
+        let epochs = self.anneal_epochs as f64;
+        let part = if epochs == 0.0 { 1.0 } else { (step / epochs).clamp(0.0, 1.0) };
         match self.anneal_strategy {
             Anneal::Cos => (1.0 - (PI * part).cos()) / 2.0,
             Anneal::Linear => part,

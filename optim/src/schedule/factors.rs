@@ -2,7 +2,6 @@
 //! [`LinearRamp`], [`Constant`], [`Polynomial`], [`Cosine`] and [`CosineRestarts`].
 
 use super::*;
-use std::ops::Bound;
 
 options! {
     /// Multiplies the rate by `gamma` every `step_size` steps: `torch.optim.lr_scheduler.StepLR`.
@@ -26,11 +25,7 @@ options! {
         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 { self.gamma.powf((step / self.step_size as f64).floor()) }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
-    }
+    factor |self, step| self.gamma.powf((step / self.step_size as f64).floor())
 }
 
 options! {
@@ -56,13 +51,9 @@ options! {
         gamma: f64 = 0.1 in f64::MIN..=f64::MAX,
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 {
-            let count = self.milestones.iter().filter(|milestone| **milestone as f64 <= step).count();
-            self.gamma.powf(count as f64)
-        }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
+    factor |self, step| {
+        let count = self.milestones.iter().filter(|milestone| **milestone as f64 <= step).count();
+        self.gamma.powf(count as f64)
     }
 }
 
@@ -85,11 +76,7 @@ options! {
         new(gamma: f64 = 0.99 in f64::MIN..=f64::MAX)
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 { self.gamma.powf(step) }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
-    }
+    factor |self, step| self.gamma.powf(step)
 }
 
 options! {
@@ -118,13 +105,9 @@ options! {
             => "ending multiplicative factor expected to be between 0 and 1, but is {}",
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 {
-            let total = self.total_iters as f64;
-            self.start_factor + (self.end_factor - self.start_factor) * step.min(total) / total
-        }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
+    factor |self, step| {
+        let total = self.total_iters as f64;
+        self.start_factor + (self.end_factor - self.start_factor) * step.min(total) / total
     }
 }
 
@@ -152,11 +135,7 @@ options! {
             => "constant multiplicative factor expected to be between 0 and 1, but is {}",
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 { if step < self.total_iters as f64 { self.factor } else { 1.0 } }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
-    }
+    factor |self, step| if step < self.total_iters as f64 { self.factor } else { 1.0 }
 }
 
 options! {
@@ -181,13 +160,9 @@ options! {
         power: f64 = 1.0 in 0.0.. => "power must be finite and not negative, but is {}",
     }
 
-    impl Schedule {
-        fn factor(&self, step: f64) -> f64 {
-            let total = self.total_iters as f64;
-            (1.0 - step.min(total) / total).powf(self.power)
-        }
-
-        fn next(&self, step: f64, last: f64, base: f64, _group: usize) -> f64 { multiplied(self, step, last, base) }
+    factor |self, step| {
+        let total = self.total_iters as f64;
+        (1.0 - step.min(total) / total).powf(self.power)
     }
 }
 

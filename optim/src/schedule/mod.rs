@@ -70,19 +70,10 @@ pub use state::SchedulerState;
 pub use table::PerGroup;
 
 // The names that most schedules need.
-use crate::Optimizer;
-use crate::rows::{Rows, at_caller, options, refused};
+use super::*;
 use combined::FactorFn;
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{Error, Result};
-use namegrad_io::fields::object;
-use namegrad_io::setting::{Choice, OfJson};
-use namegrad_macros::Words;
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use interval::NonZero;
 use std::f64::consts::PI;
-use std::fmt;
 use std::sync::Arc;
 use table::check;
 
@@ -224,11 +215,13 @@ pub trait Schedule: Send + Sync {
     }
 }
 
-impl fmt::Debug for dyn Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name(), self.settings())
+for_types!(dyn Schedule, Cyclic, Lambda, Multiplicative => Described {
+    impl fmt::Debug for Described {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{} {}", self.name(), self.settings())
+        }
     }
-}
+});
 
 impl Schedule for Box<dyn Schedule> {
     fn factor(&self, step: f64) -> f64 {

@@ -111,10 +111,7 @@ impl ReduceOnPlateauBuilder {
     pub fn build(self, optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
         let lrs = optimizer.lrs();
         check(&self, NAME, lrs.len())?;
-        let best = match self.mode {
-            Mode::Min => f64::INFINITY,
-            Mode::Max => f64::NEG_INFINITY,
-        };
+        let best = if self.mode == Mode::Min { f64::INFINITY } else { f64::NEG_INFINITY };
         Ok(ReduceOnPlateau { settings: self, lrs, steps: 0, best, bad_steps: 0, cooldown: 0 })
     }
 

@@ -67,11 +67,12 @@ impl Scheduler {
         let mut own = Scheduler { schedule, state };
         at_caller(|| {
             own.schedule.check(own.state.lrs.len())?;
-            if own.schedule.changes_momentum() && optimizer.momentums().is_none() {
+            let fits = !own.schedule.changes_momentum() || optimizer.momentums().is_some();
+            ensure(fits, own.schedule.name(), || {
                 let message =
                     "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
-                return Err(own.refused(message.into(), ".cycle_momentum(false)"));
-            }
+                (message, ".cycle_momentum(false)")
+            })?;
             own.set(own.computed(0.0, own.state.base_lrs.clone())?, optimizer)
         })?;
         Ok(own)
@@ -112,16 +113,15 @@ impl Scheduler {
     #[track_caller]
     pub fn step_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         at_caller(|| {
-            if !(step >= 0.0 && step.is_finite()) {
+            let name = self.schedule.name();
+            ensure(step >= 0.0 && step.is_finite(), name, || {
                 let message = format!("expected a finite step that is not negative, but got {step:?}");
-                return Err(self.refused(message, "scheduler.step(&mut optimizer)?"));
-            }
+                (message, "scheduler.step(&mut optimizer)?")
+            })?;
             let (groups, known) = (optimizer.lrs().len(), self.state.base_lrs.len());
-            if groups != known {
-                let message =
-                    format!("the optimizer has {groups} groups, the scheduler was made for {known}");
-                return Err(self.refused(message, "scheduler.add_groups(&mut optimizer)?"));
-            }
+            ensure(groups == known, name, || {
+                (other_groups(groups, known), "scheduler.add_groups(&mut optimizer)?")
+            })?;
             self.set(self.computed(step, self.state.base_lrs.clone())?, optimizer)
         })
     }
@@ -147,7 +147,7 @@ impl Scheduler {
                 let value = values[group];
                 let message =
                     format!("the {what} of group {group} in step {step} is {value:?}; it must be finite");
-                return Err(self.refused(message, CHECK));
+                return Err(refused(schedule.name(), message, CHECK));
             }
         }
         let momentums = (momentums.len() == lrs.len()).then_some(momentums);
@@ -168,11 +168,6 @@ impl Scheduler {
         next.momentums = next.momentums.or(self.state.momentums.take());
         self.state = next;
         Ok(())
-    }
-
-    #[track_caller]
-    fn refused(&self, message: String, repair: &str) -> Error {
-        refused(self.schedule.name(), message, repair)
     }
 
     /// The number of steps so far. It has a fraction only after [`step_to`](Self::step_to).
@@ -220,11 +215,9 @@ impl Scheduler {
     pub fn add_groups(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         at_caller(|| {
             let (lrs, known) = (optimizer.lrs(), self.state.base_lrs.len());
-            if lrs.len() < known {
-                let message =
-                    format!("the optimizer has {} groups, the scheduler was made for {known}", lrs.len());
-                return Err(self.refused(message, "Scheduler::new(schedule, &mut optimizer)?"));
-            }
+            ensure(lrs.len() >= known, self.schedule.name(), || {
+                (other_groups(lrs.len(), known), "Scheduler::new(schedule, &mut optimizer)?")
+            })?;
             self.schedule.check(lrs.len())?;
             let base_lrs = [&self.state.base_lrs, &lrs[known..]].concat();
             let mut next = self.computed(self.state.step, base_lrs)?;
@@ -249,10 +242,9 @@ impl Scheduler {
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         at_caller(|| {
             self.check(state, optimizer.lrs().len())?;
-            if state.momentums.is_some() && optimizer.momentums().is_none() {
-                let message = "the state has momentums, and the optimizer has none".into();
-                return Err(self.refused(message, ""));
-            }
+            let message = "the state has momentums, and the optimizer has none";
+            let fits = state.momentums.is_none() || optimizer.momentums().is_some();
+            Error::ensure(fits, ErrorKind::Value, self.schedule.name(), || message)?;
             self.set(state.clone(), optimizer)?;
             self.state = state.clone();
             Ok(())
@@ -276,4 +268,8 @@ impl Scheduler {
         state.check(self.schedule.name(), &self.state.settings, groups)?;
         self.schedule.check_step(state.step)
     }
+}
+
+fn other_groups(groups: usize, known: usize) -> String {
+    format!("the optimizer has {groups} groups, the scheduler was made for {known}")
 }

@@ -1,7 +1,6 @@
 //! [`SchedulerState`], everything that the next rates depend on, as a value and as a file.
 
 use super::*;
-use namegrad_io::fields::{StateFields, entries};
 
 /// Everything that the next rates of a [`Scheduler`](super::Scheduler) or a
 /// [`ReduceOnPlateau`](super::ReduceOnPlateau) depend on. In a file, it is JSON under the metadata key
@@ -81,44 +80,20 @@ impl SchedulerState {
         if theirs != groups {
             differences.push(format!("the optimizer has {groups} groups here, {theirs} in the state"));
         }
-        if !differences.is_empty() {
-            let message = format!("the state is of another schedule: {}", differences.join("; "));
+        ensure(differences.is_empty(), name, || {
             let step = self.step;
             let repair = format!(
                 "scheduler.step_to({step:?}, &mut optimizer)?, if another schedule is to go on at the same step"
             );
-            return Err(refused(name, message, &repair));
-        }
+            (format!("the state is of another schedule: {}", differences.join("; ")), repair)
+        })?;
         let momentums = self.momentums.as_deref().unwrap_or(&self.lrs);
         let counts = self.lrs.len() == groups && momentums.len() == groups;
         let mut numbers = [&self.base_lrs, &self.lrs[..], momentums].into_iter().flatten();
         let is_step = self.step >= 0.0 && self.step.is_finite();
-        if !counts || !is_step || !numbers.all(|number| number.is_finite()) {
-            let message =
-                format!("the state is damaged: it has one finite rate for each group, not {self:?}");
-            return Err(refused(name, message, ""));
-        }
-        Ok(())
-    }
-}
-
-/// Adds what differs between the settings here and in a state.
-fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>) {
-    let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-    match (here, there) {
-        (Json::Object(own), Json::Object(other)) => {
-            for (at, (key, _)) in [entries(own), entries(other)].concat().into_iter().enumerate() {
-                if at < own.len() || here.get(key).is_none() {
-                    compare(&inner(key), &here[key], &there[key], differences); // null if it is missing
-                }
-            }
-        }
-        (Json::Array(own), Json::Array(other)) if own.len() == other.len() => {
-            for index in 0..own.len() {
-                compare(&inner(&index.to_string()), &own[index], &other[index], differences);
-            }
-        }
-        _ if here == there => {}
-        _ => differences.push(format!("{path} is {here} here, {there} in the state")),
+        let is_good = counts && is_step && numbers.all(|number| number.is_finite());
+        Error::ensure(is_good, ErrorKind::Value, name, || {
+            format!("the state is damaged: it has one finite rate for each group, not {self:?}")
+        })
     }
 }

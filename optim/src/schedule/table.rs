@@ -2,36 +2,30 @@
 
 use super::*;
 use crate::rows::Row;
-use std::any::Any;
 
 /// Checks the options of a schedule for an optimizer with this many groups.
 #[track_caller]
 pub(crate) fn check(schedule: &dyn Rows, name: &'static str, groups: usize) -> Result<()> {
     for (number, Row { name: row, .. }) in schedule.rows().iter().enumerate() {
         let value: &dyn Any = schedule.value(number);
-        if let Some(PerGroup::Each(numbers)) = value.downcast_ref()
-            && numbers.len() != groups
-        {
+        if let Some(PerGroup::Each(numbers)) = value.downcast_ref() {
             let count = numbers.len();
-            let message = format!(
-                "{row} must have the same length as the groups of the optimizer: {row} has {count} values, the \
-                 optimizer has {groups} groups"
-            );
-            return Err(refused(name, message, ""));
+            Error::ensure(count == groups, ErrorKind::Value, name, || {
+                format!(
+                    "{row} must have the same length as the groups of the optimizer: {row} has {count} values, the \
+                     optimizer has {groups} groups"
+                )
+            })?;
         }
     }
     let Some((row, message)) = schedule.wrong() else { return Ok(()) };
     let rows = schedule.rows().iter();
     let arguments: Vec<&str> = crate::list(rows.filter(|row| row.is_argument).map(|row| row.default));
-    let example = match arguments.is_empty() {
-        true => format!("{name}::builder()"),
-        false => format!("{name}::new({})", arguments.join(", ")),
-    };
-    let repair = match row.is_argument {
-        true => example,
-        false => format!("{example}.{}({})", row.name, row.default),
-    };
-    Err(refused(name, message, &repair))
+    let arguments = arguments.join(", ");
+    let made = if arguments.is_empty() { "builder" } else { "new" };
+    let example = format!("{name}::{made}({arguments})");
+    let setter = if row.is_argument { String::new() } else { format!(".{}({})", row.name, row.default) };
+    Err(refused(name, message, &(example + &setter)))
 }
 
 /// A number for all groups of parameters, or one for each.
