@@ -50,8 +50,6 @@ pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
-#[doc(hidden)]
-pub use gradcheck::place;
 pub use gradcheck::{
     Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,
     gradgradcheck, gradgradcheck_with,
@@ -80,6 +78,8 @@ pub use tape::{
 #[doc(hidden)]
 pub use tape::{backward_passes, began_last_backward, switched};
 pub use tensor::{Tensor, grad, grad_with};
+#[doc(hidden)]
+pub use {gradcheck::place, parameter::taken};
 
 /// The options of ops: of those in core and of composed ops.
 pub mod options {

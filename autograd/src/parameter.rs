@@ -104,6 +104,29 @@ impl ParameterCell {
     }
 }
 
+/// The value that takes the place of `own` in a `what`, with its dtype and names.
+///
+/// # Errors
+/// [`ErrorKind::Shape`], [`ErrorKind::NameMismatch`] and [`ErrorKind::DType`] if it does not fit.
+#[doc(hidden)]
+#[track_caller]
+pub fn taken(op: &'static str, what: &str, own: &NamedTensor, value: &NamedTensor) -> Result<NamedTensor> {
+    let (sizes, given) = (own.sizes(), value.sizes());
+    if sizes != given {
+        let message = format!("a {what} of sizes {sizes:?} cannot take a value of {given:?}");
+        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([own.shape(), value.shape()]));
+    }
+    own.check_names_of(op, value)?;
+    let (to, from) = (own.dtype(), value.dtype());
+    if from.is_floating_point() && !to.is_floating_point() {
+        let message = format!("a {what} of dtype {to} cannot take a value of {from}");
+        return Err(Error::new(ErrorKind::DType, op, message)
+            .with_operands([own.shape(), value.shape()])
+            .with_repair(format!("value.to(DType::{to:?})?")));
+    }
+    Ok(value.to(to)?.with_names(own.names().clone()))
+}
+
 impl HasDims for Parameter {
     #[track_caller]
     fn check_dims(&self, signature: &'static Signature, part: usize, met: &mut [Met]) -> Result<()> {
@@ -381,18 +404,7 @@ impl Parameter {
         let value = value.as_ref();
         let caller = Location::caller();
         self.update(|own| {
-            if own.sizes() != value.sizes() {
-                let message = format!(
-                    "a parameter of sizes {:?} cannot take a value of {:?}",
-                    own.sizes(),
-                    value.sizes()
-                );
-                return Err(Error::new(ErrorKind::Shape, "Parameter::set", message)
-                    .with_operands([own.shape(), value.shape()])
-                    .at(caller));
-            }
-            own.check_names_of("Parameter::set", value).map_err(|error| error.at(caller))?;
-            *own = value.to(own.dtype())?.with_names(own.names().clone());
+            *own = taken("Parameter::set", "parameter", own, value).map_err(|error| error.at(caller))?;
             Ok(())
         })
     }

@@ -1,8 +1,10 @@
 //! [`Buffer`]: a tensor that a layer stores and saves but does not learn.
 
 use crate::field::{Entry, Field, Visitor};
-use namegrad_autograd::{Tensor, places};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_autograd::{Tensor, places, taken};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{DType, NamedTensor, Result};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -94,27 +96,7 @@ impl Buffer {
     /// another name, [`ErrorKind::DType`] if floating-point values are set in an integer buffer.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
-        self.set_value(value.as_ref())
-    }
-
-    #[track_caller]
-    fn set_value(&self, value: &NamedTensor) -> Result<()> {
-        let own = self.value();
-        if own.sizes() != value.sizes() {
-            let message =
-                format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
-            return Err(Error::new(ErrorKind::Shape, "Buffer::set", message)
-                .with_operands([own.shape(), value.shape()]));
-        }
-        own.check_names_of("Buffer::set", value)?;
-        let (to, from) = (own.dtype(), value.dtype());
-        if from.is_floating_point() && !to.is_floating_point() {
-            let message = format!("a buffer of dtype {to} cannot take a value of {from}");
-            return Err(Error::new(ErrorKind::DType, "Buffer::set", message)
-                .with_operands([own.shape(), value.shape()])
-                .with_repair(format!("value.to(DType::{to:?})?")));
-        }
-        self.replace(value.to(to)?.with_names(own.names().clone()));
+        self.replace(taken("Buffer::set", "buffer", &self.value(), value.as_ref())?);
         Ok(())
     }
 

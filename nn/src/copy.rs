@@ -1,13 +1,13 @@
 //! Deep copies of modules. In a deep copy, a clone of a parameter or a buffer is another one, the same for
 //! every clone of it; `autograd::places` knows them.
 
-use crate::field::{Entry, Visitor};
+use crate::Module;
+use crate::field::Entry;
 use crate::layers::Layer;
 use crate::module::ModuleFields;
 use crate::places::{AnyModule, Ids, walk};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
-use std::fmt;
 use std::marker::PhantomData;
 
 /// The clone of a module, with other parameters and buffers.
@@ -54,48 +54,31 @@ impl Clone for Box<dyn Layer> {
         self.clone_in_box().unwrap_or_else(|| {
             let what = self.describe();
             places::copy_failed(what.clone());
-            Box::new(NotCloned(what))
+            Box::new(NotCloned { what })
         })
     }
 }
 
 /// The clone of a layer that cannot be cloned.
-struct NotCloned(String);
-
-impl fmt::Display for NotCloned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe())
-    }
+#[derive(Module)]
+#[module(crate = crate, layer, describe = format!("a clone of {}, which cannot be cloned", self.what))]
+struct NotCloned {
+    what: String,
 }
 
-impl ModuleFields for NotCloned {
-    fn fields(&self, _: &mut Visitor<'_>) {}
-
-    fn describe(&self) -> String {
-        format!("a clone of {}, which cannot be cloned", self.0)
-    }
-}
-
-impl Layer for NotCloned {
+impl NotCloned {
     #[track_caller]
     fn forward(&self, _: &Tensor) -> Result<Tensor> {
-        let message = format!("{} does not implement Clone", self.0);
+        let message = format!("{} does not implement Clone", self.what);
         Err(Error::new(ErrorKind::Unsupported, "forward", message)
             .with_repair("#[derive(Clone)] for the layer"))
     }
 }
 
-/// A question of the derive macro: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a
+/// A question of the derive macro: `(&Probe::<Self>(PhantomData)).clone_of(self)` is a clone in a box if `Self` is a
 /// layer that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
 #[doc(hidden)]
-pub struct Probe<T: ?Sized>(PhantomData<fn(&T)>);
-
-impl<T: ?Sized> Probe<T> {
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Probe<T> {
-        Probe(PhantomData)
-    }
-}
+pub struct Probe<T: ?Sized>(pub PhantomData<fn(&T)>);
 
 #[doc(hidden)]
 pub trait Cloned<T> {

@@ -78,11 +78,9 @@ impl<M: ModuleFields + ?Sized> Field for M {
 }
 
 /// The description of a module, which is created when it is printed.
-struct ModuleDescription<'m>(&'m dyn AnyModule);
-
-impl fmt::Display for ModuleDescription<'_> {
+impl fmt::Display for dyn AnyModule + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.text())
+        f.write_str(&self.text())
     }
 }
 
@@ -139,7 +137,7 @@ impl<'v> Visitor<'v> {
 
     #[inline(never)]
     fn module(&mut self, module: &dyn AnyModule) {
-        self.entry(Entry::Module(&ModuleDescription(module)));
+        self.entry(Entry::Module(&module));
         module.show(self);
     }
 

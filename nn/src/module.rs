@@ -406,12 +406,7 @@ fn set_training(module: &dyn AnyModule, training: bool) {
 #[track_caller]
 fn matching(op: &'static str, module: &dyn AnyModule, pattern: &str) -> Result<Vec<(String, Parameter)>> {
     let (all, pattern) = (named_parameters(module), Pattern::new(pattern));
-    let mut found = Vec::new();
-    for (path, parameter) in &all {
-        if pattern.covers(path) {
-            found.push((path.clone(), parameter.clone()));
-        }
-    }
+    let found: Vec<_> = crate::list(all.iter().filter(|(path, _)| pattern.covers(path)).cloned());
     if found.is_empty() {
         return Err(pattern.unmatched(op, "parameter", &mut all.iter().map(|(path, _)| path.as_str())));
     }

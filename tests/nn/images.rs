@@ -614,7 +614,10 @@ fn windows_by_name() -> Result<()> {
         .windows("window")
         .build()?;
     assert!(by_name.forward(&columns.align_to(["window", "C", "N"])?)?.equal(&back)?);
-    // Without names, and with more dims.
+    // Without a batch, without names, and with more dims.
+    let one = F::unfold(&x.rename(None)?.select(0, 1)?, [2, 3], 1, 1, [1, 2])?;
+    assert!(one.equal(&want.select(0, 1)?)?);
+    assert_eq!(F::fold(&one, [5, 6], [2, 3], 1, 1, [1, 2])?.sizes(), [3, 5, 6]);
     assert_eq!(Unfold::new(-3, [2, 2])?.forward(&x.rename(None)?)?.sizes(), [2, 12, 20]);
     let video = numbers(&[2, 4, 3, 5, 6]).rename(["N", "time", "C", "H", "W"])?;
     let all = layer.forward(&video)?;

@@ -137,7 +137,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             fn clone_in_box(&self) -> ::std::option::Option<::std::boxed::Box<dyn #krate::Layer>> {
                 #[allow(unused_imports)]
                 use #krate::derived::{Cloned as _, NotClonedHere as _};
-                (&#krate::derived::Probe::<Self>::new()).clone_of(self)
+                (&#krate::derived::Probe::<Self>(::std::marker::PhantomData)).clone_of(self)
             }
         }
     });

@@ -375,38 +375,29 @@ impl AttentionDims {
     }
 
     /// All that is added to the scores or hides keys, as one mask `[batch.., queries, keys]`.
-    fn mask(&self, given: [Option<&Tensor>; 2], dtype: DType) -> Result<Option<Tensor>> {
-        let (mut seen, mut added): (Option<Tensor>, Option<Tensor>) = (None, None);
-        for (what, mask) in ["attn_mask", "bias"].into_iter().zip(given) {
-            let Some(mask) = mask else { continue };
-            if mask.dtype() == DType::Bool && what == "attn_mask" {
-                seen = Some(self.arranged_mask(what, mask)?);
-                continue;
+    fn mask(&self, [mask, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<Option<Tensor>> {
+        let mask = mask.map(|mask| self.arranged_mask("attn_mask", mask, dtype)).transpose()?;
+        let bias = bias.map(|bias| self.arranged_mask("bias", bias, dtype)).transpose()?;
+        match (mask, bias) {
+            (Some(mask), Some(bias)) if mask.dtype() == DType::Bool => {
+                mask.choose(bias, f64::NEG_INFINITY).map(Some)
             }
-            if !mask.dtype().is_floating_point() {
-                let (taken, cast) = match what {
-                    "bias" => ("floating-point", dtype),
-                    _ => ("bool or floating-point", DType::Bool),
-                };
-                let error =
-                    wrong_dtype(format_args!("{what} must be {taken}, got {}", mask.dtype()), (what, cast));
-                let instead = "AttentionOptions::new().attn_mask(..), which hides keys where it is false";
-                return Err(if mask.dtype() == DType::Bool { error.with_repair(instead) } else { error });
-            }
-            let numbers = self.arranged_mask(what, mask)?.to(dtype)?;
-            added = Some(match added {
-                Some(before) => before.add(numbers)?,
-                None => numbers,
-            });
-        }
-        match (seen, added) {
-            (Some(seen), Some(added)) => seen.choose(added, f64::NEG_INFINITY).map(Some),
-            (seen, added) => Ok(seen.or(added)),
+            (Some(mask), Some(bias)) => mask.add(bias).map(Some),
+            (mask, bias) => Ok(mask.or(bias)),
         }
     }
 
-    /// A mask with its dims in the order of the scores.
-    fn arranged_mask(&self, what: &str, mask: &Tensor) -> Result<Tensor> {
+    /// A mask with its dims in the order of the scores, and numbers in their dtype.
+    fn arranged_mask(&self, what: &str, mask: &Tensor, dtype: DType) -> Result<Tensor> {
+        let (own, is_bias) = (mask.dtype(), what == "bias");
+        if !own.is_floating_point() && (is_bias || own != DType::Bool) {
+            let (taken, cast) =
+                if is_bias { ("floating-point", dtype) } else { ("bool or floating-point", DType::Bool) };
+            let error = wrong_dtype(format_args!("{what} must be {taken}, got {own}"), (what, cast));
+            let instead = "AttentionOptions::new().attn_mask(..), which hides keys where it is false";
+            return Err(if own == DType::Bool { error.with_repair(instead) } else { error });
+        }
+        let mask = if own == DType::Bool { mask } else { &mask.to(dtype)? };
         let is_self = self.query == Some(self.seq);
         let key = match self.seq.name {
             Some(name) if is_self => Key { name: Some(Name::new(&format!("{name}_key"))?), from_right: 0 },
@@ -483,7 +474,7 @@ fn check_named(what: &str, x: &Tensor, is_named: bool) -> Result<()> {
 }
 
 /// An error unless both tensors have the dim, in one size.
-fn same_size(key: Key, (what, x): (&str, &Tensor), (other_what, other): (&str, &Tensor)) -> Result<()> {
+fn same_size(key: Key, (what, x): Called<'_>, (other_what, other): Called<'_>) -> Result<()> {
     if let Some(name) = key.name {
         Dim::from(name).look_up("", &[other.value()])?;
     }

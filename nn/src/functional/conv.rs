@@ -3,6 +3,7 @@
 //! All functions work alike: [`ImageDims`] finds the dims, by name or by position, and `Tensor::convolution`
 //! and its gradient `Tensor::convolution_input` do the work.
 
+use super::image::with_constant;
 use super::*;
 use crate::dims::images::{ImageDims, Wanted};
 use namegrad_autograd::autocast;
@@ -227,14 +228,12 @@ pub(crate) fn transposed_images(
             let message = format_args!(
                 "`output_padding` must be smaller than the stride {stride} or the dilation {dilation}, got {extra}"
             );
-            return Err(fault(ErrorKind::Value, message).with_repair(".output_padding(0)"));
+            return Err(value_error(message).with_repair(".output_padding(0)"));
         }
         // Elements after those of the next place of `x` are as if that place was there and 0.
         let more = extra.checked_div(stride).unwrap_or(0);
         if more > 0 {
-            let mut zeros = copied(images.sizes());
-            zeros[first + dim] = more;
-            images = Tensor::cat([&images, &images.new_zeros(zeros)?], first + dim)?;
+            images = with_constant(&images, &[(first + dim, [0, more as isize])], 0.into())?;
         }
         let (length, kernel, padding) = (images.sizes()[first + dim], weight.sizes()[2 + dim], padding[dim]);
         let [steps, taps] = [length, kernel].map(|count| count as i128 - 1);
@@ -244,17 +243,12 @@ pub(crate) fn transposed_images(
             let message = format_args!(
                 "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
             );
-            let error = fault(ErrorKind::Shape, message);
-            return Err(if padding > 0 { error.with_repair(".padding(0)") } else { error });
+            return Err(shape_error(message).with_repair(if padding > 0 { ".padding(0)" } else { "" }));
         }
         sizes.push(size as usize);
     }
-    let options = ConvolutionInputOptions {
-        stride: slide.stride,
-        padding: Padding::Zeros(slide.padding),
-        dilation: slide.dilation,
-        groups: slide.groups,
-    };
+    let TransposedArguments { stride, padding, dilation, groups, .. } = slide;
+    let options = ConvolutionInputOptions { stride, padding: Padding::Zeros(padding), dilation, groups };
     let mut y = images.convolution_input_with(&weight.rename(None)?, &sizes[..], options)?;
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];

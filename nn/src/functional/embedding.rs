@@ -171,9 +171,7 @@ impl BagCall<'_> {
         check_integers(("indices", "x"), x)?;
         (weight.ndim() == 2)
             .or_shape(format_args!("expected a weight [vocab, embed], got {} dims", weight.ndim()))?;
-        let dtype = weight.dtype();
-        let message = format_args!("expected a weight of floats, got {dtype}");
-        ensure_dtype(dtype.is_floating_point(), message, ("weight", DType::F32))?;
+        ensure_floats(("weight", weight), "expected a weight of floats, got")?;
         let rows = weight.sizes()[0] as isize;
         if let Some(at) = padding_idx {
             (-rows..rows)
@@ -284,7 +282,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
     let Some(offsets) = offsets else {
         let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
             let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
-            let error = fault(ErrorKind::Value, message);
+            let error = value_error(message);
             return Err(error.with_repair("x.unsqueeze(0)?"));
         };
         let mut starts = range(0..numel(bags) + 1);

@@ -1,9 +1,9 @@
-//! Padding, resizing and sampling of images. `padding`, `resize` and `grid` have the work behind
-//! the functions.
+//! Padding and sampling of images, and affine grids. `resize` has the function that resizes; `padding` and `grid`
+//! have the work behind the functions here.
 
 mod grid;
 mod padding;
-mod resize;
+pub(super) mod resize;
 
 pub(crate) use padding::{repeated, with_constant};
 
@@ -11,8 +11,7 @@ use super::pool::SlidingDims;
 use super::*;
 use crate::dims::is_batch;
 use grid::{GridDims, positions};
-use namegrad_core::args::{Factors, Interpolation, Outside, Pads, Sampling, SizesByDim};
-use resize::{Interpolate, resized};
+use namegrad_core::args::{Interpolation, Outside, Pads, Sampling};
 
 /// The values that [`pad`] puts around a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
@@ -26,26 +25,6 @@ pub enum PadMode {
     Replicate,
     /// The elements from the other end.
     Circular,
-}
-
-/// The method by which [`interpolate`] makes the elements of a larger or smaller image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
-pub enum InterpolateMode {
-    /// The value of the element at the rounded-down position.
-    #[default]
-    Nearest,
-    /// The value of the nearest element.
-    NearestExact,
-    /// Linearly, over one dim.
-    Linear,
-    /// Linearly, over two dims.
-    Bilinear,
-    /// With cubic polynomials, over two dims.
-    Bicubic,
-    /// Linearly, over three dims.
-    Trilinear,
-    /// The mean of an area.
-    Area,
 }
 
 /// The method by which [`grid_sample`] interpolates between elements.
@@ -98,46 +77,6 @@ functional! { image;
             return Err(value_error(message.to_lowercase()));
         }
         repeated(x, &pad, mode)
-    }
-    /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
-    ///
-    /// Pairs such as `[("H", 8), ("W", 6)]` say which dims are resized. A number for all dims or a list
-    /// without names is for `dims`, by default the ones after the batch and the channels. With
-    /// `align_corners`, the first and the last elements stay where they are; without, their outer edges. A
-    /// scale factor is used for the positions as it is; with `recompute_scale_factor`, the quotient of the
-    /// sizes is. `antialias` smooths images that become smaller.
-    ///
-    /// # Shapes
-    /// - `x`: any dims that include those that are resized; without names, `[N, C, ..]` with one to three
-    ///   dims after the channels
-    /// - result: the dims of `x`, with the new sizes
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let images = Tensor::rand([("N", 2), ("H", 8), ("W", 6), ("C", 3)])?;
-    /// let options = InterpolateOptions::new().mode(F::InterpolateMode::Bilinear);
-    /// let y = F::interpolate_with(&images, [("H", 16), ("W", 9)], options)?;
-    /// assert_eq!(y.shape().to_string(), "[N=2, H=16, W=9, C=3]");
-    /// let twice = InterpolateOptions::new().scale_factor([("W", 2.0)]);
-    /// assert_eq!(F::interpolate_with(&images, None, twice)?.shape().to_string(), "[N=2, H=8, W=12, C=3]");
-    /// let x = Tensor::new([[[1.0, 2.0]]])?;
-    /// assert_eq!(F::interpolate(&x, 4)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] for sizes of 0, factors that are not positive, both or neither of them, or
-    /// options that do not fit the mode; [`ErrorKind::Shape`] if the mode is for another number of dims;
-    /// [`ErrorKind::Misaligned`] if sizes have no names, and one of the dims after the first two has a name of
-    /// channels.
-    interpolate (
-        x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
-        mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
-        recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
-    ) on floats integers layer Upsample => {
-        let how = Interpolate { mode, align_corners, recompute_scale_factor, antialias };
-        resized(x, &size, &scale_factor, how, dims)
     }
     /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
     /// first coordinate is that of the last dim.
@@ -267,16 +206,4 @@ fn check_maps(theta: &Tensor, images: &[Option<Name>]) -> Result<()> {
         return Err(repaired(fault(ErrorKind::Misaligned, message), repair));
     }
     check_meeting(("theta", theta, 0), ("`size`", batch))
-}
-
-impl InterpolateMode {
-    /// The number of dims that the mode is for, if there is only one.
-    fn dims(self) -> Option<usize> {
-        match self {
-            InterpolateMode::Linear => Some(1),
-            InterpolateMode::Bilinear | InterpolateMode::Bicubic => Some(2),
-            InterpolateMode::Trilinear => Some(3),
-            InterpolateMode::Nearest | InterpolateMode::NearestExact | InterpolateMode::Area => None,
-        }
-    }
 }

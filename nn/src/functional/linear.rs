@@ -46,9 +46,6 @@ functional! { linear;
         // One product with a matrix of all rows instead of one product for each batch. The batch dims get
         // their names back at the end.
         let last = x.ndim() - 1;
-        if is_strict() && x.name(last) != weight.name(1) {
-            return x.matmul(weight.t()?); // for its error
-        }
         let mut names = names_at(x, &range(0..last));
         names.push(weight.name(0));
         let names = Names::new("", names)?;
@@ -82,8 +79,6 @@ functional! { linear;
     /// name.
     bilinear (x, other, weight, bias?) on floats integers names contracts => {
         check_bilinear([x, other, weight], bias)?;
-        x.value().check_contracted("bilinear", ["x", "weight"], weight.value(), [x.ndim() - 1, 1])?;
-        other.value().check_contracted("bilinear", ["other", "weight"], weight.value(), [other.ndim() - 1, 2])?;
         let [out, first, second] = [0, 1, 2].map(|dim| weight.sizes()[dim]);
         let leading = &x.sizes()[..x.ndim() - 1];
         let mut names: Vec<Option<Name>> = crate::list((0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))));
@@ -103,9 +98,11 @@ functional! { linear;
 
 /// Checks that the last dim of `x`, called `what`, and the dim of the weight that it is contracted with have
 /// the same name, if both have one.
-pub(super) fn check_contracted((what, x): (&str, &Tensor), weight: &Tensor, dim: usize) -> Result<()> {
+pub(super) fn check_contracted((what, x): Called<'_>, (to, weight): Called<'_>, dim: usize) -> Result<()> {
     let Some(last) = x.ndim().checked_sub(1) else { return Ok(()) };
-    let (Some(own), Some(wanted)) = (x.name(last), weight.name(dim)) else { return Ok(()) };
+    let (Some(own), Some(wanted)) = (x.name(last), weight.name(dim)) else {
+        return x.value().check_contracted("", [what, to], weight.value(), [last, dim]);
+    };
     if own == wanted {
         return Ok(());
     }
@@ -125,7 +122,7 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
     (1..=2)
         .contains(&weight.ndim())
         .or_shape(format_args!("expected a weight [out, in] or [in], got {} dims", weight.ndim()))?;
-    check_contracted(("x", x), weight, weight.ndim() - 1)?;
+    check_contracted(("x", x), ("weight", weight), weight.ndim() - 1)?;
     let (out, input) = weight.sizes().split_at(weight.ndim() - 1);
     if x.sizes().last() != input.first() {
         let of_x = x.sizes().last().map_or("x has no dims".into(), |size| format!("that of x has {size}"));
@@ -159,8 +156,8 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
 fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Result<()> {
     (weight.ndim() == 3)
         .or_shape(format_args!("expected a weight [out, in1, in2], got {} dims", weight.ndim()))?;
-    check_contracted(("x", x), weight, 1)?;
-    check_contracted(("other", other), weight, 2)?;
+    check_contracted(("x", x), ("weight", weight), 1)?;
+    check_contracted(("other", other), ("weight", weight), 2)?;
     for (which, input, size) in [("first", x, weight.sizes()[1]), ("second", other, weight.sizes()[2])] {
         let sizes = input.sizes();
         (sizes.last() == Some(&size)).or_shape(format_args!(

@@ -34,6 +34,9 @@ use namegrad_macros::{Words, functional, functions};
 use std::borrow::Cow;
 use std::fmt::Display;
 
+/// A tensor with the name that the caller knows it by.
+type Called<'a> = (&'a str, &'a Tensor);
+
 /// The errors of arguments that do not fit: `(x.ndim() == 2).or_shape(format_args!(".."))?`. The function of
 /// the row adds its name and its inputs.
 pub(crate) trait OrError {
@@ -73,6 +76,12 @@ fn ensure_dtype(fits: bool, message: impl Display, cast: (&str, DType)) -> Resul
     if fits { Ok(()) } else { Err(wrong_dtype(message, cast)) }
 }
 
+/// An error unless a tensor has floats: the message, followed by its dtype.
+fn ensure_floats((name, x): Called<'_>, message: impl Display) -> Result<()> {
+    let dtype = x.dtype();
+    ensure_dtype(dtype.is_floating_point(), format_args!("{message} {dtype}"), (name, DType::F32))
+}
+
 /// An error unless what the message describes fits in memory.
 #[inline]
 fn ensure_memory(fits: bool, what: impl Display) -> Result<()> {
@@ -108,12 +117,9 @@ fn check_last(rank: usize, x: &Tensor) -> Result<()> {
 
 /// Checks that two dims that meet by position have the same name, if both have one; in strict mode, that both
 /// have one or none. `name` is that of the tensor to rename, whose dim comes with it.
-fn check_meeting(
-    (name, x, dim): (&str, &Tensor, usize),
-    (other, wanted): (&str, Option<Name>),
-) -> Result<()> {
+fn check_meeting((name, x, dim): (&str, &Tensor, usize), (other, met): (&str, Option<Name>)) -> Result<()> {
     let is_vector = x.ndim() == 1;
-    let (message, repair) = match (x.name(dim), wanted) {
+    let (message, repair) = match (x.name(dim), met) {
         (Some(own), Some(wanted)) if own != wanted => (
             format!("the dim '{own}' of {name} meets the dim '{wanted}' of {other}"),
             // Not if it would have the name twice.
@@ -133,7 +139,7 @@ fn check_meeting(
 }
 
 /// [`check_meeting`] for the first dims of both tensors, the first of which is the one to rename.
-fn check_meeting_all((name, x): (&str, &Tensor), (other, y): (&str, &Tensor), dims: usize) -> Result<()> {
+fn check_meeting_all((name, x): Called<'_>, (other, y): Called<'_>, dims: usize) -> Result<()> {
     (0..dims).try_for_each(|dim| check_meeting((name, x, dim), (other, y.name(dim))))
 }
 
@@ -165,6 +171,6 @@ macro_rules! tables {
 
 // Each table is a file, some in the folder `loss`.
 tables! {
-    activation, attention, conv, distance, dropout, embedding, fold, image, linear, loss::classes, loss::ctc,
-    loss::margin, loss::probability, loss::regression, loss::similarity, norm, pool, sample, shuffle
+    activation, attention, conv, distance, dropout, embedding, fold, image, image::resize, linear, loss::classes,
+    loss::ctc, loss::margin, loss::probability, loss::regression, loss::similarity, norm, pool, sample, shuffle
 }

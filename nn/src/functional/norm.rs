@@ -207,25 +207,20 @@ impl Norm<'_> {
     fn with_running(
         &self,
         x: &Tensor,
-        running: [Option<&Tensor>; 2],
+        given: [Option<&Tensor>; 2],
         training: bool,
         momentum: f64,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         x.value().check_float("")?;
         let Some(&channels) = x.sizes().get(self.dim) else { return Err(shape_error(NO_CHANNELS)) };
-        let (running, wrong) = match running {
+        let (running, wrong) = match given {
             [Some(mean), Some(var)] => (Some([mean, var]), ""),
             [None, None] if training => (None, ""),
             [None, None] => (None, "are needed unless the statistics are those of x"),
             _ => (None, "are given together or not at all"),
         };
         wrong.is_empty().or_value(format_args!("running_mean and running_var {wrong}"))?;
-        for (which, statistic) in ["running_mean", "running_var"].iter().zip(running.iter().flatten()) {
-            self.check_of_channels((which, statistic), x)?;
-        }
-        if x.name(self.dim).is_none() {
-            self.check_alike(running)?;
-        }
+        self.check_of_channels(x, given)?;
         if !training && let Some([mean, var]) = running {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
         }
@@ -260,9 +255,6 @@ impl Norm<'_> {
 
     /// The result with these statistics: `x scale + (bias - mean scale)`.
     fn fixed(&self, x: &Tensor, mean: &Tensor, var: &Tensor) -> Result<Tensor> {
-        for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
-            parameter.map_or(Ok(()), |parameter| self.check_of_channels((which, parameter), x))?;
-        }
         let dtype = x.dtype().compute();
         let mut sizes = vec![1; x.ndim()];
         sizes[self.dim] = x.sizes()[self.dim];
@@ -279,25 +271,21 @@ impl Norm<'_> {
         with_names(y, x.names())
     }
 
-    /// Checks that all that has a number for each channel has one name, which `x` does not tell.
-    fn check_alike(&self, running: Option<[&Tensor; 2]>) -> Result<()> {
-        let [mean, var] = [0, 1].map(|k| running.map(|running| running[k]));
-        let mut told = None;
+    /// Checks what has a number for each channel of `x`. If `x` does not tell the name of the channels, the first
+    /// that has one does.
+    fn check_of_channels(&self, x: &Tensor, [mean, var]: [Option<&Tensor>; 2]) -> Result<()> {
+        let mut told = ("x", x.name(self.dim));
         for (which, numbers) in
             [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)]
         {
-            let Some(numbers) = numbers.filter(|numbers| numbers.has_names()) else { continue };
-            check_meeting((which, numbers, 0), *told.get_or_insert((which, numbers.name(0))))?;
+            let Some(numbers) = numbers else { continue };
+            ensure_floats((which, numbers), format_args!("expected a {which} of floats, got"))?;
+            ensure_length(which, numbers, x.sizes()[self.dim])?;
+            check_meeting((which, numbers, 0), told)?;
+            if told.1.is_none() && numbers.has_names() {
+                told = (which, numbers.name(0));
+            }
         }
         Ok(())
-    }
-
-    /// Checks a tensor that has a number for each channel of `x`.
-    fn check_of_channels(&self, (which, numbers): (&str, &Tensor), x: &Tensor) -> Result<()> {
-        let dtype = numbers.dtype();
-        let message = format_args!("expected a {which} of floats, got {dtype}");
-        ensure_dtype(dtype.is_floating_point(), message, (which, DType::F32))?;
-        ensure_length(which, numbers, x.sizes()[self.dim])?;
-        check_meeting((which, numbers, 0), ("x", x.name(self.dim)))
     }
 }

@@ -307,6 +307,5 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
          got {} dims without names",
         x.ndim()
     );
-    let error = fault(ErrorKind::Shape, message);
-    Err(if before == Some(0) { error.with_repair("x.unsqueeze(0)?") } else { error })
+    Err(shape_error(message).with_repair(if before == Some(0) { "x.unsqueeze(0)?" } else { "" }))
 }

@@ -83,11 +83,9 @@ functional! { shuffle;
     channel_shuffle (x; groups: usize, dim: Dim or 1)
         layer ChannelShuffle (groups if at_least_one) => {
         let sizes = x.sizes();
-        let channels = sizes.get(dim).copied();
-        if groups == 0 || !channels.is_some_and(|channels| channels.is_multiple_of(groups)) {
-            let channels = channels.unwrap_or(1);
-            return Err(shape_error(format_args!("the number of channels must be divisible by groups, got {channels} channels and {groups} groups")));
-        }
+        let channels = sizes.get(dim).copied().unwrap_or(1);
+        (x.ndim() > 0 && groups > 0 && channels.is_multiple_of(groups))
+            .or_shape(format_args!("the number of channels must be divisible by groups, got {channels} channels and {groups} groups"))?;
         let split = [&sizes[..dim], &[groups, sizes[dim] / groups], &sizes[dim + 1..]].concat();
         with_names(x.rename(None).reshape(split).transpose(dim, dim + 1).reshape(sizes)?, x.names())
     }
@@ -105,11 +103,10 @@ fn places(x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usiz
         _ if factor == 0 => Err(value_error("the factor must be at least 1, got 0")),
         [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
         _ => {
-            let ndim = x.ndim();
-            let message = format_args!(
-                "expected a dim of channels and two other dims, got {dim} and {dims:?} of {ndim} dims"
-            );
-            Err(fault(ErrorKind::Shape, message))
+            let of = x.ndim();
+            Err(shape_error(format_args!(
+                "expected a dim of channels and two other dims, got {dim} and {dims:?} of {of} dims"
+            )))
         }
     }
 }

@@ -171,10 +171,12 @@ impl StateDict {
                 continue;
             };
             let of_first = &places.entries()[first].0;
-            if let Some(reason) = unfit_dtype(own.dtype(), value.dtype()) {
+            let (to, from) = (own.dtype(), value.dtype());
+            if from.is_floating_point() && !to.is_floating_point() {
+                let reason = format!("is of {to} in the model and of {from} in the state");
                 report.refused.push((path.clone(), reason));
             } else if first == at {
-                updates.push((place, value.to(own.dtype())?, own));
+                updates.push((place, value.to(to)?, own));
             } else if !self.get(of_first).map_or(Ok(true), |value| same_values(value, given))? {
                 let reason = format!(
                     "is the same parameter as {of_first} in the model, and has other values in the state"
@@ -184,12 +186,6 @@ impl StateDict {
         }
         Ok((report, updates))
     }
-}
-
-/// The reason why a value of dtype `given` cannot become one of `own`.
-fn unfit_dtype(own: DType, given: DType) -> Option<String> {
-    (given.is_floating_point() && !own.is_floating_point())
-        .then(|| format!("is of {own} in the model and of {given} in the state"))
 }
 
 /// Whether both have the same numbers; NaN is the same as NaN.

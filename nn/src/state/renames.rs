@@ -52,18 +52,13 @@ fn next(
     places: &ByPath<EntryPlace>,
     pending: &ByPath<String>,
 ) -> Option<(String, String)> {
-    let mut renames: Vec<(String, String)> = Vec::new();
+    let (mut tried, mut counted) = (Vec::new(), Vec::new());
     for (from, to) in pending.entries().iter().take(MOST_TRIED) {
         for rename in Alike::new(from, to).patterns() {
-            if !renames.contains(&rename) {
-                renames.push(rename);
+            if !tried.contains(&rename) {
+                counted.extend(gives(state, places, pending, &rename).map(|count| (count, rename.clone())));
+                tried.push(rename);
             }
-        }
-    }
-    let mut counted: Vec<(usize, (String, String))> = Vec::new();
-    for rename in renames {
-        if let Some(count) = gives(state, places, pending, &rename) {
-            counted.push((count, rename));
         }
     }
     sort(&mut counted, &|(a, _), (b, _)| a > b);
@@ -282,11 +277,10 @@ impl<'p> Alike<'p> {
         let (from, to) = self.middle();
         let [own, other] = [&from, &to].map(|text| Numbered::new(text, &[], true).numbers);
         let most = if own == other { usize::MAX } else { self.start };
-        let mut patterns: Vec<(String, String)> = crate::list(
-            [0, self.start, most]
-                .iter()
-                .map(|starred| (pattern(&self.from, *starred), pattern(&self.to, *starred))),
-        );
+        let mut patterns = Vec::new();
+        for starred in [0, self.start, most] {
+            patterns.push((pattern(&self.from, starred), pattern(&self.to, starred)));
+        }
         if self.end == 0 && self.start > 0 && self.start + 1 == self.from.len().max(self.to.len()) {
             patterns.push((format!("**.{}", self.from[self.start]), format!("**.{}", self.to[self.start])));
         }

@@ -178,7 +178,7 @@ fn permuted(own: &Shape, given: &Shape) -> bool {
 /// The names of the dims of a value without names that has the sizes of the model in another order.
 #[inline(never)]
 fn transposed(own: &Shape, given: &Shape) -> Option<Vec<String>> {
-    if (0..given.sizes.len()).any(|dim| given.names.get(dim).is_some()) || own.sizes == given.sizes {
+    if given.names.is_named() || own.sizes == given.sizes {
         return None;
     }
     let mut names = Vec::with_capacity(own.sizes.len());
@@ -199,8 +199,8 @@ fn reordered(own: &Shape, given: &Shape) -> Option<Vec<usize>> {
     for size in &own.sizes {
         order.push((0..given.sizes.len()).find(|dim| given.sizes[*dim] == *size && !order.contains(dim))?);
     }
-    let is_unnamed = (0..given.sizes.len()).all(|dim| given.names.get(dim).is_none());
-    (is_unnamed && order.len() == given.sizes.len() && own.sizes != given.sizes).then_some(order)
+    let fits = !given.names.is_named() && order.len() == given.sizes.len() && own.sizes != given.sizes;
+    fits.then_some(order)
 }
 
 /// Whether both have the same named dims of the same sizes, in any order.

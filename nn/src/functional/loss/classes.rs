@@ -1,6 +1,7 @@
 //! Losses of classes.
 
 use super::*;
+use crate::functional::embedding::check_integers;
 use crate::functional::linear::{check_contracted, linear_with, options::LinearOptions};
 use namegrad_core::options::ClassCrossEntropyOptions;
 
@@ -109,9 +110,7 @@ functional! { classes;
         ignore_index: isize = -100,
         reduction: Reduction = Reduction::Mean
     ) on floats names removes, target: without class_dim, weight: along class_dim layer NllLoss => {
-        let dtype = log_probabilities.dtype();
-        let message = format_args!("log probabilities are floating-point, not {dtype}");
-        ensure_dtype(dtype.is_floating_point(), message, ("log_probabilities", DType::F32))?;
+        ensure_floats(("log_probabilities", log_probabilities), "log probabilities are floating-point, not")?;
         let log_p = &*with_classes(log_probabilities)?;
         let targets = Targets::new(log_p, target, Classes::new(log_p, weight, class_dim)?, ignore_index)?;
         targets.reduce(targets.weigh(targets.pick(&unnamed(log_p, targets.dtype)?).neg()?)?, reduction)
@@ -130,9 +129,7 @@ fn of_logits(
     (0.0..=1.0)
         .contains(&label_smoothing)
         .or_value(format_args!("label_smoothing must be between 0 and 1, got {label_smoothing}"))?;
-    let dtype = logits.dtype();
-    let message = format_args!("logits are floating-point, not {dtype}");
-    ensure_dtype(dtype.is_floating_point(), message, ("logits", DType::F32))?;
+    ensure_floats(("logits", logits), "logits are floating-point, not")?;
     let (is_number, logits) = (logits.ndim() == 0, &*with_classes(logits)?);
     let classes = Classes::new(logits, weight, dim)?;
     if target.dtype().is_floating_point() {
@@ -172,10 +169,9 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
         weight.ndim(),
         x.ndim()
     ))?;
-    check_contracted(("x", x), weight, classes.len())?;
+    check_contracted(("x", x), ("linear_weight", weight), classes.len())?;
     (own == wanted)
         .or_shape(format_args!("the last dim of the weight has {wanted} elements, and that of x {own}"))?;
-    x.value().check_contracted("", ["x", "linear_weight"], weight.value(), [batch.len(), classes.len()])?;
     x.value().check_float("")?;
     for (name, other) in [("linear_weight", Some(weight)), ("linear_bias", bias)] {
         let (own, dtype) = (x.dtype(), other.map_or(x.dtype(), Tensor::dtype));
@@ -263,7 +259,7 @@ fn float_target(logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
     match sizes == want {
         true if is_whole().unwrap_or(false) => wrong_dtype(message, ("target", DType::I64)),
         true => fault(ErrorKind::DType, message),
-        false => fault(ErrorKind::Shape, message),
+        false => shape_error(message),
     }
 }
 
@@ -296,13 +292,6 @@ fn with_probabilities(
     reduction.apply_by(losses.rename(Some(rest))?, &|sum| sum.div(count)).to(dtype)
 }
 
-/// Checks that a target has integers.
-pub(super) fn check_indices(target: &Tensor) -> Result<()> {
-    let (dtype, cast) = (target.dtype(), ("target", DType::I64));
-    let fits = matches!(dtype, DType::I64 | DType::I32 | DType::U8);
-    ensure_dtype(fits, format_args!("expected class indices of an integer dtype, got {dtype}"), cast)
-}
-
 /// Checked class indices.
 pub(super) struct Targets {
     pub(super) classes: Classes,
@@ -323,7 +312,7 @@ pub(super) struct Targets {
 
 impl Targets {
     pub(super) fn new(logits: &Tensor, target: &Tensor, classes: Classes, ignore: isize) -> Result<Targets> {
-        check_indices(target)?;
+        check_integers(("class indices", "target"), target)?;
         (classes.count != 0).or_shape("expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
         let rest = Tensor::constant(logits.value().select(classes.dim, 0)?);
@@ -426,5 +415,5 @@ fn other_sizes(logits: &Tensor, target: &Tensor, rest: &[usize], class: Option<N
         }
         (None, None) => String::new(),
     };
-    fault(ErrorKind::Shape, message).with_repair(repair)
+    shape_error(message).with_repair(repair)
 }

@@ -1,6 +1,7 @@
 //! Connectionist temporal classification.
 
 use super::*;
+use crate::dims::by_name;
 use crate::functional::embedding::check_integers;
 use namegrad_autograd::is_grad_enabled;
 use namegrad_core::Element;
@@ -60,18 +61,15 @@ functional! { ctc;
         let order: Vec<usize> = [&[time_dim], &dims[..], &[class_dim]].concat();
         let x = log_probs.rename(None).to(log_probs.dtype().compute()).permute(order)?;
         let x = x.reshape([sizes[time_dim], numel(&batch), sizes[class_dim]])?;
-        let (targets, mut told) = rows(targets, &names, &batch)?;
-        let mut ordered = |name, lengths| -> Result<Tensor> {
-            let lengths = in_order(lengths, &names)?;
-            for (dim, batch) in names.iter().enumerate().take(lengths.ndim()) {
-                check_meeting((name, &lengths, dim), ("log_probs", *batch))?;
-                let Some(own) = lengths.name(dim) else { continue };
-                let told = told[dim].get_or_insert(own);
-                check_meeting((name, &lengths, dim), ("the other inputs", Some(*told)))?;
-            }
-            Ok(lengths)
+        let mut told = names.clone();
+        let mut in_batch = |name, x: &Tensor| in_batch((name, x), &names, &mut told);
+        let has_rows = targets.ndim() > dims.len();
+        let targets = if has_rows { in_batch("targets", targets)? } else { targets.clone() };
+        let targets = match targets.sizes().strip_prefix(&batch[..]) {
+            Some([width]) if dims.len() > 1 => targets.rename(None).reshape([numel(&batch), *width])?,
+            _ => targets,
         };
-        let lengths = [ordered("input_lengths", input_lengths)?, ordered("target_lengths", target_lengths)?];
+        let lengths = [in_batch("input_lengths", input_lengths)?, in_batch("target_lengths", target_lengths)?];
         let sequences = Batch::new(&x, &targets, &lengths, blank, !batch.is_empty())?;
         let mut losses = sequences.losses(&x, zero_infinity)?;
         if reduction == Reduction::Mean {
@@ -89,35 +87,22 @@ const NEVER: f64 = -1e30;
 /// for a class that no target has.
 const MOST: f64 = 80.0;
 
-/// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch
-/// have names that `x` has too.
-fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
-    let mut order: Vec<usize> = Vec::with_capacity(x.ndim());
-    for name in batch {
-        match name.and_then(|name| x.names().position(name)) {
-            Some(dim) => order.push(dim),
-            None => return Ok(x.clone()),
-        }
-    }
-    order.extend(others(x, &order));
-    x.permute(order)
-}
-
-/// Targets with a row for each sequence, unless they are a vector, and the names of the batch that they or the
-/// log probabilities tell.
-fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<(Tensor, Vec<Option<Name>>)> {
-    let (ordered, mut told) = (in_order(targets, names)?, names.to_vec());
-    if ordered.ndim() > names.len() {
-        for (dim, name) in told.iter_mut().enumerate() {
-            check_meeting(("targets", &ordered, dim), ("log_probs", *name))?;
-            *name = name.or(ordered.name(dim));
-        }
-    }
-    let rows = match ordered.sizes().strip_prefix(sizes) {
-        Some([width]) if sizes.len() > 1 => ordered.rename(None).reshape([numel(sizes), *width])?,
-        _ => ordered,
+/// An input with the dims of the batch first, in order, if all of them have names that it has too. `told` has the
+/// name that the inputs so far tell for each.
+fn in_batch((what, x): Called<'_>, names: &[Option<Name>], told: &mut [Option<Name>]) -> Result<Tensor> {
+    let found: Option<Vec<usize>> = crate::list(by_name(x, names).into_iter());
+    let x = match found {
+        Some(found) => x.permute([&found[..], &others(x, &found)].concat())?,
+        None => x.clone(),
     };
-    Ok((rows, told))
+    for (dim, told) in told.iter_mut().enumerate().take(x.ndim()) {
+        check_meeting((what, &x, dim), ("log_probs", names[dim]))?;
+        *told = told.or(x.name(dim));
+        if x.name(dim).is_some() {
+            check_meeting((what, &x, dim), ("the other inputs", *told))?;
+        }
+    }
+    Ok(x)
 }
 
 /// The checked sequences.

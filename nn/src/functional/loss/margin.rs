@@ -1,7 +1,8 @@
 //! Losses with a margin: a score must be ahead of another, or of 0, by some distance.
 
-use super::classes::{Classes, Targets, check_indices, unnamed};
+use super::classes::{Classes, Targets, unnamed};
 use super::*;
+use crate::functional::embedding::check_integers;
 
 functional! { margin;
     /// The mean of `max(0, margin - target (input1 - input2))`: `input1` should be larger where the target is
@@ -136,7 +137,7 @@ functional! { margin;
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
     ) on floats names removes, target: matched layer MultilabelMarginLoss => {
         check_floats(&[("x", x)])?;
-        check_indices(target)?;
+        check_integers(("class indices", "target"), target)?;
         check_same(("x", x), ("target", target))?;
         let (x, target) = (&*with_classes(x)?, &*with_classes(target)?);
         let rest = names_without(("x", x), target, class_dim)?;
@@ -213,38 +214,16 @@ const FAR: f64 = 800.0;
 /// classes, 0 where there is no label, and whether a place has one; and for each class, whether it is not a
 /// label.
 fn labels(target: &Tensor, rows: &Tensor, count: usize) -> Result<[Tensor; 3]> {
-    let mut classes = rows.to(DType::I64).to_vec::<i64>()?;
-    let (mut exist, mut others) = (vec![false; classes.len()], vec![true; classes.len()]);
-    let mut longest = 0;
-    for start in (0..classes.len()).step_by(count.max(1)) {
-        let mut ended = false;
-        for place in start..start + count {
-            let class = classes[place];
-            if class < -1 || class >= count as i64 {
-                let all = target.to(DType::I64).to_vec::<i64>()?;
-                let at = all.iter().position(|other| *other == class).unwrap_or(0);
-                let message = format_args!(
-                    "Target {class}{} is out of bounds for {count} classes: they are 0 to {}, and -1 ends the labels",
-                    position(target, at),
-                    count.saturating_sub(1)
-                );
-                return Err(fault(ErrorKind::Index, message));
-            }
-            ended |= class < 0;
-            match ended {
-                true => classes[place] = 0,
-                false => {
-                    exist[place] = true;
-                    longest = longest.max(place - start + 1);
-                    others[start + class as usize] = false;
-                }
-            }
-        }
+    let all = target.to(DType::I64).to_vec::<i64>()?;
+    if let Some(at) = all.iter().position(|class| !(-1..count as i64).contains(class)) {
+        let error = no_class(target, at, all[at], count);
+        let message = format!("{}, and -1 ends the labels", error.message());
+        return Err(error.with_message(message));
     }
-    let sizes = rows.sizes();
-    Ok([
-        tensor_of(&classes, sizes).narrow(1, 0, longest)?,
-        tensor_of(&exist, sizes).narrow(1, 0, longest)?,
-        tensor_of(&others, sizes)?,
-    ])
+    let rows = rows.to(DType::I64)?;
+    let exist = rows.lt(0).cumsum(1).eq(0)?;
+    let classes = rows.masked_fill(&exist.logical_not()?, 0)?;
+    let others = rows.zeros_like().scatter_add(&classes, exist.to(DType::I64)?, 1).eq(0)?;
+    let longest = exist.any(0).sum(..).item::<i64>()? as usize;
+    Ok([classes.narrow(1, 0, longest)?, exist.narrow(1, 0, longest)?, others])
 }

@@ -62,7 +62,7 @@ impl Reduction {
         if self != Reduction::Mean || losses > 0 {
             return Ok(());
         }
-        Err(fault(ErrorKind::Value, "there is no mean loss of an empty batch")
+        Err(value_error("there is no mean loss of an empty batch")
             .with_repair("if x.numel() > 0 { .. }, or F::Reduction::Sum in the options, which gives 0"))
     }
 }
@@ -96,9 +96,6 @@ impl Argument for ClassDim {
         "a dim".into()
     }
 }
-
-/// A tensor with the name that the caller knows it by.
-type Called<'a> = (&'a str, &'a Tensor);
 
 /// Checks that the tensors are floating-point.
 fn check_floats(inputs: &[Called<'_>]) -> Result<()> {

@@ -133,16 +133,11 @@ pub(crate) fn unpool_over(
         let Some(size) = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?)) else {
             return Err(value_error("the size of the result is out of range"));
         };
-        match sizes.get(at) {
-            None => sizes.push(size),
-            Some(given) if given.abs_diff(size) < stride => {}
-            Some(_) => {
-                let (least, most) = (size.saturating_sub(stride - 1), size.saturating_add(stride - 1));
-                return Err(shape_error(format_args!(
-                    "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {least} to {most}"
-                )));
-            }
-        }
+        let (least, most) = (size.saturating_sub(stride - 1), size.saturating_add(stride - 1));
+        (least..=most).contains(sizes.get(at).unwrap_or(&size)).or_shape(format_args!(
+            "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {least} to {most}"
+        ))?;
+        sizes.extend((sizes.len() == at).then_some(size));
     }
     let (moved, order) = with_last(x, dims.len(), dims)?;
     let (places, _) = with_last(indices, dims.len(), dims)?;
