@@ -24,12 +24,17 @@ pub(crate) struct View<'a> {
 
 unsafe impl Sync for View<'_> {}
 
-/// The rows of a tile of a transposed matrix: as many 4-byte elements as a cache line of the source holds.
-pub(crate) const TILE_ROWS: usize = 16;
-/// The columns of such a tile, each in its own cache line and perhaps its own page of the source.
-pub(crate) const TILE_COLS: usize = 128;
+/// The rows of a tile of a transposed matrix. The source is contiguous along them: a column of a tile is several
+/// cache lines of one page.
+pub(crate) const TILE_ROWS: usize = 64;
+/// The columns of such a tile, each perhaps in its own page of the source.
+pub(crate) const TILE_COLS: usize = 64;
 
-/// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, column by column, to
+/// The rows and columns of the squares of a tile: as many 4-byte elements as a cache line holds. With sizes that
+/// are a multiple of a page, all columns compete for the same few lines of the L1 cache.
+const SQUARE: usize = 16;
+
+/// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, square by square, to
 /// rows that are [`TILE_COLS`] elements apart.
 ///
 /// # Safety
@@ -38,12 +43,13 @@ pub(crate) const TILE_COLS: usize = 128;
 #[inline(never)]
 pub(crate) unsafe fn gather_tile(
     itemsize: usize,
-    [rows, cols]: [usize; 2],
+    size: [usize; 2],
     src: *const u8,
     [row_stride, col_stride]: [isize; 2],
     dst: *mut u8,
 ) {
-    unsafe fn gather<T: Copy>(rows: usize, cols: usize, src: *const T, steps: [isize; 2], dst: *mut T) {
+    #[inline(always)]
+    unsafe fn columns<T: Copy>([rows, cols]: [usize; 2], src: *const T, steps: [isize; 2], dst: *mut T) {
         for col in 0..cols {
             for row in 0..rows {
                 // SAFETY: guaranteed by the contract of `gather_tile`.
@@ -54,14 +60,34 @@ pub(crate) unsafe fn gather_tile(
             }
         }
     }
+    unsafe fn gather<T: Copy>([rows, cols]: [usize; 2], src: *const T, steps: [isize; 2], dst: *mut T) {
+        let squares = [rows / SQUARE * SQUARE, if steps[0] == 1 { cols / SQUARE * SQUARE } else { 0 }];
+        // SAFETY: guaranteed by the contract of `gather_tile`, for each part of the tile.
+        unsafe {
+            let at = |row: usize, col: usize| {
+                let from = src.offset(row as isize * steps[0] + col as isize * steps[1]);
+                (from, dst.add(row * TILE_COLS + col))
+            };
+            for col in (0..squares[1]).step_by(SQUARE) {
+                for row in (0..squares[0]).step_by(SQUARE) {
+                    let (from, to) = at(row, col);
+                    columns([SQUARE; 2], from, [1, steps[1]], to);
+                }
+            }
+            let (from, to) = at(squares[0], 0);
+            columns([rows - squares[0], squares[1]], from, steps, to);
+            let (from, to) = at(0, squares[1]);
+            columns([rows, cols - squares[1]], from, steps, to);
+        }
+    }
     let steps = [row_stride, col_stride];
     // SAFETY: the same contract; only the width of an element matters.
     unsafe {
         match itemsize {
-            1 => gather::<u8>(rows, cols, src, steps, dst),
-            2 => gather::<u16>(rows, cols, src.cast(), steps, dst.cast()),
-            4 => gather::<u32>(rows, cols, src.cast(), steps, dst.cast()),
-            _ => gather::<u64>(rows, cols, src.cast(), steps, dst.cast()),
+            1 => gather::<u8>(size, src, steps, dst),
+            2 => gather::<u16>(size, src.cast(), steps, dst.cast()),
+            4 => gather::<u32>(size, src.cast(), steps, dst.cast()),
+            _ => gather::<u64>(size, src.cast(), steps, dst.cast()),
         }
     }
 }
