@@ -17,7 +17,7 @@
 //! class    = "floats" | "integers" | "bool"
 //! rules    = see `names.rs`
 //! code     = "=>" (expression ";" | block)
-//! loops    = "wide" | "long" | "plain" | "scalar"
+//! loops    = "wide" | "halves" | "long" | "plain" | "scalar"
 //! body     = "{" entry ("," entry)* "}"
 //! entry    = ("float" | "int" | "boolean" | "any" | "dtypes" | "before" | "like") ":" expression
 //! ```
@@ -30,12 +30,12 @@
 //! first tensor is an `Operand` is not a method: `Tensor::normal(0.0, &std)`.
 //!
 //! The word before a body says how its `float` formula is compiled, for `f32` and `f64` alike. `wide`, the
-//! default, is a loop for each set of vectors: for functions that programs wait for. `long` is the same for
-//! formulas of many instructions, such as `exp`: such a loop takes whole vectors only. `plain` is one loop, for
-//! the build target: for rare functions of a few instructions, such as `isnan`. `scalar` is one function of
-//! an `f64`, called for each element: for rare functions that call others, such as `lgamma`. Integers and
-//! `bool` have one loop each, and an `any` formula, which returns one of its inputs, one for each width of
-//! an element.
+//! default, is a loop for each set of vectors: for functions that programs wait for. `halves` adds loops
+//! on half types, for the most frequent ones. `long` is the same for formulas of many instructions, such
+//! as `exp`: such a loop takes whole vectors only. `plain` is one loop, for the build target: for rare
+//! functions of a few instructions, such as `isnan`. `scalar` is one function of an `f64`, called for each
+//! element: for rare functions that call others, such as `lgamma`. Integers and `bool` have one loop each,
+//! and an `any` formula, which returns one of its inputs, one for each width of an element.
 //!
 //! `constant` and `refused` are for composed ops, which otherwise have the derivative of the ops that they
 //! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a

@@ -145,7 +145,7 @@ fn a_body_without_a_formula() {
 fn an_unknown_word_for_loops() {
     let words = ["`lgamma`: `sclar` is not a way to compile its loops", "did you mean `scalar`?"];
     refused("/// doc\nlgamma (x) sclar { float: x.lgamma() }", "sclar", &words);
-    let words = ["`fast` is not a way to compile its loops", "there is wide, long, plain, scalar"];
+    let words = ["`fast` is not a way to compile its loops", "there is wide, halves, long, plain, scalar"];
     refused("/// doc\nlgamma (x) fast { float: x.lgamma() }", "fast", &words);
     let words = ["`plain` is about a formula on floats, and there is none"];
     refused("/// doc\nnot (x) plain { int: !x }", "plain", &words);

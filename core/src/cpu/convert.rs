@@ -1,11 +1,11 @@
 //! Casts between dtypes.
 
 use super::matmul::MatmulNumber;
-use super::room::{self, Room};
-use super::simd::{Simd, Vectorized, vectorize};
-use crate::dtype::{DType, Element, dispatch};
-use half::slice::HalfFloatSliceExt;
+use super::room::Room;
+use super::simd::{Simd, UpTo, Vectorized, vectorize};
+use crate::dtype::{DType, Element, Scalar, dispatch};
 use half::{bf16, f16};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -39,6 +39,7 @@ pub(crate) fn converter(from: DType, to: DType) -> Convert {
         (F32, BF16) => Some(f32_to_half::<bf16>),
         (Bool, F32) => Some(run::<bool, f32>),
         (U8, F32) => Some(run::<u8, f32>),
+        (F64, I64) => Some(truncate),
         (I64, _) => Some(dispatch!(to, T => run::<i64, T>)),
         (F64, _) => Some(dispatch!(to, T => run::<f64, T>)),
         (_, I64) if !from.is_floating_point() => Some(to_wide(from)),
@@ -213,83 +214,84 @@ unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, dst: *mut u8) {
     }
 }
 
-/// The half types. The conversions write all of `to`, which has the length of `from`.
-trait Half: Element {
-    fn widen(from: &[Self], to: &mut Room<f32>);
-    fn narrow(from: &[f32], to: &mut Room<Self>);
-}
+/// Numbers of `f64`, without fractions. What does not fit in `i64` becomes its smallest number, as for the CPU.
+struct Truncated<'a>(&'a [f64]);
 
-/// How many numbers the `half` crate converts at a time. It takes only numbers as its output, so zeros are
-/// written first, to memory that is in the cache when it is written again.
-const PIECE: usize = 1 << 10;
+impl Vectorized for Truncated<'_> {
+    type Out<'a> = &'a mut Room<i64>;
+    const UP_TO: UpTo = UpTo::Avx2;
 
-/// With the instructions of the CPU for `f16`.
-impl Half for f16 {
-    fn widen(from: &[f16], to: &mut Room<f32>) {
-        for (from, to) in from.chunks(PIECE).zip(to.chunks_mut(PIECE)) {
-            from.convert_to_f32_slice(room::fill(to, 0.0));
+    /// In blocks of numbers that fit in 51 bits: after the addition of `1.5 * 2^52`, the bits of a number
+    /// are those of an integer. There is no instruction for this before AVX-512.
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, to: &mut Room<i64>) {
+        const SHIFT: f64 = 1.5 * (1_u64 << 52) as f64;
+        const LIMIT: f64 = (1_u64 << 51) as f64;
+        for (from, to) in self.0.chunks(BLOCK).zip(to.chunks_mut(BLOCK)) {
+            let mut fit = true;
+            for x in from {
+                fit &= x.abs() < LIMIT;
+            }
+            for (from, to) in from.iter().zip(to) {
+                to.write(match fit && !S::IS_RARE {
+                    true => (from.trunc() + SHIFT).to_bits() as i64 - SHIFT.to_bits() as i64,
+                    false => i64::from_scalar(Scalar::Float(*from)),
+                });
+            }
         }
     }
-
-    fn narrow(from: &[f32], to: &mut Room<f16>) {
-        for (from, to) in from.chunks(PIECE).zip(to.chunks_mut(PIECE)) {
-            room::fill(to, f16::ZERO).convert_from_f32_slice(from);
-        }
-    }
 }
 
-impl Half for bf16 {
-    fn widen(from: &[bf16], to: &mut Room<f32>) {
-        vectorize(Widened(from), to);
-    }
+/// The numbers whose sizes are looked at before they are truncated.
+const BLOCK: usize = 64;
 
-    fn narrow(from: &[f32], to: &mut Room<bf16>) {
-        vectorize(Narrowed(from), to);
-    }
+unsafe fn truncate(n: usize, src: *const u8, dst: *mut u8) {
+    // SAFETY: the caller's contract.
+    unsafe { vectorize(Truncated(from_raw_parts(src.cast(), n)), from_raw_parts_mut(dst.cast(), n)) }
 }
 
-/// Numbers of `bf16`, as `f32`.
-struct Widened<'a>(&'a [bf16]);
+/// The numbers of a half type as `f32`.
+struct Widened<'a, H>(&'a [H]);
 
-impl Vectorized for Widened<'_> {
+impl<H: MatmulNumber<Acc = f32>> Vectorized for Widened<'_, H> {
     type Out<'a> = &'a mut Room<f32>;
+    const UP_TO: UpTo = UpTo::Avx2;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, to: &mut Room<f32>) {
-        for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(MatmulNumber::widen(*from));
-        }
+        H::widen_slice::<S>(self.0, to);
     }
 }
 
-/// Numbers of `f32`, rounded to `bf16`.
-struct Narrowed<'a>(&'a [f32]);
+/// Numbers of `f32`, rounded to a half type.
+struct Narrowed<'a, H>(&'a [f32], PhantomData<H>);
 
-impl Vectorized for Narrowed<'_> {
-    type Out<'a> = &'a mut Room<bf16>;
+impl<H: MatmulNumber<Acc = f32>> Vectorized for Narrowed<'_, H> {
+    type Out<'a> = &'a mut Room<H>;
+    const UP_TO: UpTo = UpTo::Avx512;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, to: &mut Room<bf16>) {
-        for (to, from) in to.iter_mut().zip(self.0) {
-            to.write(MatmulNumber::narrow(*from));
-        }
+    fn run<S: Simd>(self, _: S, to: &mut Room<H>) {
+        H::narrow_slice::<S>(self.0, to);
     }
 }
 
-unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, dst: *mut u8) {
+unsafe fn half_to_f32<H: MatmulNumber<Acc = f32>>(n: usize, src: *const u8, dst: *mut u8) {
     // SAFETY: the caller's contract.
-    unsafe { H::widen(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)) }
+    unsafe { vectorize(Widened::<H>(from_raw_parts(src.cast(), n)), from_raw_parts_mut(dst.cast(), n)) }
 }
 
-unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, dst: *mut u8) {
+unsafe fn f32_to_half<H: MatmulNumber<Acc = f32>>(n: usize, src: *const u8, dst: *mut u8) {
     // SAFETY: the caller's contract.
-    unsafe { H::narrow(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)) }
+    unsafe {
+        let rounded = Narrowed::<H>(from_raw_parts(src.cast(), n), PhantomData);
+        vectorize(rounded, from_raw_parts_mut(dst.cast(), n));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Scalar;
 
     #[test]
     fn every_pair_agrees_with_the_cast_of_one_number() {

@@ -24,14 +24,14 @@ pub(crate) struct View<'a> {
 
 unsafe impl Sync for View<'_> {}
 
-/// The rows of a tile of a transposed matrix. The source is contiguous along them: a column of a tile is several
-/// cache lines of one page.
+/// The rows of a tile of a transposed matrix. The source is contiguous along them: a column of a tile is
+/// several cache lines of one page.
 pub(crate) const TILE_ROWS: usize = 64;
 /// The columns of such a tile, each perhaps in its own page of the source.
 pub(crate) const TILE_COLS: usize = 64;
 
-/// The rows and columns of the squares of a tile: as many 4-byte elements as a cache line holds. With sizes that
-/// are a multiple of a page, all columns compete for the same few lines of the L1 cache.
+/// The rows and columns of the squares of a tile: as many 4-byte elements as a cache line holds. With
+/// sizes that are a multiple of a page, all columns compete for the same few lines of the L1 cache.
 const SQUARE: usize = 16;
 
 /// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, square by square, to
@@ -146,10 +146,17 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
             }
         });
     }
+    let beside = outer.last().copied().unwrap_or(1); // rows at an even distance
     parallel(rows, grain(1), |range| {
-        for row in range {
-            // SAFETY: the row is inside the view and inside `dst`.
-            unsafe { convert.run(cols, start(row), col_stride, (dst as *mut u8).add(row * cols * to_size)) };
+        let mut row = range.start;
+        while row < range.end {
+            let (mut from, first) = (start(row), row);
+            row = range.end.min(row - row % beside + beside);
+            for row in first..row {
+                // SAFETY: the row is inside the view and inside `dst`.
+                unsafe { convert.run(cols, from, col_stride, (dst as *mut u8).add(row * cols * to_size)) };
+                from = from.wrapping_offset(row_stride * from_size);
+            }
         }
     });
 }

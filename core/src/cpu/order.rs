@@ -81,9 +81,14 @@ fn first(keys: &[i64], key: Option<&i64>) -> usize {
     keys.iter().position(|other| Some(other) == key).unwrap_or(0)
 }
 
+/// The bits that are flipped in keys, so that they ascend in the given order.
+fn turn(descending: bool) -> i64 {
+    if descending { -1 } else { 0 }
+}
+
 /// The keys with their positions. For descending order, the bits of the keys are flipped.
 fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
-    let turn = if descending { -1 } else { 0 };
+    let turn = turn(descending);
     pairs.clear();
     pairs.extend(keys.iter().enumerate().map(|(place, key)| (key ^ turn, place)));
 }
@@ -133,12 +138,22 @@ pub(crate) fn top<'a>(
     pairs: &mut Pairs,
     places: &'a mut Room<i64>,
 ) -> &'a mut [i64] {
-    self::pairs(keys, largest, pairs);
-    let k = places.len();
-    if k < pairs.len() {
-        pairs.select_nth_unstable(k);
+    let (turn, k) = (turn(largest), places.len());
+    // Most keys are not better than the best ones before them, and need no pair.
+    let room = (2 * k).max(64);
+    let mut limit = i64::MAX;
+    pairs.clear();
+    for (place, key) in keys.iter().enumerate() {
+        let key = key ^ turn;
+        if place < room || key < limit {
+            pairs.push((key, place));
+            if pairs.len() >= room && k > 0 {
+                limit = pairs.select_nth_unstable(k - 1).1.0;
+                pairs.truncate(k);
+            }
+        }
     }
-    pairs[..k].sort_unstable();
+    pairs.sort_unstable();
     self::places(pairs, places)
 }
 

@@ -1,7 +1,7 @@
 //! Cumulative sums and products along the middle of `[outer, n, inner]`.
 
 use super::math::Real;
-use super::room::{Room, check_is, write_each, written};
+use super::room::{Room, check_is, copy, write_each, written};
 use super::threads::{DisjointParts, parallel};
 use crate::dtype::Element;
 use std::mem::MaybeUninit;
@@ -9,16 +9,27 @@ use std::mem::MaybeUninit;
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
-/// A scan of one lane: `scan(x, y)` writes each element of `y`, which is as long as `x`, from the elements of
-/// `x` up to it.
+/// The lanes beside each other that are scanned together: each addition waits for the one before in its lane.
+pub(crate) const LANES: usize = 16;
+
+/// A scan: `scan(x, y)` writes each element of `y`, which is as long as `x`, from the elements of `x` up to it.
 pub(crate) type Scan<T> = for<'a> fn(&[T], &'a mut Room<T>) -> &'a mut [T];
 
-/// Runs `scan` from each lane of `x` to that of `y`.
+/// The loops of a scan.
+#[derive(Clone, Copy)]
+pub(crate) struct Scans<T> {
+    /// Over one lane.
+    pub(crate) lane: Scan<T>,
+    /// Over [`LANES`] lanes whose elements alternate, if there is such a loop.
+    pub(crate) beside: Option<Scan<T>>,
+}
+
+/// Scans each lane of `x` to that of `y`.
 pub(crate) fn each_lane<'a, T: Element>(
     x: &[T],
     y: &'a mut Room<T>,
     [outer, n, inner]: [usize; 3],
-    scan: Scan<T>,
+    scans: Scans<T>,
 ) -> &'a mut [T] {
     assert!(x.len() == y.len() && y.len() == outer * n * inner, "lanes of {n} elements");
     let parts = DisjointParts::new(y);
@@ -28,55 +39,56 @@ pub(crate) fn each_lane<'a, T: Element>(
                 // SAFETY: lanes do not overlap, and each is run by one thread.
                 let y = unsafe { parts.part(lane * n..(lane + 1) * n) };
                 let place = (y.as_ptr(), y.len());
-                check_is(place, scan(&x[lane * n..(lane + 1) * n], y));
+                check_is(place, (scans.lane)(&x[lane * n..(lane + 1) * n], y));
             }
             return;
         }
-        let (mut from, mut made) = (vec![T::default(); n], vec![MaybeUninit::uninit(); n]);
-        for lane in lanes {
+        let most = if scans.beside.is_some() && inner >= LANES && n <= TASK { LANES } else { 1 };
+        let (mut from, mut made) = (vec![T::default(); most * n], vec![MaybeUninit::uninit(); most * n]);
+        let mut lane = lanes.start;
+        while lane < lanes.end {
+            let count = most.min(lanes.end - lane).min(inner - lane % inner);
+            let (count, scan) = match scans.beside {
+                Some(beside) if count == LANES => (LANES, beside),
+                _ => (1, scans.lane),
+            };
             let start = lane / inner * n * inner + lane % inner;
-            from.iter_mut().zip(x[start..].iter().step_by(inner)).for_each(|(from, x)| *from = *x);
-            let made = scan(&from, &mut made);
-            for (j, made) in made[..n].iter().enumerate() {
+            for (j, from) in from.chunks_exact_mut(count).take(n).enumerate() {
+                from.copy_from_slice(&x[start + j * inner..][..count]);
+            }
+            let made = scan(&from[..n * count], &mut made[..n * count]);
+            for (j, made) in made.chunks_exact(count).enumerate() {
                 let at = start + j * inner;
                 // SAFETY: as above.
-                let place = unsafe { parts.part(at..at + 1) };
-                place[0].write(*made);
+                copy(unsafe { parts.part(at..at + count) }, made);
             }
+            lane += count;
         }
     });
     // SAFETY: each element is in one lane, all elements of which are written.
     unsafe { written(y) }
 }
 
-/// `y = x[0], x[0] ∘ x[1]...`
+/// `y = x[0], x[0] ∘ x[1]...` in each of `L` lanes, computed in `A`: in `f64` for `f32`, since over
+/// millions of elements its rounding errors would add up.
 #[inline]
-pub(crate) fn running<'a, T: Copy>(
+pub(crate) fn running<'a, T: Copy, A: Copy, const L: usize>(
     x: &[T],
     y: &'a mut Room<T>,
-    start: T,
-    join: impl Fn(T, T) -> T,
+    start: A,
+    join: impl Fn(A, T) -> A,
+    narrow: impl Fn(A) -> T,
 ) -> &'a mut [T] {
-    let (x, mut total) = (&x[..y.len()], start);
-    write_each(y, |i| {
-        total = join(total, x[i]);
-        total
-    })
-}
-
-/// Like [`running`], but in `f64`: over millions of elements, the rounding errors of `f32` would add up.
-#[inline]
-pub(crate) fn running_wide<'a>(
-    x: &[f32],
-    y: &'a mut Room<f32>,
-    start: f64,
-    join: impl Fn(f64, f64) -> f64,
-) -> &'a mut [f32] {
-    let (x, mut total) = (&x[..y.len()], start);
-    write_each(y, |i| {
-        total = join(total, f64::from(x[i]));
-        total as f32
-    })
+    let mut totals = [start; L];
+    for (x, y) in x.as_chunks::<L>().0.iter().zip(y.as_chunks_mut::<L>().0) {
+        for k in 0..L {
+            totals[k] = join(totals[k], x[k]);
+            y[k].write(narrow(totals[k]));
+        }
+    }
+    assert!(x.len() == y.len() && y.len() % L == 0, "whole groups of lanes");
+    // SAFETY: the loop writes each element.
+    unsafe { written(y) }
 }
 
 /// `y = max x + ln Σ exp(x - max x)` of the elements so far; when the maximum grows, the sum is scaled down.
@@ -152,9 +164,22 @@ mod tests {
 
     #[test]
     fn lanes_of_any_length() {
-        for [outer, n, inner] in [[2, 3, 4], [1, 5, 1], [0, 3, 2], [2, 0, 3], [2, 3, 0], [3, 20_000, 2]] {
+        let sizes = [
+            [2, 3, 4],
+            [1, 5, 1],
+            [2, 9, 39],
+            [0, 3, 2],
+            [2, 0, 3],
+            [2, 3, 0],
+            [3, 20_000, 2],
+            [1, 1000, 100],
+        ];
+        for [outer, n, inner] in sizes {
             let x: Vec<i64> = (0..outer * n * inner).map(|k| k as i64 % 7).collect();
-            let sums: Scan<i64> = |x, y| running(x, y, 0, |a, b| a + b);
+            let sums = Scans {
+                lane: |x, y| running::<i64, i64, 1>(x, y, 0, |a, b| a + b, |a| a),
+                beside: Some(|x, y| running::<i64, i64, LANES>(x, y, 0, |a, b| a + b, |a| a)),
+            };
             let y = vec_of(x.len(), |y| each_lane(&x, y, [outer, n, inner], sums));
             for (k, sum) in y.iter().enumerate() {
                 let before = if k / inner % n == 0 { 0 } else { y[k - inner] };

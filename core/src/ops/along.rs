@@ -23,7 +23,7 @@ ops! { along;
 
 pub(crate) mod kernels {
     use crate::cpu::room::Room;
-    use crate::cpu::scan::{Scan, each_lane, running, running_logsumexp, running_wide};
+    use crate::cpu::scan::{self, LANES, each_lane, running, running_logsumexp};
     use crate::cpu::softmax;
     use crate::dtype::DType;
     use crate::error::Result;
@@ -66,11 +66,11 @@ pub(crate) mod kernels {
         normalize("log_softmax", x, dim, Rows { f32: softmax::log_softmax, f64: softmax::log_softmax })
     }
 
-    /// Loops over one lane, one for each dtype that kernels compute in.
+    /// The scans of an op, for each dtype that kernels compute in.
     struct Scans {
-        f32: Scan<f32>,
-        f64: Scan<f64>,
-        i64: Scan<i64>,
+        f32: scan::Scans<f32>,
+        f64: scan::Scans<f64>,
+        i64: scan::Scans<i64>,
     }
 
     #[track_caller]
@@ -88,10 +88,19 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn cumsum(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        fn f32<'a, const L: usize>(x: &[f32], y: &'a mut Room<f32>) -> &'a mut [f32] {
+            running::<_, _, L>(x, y, 0.0, |sum, x| sum + f64::from(x), |sum| sum as f32)
+        }
+        fn f64<'a, const L: usize>(x: &[f64], y: &'a mut Room<f64>) -> &'a mut [f64] {
+            running::<_, _, L>(x, y, 0.0, |sum, x| sum + x, |sum| sum)
+        }
+        fn i64<'a, const L: usize>(x: &[i64], y: &'a mut Room<i64>) -> &'a mut [i64] {
+            running::<_, _, L>(x, y, 0, i64::wrapping_add, |sum| sum)
+        }
         let sums = Scans {
-            f32: |x, y| running_wide(x, y, 0.0, |a, b| a + b),
-            f64: |x, y| running(x, y, 0.0, |a, b| a + b),
-            i64: |x, y| running(x, y, 0, i64::wrapping_add),
+            f32: scan::Scans { lane: f32::<1>, beside: Some(f32::<LANES>) },
+            f64: scan::Scans { lane: f64::<1>, beside: Some(f64::<LANES>) },
+            i64: scan::Scans { lane: i64::<1>, beside: Some(i64::<LANES>) },
         };
         scan("cumsum", x, dim, sums)
     }
@@ -99,26 +108,27 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn cumprod(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let products = Scans {
-            f32: |x, y| running_wide(x, y, 1.0, |a, b| a * b),
-            f64: |x, y| running(x, y, 1.0, |a, b| a * b),
-            i64: |x, y| running(x, y, 1, i64::wrapping_mul),
+            f32: one_by_one(|x, y| running::<_, _, 1>(x, y, 1.0, |a, x| a * f64::from(x), |a| a as f32)),
+            f64: one_by_one(|x, y| running::<_, _, 1>(x, y, 1.0, |a, x| a * x, |a| a)),
+            i64: one_by_one(|x, y| running::<_, _, 1>(x, y, 1, i64::wrapping_mul, |a| a)),
         };
         scan("cumprod", x, dim, products)
+    }
+
+    /// Lanes that are scanned one after another: for rare ops.
+    fn one_by_one<T>(lane: scan::Scan<T>) -> scan::Scans<T> {
+        scan::Scans { lane, beside: None }
     }
 
     #[track_caller]
     pub(crate) fn logcumsumexp(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "logcumsumexp";
         x.check_float(OP)?;
-        scan(
-            OP,
-            x,
-            dim,
-            Scans {
-                f32: running_logsumexp,
-                f64: running_logsumexp,
-                i64: |_, _| unreachable!("checked to be a float"),
-            },
-        )
+        let scans = Scans {
+            f32: one_by_one(running_logsumexp),
+            f64: one_by_one(running_logsumexp),
+            i64: one_by_one(|_, _| unreachable!("checked to be a float")),
+        };
+        scan(OP, x, dim, scans)
     }
 }

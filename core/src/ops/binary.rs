@@ -13,13 +13,13 @@ use smallvec::SmallVec;
 ops! { binary;
     //! # Elementwise arithmetic and comparisons
     /// `x + other`; the logical "or" for two `bool`s.
-    add add_ (x, other) { float: x + other, int: x.wrapping_add(other), boolean: x | other }
+    add add_ (x, other) halves { float: x + other, int: x.wrapping_add(other), boolean: x | other }
     /// `x - other`; `bool` is an error, as in PyTorch.
-    sub sub_ (x, other) { float: x - other, int: x.wrapping_sub(other), dtypes: Dtypes::NoBool }
+    sub sub_ (x, other) halves { float: x - other, int: x.wrapping_sub(other), dtypes: Dtypes::NoBool }
     /// `x other`; the logical "and" for two `bool`s.
-    mul mul_ (x, other) { float: x * other, int: x.wrapping_mul(other), boolean: x & other }
+    mul mul_ (x, other) halves { float: x * other, int: x.wrapping_mul(other), boolean: x & other }
     /// `x / other`; dividing integers gives floats.
-    div div_ (x, other) { float: x / other }
+    div div_ (x, other) halves { float: x / other }
     /// `x / other` rounded down.
     floor_divide floor_divide_ (x, other) scalar { float: x.div_floor(other), int: x.floor_div(other), before: no_zero }
     /// `x / other` rounded toward zero.

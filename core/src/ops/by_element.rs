@@ -4,7 +4,7 @@
 //! determines the dtype, sizes and names of the result, and `crate::cpu::pointwise` runs the loop over
 //! operands of any strides and dtypes.
 
-use crate::cpu::pointwise::{ElementLoop, Job, LoopInput, MOST, drive, run_direct};
+use crate::cpu::pointwise::{ElementLoop, FloatLoops, Job, LoopInput, MOST, drive, run_direct};
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{Sizes, Strides};
@@ -22,8 +22,8 @@ use std::panic::Location;
 pub struct Kernel {
     /// The name of the op.
     pub(crate) name: &'static str,
-    /// The loops on `f32` and `f64`.
-    pub(crate) float: Option<[ElementLoop; 2]>,
+    /// The loops on floats.
+    pub(crate) float: Option<FloatLoops>,
     /// The loop on `i64`, for all integers.
     pub(crate) int: Option<ElementLoop>,
     /// The loop on `bool`.
@@ -260,12 +260,23 @@ impl Kernel {
             _ if self.any.is_some() => {
                 self.any.as_ref().map(|loops| &loops[dtype.itemsize().trailing_zeros() as usize])
             }
-            DType::F64 => self.float.as_ref().map(|loops| &loops[1]),
-            DType::F32 | DType::F16 | DType::BF16 => self.float.as_ref().map(|loops| &loops[0]),
+            DType::F64 => self.float.as_ref().map(|loops| &loops.f64),
+            DType::F32 | DType::F16 | DType::BF16 => self.float.as_ref().map(|loops| &loops.f32),
             DType::Bool => self.boolean.as_ref(),
             _ => self.int.as_ref(),
         };
         found.expect("compute_dtype chose a dtype that the row has")
+    }
+
+    /// The loop on a half type that does not convert its inputs first, if this CPU has one.
+    #[cold]
+    fn loop_for_half(&self, dtype: DType) -> Option<&ElementLoop> {
+        let [f16, bf16] = self.float.as_ref()?.halves.as_ref()?;
+        match dtype {
+            DType::F16 => Some(f16),
+            DType::BF16 => Some(bf16),
+            _ => None,
+        }
     }
 
     /// The dtype of the loop for `dtype`.
@@ -300,12 +311,13 @@ impl Kernel {
                 false => inputs[k].is_like(first),
             }),
         };
-        if alike
-            && inputs.iter().all(|x| x.is_contiguous())
-            && self.computes(first.dtype()) == first.dtype()
-            && self.has(first.dtype())
-        {
-            return self.apply_alike(inputs, args);
+        if alike && inputs.iter().all(|x| x.is_contiguous()) {
+            let dtype = first.dtype();
+            if self.computes(dtype) == dtype && self.has(dtype) {
+                return self.apply_alike(self.loop_for(dtype), self.makes(dtype), inputs, args);
+            } else if let Some(body) = self.loop_for_half(dtype) {
+                return self.apply_alike(body, dtype, inputs, args);
+            }
         }
         let dtype = self.compute_dtype(inputs)?;
         self.apply_as(dtype, inputs, args)
@@ -339,16 +351,24 @@ impl Kernel {
     /// The most common case: dense inputs of the same dtype, sizes and names.
     #[inline]
     #[track_caller]
-    fn apply_alike(&self, inputs: &[&NamedTensor], args: &[Scalar]) -> Result<NamedTensor> {
-        let dtype = inputs[0].dtype();
-        let makes = self.makes(dtype);
-        let body = self.loop_for(dtype);
+    fn apply_alike(
+        &self,
+        body: &ElementLoop,
+        makes: DType,
+        inputs: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<NamedTensor> {
         let mut from = [std::ptr::null(); MOST];
         for (from, x) in from.iter_mut().zip(inputs) {
             *from = x.ptr();
         }
         let (numel, itemsize) = (inputs[0].numel(), makes.itemsize());
-        let reads = || self.reads(dtype);
+        let reads = || {
+            self.mask.iter().fold([inputs[0].dtype(); MOST], |mut reads, at| {
+                reads[*at] = DType::Bool;
+                reads
+            })
+        };
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements, all of which
         // the loop writes.
         unsafe {

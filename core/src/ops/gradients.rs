@@ -12,7 +12,7 @@ use crate::tensor::{NamedTensor, Unwritten};
 
 namegrad_macros::kernels! {
     /// `g` where `y > 0`, else 0.
-    relu (y, g) { float: if y <= T::ZERO { T::ZERO } else { g } }
+    relu (y, g) halves { float: if y <= T::ZERO { T::ZERO } else { g } }
     /// `g (1 - y²)`.
     tanh (y, g) { float: g * (T::ONE - y * y) }
     /// `g y (1 - y)`.
@@ -21,7 +21,7 @@ namegrad_macros::kernels! {
     sqrt (y, g) { float: g / (y + y) }
     /// `g (Φ(x) + x φ(x))`, with the distribution function `Φ` and the density `φ` of the normal
     /// distribution.
-    gelu (x, g) long { float: g * (x.ndtr() + x * (x * x * -T::HALF).exp() * T::from_f64(1.0 / std::f64::consts::TAU.sqrt())) }
+    gelu (x, g) long { float: g * x.gelu_slope() }
     /// `g s (1 + x (1 - s))`, where `s` is the sigmoid of `x`.
     silu (x, g) long { float: { let s = x.sigmoid(); g * (s * (T::ONE + x * (T::ONE - s))) } }
     /// `g alpha e^x` for `x <= 0`, else `g`.

@@ -23,7 +23,7 @@ ops! { unary;
     /// `|x|` of each element.
     abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
     /// `-x` of each element.
-    neg neg_ (x) { float: -x, int: x.wrapping_neg() }
+    neg neg_ (x) halves { float: -x, int: x.wrapping_neg() }
     /// `x` itself: the unary plus operator.
     positive (x) plain { float: x, int: x }
     /// -1, 0 or 1: the sign of each element; NaN gives 0.
@@ -111,7 +111,7 @@ ops! { unary;
     /// `1 / (1 + e^-x)` of each element.
     sigmoid sigmoid_ (x) long { float: x.sigmoid() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
-    relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(0) }
+    relu relu_ (x) halves { float: x.maximum(T::ZERO), int: x.max(0) }
     /// `x Φ(x)` of each element, where `Φ` is the distribution function of the normal distribution:
     /// `x/2 (1 + erf(x/√2))`.
     gelu gelu_ (x) long { float: x.gelu(), dtypes: Dtypes::Floats }

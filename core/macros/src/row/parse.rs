@@ -13,7 +13,7 @@ use syn::{AttrStyle, Attribute, Error, Result, Token, braced, bracketed, parenth
 /// The words that can start an entry of a body.
 const ENTRIES: [&str; 7] = ["float", "int", "boolean", "any", "dtypes", "before", "like"];
 /// The words for how loops on floats are compiled.
-const LOOPS: [&str; 4] = ["wide", "long", "plain", "scalar"];
+const LOOPS: [&str; 5] = ["wide", "halves", "long", "plain", "scalar"];
 const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
 /// The words that can follow them.
 const AFTER_CLASSES: [&str; 4] = ["names", "constant", "refused", "layer"];

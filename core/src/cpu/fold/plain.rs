@@ -4,6 +4,7 @@
 use super::{TASK, write_each_part};
 use crate::cpu::convert::converter;
 use crate::cpu::room::{Room, fill, vec_of, written};
+use crate::cpu::simd::{Simd, UpTo, Vectorized, vectorize};
 use crate::dtype::{DType, Element};
 
 /// A reduction of numbers of type `A`.
@@ -16,7 +17,7 @@ pub(crate) struct Plain<A> {
 }
 
 /// `Σ x`; wraps.
-pub(crate) const SUM: Plain<i64> = Plain { start: 0, add_rows: |x, y| add_rows(x, y, i64::wrapping_add) };
+pub(crate) const SUM: Plain<i64> = Plain { start: 0, add_rows: |x, y| vectorize(Sums(x), y) };
 /// `Π x`; wraps.
 pub(crate) const PRODUCT: Plain<i64> = Plain { start: 1, add_rows: |x, y| add_rows(x, y, i64::wrapping_mul) };
 /// The largest element.
@@ -30,6 +31,19 @@ pub(crate) const ANY: Plain<i64> = Plain { start: 0, ..MAX };
 /// `Π x` of floats.
 pub(crate) const FLOAT_PRODUCT: Plain<f64> =
     Plain { start: 1.0, add_rows: |x, y| add_rows(x, y, |a, b| a * b) };
+
+/// Sums of integers, which are frequent: counts, and numbers of right answers.
+struct Sums<'a>(&'a [i64]);
+
+impl Vectorized for Sums<'_> {
+    type Out<'a> = &'a mut [i64];
+    const UP_TO: UpTo = UpTo::Avx2;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, y: &mut [i64]) {
+        add_rows(self.0, y, i64::wrapping_add);
+    }
+}
 
 #[inline(always)]
 fn add_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
@@ -65,12 +79,15 @@ impl<'a> AnyElements<'a> {
         self.bytes.len() / self.dtype.itemsize()
     }
 
-    /// The elements from number `from` on, as numbers.
-    fn read<'b, A: Element>(&self, from: usize, to: &'b mut Room<A>) -> &'b mut [A] {
+    /// The elements from number `from` on, as numbers: those in place, or written to `to`.
+    fn read<'b, A: Element>(&'b self, from: usize, to: &'b mut Room<A>) -> &'b [A] {
         let size = self.dtype.itemsize();
         let bytes = &self.bytes[from * size..][..to.len() * size];
         // SAFETY: there are as many elements of the dtype, and the cast writes all of the room.
         unsafe {
+            if self.dtype == A::DTYPE {
+                return std::slice::from_raw_parts(bytes.as_ptr().cast(), to.len());
+            }
             converter(self.dtype, A::DTYPE).run(to.len(), bytes.as_ptr(), 1, to.as_mut_ptr().cast());
             written(to)
         }

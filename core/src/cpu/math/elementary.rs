@@ -55,8 +55,13 @@ pub(super) fn exp_sum<T: Lane>(x: T, rest: T) -> T {
 
 #[inline(always)]
 pub(super) fn exp2<T: Lane>(x: T) -> T {
+    exp2_within(within(x, T::TABLES.exp2_range))
+}
+
+/// `2ˣ` where it is neither infinite nor far below the smallest number.
+#[inline(always)]
+pub(super) fn exp2_within<T: Lane>(x: T) -> T {
     let c = T::from_f64;
-    let x = within(x, T::TABLES.exp2_range);
     let z = x + c(T::ROUND);
     let r = x - (z - c(T::ROUND));
     let p = polynomial(r, T::TABLES.exp2).mul_add(r, c(1.0));

@@ -271,7 +271,14 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     /// `x Φ(x)`, with `Φ` as in [`ndtr`](Real::ndtr): PyTorch's `gelu(x, approximate="none")`.
     #[inline(always)]
     fn gelu(self) -> Self {
-        self * erf::ndtr_of_product(self)
+        self * erf::ndtr_of_product(self)[0]
+    }
+
+    /// The derivative of [`gelu`](Real::gelu): `Φ(x) + x exp(-x²/2) / √(2π)`.
+    #[inline(always)]
+    fn gelu_slope(self) -> Self {
+        let [below, bell] = erf::ndtr_of_product(self);
+        below + self * bell * Self::from_f64(1.0 / std::f64::consts::TAU.sqrt())
     }
 
     /// The probability that a standard normal variable is below `x`: `erfc(-x/√2) / 2`.

@@ -1,9 +1,15 @@
 //! The number types of a product: those that operands have, and those that sums are formed in.
 
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::cpu::math::Real;
+use crate::cpu::room::Room;
+use crate::cpu::simd::{Isa, Simd};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_cvtph_ps, _mm256_cvtps_ph,
+    _mm256_loadu_ps, _mm256_storeu_ps,
+};
 
 /// A number that operands are made of.
 ///
@@ -19,11 +25,20 @@ pub(crate) trait MatmulNumber: Copy + Send + Sync + 'static {
     fn widen(self) -> Self::Acc;
     /// The nearest number of this type.
     fn narrow(acc: Self::Acc) -> Self;
-    /// [`narrow`](Self::narrow) for each number. Both slices have the same length.
+    /// [`widen`](Self::widen) for each number, in a loop that is compiled for `S`. Writes all of `to`,
+    /// which is as long as `from`.
     #[inline(always)]
-    fn narrow_slice(from: &[Self::Acc], to: &mut [Self]) {
+    fn widen_slice<S: Simd>(from: &[Self], to: &mut Room<Self::Acc>) {
         for (to, from) in to.iter_mut().zip(from) {
-            *to = Self::narrow(*from);
+            to.write(from.widen());
+        }
+    }
+    /// [`narrow`](Self::narrow) for each number, in a loop that is compiled for `S`. Writes all of `to`,
+    /// which is as long as `from`.
+    #[inline(always)]
+    fn narrow_slice<S: Simd>(from: &[Self::Acc], to: &mut Room<Self>) {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(Self::narrow(*from));
         }
     }
 }
@@ -180,7 +195,43 @@ impl MatmulNumber for f16 {
         f16::from_f32(acc)
     }
     #[inline(always)]
-    fn narrow_slice(from: &[f32], to: &mut [f16]) {
-        to.convert_from_f32_slice(from);
+    fn widen_slice<S: Simd>(from: &[f16], to: &mut Room<f32>) {
+        let whole = converted_at_once::<S>(from.len());
+        for at in (0..whole).step_by(LANES) {
+            // SAFETY: there are eight more numbers, and the CPU has the instruction.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                let numbers = _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().add(at).cast()));
+                _mm256_storeu_ps(to.as_mut_ptr().add(at).cast(), numbers);
+            }
+        }
+        for (to, from) in to[whole..].iter_mut().zip(&from[whole..]) {
+            to.write(from.widen());
+        }
     }
+    #[inline(always)]
+    fn narrow_slice<S: Simd>(from: &[f32], to: &mut Room<f16>) {
+        let whole = converted_at_once::<S>(from.len());
+        for at in (0..whole).step_by(LANES) {
+            // SAFETY: there are eight more numbers, and the CPU has the instruction.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                let numbers = _mm256_loadu_ps(from.as_ptr().add(at));
+                let rounded = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(numbers);
+                _mm_storeu_si128(to.as_mut_ptr().add(at).cast(), rounded);
+            }
+        }
+        for (to, from) in to[whole..].iter_mut().zip(&from[whole..]) {
+            to.write(f16::narrow(*from));
+        }
+    }
+}
+
+/// The numbers of `f16` that an instruction converts.
+const LANES: usize = 8;
+
+/// How many of `n` numbers of `f16` instructions convert. All CPUs with AVX2 have them.
+#[inline(always)]
+fn converted_at_once<S: Simd>(n: usize) -> usize {
+    if cfg!(target_arch = "x86_64") && S::ISA > Isa::Baseline { n / LANES * LANES } else { 0 }
 }

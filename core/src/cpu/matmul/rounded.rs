@@ -3,7 +3,9 @@
 use super::element::{Accumulator, MatmulNumber};
 use super::pack::run_with_avx2;
 use super::product::{BlockResults, Strip};
+use crate::cpu::room::written;
 use crate::cpu::simd::{Baseline, Simd, Vectorized};
+use std::mem::MaybeUninit;
 
 /// Writes sums to a C of `T`. The contract is that of [`WriteFn`](super::product::WriteFn).
 pub(super) unsafe fn write<T: MatmulNumber>(results: &BlockResults) {
@@ -26,7 +28,7 @@ impl<T: MatmulNumber> Vectorized for Rounding<'_, T> {
         let BlockResults { sums, width, m, n, beta, c } = *self.0;
         let factor = T::Acc::of_bits(beta);
         let contiguous = c.col == size_of::<T>() as isize;
-        let mut block = [T::narrow(T::Acc::ZERO); BLOCK];
+        let mut block = [const { MaybeUninit::uninit() }; BLOCK];
         for i in 0..m {
             let mut j = 0;
             while j < n {
@@ -42,11 +44,11 @@ impl<T: MatmulNumber> Vectorized for Rounding<'_, T> {
                             *sum = factor.mul_add(old.widen(), *sum);
                         }
                     }
-                    T::narrow_slice(sums, &mut block[..count]);
+                    T::narrow_slice::<S>(sums, &mut block[..count]);
                     if contiguous && count == BLOCK {
-                        to.cast::<[T; BLOCK]>().write(block);
+                        to.cast::<[MaybeUninit<T>; BLOCK]>().write(block);
                     } else {
-                        for (j, x) in block[..count].iter().enumerate() {
+                        for (j, x) in written(&mut block[..count]).iter().enumerate() {
                             to.byte_offset(j as isize * c.col).write(*x);
                         }
                     }

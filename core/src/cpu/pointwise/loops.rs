@@ -8,8 +8,11 @@
 
 use super::MOST;
 use crate::cpu::math::Real;
+use crate::cpu::matmul::MatmulNumber;
+use crate::cpu::room::written;
 use crate::cpu::simd::{CopyOf, Isa, LoopCopies, Simd, UpTo, Vectorized, on_this_cpu};
 use crate::dtype::Scalar;
+use half::{bf16, f16};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -32,6 +35,15 @@ const BLOCK: usize = 16;
 /// There are as many inputs and arguments as the formula takes. Inputs and output have `n` elements of the
 /// dtypes that the loop was made for, and the output is aligned for its dtype.
 type LoopCopy = unsafe fn(Elements<'_>, out: &mut Bytes);
+
+/// The loops of a formula on floats.
+#[derive(Clone, Copy)]
+pub(crate) struct FloatLoops {
+    pub(crate) f32: ElementLoop,
+    pub(crate) f64: ElementLoop,
+    /// The loops on `f16` and `bf16`, if the formula has loops of its own for them.
+    pub(crate) halves: Option<[ElementLoop; 2]>,
+}
 
 /// What a loop reads.
 #[derive(Clone, Copy)]
@@ -376,24 +388,89 @@ const fn check_result<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool:
 
 /// The loops of a formula on `f32` and `f64`, compiled for each set of vectors and with fused multiply-add.
 /// The results must be `bool` if `to_bool`.
-pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(
-    to_bool: bool,
-) -> [ElementLoop; 2] {
+pub(crate) const fn wide<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> FloatLoops {
     check_result::<N, A, K>(to_bool);
     // SAFETY: `Floats` is such a struct.
     unsafe {
-        [
-            ElementLoop::of::<Floats<'static, K, f32, N, A, false>>(),
-            ElementLoop::of::<Floats<'static, K, f64, N, A, false>>(),
-        ]
+        FloatLoops {
+            f32: ElementLoop::of::<Floats<'static, K, f32, N, A, false>>(),
+            f64: ElementLoop::of::<Floats<'static, K, f64, N, A, false>>(),
+            halves: None,
+        }
+    }
+}
+
+/// A loop on the half type `H`, whose [`Elements`] meet the contract of [`LoopCopy`]. It computes in `f32`, in
+/// blocks of [`BLOCK`] numbers, the last of which may overlap the one before.
+#[repr(transparent)]
+struct Halves<'a, K, H, const N: usize> {
+    elements: Elements<'a>,
+    formula: PhantomData<(K, H)>,
+}
+
+impl<K: FloatOp<N, 0>, H: MatmulNumber<Acc = f32>, const N: usize> Vectorized for Halves<'_, K, H, N> {
+    type Out<'a> = &'a mut Bytes;
+    const UP_TO: UpTo = UpTo::Avx512;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, out: &mut Bytes) {
+        let Elements { n, inputs, .. } = self.elements;
+        let out = out.as_mut_ptr().cast::<MaybeUninit<H>>();
+        // SAFETY: the elements meet the contract of `LoopCopy`; `n` is at least a block.
+        unsafe {
+            let inputs = addresses::<N>(inputs);
+            std::hint::assert_unchecked(n >= BLOCK);
+            let mut from = 0;
+            loop {
+                let start = from.min(n - BLOCK);
+                let mut x = [[const { MaybeUninit::uninit() }; BLOCK]; N];
+                for (x, input) in x.iter_mut().zip(inputs) {
+                    let halves = &*input.cast::<H>().add(start).cast::<[H; BLOCK]>();
+                    H::widen_slice::<S>(halves, x);
+                }
+                let mut y = [S::Number::<f32>::ZERO; BLOCK];
+                for i in 0..BLOCK {
+                    let mut numbers = [S::Number::<f32>::ZERO; N];
+                    for k in 0..N {
+                        numbers[k] = simd.numbers(written(&mut x[k]))[i];
+                    }
+                    K::f(numbers, false, []).write::<S::Number<f32>>(y.as_mut_ptr().cast(), i);
+                }
+                let y = simd.plain_mut::<f32>(&mut y);
+                H::narrow_slice::<S>(y, std::slice::from_raw_parts_mut(out.add(start), BLOCK));
+                from += BLOCK;
+                if from >= n {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Like [`wide`], with loops on half types. Those of other formulas are converted to `f32` and back, part
+/// by part.
+pub(crate) const fn halves<const N: usize, const A: usize, K: FloatOp<N, 0>>(to_bool: bool) -> FloatLoops {
+    assert!(!to_bool);
+    let (mut sizes, mut k) = ([0; MOST + 1], 0);
+    while k < N {
+        sizes[k] = size_of::<f16>() as u8;
+        k += 1;
+    }
+    sizes[MOST] = size_of::<f16>() as u8;
+    // SAFETY: `Halves` is such a struct.
+    let [short, brain] = unsafe {
+        [ElementLoop::of::<Halves<'static, K, f16, N>>(), ElementLoop::of::<Halves<'static, K, bf16, N>>()]
+    };
+    let (least, loops) = (BLOCK, wide::<N, 0, K>(to_bool));
+    FloatLoops {
+        halves: Some([ElementLoop { least, sizes, ..short }, ElementLoop { least, sizes, ..brain }]),
+        ..loops
     }
 }
 
 /// Like [`wide`], for formulas of many instructions, which the loops contain once. Others contain them twice,
 /// in vectors and for a rest.
-pub(crate) const fn long<const N: usize, const A: usize, K: FloatOp<N, A>>(
-    to_bool: bool,
-) -> [ElementLoop; 2] {
+pub(crate) const fn long<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> FloatLoops {
     check_result::<N, A, K>(to_bool);
     // SAFETY: `Floats` is such a struct.
     let [short, wide] = unsafe {
@@ -402,10 +479,11 @@ pub(crate) const fn long<const N: usize, const A: usize, K: FloatOp<N, A>>(
             ElementLoop::of::<Floats<'static, K, f64, N, A, true>>(),
         ]
     };
-    [
-        ElementLoop { least: BLOCK, sizes: sizes::<f32, N, A, K>(), ..short },
-        ElementLoop { least: BLOCK, sizes: sizes::<f64, N, A, K>(), ..wide },
-    ]
+    FloatLoops {
+        f32: ElementLoop { least: BLOCK, sizes: sizes::<f32, N, A, K>(), ..short },
+        f64: ElementLoop { least: BLOCK, sizes: sizes::<f64, N, A, K>(), ..wide },
+        halves: None,
+    }
 }
 
 /// The sizes of the inputs of a formula on `T`, and of its result.
@@ -420,19 +498,17 @@ const fn sizes<T: Real, const N: usize, const A: usize, K: FloatOp<N, A>>() -> [
 }
 
 /// Like [`wide`], compiled only for the build target.
-pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(
-    to_bool: bool,
-) -> [ElementLoop; 2] {
+pub(crate) const fn plain<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> FloatLoops {
     check_result::<N, A, K>(to_bool);
-    [single(run_plain::<K, f32, N, A>), single(run_plain::<K, f64, N, A>)]
+    let [f32, f64] = [single(run_plain::<K, f32, N, A>), single(run_plain::<K, f64, N, A>)];
+    FloatLoops { f32, f64, halves: None }
 }
 
 /// Like [`wide`], as calls of one function of `f64`.
-pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(
-    to_bool: bool,
-) -> [ElementLoop; 2] {
+pub(crate) const fn scalar<const N: usize, const A: usize, K: FloatOp<N, A>>(to_bool: bool) -> FloatLoops {
     check_result::<N, A, K>(to_bool);
-    [single(run_scalar::<K, f32, N, A>), single(run_scalar::<K, f64, N, A>)]
+    let [f32, f64] = [single(run_scalar::<K, f32, N, A>), single(run_scalar::<K, f64, N, A>)];
+    FloatLoops { f32, f64, halves: None }
 }
 
 unsafe fn run_int<K: IntOp<N, A>, const N: usize, const A: usize>(

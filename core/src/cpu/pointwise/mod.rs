@@ -8,5 +8,6 @@ mod loops;
 
 pub(crate) use drive::{Job, LoopInput, MOST, drive, run_direct};
 pub(crate) use loops::{
-    AnyOp, BoolOp, ElementLoop, FloatOp, IntOp, booleans, integers, long, moving, plain, scalar, wide,
+    AnyOp, BoolOp, ElementLoop, FloatLoops, FloatOp, IntOp, booleans, halves, integers, long, moving, plain,
+    scalar, wide,
 };
