@@ -121,9 +121,6 @@ pub struct ContinuousBernoulli {
     frame: Frame,
 }
 
-/// How near the probability is to ½ where series are used, as in PyTorch.
-const NEAR_HALF: f64 = 1e-3;
-
 /// How small the logit is where ranks are taken from the first terms of their series.
 const FLAT: f64 = 1e-5;
 
@@ -172,15 +169,6 @@ impl ContinuousBernoulli {
         self.odds.logits()
     }
 
-    /// Where `p` is near ½, the logits elsewhere, and `p - ½`.
-    #[track_caller]
-    fn parts(&self) -> Result<(Tensor, Tensor, Tensor)> {
-        let from_half = self.probs()?.sub(0.5)?;
-        let near = from_half.abs().le(NEAR_HALF)?;
-        let far = near.choose(1.0, self.logits()?)?;
-        Ok((near, far, from_half))
-    }
-
     /// Where the logits are almost 0, the logits elsewhere, and all logits.
     #[track_caller]
     fn flat(&self) -> Result<(Tensor, Tensor, Tensor)> {
@@ -189,15 +177,11 @@ impl ContinuousBernoulli {
         Ok((flat.clone(), flat.choose(1.0, &logits)?, logits))
     }
 
-    /// The logarithm of the factor of the density: `log(l coth(l / 2))`, where `l` is the logit.
+    /// The derivatives of `log((e^l - 1) / l)` by the logit `l`: the density is `e^(l x)` divided by
+    /// `(e^l - 1) / l`.
     #[track_caller]
-    pub(crate) fn log_factor(&self) -> Result<Tensor> {
-        let (near, logits, from_half) = self.parts()?;
-        // 2 atanh(1 - 2 p) / (1 - 2 p), and 1 - 2 p is -tanh(l / 2)
-        let closed = logits.div(logits.mul(0.5).tanh()?).log()?;
-        let square = from_half.square()?;
-        let series = square.mul(104.0 / 45.0).add(4.0 / 3.0).mul(&square).add(LN_2)?;
-        near.choose(series, closed)
+    pub(crate) fn cumulant(&self, order: usize) -> Result<Tensor> {
+        special::unit_cumulant(&self.logits()?, order)
     }
 }
 
@@ -209,7 +193,7 @@ impl Distribution for ContinuousBernoulli {
         Support::UnitInterval
     }
     fn log_density(&self, x: &Tensor) -> Result<Tensor> {
-        log_likelihood(x, &self.logits()?)?.add(self.log_factor()?)
+        self.logits()?.mul(x)?.sub(self.cumulant(0)?)
     }
     fn draw(&self, shape: &Shape) -> Result<Tensor> {
         self.quantile(&random::uniform(shape, self.frame.dtype())?)
@@ -238,23 +222,13 @@ impl Distribution for ContinuousBernoulli {
         flat.choose(series, logits.lt(0.0)?.choose(below, above)?)
     }
     fn mean(&self) -> Result<Tensor> {
-        let (near, logits, from_half) = self.parts()?;
-        let closed = logits.mul(0.5).tanh().mul(2.0).reciprocal().add(0.5).sub(logits.reciprocal()?)?;
-        let series = from_half.square().mul(16.0 / 45.0).add(1.0 / 3.0).mul(&from_half).add(0.5)?;
-        near.choose(series, closed)
+        self.cumulant(1)
     }
     fn variance(&self) -> Result<Tensor> {
-        let (near, logits, from_half) = self.parts()?;
-        let sinh = logits.mul(0.5).sinh().mul(2.0)?;
-        let closed = logits.square().reciprocal().sub(sinh.square().reciprocal()?)?;
-        let square = from_half.square()?;
-        let series = square.mul(128.0 / 945.0).sub(1.0 / 15.0).mul(&square).add(1.0 / 12.0)?;
-        near.choose(series, closed)
+        self.cumulant(2)
     }
     fn entropy(&self) -> Result<Tensor> {
-        let logits = self.logits()?;
-        let spread = self.mean()?.mul(&logits)?.add(logits.neg().logsigmoid()?)?;
-        spread.add(self.log_factor()?).neg()
+        self.cumulant(0)?.sub(self.logits()?.mul(self.cumulant(1)?)?)
     }
 }
 

@@ -427,7 +427,11 @@ impl RelaxedOneHotCategorical {
     /// The temperature with an event dim.
     #[track_caller]
     fn temperatures(&self) -> Result<Tensor> {
-        self.temperature.unsqueeze(-1)
+        let mut options = UnsqueezeOptions::new();
+        if let Some(name) = self.frame.event().names.get(0) {
+            options = options.name(name);
+        }
+        self.temperature.unsqueeze_with(-1, options)
     }
 }
 

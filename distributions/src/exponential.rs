@@ -68,7 +68,7 @@ impl Distribution for Uniform {
         self.high.add(&self.low).mul(0.5)
     }
     fn mode(&self) -> Result<Tensor> {
-        self.high.detach().full_like(f64::NAN)
+        self.high.mul(f64::NAN)
     }
     fn variance(&self) -> Result<Tensor> {
         self.width()?.square().div(12.0)

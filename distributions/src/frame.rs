@@ -245,12 +245,15 @@ impl Frame {
     fn roles(&self, value: &Tensor) -> String {
         let (events, all) = (self.event.sizes.len(), value.ndim());
         let own = self.batch.sizes.len() + events;
+        // whether the value has the batch dim at another place
+        let is_elsewhere =
+            |dim: usize| self.batch.names.get(dim).is_some_and(|name| value.names().position(name).is_some());
         let role = |dim: usize| {
             let role = match value.name(dim) {
                 Some(name) if self.event.names.position(name).is_some() => "event",
                 Some(name) if self.batch.names.position(name).is_some() => "batch",
                 _ if dim + events >= all => "event",
-                _ if dim + own >= all => "batch",
+                _ if dim + own >= all && !is_elsewhere(dim + own - all) => "batch",
                 _ => "drawn",
             };
             format!("{role} {}={}", value.name(dim).map_or("?", Name::as_str), value.sizes()[dim])

@@ -54,7 +54,7 @@ impl Distribution for Gamma {
         Support::NonNegative
     }
     fn log_density(&self, x: &Tensor) -> Result<Tensor> {
-        special::log_gamma_density(&self.concentration, &self.rate.mul(x)?)?.add(self.rate.log()?)
+        special::log_gamma_density(&self.concentration, &self.rate, x)
     }
     fn draw(&self, shape: &Shape) -> Result<Tensor> {
         random::gamma(shape, &self.concentration)?.div(&self.rate)

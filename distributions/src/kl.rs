@@ -293,10 +293,8 @@ fn bernoulli_bernoulli(p: &Bernoulli, q: &Bernoulli) -> Result<Tensor> {
 
 #[track_caller]
 fn continuous_continuous(p: &ContinuousBernoulli, q: &ContinuousBernoulli) -> Result<Tensor> {
-    let (of_p, of_q) = (p.logits()?, q.logits()?);
-    let normalizers = p.log_factor()?.sub(q.log_factor()?)?;
-    let failures = of_p.neg().logsigmoid().sub(of_q.neg().logsigmoid()?)?;
-    p.mean()?.mul(of_p.sub(&of_q)?).add(normalizers).add(failures)
+    let distance = p.logits()?.sub(q.logits()?)?;
+    p.mean()?.mul(distance)?.sub(p.cumulant(0)?).add(q.cumulant(0)?)
 }
 
 #[track_caller]
@@ -480,9 +478,7 @@ fn unit_uniform(p: &dyn Distribution, q: &Uniform) -> Result<Tensor> {
 /// `-H(p) - E[log q]` for a continuous Bernoulli `q`.
 #[track_caller]
 fn of_continuous(p: &dyn Distribution, q: &ContinuousBernoulli) -> Result<Tensor> {
-    let logits = q.logits()?;
-    let density = p.mean()?.mul(&logits)?.add(logits.neg().logsigmoid()?)?.add(q.log_factor()?)?;
-    density.add(p.entropy()?).neg()
+    q.cumulant(0)?.sub(p.mean()?.mul(q.logits()?)?).sub(p.entropy()?)
 }
 
 #[track_caller]

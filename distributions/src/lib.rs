@@ -117,6 +117,7 @@ mod special;
 mod support;
 mod transform;
 mod transform_dims;
+mod transform_of;
 mod transformed;
 mod von_mises;
 
@@ -141,6 +142,9 @@ pub use transform::{
 };
 pub use transform_dims::{
     CorrCholeskyTransform, LowerCholeskyTransform, SoftmaxTransform, StickBreakingTransform,
+};
+pub use transform_of::{
+    CatTransform, ComposeTransform, IndependentTransform, ReshapeTransform, StackTransform,
 };
 pub use transformed::Transformed;
 pub use von_mises::VonMises;

@@ -86,6 +86,12 @@ impl MixtureSameFamily {
         &*self.component
     }
 
+    /// The name of the dim of the components.
+    fn class_name(&self) -> Option<Name> {
+        let batch = self.component.frame().batch();
+        batch.names.get(batch.sizes.len() - 1 - self.behind)
+    }
+
     fn events(&self) -> usize {
         self.frame.event().sizes.len()
     }
@@ -93,7 +99,7 @@ impl MixtureSameFamily {
     /// A value with a dim for the components.
     #[track_caller]
     fn padded(&self, x: &Tensor) -> Result<Tensor> {
-        inserted(x, self.behind + self.events())
+        inserted(x, self.behind + self.events(), self.class_name())
     }
 
     /// A tensor over the classes of the mixture with their dim where the component has it, and `events` more
@@ -123,13 +129,16 @@ impl MixtureSameFamily {
 
 /// A tensor with a dim of size one that has `behind` dims behind it.
 #[track_caller]
-fn inserted(x: &Tensor, behind: usize) -> Result<Tensor> {
+fn inserted(x: &Tensor, behind: usize, name: Option<Name>) -> Result<Tensor> {
     let mut x = x.clone();
     while x.ndim() < behind {
         x = x.unsqueeze(0)?;
     }
     let place = x.ndim() - behind;
-    x.unsqueeze(place)
+    match name {
+        Some(name) => x.unsqueeze_with(place, UnsqueezeOptions::new().name(name)),
+        None => x.unsqueeze(place),
+    }
 }
 
 impl Distribution for MixtureSameFamily {
@@ -173,7 +182,7 @@ impl Distribution for MixtureSameFamily {
     fn variance(&self) -> Result<Tensor> {
         let (means, events) = (self.component.mean()?, self.events());
         let within = self.average(&self.component.variance()?, events)?;
-        let center = inserted(&self.mean()?, self.behind + events)?;
+        let center = inserted(&self.mean()?, self.behind + events, self.class_name())?;
         within.add(self.average(&means.sub(center).square()?, events)?)
     }
 }

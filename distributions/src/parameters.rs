@@ -6,9 +6,25 @@ use crate::frame::is_checked;
 /// A parameter as it was given, its name and the values that it can have.
 pub(crate) type Given<'a> = (&'static str, &'a dyn Operand, Support);
 
-/// The parameters of `name` as float tensors of one dtype.
+/// The parameters of `name` as float tensors of one dtype, the default one if all are numbers.
 #[track_caller]
 pub(crate) fn floats(name: &'static str, given: &[(&'static str, &dyn Operand)]) -> Result<Vec<Tensor>> {
+    floats_or(name, given, default_dtype())
+}
+
+/// [`floats`], but numbers without a tensor are not rounded: as 0-d tensors of `f64`, they do not widen
+/// others.
+#[track_caller]
+pub(crate) fn operands(name: &'static str, given: &[(&'static str, &dyn Operand)]) -> Result<Vec<Tensor>> {
+    floats_or(name, given, DType::F64)
+}
+
+#[track_caller]
+fn floats_or(
+    name: &'static str,
+    given: &[(&'static str, &dyn Operand)],
+    alone: DType,
+) -> Result<Vec<Tensor>> {
     let mut dtype = None;
     for (parameter, operand) in given {
         let is_number = matches!(operand.either(), TensorOrNumber::Number(_));
@@ -22,7 +38,7 @@ pub(crate) fn floats(name: &'static str, given: &[(&'static str, &dyn Operand)])
             dtype = Some(dtype.map_or(own, |dtype: DType| dtype.promote(own)));
         }
     }
-    let dtype = dtype.unwrap_or_else(default_dtype);
+    let dtype = dtype.unwrap_or(alone);
     let mut tensors = Vec::with_capacity(given.len());
     for (_, operand) in given {
         let x = operand.operand_beside(dtype)?;

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use crate::odds::step_of;
+use crate::parameters::operands;
 
 /// A differentiable function of tensors with an inverse, of which a [`Transformed`](crate::Transformed)
 /// distribution is made.
@@ -38,6 +39,11 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// How many more event dims `y` has than `x`.
     fn new_event_dims(&self) -> isize {
         0
+    }
+
+    /// The dims of `y` that `x` does not have, of a function that makes dims.
+    fn made_dims(&self) -> Vec<Dim> {
+        Vec::new()
     }
 
     /// The shape of `y` for an `x` of this shape.
@@ -126,7 +132,7 @@ impl AffineTransform {
     /// [`ErrorKind::DType`] unless floating-point.
     #[track_caller]
     pub fn new(loc: impl Operand, scale: impl Operand) -> Result<AffineTransform> {
-        let mut both = floats("AffineTransform", &[("loc", &loc), ("scale", &scale)])?.into_iter();
+        let mut both = operands("AffineTransform", &[("loc", &loc), ("scale", &scale)])?.into_iter();
         let mut next = || both.next().expect("two were given");
         Ok(AffineTransform { loc: next(), scale: next() })
     }
@@ -188,7 +194,7 @@ impl PowerTransform {
     /// [`ErrorKind::DType`] unless floating-point.
     #[track_caller]
     pub fn new(exponent: impl Operand) -> Result<PowerTransform> {
-        Ok(PowerTransform { exponent: floats("PowerTransform", &[("exponent", &exponent)])?.remove(0) })
+        Ok(PowerTransform { exponent: operands("PowerTransform", &[("exponent", &exponent)])?.remove(0) })
     }
 }
 

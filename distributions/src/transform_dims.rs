@@ -303,6 +303,9 @@ impl Transform for CorrCholeskyTransform {
     fn new_event_dims(&self) -> isize {
         1
     }
+    fn made_dims(&self) -> Vec<Dim> {
+        self.dims.to_vec()
+    }
     fn codomain(&self) -> Support {
         Support::CorrCholesky
     }

@@ -1,9 +1,10 @@
-//! [`Transformed`], the distribution of a function of a draw, and transforms that are made of others.
+//! [`Transformed`], the distribution of a function of a draw.
 
 use crate::common::*;
 use crate::frame::{concatenated, split};
 use crate::independent::{Independent, IntoDistribution};
 use crate::transform::Transform;
+use crate::transform_of::sum_last;
 
 /// The distribution of a function of a draw: the base is transformed by each of a list of [`Transform`]s.
 ///
@@ -45,8 +46,11 @@ impl Transformed {
     #[track_caller]
     fn of(base: Arc<dyn Distribution>, transforms: Vec<Arc<dyn Transform>>) -> Result<Transformed> {
         let mut base = base;
+        let mut made: Vec<Dim> = Vec::new();
         for transform in &transforms {
-            base = with_events(base, &transform.event_dims())?;
+            let dims = transform.event_dims().into_iter().filter(|dim| !made.contains(dim));
+            base = with_events(base, &dims.collect::<Vec<_>>())?;
+            made.extend(transform.made_dims());
         }
         let (mut shape, mut events) =
             (concatenated(base.frame().batch(), base.frame().event())?, event_dims(&*base));
@@ -109,13 +113,6 @@ fn with_events(base: Arc<dyn Distribution>, dims: &[Dim]) -> Result<Arc<dyn Dist
     };
     let missing: Vec<Dim> = dims.iter().enumerate().filter_map(missing).collect();
     if missing.is_empty() { Ok(base) } else { Ok(Arc::new(Independent::of(base, Dims::from(missing))?)) }
-}
-
-/// The sum over the last `dims` dims.
-#[track_caller]
-fn sum_last(x: &Tensor, dims: isize) -> Result<Tensor> {
-    let last: Vec<isize> = (1..=dims).map(|dim| -dim).collect();
-    if last.is_empty() { Ok(x.clone()) } else { x.sum(last) }
 }
 
 impl Distribution for Transformed {

@@ -152,3 +152,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
         }),
     ]
 }
+
+/// Runs `f` with random numbers of its own, whatever other tests draw.
+pub(crate) fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
+    namegrad::core::random::Generator::from_seed(seed).scope(f)
+}

@@ -116,12 +116,14 @@ mod kernels {
         // The names of all: each tensor lends its own to the one that has those of the tensors before it.
         let mut like: Option<NamedTensor> = None;
         for x in tensors {
-            let wide = x.value().expand(&sizes[..])?;
-            let names = match &like {
-                Some(like) => like.unified_names("broadcast_tensors", "broadcast", &wide)?,
-                None => wide.names().clone(),
-            };
-            like = Some(wide.rename(Some(names))?);
+            like = Some(match like {
+                Some(like) => {
+                    let names = like.unified_names("broadcast_tensors", "broadcast", x.value())?;
+                    let widest = if like.ndim() < x.ndim() { x.value() } else { &like };
+                    widest.rename(Some(names))?
+                }
+                None => x.value().clone(),
+            });
         }
         for x in tensors {
             let names = like.as_ref().map(|like| like.names().clone());

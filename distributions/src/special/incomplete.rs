@@ -86,7 +86,10 @@ pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     let (a_kept, x_kept) = (Kept::input(a), Kept::input(x));
     let kept = (a_kept.clone(), x_kept.clone());
     let op = Op::new("gamma_cdf", value)
-        .input(x, move |g, cx| density_of(&a_kept.get(cx), &x_kept.get(cx)).exp().mul(g))
+        .input(x, move |g, cx| {
+            let (a, x) = (a_kept.get(cx), x_kept.get(cx));
+            density_of(&a, &x.ones_like()?, &x).exp().mul(g)
+        })
         .input_once(a, move |g, cx| {
             let slope = each(&[&kept.0.get(cx), &kept.1.get(cx)], |x| match x[1] {
                 0.0 => 0.0,

@@ -100,16 +100,18 @@ pub(crate) fn count_deviance(k: &Tensor, n: &Tensor, log_p: &Tensor) -> Result<T
     Ok(op.output())
 }
 
-/// The logarithm of the density of the gamma distribution with rate 1: `(a - 1) log x - x - log Γ(a)`.
+/// The logarithm of the density of the gamma distribution: `a log b + (a - 1) log x - b x - log Γ(a)` for
+/// the shape `a` and the rate `b`.
 #[track_caller]
-pub(crate) fn log_gamma_density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let value = each(&[a, x], |x| number::log_gamma_density(x[0], x[1]))?;
-    let (a_kept, x_kept) = (Kept::input(a), Kept::input(x));
-    let op = Op::new("log_gamma_density", value).inputs(&[Some(a), Some(x)], move |g, cx| {
-        let (a, x) = (a_kept.get(cx), x_kept.get(cx));
-        let by_a = || x.div(&a).log().add(log_above_digamma(&a)?).mul(g);
-        let by_x = || a.sub(1.0).div(&x).sub(1.0).mul(g);
-        Ok(vec![wanted(cx, 0, by_a)?, wanted(cx, 1, by_x)?])
+pub(crate) fn log_gamma_density(a: &Tensor, rate: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let value = each(&[a, rate, x], |x| number::log_gamma_density(x[0], x[1] * x[2]) + x[1].ln())?;
+    let kept = [Kept::input(a), Kept::input(rate), Kept::input(x)];
+    let op = Op::new("log_gamma_density", value).inputs(&[Some(a), Some(rate), Some(x)], move |g, cx| {
+        let [a, rate, x] = [kept[0].get(cx), kept[1].get(cx), kept[2].get(cx)];
+        let by_a = || rate.mul(&x).div(&a).log().add(log_above_digamma(&a)?).mul(g);
+        let by_rate = || a.div(&rate).sub(&x).mul(g);
+        let by_x = || a.sub(1.0).div(&x).sub(&rate).mul(g);
+        Ok(vec![wanted(cx, 0, by_a)?, wanted(cx, 1, by_rate)?, wanted(cx, 2, by_x)?])
     });
     Ok(op.output())
 }
@@ -206,4 +208,25 @@ pub(crate) fn log1m_exp(x: &Tensor) -> Result<Tensor> {
     let value = each(&[x], |x| number::log1m_exp(x[0]))?;
     let op = Op::new("log1m_exp", value).input(x, move |g, cx| g.div(kept.get(cx).expm1()?));
     Ok(op.output())
+}
+
+/// The `order`-th derivative, up to the third, of `A(x) = log((e^x - 1) / x)`: the cumulants of a density
+/// proportional to `e^(x t)` for `t` between 0 and 1.
+#[track_caller]
+pub(crate) fn unit_cumulant(x: &Tensor, order: usize) -> Result<Tensor> {
+    const ORDERS: [fn(&[f64]) -> f64; 4] = [
+        |x| number::unit_cumulant(x[0], 0),
+        |x| number::unit_cumulant(x[0], 1),
+        |x| number::unit_cumulant(x[0], 2),
+        |x| number::unit_cumulant(x[0], 3),
+    ];
+    let op = Op::new("unit_cumulant", each(&[x], ORDERS[order])?);
+    if order == 3 {
+        let kept = Kept::input(x);
+        return Ok(op
+            .input_once(x, move |g, cx| g.mul(&each(&[&kept.get(cx)], |x| number::unit_cumulant(x[0], 4))?))
+            .output());
+    }
+    let kept = Kept::input(x);
+    Ok(op.input(x, move |g, cx| unit_cumulant(&kept.get(cx), order + 1)?.mul(g)).output())
 }

@@ -207,3 +207,56 @@ pub(crate) fn integral(end: f64, pieces: usize, f: &dyn Fn(f64) -> [f64; 2]) -> 
 pub(crate) fn log1m_exp(x: f64) -> f64 {
     if x < LN_2 { (-(-x).exp_m1()).ln() } else { (-(-x).exp()).ln_1p() }
 }
+
+/// The `order`-th derivative of `log((e^x - 1) / x)`, for orders up to 4.
+///
+/// # Source
+/// The series: *NIST Handbook of Mathematical Functions*, 24.2.1, the generating function of Bernoulli's
+/// numbers.
+pub(crate) fn unit_cumulant(x: f64, order: u32) -> f64 {
+    if x < 0.0 {
+        // A(x) is A(-x) + x
+        let mirrored = unit_cumulant(-x, order);
+        return match order {
+            0 => mirrored + x,
+            1 => 1.0 - mirrored,
+            odd if odd % 2 == 1 => -mirrored,
+            _ => mirrored,
+        };
+    }
+    if x < 1.0 {
+        // x / 2 + Σ B₂ₖ x²ᵏ / (2k (2k)!)
+        let linear = [0.5 * x, 0.5, 0.0, 0.0, 0.0][order as usize];
+        let term = |(k, b): (usize, &f64)| {
+            let power = 2 * (k as i32 + 1);
+            let factor: f64 = (0..order as i32).map(|i| f64::from(power - i)).product();
+            if factor == 0.0 { 0.0 } else { b * factor * x.powi(power - order as i32) }
+        };
+        return linear + UNIT_CUMULANT.iter().enumerate().map(term).sum::<f64>();
+    }
+    // 1 / (1 - e^-x), and that minus 1
+    let (above, rest) = (-1.0 / (-x).exp_m1(), 1.0 / x.exp_m1());
+    match order {
+        0 => x + (-(-x).exp()).ln_1p() - x.ln(),
+        1 => above - 1.0 / x,
+        2 => 1.0 / (x * x) - above * rest,
+        3 => above * rest * (above + rest) - 2.0 / (x * x * x),
+        _ => 6.0 / x.powi(4) - above * rest * (above * above + 4.0 * above * rest + rest * rest),
+    }
+}
+
+/// `B₂ₖ / (2k (2k)!)` for `k` from 1.
+const UNIT_CUMULANT: [f64; 12] = [
+    1.0 / 24.0,
+    -1.0 / 2880.0,
+    1.0 / 181_440.0,
+    -1.0 / 9_676_800.0,
+    1.0 / 479_001_600.0,
+    -691.0 / 15_692_092_416_000.0,
+    1.0 / 1_046_139_494_400.0,
+    -3617.0 / 170_729_965_486_080_000.0,
+    43867.0 / 91_963_695_909_076_992_000.0,
+    -174_611.0 / 16_057_153_253_965_824_000_000.0,
+    77683.0 / 310_224_200_866_619_719_680_000.0,
+    -236_364_091.0 / 40_651_779_281_561_848_066_867_200_000.0,
+];
