@@ -75,8 +75,9 @@ impl NotCloned {
     }
 }
 
-/// A question of the derive macro: `(&Probe::<Self>(PhantomData)).clone_of(self)` is a clone in a box if `Self` is a
-/// layer that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
+/// A question of the derive macro: `(&Probe::<Self>(PhantomData)).clone_of(self)` is a clone in a box if `Self`
+/// is a layer that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of
+/// `&Probe`.
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(pub PhantomData<fn(&T)>);
 

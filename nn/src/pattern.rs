@@ -98,8 +98,8 @@ impl Pattern {
     }
 }
 
-/// Whether the parts match the path. The texts of their stars and question marks, which are as short as possible,
-/// are added to `texts`. This calls itself for each part of a pattern, which is short.
+/// Whether the parts match the path. The texts of their stars and question marks, which are as short as
+/// possible, are added to `texts`. This calls itself for each part of a pattern, which is short.
 fn fit<'p>(parts: &[PatternPart], path: &'p str, texts: &mut Vec<&'p str>) -> bool {
     let Some((part, rest)) = parts.split_first() else { return path.is_empty() };
     if let PatternPart::Text(text) = part {

@@ -1,5 +1,5 @@
-//! Padding and sampling of images, and affine grids. `resize` has the function that resizes; `padding` and `grid`
-//! have the work behind the functions here.
+//! Padding and sampling of images, and affine grids. `resize` has the function that resizes; `padding` and
+//! `grid` have the work behind the functions here.
 
 mod grid;
 mod padding;

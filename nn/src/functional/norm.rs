@@ -271,8 +271,8 @@ impl Norm<'_> {
         with_names(y, x.names())
     }
 
-    /// Checks what has a number for each channel of `x`. If `x` does not tell the name of the channels, the first
-    /// that has one does.
+    /// Checks what has a number for each channel of `x`. If `x` does not tell the name of the channels, the
+    /// first that has one does.
     fn check_of_channels(&self, x: &Tensor, [mean, var]: [Option<&Tensor>; 2]) -> Result<()> {
         let mut told = ("x", x.name(self.dim));
         for (which, numbers) in

@@ -40,8 +40,8 @@ pub struct Tables {
     pub(super) erfcx: &'static [f64],
     /// The number from which `erfc` underflows to 0.
     pub(super) erfc_zero: f64,
-    /// `(1 + a/4) exp(a²/2) Φ(-a)` in `t = (1 - a/4) / (1 + a/4)` for `0 ≤ a ≤ √2 erfc_zero`: a Chebyshev
-    /// series.
+    /// `(1 + a/4) exp(a²/2) Φ(-a)` in `t = (1 - a/4) / (1 + a/4)` for `0 ≤ a ≤ √2 erfc_zero`: a
+    /// Chebyshev series.
     pub(super) ndtr: &'static [f64],
 }
 

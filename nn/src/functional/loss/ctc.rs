@@ -87,8 +87,8 @@ const NEVER: f64 = -1e30;
 /// for a class that no target has.
 const MOST: f64 = 80.0;
 
-/// An input with the dims of the batch first, in order, if all of them have names that it has too. `told` has the
-/// name that the inputs so far tell for each.
+/// An input with the dims of the batch first, in order, if all of them have names that it has too. `told` has
+/// the name that the inputs so far tell for each.
 fn in_batch((what, x): Called<'_>, names: &[Option<Name>], told: &mut [Option<Name>]) -> Result<Tensor> {
     let found: Option<Vec<usize>> = crate::list(by_name(x, names).into_iter());
     let x = match found {
