@@ -1,6 +1,7 @@
 //! Tables of vectors.
 
 use super::*;
+use crate::dims::images::fault;
 use crate::functional::BagMode;
 use crate::functional::embedding::renormed;
 use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
@@ -57,22 +58,17 @@ struct EmbeddingTable {
 
 impl EmbeddingTable {
     /// The weight: the one that was given, or else normally distributed, with zeros for padding.
-    #[track_caller]
-    fn weight(&mut self, layer: &'static str) -> Result<Parameter> {
-        check_dtype(layer, self.dtype)?;
-        let dims = [self.vocab, self.embed];
-        let rows = dims[0].1 as isize;
-        let fits = self.padding_idx.is_none_or(|padding| (-rows..rows).contains(&padding));
-        Error::ensure(fits, ErrorKind::Value, layer, || {
-            let padding = self.padding_idx.unwrap_or(0);
-            format!("padding_idx {padding} is not one of the {rows} rows of the weight")
-        })?;
-        if let Some(weight) = self.weight.take() {
-            return shared(layer, weight, dims);
+    fn weight(&mut self) -> Result<Parameter> {
+        check_dtype("", self.dtype)?;
+        let (dims, rows) = ([self.vocab, self.embed], self.vocab.1 as isize);
+        if let Some(padding) = self.padding_idx.filter(|padding| !(-rows..rows).contains(padding)) {
+            let message = format_args!("padding_idx {padding} is not one of the {rows} rows of the weight");
+            return Err(fault(ErrorKind::Value, message));
         }
-        let shape = shape_of(&dims)?;
-        let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
-        let mut value = value.map_err(|error| error.of(layer))?;
+        if let Some(weight) = self.weight.take() {
+            return shared("", weight, dims);
+        }
+        let mut value = TensorOptions::new().dtype(self.dtype).normal(shape_of(&dims)?, 0.0, 1.0)?;
         if let Some(padding) = self.padding_idx {
             let row = tensor_of(&[padding.rem_euclid(rows) as i64], &[1])?;
             value = value.index_fill(&row, 0.0, 0)?;
@@ -137,7 +133,7 @@ impl EmbeddingBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Embedding> {
         let mut table = self.config()?;
-        Ok(Embedding { weight: table.weight("Embedding")?, table, path: ModulePath::new() })
+        Ok(Embedding { weight: made("Embedding", table.weight())?, table, path: ModulePath::new() })
     }
 }
 
@@ -201,7 +197,7 @@ impl EmbeddingBagBuilder {
     #[track_caller]
     pub fn build(self) -> Result<EmbeddingBag> {
         let mut table = self.config()?;
-        Ok(EmbeddingBag { weight: table.weight("EmbeddingBag")?, table, path: ModulePath::new() })
+        Ok(EmbeddingBag { weight: made("EmbeddingBag", table.weight())?, table, path: ModulePath::new() })
     }
 }
 
