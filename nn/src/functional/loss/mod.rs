@@ -150,7 +150,7 @@ fn check_both(x: Called<'_>, target: Called<'_>) -> Result<()> {
     let fits = |sizes: &[usize], to: &[usize]| {
         sizes.len() <= to.len() && sizes.iter().rev().zip(to.iter().rev()).all(|(n, to)| n == to || *n == 1)
     };
-    if fits(own, other) || fits(other, own) {
+    if own == other || fits(own, other) || fits(other, own) {
         return Ok(());
     }
     let Ok(both) = Tensor::broadcast_tensors(&[x.1, target.1]) else {
