@@ -1,6 +1,6 @@
 //! Counting and searching. Both compare the keys of [`order`](super::order).
 
-use super::order::{NAN_LAST, Pairs, sort};
+use super::order::{NAN_LAST, sort, with_pairs};
 use super::room::{Room, write_each};
 use super::threads::write_parts;
 
@@ -55,13 +55,14 @@ pub(crate) fn histogram(numbers: &[f64], low: f64, high: f64, counts: &mut [f64]
 /// The distinct keys in ascending order: the first place and the count of each, and for each key its index
 /// among them. With `float`, no NaN equals another.
 pub(crate) fn unique(keys: &[i64], float: bool, inverse: &mut [i64]) -> (Vec<i64>, Vec<i64>) {
-    let mut pairs = Pairs::new();
-    sort(keys, false, &mut pairs);
     let (mut firsts, mut counts) = (Vec::new(), Vec::new());
-    for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
-        run.iter().for_each(|(_, place)| inverse[*place] = firsts.len() as i64);
-        firsts.push(run[0].1 as i64);
-        counts.push(run.len() as i64);
-    }
+    with_pairs(|pairs| {
+        sort(keys, false, pairs);
+        for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
+            run.iter().for_each(|(_, place)| inverse[*place] = firsts.len() as i64);
+            firsts.push(run[0].1 as i64);
+            counts.push(run.len() as i64);
+        }
+    });
     (firsts, counts)
 }

@@ -5,6 +5,8 @@ use super::room::{Room, check_is, write_each, written};
 use super::threads::write_parts;
 use crate::callback::Callback;
 use crate::dtype::{Element, Scalar};
+use std::cell::Cell;
+use std::thread::LocalKey;
 
 /// The key of a NaN that counts as the largest. No other float has it.
 pub(crate) const NAN_LAST: i64 = i64::MAX;
@@ -23,6 +25,32 @@ pub(crate) type FindOne<'f> = dyn for<'k, 'p> Callback<(&'k [i64], &'p mut Pairs
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 15;
+
+/// The bytes of a list that a thread keeps at most. The first use of fresh memory costs more than a pass of a
+/// sort.
+const KEPT: usize = 32 << 20;
+
+thread_local! {
+    /// Memory that a thread keeps between calls: keys, pairs, and those of one more pass.
+    static KEYS: Cell<Vec<i64>> = const { Cell::new(Vec::new()) };
+    static PAIRS: Cell<Pairs> = const { Cell::new(Pairs::new()) };
+    static PASS: Cell<Pairs> = const { Cell::new(Pairs::new()) };
+}
+
+/// Keeps the memory of a list for the next call.
+fn keep<T>(place: &'static LocalKey<Cell<Vec<T>>>, mut list: Vec<T>) {
+    list.clear();
+    list.shrink_to(KEPT / size_of::<T>());
+    place.set(list);
+}
+
+/// Calls `f` with room for pairs.
+pub(crate) fn with_pairs<R>(f: impl FnOnce(&mut Pairs) -> R) -> R {
+    let mut pairs = PAIRS.take();
+    let result = f(&mut pairs);
+    keep(&PAIRS, pairs);
+    result
+}
 
 /// The keys of the first elements of `x`, as many as there is room for.
 pub(crate) fn keys<T: Element>(x: &[T], nan: i64, keys: &mut [i64]) {
@@ -55,12 +83,16 @@ pub(crate) fn each_lane<'a>(
 ) -> &'a mut [i64] {
     let (lanes, count) = ((TASK / n.max(1)).max(1), count.max(1));
     write_parts(places, lanes * count, &|task, places| {
-        let (mut keys, mut pairs) = (vec![0; n], Pairs::new());
-        for (lane, places) in places.chunks_mut(count).enumerate() {
-            load.call_with(((task * lanes + lane) * n, &mut keys[..]));
-            let place = (places.as_ptr(), places.len());
-            check_is(place, f(&keys, &mut pairs, places));
-        }
+        let mut keys = KEYS.take();
+        keys.resize(n, 0);
+        with_pairs(|pairs| {
+            for (lane, places) in places.chunks_mut(count).enumerate() {
+                load.call_with(((task * lanes + lane) * n, &mut keys[..]));
+                let place = (places.as_ptr(), places.len());
+                check_is(place, f(&keys, pairs, places));
+            }
+        });
+        keep(&KEYS, keys);
         // SAFETY: the chunks make up the part, and each was returned as elements.
         unsafe { written(places) }
     })
@@ -96,7 +128,55 @@ fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
 /// The sorted pairs.
 pub(crate) fn sort(keys: &[i64], descending: bool, pairs: &mut Pairs) {
     self::pairs(keys, descending, pairs);
-    pairs.sort_unstable();
+    if pairs.len() < BY_DIGITS {
+        pairs.sort_unstable();
+    } else {
+        sort_by_digits(pairs);
+    }
+}
+
+/// From this length on, sorting by digits takes less time than comparing.
+const BY_DIGITS: usize = 1 << 11;
+/// The number of digits of a key.
+const DIGITS: usize = size_of::<i64>();
+/// The number of values of a digit, which is a byte.
+const VALUES: usize = 256;
+
+/// The digit of a key, so that digits have the order of keys: the first bit of a negative number is 1.
+#[inline(always)]
+fn digit(key: i64, at: usize) -> usize {
+    ((key ^ i64::MIN) >> (8 * at)) as usize % VALUES
+}
+
+/// Sorts pairs in the order of their places by their keys: digit by digit, the lowest first, without those that
+/// all keys have in common. Integers are often small, and many digits of an `f32` as `f64` are zeros.
+fn sort_by_digits(pairs: &mut Pairs) {
+    let n = pairs.len();
+    let differences = pairs.iter().fold(0, |all, pair| all | (pair.0 ^ pairs[0].0));
+    let mut sorted = PASS.take();
+    sorted.reserve(n);
+    for at in (0..DIGITS).filter(|at| differences >> (8 * at) & 0xff != 0) {
+        let mut counts = [0; VALUES];
+        for (key, _) in pairs.iter() {
+            counts[digit(*key, at)] += 1;
+        }
+        // The place of the first pair with each digit, then of the next.
+        let mut before = 0;
+        for count in counts.iter_mut() {
+            (before, *count) = (before + *count, before);
+        }
+        let room = &mut sorted.spare_capacity_mut()[..n];
+        for pair in pairs.iter() {
+            let place = &mut counts[digit(pair.0, at)];
+            room[*place].write(*pair);
+            *place += 1;
+        }
+        // SAFETY: the counts add up to `n`, so that each place is written once.
+        unsafe { sorted.set_len(n) };
+        std::mem::swap(pairs, &mut sorted);
+        sorted.clear();
+    }
+    keep(&PASS, sorted);
 }
 
 /// The position of the key that has `n` keys before it in sorted order.
@@ -181,6 +261,21 @@ pub(crate) fn places<'a>(pairs: &[(i64, usize)], places: &'a mut Room<i64>) -> &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_keys_are_sorted_like_few() {
+        let bits = |i: usize| (i as i64).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
+        for narrow in [0, 20, 56, 63] {
+            for descending in [false, true] {
+                let keys: Vec<i64> = (0..BY_DIGITS + 7).map(|i| bits(i) >> narrow).collect();
+                let (mut found, mut expected) = (Pairs::new(), Pairs::new());
+                sort(&keys, descending, &mut found);
+                pairs(&keys, descending, &mut expected);
+                expected.sort_unstable();
+                assert_eq!(found, expected, "{narrow} {descending}");
+            }
+        }
+    }
 
     #[test]
     fn keys_stand_in_the_order_of_their_floats() {
