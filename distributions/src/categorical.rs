@@ -126,9 +126,7 @@ impl Distribution for Categorical {
         &self.frame
     }
     fn support(&self) -> Support {
-        Support::IntegerUpTo(
-            Tensor::full((), self.classes() as f64 - 1.0).unwrap_or_else(|_| self.probs.clone()),
-        )
+        Support::index_below(self.classes())
     }
     fn log_density(&self, x: &Tensor) -> Result<Tensor> {
         let first = self.logits.detach().select(-1, 0)?;

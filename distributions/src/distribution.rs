@@ -147,7 +147,7 @@ pub trait Distribution: Any + fmt::Debug + Send + Sync {
     }
 
     /// The divergence `KL(self ‖ q)` of a distribution of your own, if it has a formula for `q`;
-    /// [`kl_divergence`] calls it.
+    /// [`kl_divergence`](crate::kl_divergence) calls it.
     #[track_caller]
     fn kl(&self, _q: &dyn Distribution) -> Option<Result<Tensor>> {
         None
@@ -253,7 +253,8 @@ pub trait DistributionExt: Distribution {
     /// ```
     ///
     /// # Errors
-    /// As [`sample`](Self::sample); [`ErrorKind::Unsupported`] unless [`has_rsample`](Self::has_rsample).
+    /// As [`sample`](Self::sample); [`ErrorKind::Unsupported`] unless
+    /// [`has_rsample`](Distribution::has_rsample).
     #[track_caller]
     fn rsample(&self, drawn: impl IntoShape) -> Result<Tensor> {
         sampled(self.frame(), "rsample", drawn.shape_for("rsample"), self.has_rsample(), &|shape: &Shape| {
@@ -286,7 +287,7 @@ pub trait DistributionExt: Distribution {
     /// `e^entropy`.
     ///
     /// # Errors
-    /// As [`entropy`](Self::entropy).
+    /// As [`entropy`](Distribution::entropy).
     #[track_caller]
     fn perplexity(&self) -> Result<Tensor> {
         self.entropy()?.exp()

@@ -270,7 +270,7 @@ impl Distribution for Pareto {
         Support::AtLeast(self.scale.clone())
     }
     fn log_density(&self, x: &Tensor) -> Result<Tensor> {
-        self.alpha.div(x).log()?.sub(x.div(&self.scale).log().mul(&self.alpha)?)
+        self.alpha.log().sub(x.log()?)?.sub(x.div(&self.scale).log().mul(&self.alpha)?)
     }
     fn draw(&self, shape: &Shape) -> Result<Tensor> {
         random::exponential(shape, self.scale.dtype())?.div(&self.alpha).exp().mul(&self.scale)
@@ -382,8 +382,10 @@ impl Distribution for Kumaraswamy {
     }
     fn mode(&self) -> Result<Tensor> {
         let (a, b) = (&self.concentration1, &self.concentration0);
-        let mode = a.sub(1.0).div(a.mul(b).sub(1.0)?).pow(a.reciprocal()?)?;
-        mode.masked_fill(&a.lt(1.0)?.logical_or(b.lt(1.0)?)?, f64::NAN)
+        let none = a.lt(1.0)?.logical_or(b.lt(1.0)?)?;
+        let [a, b] = [a, b].map(|shape| none.choose(2.0, shape));
+        let (a, b) = (a?, b?);
+        a.sub(1.0).div(a.mul(b).sub(1.0)?).pow(a.reciprocal()?)?.masked_fill(&none, f64::NAN)
     }
     fn variance(&self) -> Result<Tensor> {
         self.moment(2.0)?.sub(self.moment(1.0)?.square()?)

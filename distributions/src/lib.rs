@@ -77,6 +77,8 @@
 //! [`StudentT`] and [`VonMises`], whose draws have implicit gradients; `sample` does not. Draws use the
 //! library's generator, so that `manual_seed` fixes them, for any number of threads.
 //!
+//! An implicit gradient cannot be differentiated again.
+//!
 //! Distributions of counts and classes have no `rsample`. For their gradient, multiply `log_prob` of a draw
 //! by what it earned, or draw from a relaxed form.
 //!

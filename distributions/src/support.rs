@@ -59,6 +59,14 @@ pub enum Support {
 type Test = fn(&[f64]) -> bool;
 
 impl Support {
+    /// The indices below `count`.
+    pub(crate) fn index_below(count: usize) -> Support {
+        match TensorOptions::new().dtype(DType::F64).full((), count as f64 - 1.0) {
+            Ok(last) => Support::IntegerUpTo(last),
+            Err(_) => Support::NonNegativeInteger, // out of memory
+        }
+    }
+
     /// The numbers from `low` to `high`.
     pub(crate) fn between(low: f64, high: f64) -> Support {
         match (Tensor::full((), low), Tensor::full((), high)) {

@@ -194,11 +194,11 @@ pub(crate) fn log1p_square(x: &Tensor) -> Result<Tensor> {
     Ok(op.output())
 }
 
-/// `k log x`, which is 0 for `k = 0`, whatever `x` is.
+/// `k log x`, which is 0 for `k = 0` also where `log x` is infinite.
 #[track_caller]
 pub(crate) fn counted(k: &Tensor, log: &Tensor) -> Result<Tensor> {
-    let none = k.eq(0.0)?;
-    k.mul(&none.choose(0.0, log)?)
+    let none = k.eq(0.0)?.logical_and(log.isinf()?)?;
+    k.mul(none.choose(0.0, log)?)
 }
 
 /// `log(1 - e^-x)`.
@@ -206,7 +206,10 @@ pub(crate) fn counted(k: &Tensor, log: &Tensor) -> Result<Tensor> {
 pub(crate) fn log1m_exp(x: &Tensor) -> Result<Tensor> {
     let kept = Kept::input(x);
     let value = each(&[x], |x| number::log1m_exp(x[0]))?;
-    let op = Op::new("log1m_exp", value).input(x, move |g, cx| g.div(kept.get(cx).expm1()?));
+    let op = Op::new("log1m_exp", value).input(x, move |g, cx| {
+        // 0 / 0 is 0, as where a power of `1 - e^-x` does not depend on `x`
+        g.eq(0.0)?.choose(0.0, g.div(kept.get(cx).expm1()?)?)
+    });
     Ok(op.output())
 }
 
