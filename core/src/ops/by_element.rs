@@ -268,17 +268,6 @@ impl Kernel {
         found.expect("compute_dtype chose a dtype that the row has")
     }
 
-    /// The loop on a half type that does not convert its inputs first, if this CPU has one.
-    #[cold]
-    fn loop_for_half(&self, dtype: DType) -> Option<&ElementLoop> {
-        let [f16, bf16] = self.float.as_ref()?.halves.as_ref()?;
-        match dtype {
-            DType::F16 => Some(f16),
-            DType::BF16 => Some(bf16),
-            _ => None,
-        }
-    }
-
     /// The dtype of the loop for `dtype`.
     #[inline]
     fn computes(&self, dtype: DType) -> DType {
@@ -315,7 +304,7 @@ impl Kernel {
             let dtype = first.dtype();
             if self.computes(dtype) == dtype && self.has(dtype) {
                 return self.apply_alike(self.loop_for(dtype), self.makes(dtype), inputs, args);
-            } else if let Some(body) = self.loop_for_half(dtype) {
+            } else if let Some(body) = self.float.as_ref().and_then(|loops| loops.half(dtype)) {
                 return self.apply_alike(body, dtype, inputs, args);
             }
         }

@@ -190,7 +190,8 @@ impl MatmulNumber for f16 {
         let scale = f32::from_bits((127 + 112) << 23);
         f32::from_bits((small * scale).to_bits() | special | (bits & 0x8000) << 16)
     }
-    #[inline(always)]
+    /// A call: the code is long, and vectors of numbers have an instruction for it.
+    #[inline(never)]
     fn narrow(acc: f32) -> f16 {
         f16::from_f32(acc)
     }

@@ -10,8 +10,8 @@ use super::MOST;
 use crate::cpu::math::Real;
 use crate::cpu::matmul::MatmulNumber;
 use crate::cpu::room::written;
-use crate::cpu::simd::{CopyOf, Isa, LoopCopies, Simd, UpTo, Vectorized, on_this_cpu};
-use crate::dtype::Scalar;
+use crate::cpu::simd::{CopyOf, Isa, LoopCopies, Simd, UpTo, Vectorized, isa, on_this_cpu};
+use crate::dtype::{DType, Scalar};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -41,8 +41,21 @@ type LoopCopy = unsafe fn(Elements<'_>, out: &mut Bytes);
 pub(crate) struct FloatLoops {
     pub(crate) f32: ElementLoop,
     pub(crate) f64: ElementLoop,
-    /// The loops on `f16` and `bf16`, if the formula has loops of its own for them.
-    pub(crate) halves: Option<[ElementLoop; 2]>,
+    /// The loops on `f16` and `bf16`, if the formula has its own for them.
+    halves: Option<[ElementLoop; 2]>,
+}
+
+impl FloatLoops {
+    /// The loop on a half type that does not convert its inputs first, unless the CPU has rare instructions.
+    pub(crate) fn half(&self, dtype: DType) -> Option<&ElementLoop> {
+        let [f16, bf16] = self.halves.as_ref()?;
+        match dtype {
+            _ if cfg!(target_arch = "x86_64") && isa() == Isa::Baseline => None,
+            DType::F16 => Some(f16),
+            DType::BF16 => Some(bf16),
+            _ => None,
+        }
+    }
 }
 
 /// What a loop reads.
@@ -414,6 +427,9 @@ impl<K: FloatOp<N, 0>, H: MatmulNumber<Acc = f32>, const N: usize> Vectorized fo
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, out: &mut Bytes) {
+        if S::IS_RARE {
+            unreachable!("FloatLoops::half gives no loop for these instructions");
+        }
         let Elements { n, inputs, .. } = self.elements;
         let out = out.as_mut_ptr().cast::<MaybeUninit<H>>();
         // SAFETY: the elements meet the contract of `LoopCopy`; `n` is at least a block.
