@@ -109,23 +109,14 @@ impl Frame {
     /// [`ErrorKind::DuplicateName`] if a drawn dim has the name of another one.
     #[track_caller]
     pub fn drawn(&self, op: &'static str, drawn: &Shape) -> Result<Shape> {
-        let shape = Shape {
-            sizes: self.event.sizes.iter().fold(
-                joined(&drawn.sizes, &self.batch.sizes),
-                |mut sizes, size| {
-                    sizes.push(*size);
-                    sizes
-                },
-            ),
-            names: Names::none(),
-        };
-        let names = [drawn, &self.batch, &self.event].into_iter().flat_map(names_of);
-        match Names::new(op, names) {
-            Ok(names) => Ok(Shape { names, ..shape }),
+        let parts = [drawn, &self.batch, &self.event];
+        let sizes = parts.into_iter().flat_map(|part| part.sizes.iter().copied()).collect();
+        match Names::new(op, parts.into_iter().flat_map(names_of)) {
+            Ok(names) => Ok(Shape { sizes, names }),
             Err(error) => {
                 let message = format!(
-                    "a drawn dim has the name of another dim: {self} cannot draw {drawn} at a time. Draw along a dim \
-                     with a new name"
+                    "a drawn dim has the name of another dim: {self} cannot draw {drawn} at a time. Draw along \
+                     a dim with a new name"
                 );
                 Err(error.with_message(message))
             }

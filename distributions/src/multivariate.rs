@@ -373,7 +373,7 @@ impl LowRankMultivariateNormal {
     /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn cov_factor(&self) -> Result<Tensor> {
-        self.named(&self.factor)
+        named_matrix(&self.factor, &self.loc, self.rank)
     }
 
     /// `D`, the diagonal that is added to the covariance.
@@ -385,10 +385,10 @@ impl LowRankMultivariateNormal {
         renamed(&self.diag, self.loc.names())
     }
 
-    /// A matrix over the event dim and further columns.
+    /// A square matrix over the event dim, with columns that have no name.
     #[track_caller]
     fn named(&self, x: &Tensor) -> Result<Tensor> {
-        named_matrix(x, &self.loc, self.rank)
+        named_matrix(x, &self.loc, None)
     }
 
     /// The covariance `W Wᵀ + D`, without names.
@@ -397,7 +397,7 @@ impl LowRankMultivariateNormal {
         self.factor.matmul(&self.factor.mt()?)?.add(self.diag.diag_embed()?)
     }
 
-    /// The covariance `W Wᵀ + D`. Its columns have the name of the columns of `W`.
+    /// The covariance `W Wᵀ + D`. Its columns have no name.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -406,7 +406,7 @@ impl LowRankMultivariateNormal {
         self.named(&self.covariance()?)
     }
 
-    /// The inverse of the covariance. Its columns have the name of the columns of `W`.
+    /// The inverse of the covariance. Its columns have no name.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -417,7 +417,7 @@ impl LowRankMultivariateNormal {
         self.named(&self.diag.reciprocal().diag_embed().sub(inner.mt()?.matmul(&inner)?)?)
     }
 
-    /// The lower triangular factor of the covariance. Its columns have the name of the columns of `W`.
+    /// The lower triangular factor of the covariance. Its columns have no name.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

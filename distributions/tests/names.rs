@@ -189,6 +189,25 @@ fn components_anywhere() -> Result<()> {
     Ok(())
 }
 
+/// Matrices have the names of what they are over.
+#[test]
+fn names_of_matrices() -> Result<()> {
+    let loc = Tensor::zeros([("N", 2), ("coord", 3)])?;
+    let (factor, diag) = (Tensor::ones([("coord", 3), ("rank", 1)])?, Tensor::ones([("coord", 3)])?);
+    let of = LowRankMultivariateNormal::new(&loc, &factor, &diag, ["coord", "rank"])?;
+    assert_eq!(of.cov_factor()?.shape().to_string(), "[N=2, coord=3, rank=1]");
+    assert_eq!(of.covariance_matrix()?.shape().to_string(), "[N=2, coord=3, ?=3]");
+    let eye = of.covariance_matrix()?.rename(None)?.matmul(of.precision_matrix()?.rename(None)?)?;
+    assert!(eye.allclose_with(Tensor::eye(3, 3)?, IscloseOptions::new().atol(1e-6))?);
+    let root = of.scale_tril()?.rename(None)?;
+    assert!(root.matmul(root.mt()?)?.allclose(of.covariance_matrix()?.rename(None)?)?);
+    let covariance = of.covariance_matrix()?.select("N", 0)?.rename(["coord", "other"])?;
+    let same = MultivariateNormal::new(&loc, &covariance, ["coord", "other"])?;
+    assert_eq!(same.precision_matrix()?.shape().to_string(), "[N=2, coord=3, other=3]");
+    assert!(kl_divergence(&of, &same)?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
+    Ok(())
+}
+
 /// Matrices need two dims, by names or by position.
 #[test]
 fn dims_of_matrices() -> Result<()> {

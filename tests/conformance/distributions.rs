@@ -26,7 +26,9 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Answer<Vec<Value>> {
         description.extend(c.arg(key).map(|value| (key.to_string(), value.clone())));
     }
     c.arg("method");
-    let draws = c.arg("call").and_then(|call| call.get("sample_shape")).and_then(Json::as_array).cloned();
+    let of_call = described(c.arg("call"));
+    let is_expanded = of_call.get("expand") != Some(&json!(false));
+    let draws = of_call.get("sample_shape").and_then(Json::as_array).cloned();
     let draws: Vec<usize> =
         draws.unwrap_or_default().iter().filter_map(Json::as_u64).map(|size| size as usize).collect();
     if let Some(answer) = property(method, &description, inputs.clone()) {
@@ -44,6 +46,7 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Answer<Vec<Value>> {
         "mode" => of.mode()?.outputs(),
         "variance" => of.variance()?.outputs(),
         "stddev" => of.stddev()?.outputs(),
+        "enumerate_support" if !is_expanded => listed(&*of)?.outputs(),
         "enumerate_support" => of.enumerate_support(None)?.outputs(),
         "sample" => of.sample(draws)?.outputs(),
         "rsample" => of.rsample(draws)?.outputs(),
@@ -52,6 +55,14 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Answer<Vec<Value>> {
         "has_rsample" => json!(of.has_rsample()).outputs(),
         _ => return missing(method),
     })
+}
+
+/// The values of a distribution, once for all of the batch.
+fn listed(of: &dyn Distribution) -> Result<Tensor> {
+    let values = of.values()?;
+    let batch = of.batch_shape().sizes.len();
+    let sizes = values.sizes()[..1].iter().copied().chain(vec![1; batch]).chain(values.sizes()[1..].to_vec());
+    values.reshape(sizes.collect::<Vec<_>>())
 }
 
 fn sizes(shape: &Shape) -> Vec<Value> {
@@ -222,11 +233,6 @@ fn checked(of: &Map<String, Json>, inputs: &mut Inputs) -> Answer<Box<dyn Distri
             let base = made(&described(of.get("base")), inputs)?;
             let count = described(of.get("options"))["reinterpreted_batch_ndims"].as_i64().unwrap_or(0);
             let dims: Vec<i64> = (1..=count).rev().map(|dim| -dim).collect();
-            if count as usize > base.batch_shape().sizes.len() {
-                // Here the dims are named, so that there are not too many, but one that is missing.
-                let message = "fewer batch dims than are reinterpreted";
-                return Err(Error::new(ErrorKind::Shape, "Independent", message).into());
-            }
             return boxed(Independent::new(base, dims)?);
         }
         "MixtureSameFamily" => {
