@@ -1,9 +1,8 @@
 //! [`functional_call`]: a module run with other parameters; [`gradcheck_module`]: its gradients checked.
 
-use crate::field::Entry;
-use crate::module::Module;
 use crate::pattern::nearest;
 use crate::places::walk;
+use crate::{Entry, Module};
 use namegrad_autograd::{Checked, GradCheckOptions, Parameter, Tensor, gradcheck_parameters_with, places};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 

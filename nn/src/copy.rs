@@ -1,11 +1,8 @@
 //! Deep copies of modules. In a deep copy, a clone of a parameter or a buffer is another one, the same for
 //! every clone of it; `autograd::places` knows them.
 
-use crate::Module;
-use crate::field::Entry;
-use crate::layers::Layer;
-use crate::module::ModuleFields;
 use crate::places::{AnyModule, Ids, walk};
+use crate::{Entry, Layer, Module, ModuleFields};
 use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::marker::PhantomData;
@@ -22,9 +19,7 @@ pub(crate) fn deep_copy<M: ModuleFields + Clone>(module: &M) -> Result<M> {
 #[track_caller]
 fn check(own: &dyn AnyModule, copy: &dyn AnyModule, failed: Vec<String>) -> Result<()> {
     let (mut ids, mut shared) = (Ids::default(), Vec::new());
-    each_place(own, &mut |_, id| {
-        ids.first(id, 0);
-    });
+    each_place(own, &mut |_, id| _ = ids.first(id, 0));
     each_place(copy, &mut |path, id| {
         if ids.get(id).is_some() {
             shared.push(format!("'{path}'"));

@@ -1,13 +1,11 @@
 //! [`Field`], the trait of the fields of modules, the types that have it, and the [`Visitor`] that walks
 //! through them.
 
-use crate::buffer::Buffer;
 use crate::dims::Named;
 use crate::dims::sequences::Seq;
-use crate::module::ModuleFields;
 use crate::parametrize::Parametrized;
 use crate::places::AnyModule;
-use crate::training::{ModulePath, Training};
+use crate::{Buffer, ModuleFields, ModulePath, Training};
 use namegrad_autograd::Parameter;
 use namegrad_core::args::{Extents, Factors, Windows};
 use std::any::Any;
@@ -146,16 +144,6 @@ impl<'v> Visitor<'v> {
         self.field(&index.to_string(), field);
     }
 
-    /// Visits the parts of a parameter that is computed: `layer.weight` becomes
-    /// `layer.parametrizations.weight`.
-    fn parametrized(&mut self, parts: &dyn Fn(&mut Visitor<'_>)) {
-        let own = self.path.clone();
-        let at = own.rfind('.').map_or(0, |dot| dot + 1);
-        self.path.insert_str(at, "parametrizations.");
-        parts(self);
-        self.path = own;
-    }
-
     /// Reports an item at the current path.
     pub fn entry(&mut self, entry: Entry<'_>) {
         (self.f)(&self.path, entry);
@@ -168,7 +156,7 @@ impl Field for Parameter {
         visitor.entry(Entry::Computed(self));
         let computed: &dyn Any = &*computed;
         if let Some(parametrized) = computed.downcast_ref::<Parametrized>() {
-            visitor.parametrized(&|visitor| parametrized.parts(visitor));
+            parametrized.parts(visitor);
         }
     }
 }

@@ -95,11 +95,6 @@ pub struct KaimingOptions {
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
 pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
-    fans_for("fans", parameter)
-}
-
-#[track_caller]
-fn fans_for(op: &'static str, parameter: &Parameter) -> Result<(usize, usize)> {
     let tensor = parameter.tensor();
     match tensor.sizes() {
         [out, input, kernel @ ..] => {
@@ -109,7 +104,7 @@ fn fans_for(op: &'static str, parameter: &Parameter) -> Result<(usize, usize)> {
         _ => {
             let message =
                 "fan in and fan out are those of a weight [out, in, kernel...], of two dims or more";
-            Err(Error::new(ErrorKind::Shape, op, message).with_operands([tensor.shape()]))
+            Err(Error::new(ErrorKind::Shape, "fans", message).with_operands([tensor.shape()]))
         }
     }
 }
@@ -181,10 +176,9 @@ pub fn normal_(parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
 #[track_caller]
 pub fn trunc_normal_(parameter: &Parameter, mean: f64, std: f64, low: f64, high: f64) -> Result<()> {
     const OP: &str = "trunc_normal_";
-    if !(std > 0.0 && low < high) {
-        let message = format!("std must be positive and low below high, got {std}, {low} and {high}");
-        return Err(Error::new(ErrorKind::Value, OP, message));
-    }
+    Error::ensure(std > 0.0 && low < high, ErrorKind::Value, OP, || {
+        format!("std must be positive and low below high, got {std}, {low} and {high}")
+    })?;
     let (_, sizes) = like(parameter);
     let scale = std * 2f64.sqrt();
     // The inverse of the distribution function, of uniform numbers between its values at the bounds.
@@ -220,7 +214,7 @@ pub fn trunc_normal_(parameter: &Parameter, mean: f64, std: f64, low: f64, high:
 #[track_caller]
 pub fn orthogonal_(parameter: &Parameter, gain: f64) -> Result<()> {
     const OP: &str = "orthogonal_";
-    fans_for(OP, parameter)?;
+    fans(parameter).map_err(|error| error.of(OP))?;
     let (options, sizes) = like(parameter);
     let (rows, cols) = (sizes[0], sizes[1..].iter().product::<usize>());
     let value = || {
@@ -354,7 +348,7 @@ pub fn xavier_normal_with_(parameter: &Parameter, options: XavierOptions) -> Res
 
 #[track_caller]
 fn xavier_std(op: &'static str, parameter: &Parameter, options: XavierOptions) -> Result<f64> {
-    let (input, output) = fans_for(op, parameter)?;
+    let (input, output) = fans(parameter).map_err(|error| error.of(op))?;
     Ok(options.gain.value() * (2.0 / (input + output).max(1) as f64).sqrt())
 }
 
@@ -418,7 +412,7 @@ pub fn kaiming_normal_with_(parameter: &Parameter, options: KaimingOptions) -> R
 
 #[track_caller]
 fn kaiming_std(op: &'static str, parameter: &Parameter, options: KaimingOptions) -> Result<f64> {
-    let (input, output) = fans_for(op, parameter)?;
+    let (input, output) = fans(parameter).map_err(|error| error.of(op))?;
     let fan = if options.fan == Fan::In { input } else { output };
     Ok(options.gain.value() / (fan.max(1) as f64).sqrt())
 }

@@ -2,13 +2,11 @@
 //! which a module must implement. `field.rs` has the fields of modules, `copy.rs` deep copies, `call.rs`
 //! functional calls, and `parametrize` computed parameters.
 
-use crate::buffer::Buffer;
-use crate::field::{Entry, Visitor};
-use crate::layers::Layer;
 use crate::pattern::Pattern;
 use crate::places::{AnyModule, named_buffers, named_parameters, parameters, walk};
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
+use crate::{Buffer, Entry, Layer, Visitor};
 use namegrad_autograd::Parameter;
 use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::fmt;
@@ -425,11 +423,9 @@ fn set_frozen(op: &'static str, module: &dyn AnyModule, pattern: &str, frozen: b
 
 #[track_caller]
 fn cast(module: &dyn AnyModule, dtype: DType) -> Result<()> {
-    if !dtype.is_floating_point() {
-        let message =
-            format!("the parameters of a module are floating-point; they cannot be cast to {dtype}");
-        return Err(Error::new(ErrorKind::Autograd, "to", message));
-    }
+    Error::ensure(dtype.is_floating_point(), ErrorKind::Autograd, "to", || {
+        format!("the parameters of a module are floating-point; they cannot be cast to {dtype}")
+    })?;
     for parameter in parameters(module) {
         parameter.to_dtype(dtype)?;
     }

@@ -1,8 +1,6 @@
 //! The parameters and buffers of a module, in the order of its fields.
 
-use crate::buffer::Buffer;
-use crate::field::{Entry, Visitor};
-use crate::module::ModuleFields;
+use crate::{Buffer, Entry, ModuleFields, Visitor};
 use namegrad_autograd::Parameter;
 use namegrad_core::{NamedTensor, Result};
 use std::collections::HashMap;

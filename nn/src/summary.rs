@@ -1,9 +1,8 @@
 //! The printed tree of the layers of a model.
 
-use crate::field::Entry;
 use crate::places::{AnyModule, Ids, named_buffers, walk};
 use crate::trace::{Trace, traced};
-use crate::training::ModulePath;
+use crate::{Entry, ModulePath};
 use namegrad_core::{NamedTensor, Result, Shape};
 use std::fmt;
 
@@ -237,18 +236,13 @@ impl fmt::Display for Summary {
             let line = format!("  {path:width$}  {text:wide$}  {count:>12} {note}");
             write!(f, "\n{}", line.trim_end())?;
         }
-        writeln!(f)?;
-        write!(
-            f,
-            "{} parameters, {} trainable, {:.2} MiB",
-            grouped(self.total()),
-            grouped(self.trainable),
-            self.bytes() as f64 / (1 << 20) as f64
-        )?;
-        match self.ran {
-            true => write!(f, ", {} multiply-adds", grouped(self.multiply_adds())),
-            false => Ok(()),
+        let (total, trainable) = (grouped(self.total()), grouped(self.trainable));
+        let mebibytes = self.bytes() as f64 / (1 << 20) as f64;
+        write!(f, "\n{total} parameters, {trainable} trainable, {mebibytes:.2} MiB")?;
+        if self.ran {
+            write!(f, ", {} multiply-adds", grouped(self.multiply_adds()))?;
         }
+        Ok(())
     }
 }
 

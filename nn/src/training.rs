@@ -1,9 +1,8 @@
 //! Facts that a model tells its layers: whether they are being trained ([`Training`]), and their paths
 //! ([`ModulePath`]).
 
-use crate::field::{Entry, Field, Visitor};
-use crate::layers::{Layer, within};
-use crate::trace::{self, Running};
+use crate::layers::within;
+use crate::{Entry, Field, Layer, Running, Visitor, trace};
 use namegrad_autograd::Tensor;
 use namegrad_core::callback::Callback;
 use namegrad_core::{Error, Result};

@@ -1,11 +1,7 @@
 //! The positions in a tensor of the channels and of the dims along which a window slides.
 
-use super::{Order, copied, is_batch, names_of, numel, others, placed, renaming, sizes_of};
-use namegrad_autograd::Tensor;
+use super::*;
 use namegrad_core::args::Positions;
-use namegrad_core::names::{Name, Names, is_strict};
-use namegrad_core::{Error, ErrorKind, Result};
-use std::fmt::Display;
 
 /// The dims that a function needs, by the names that its weight or its caller gives them.
 #[derive(Clone, Copy)]
@@ -81,16 +77,13 @@ impl ImageDims {
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = self.order.apply(x)?;
         if self.batch.len() > 1 {
-            let mut sizes = copied(&x.sizes()[self.batch.len()..]);
-            sizes.insert(0, numel(&self.batch));
-            x = x.reshape(sizes)?;
+            x = x.reshape([&[numel(&self.batch)], &x.sizes()[self.batch.len()..]].concat())?;
         }
         Ok(x)
     }
 
     /// The result of an op with the order of dims of the input, and with names.
-    pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
-        let mut y = y;
+    pub(crate) fn restore(&self, mut y: Tensor) -> Result<Tensor> {
         if self.batch.len() > 1 {
             y = y.reshape([&self.batch[..], &y.sizes()[1..]].concat())?;
         }

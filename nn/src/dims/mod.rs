@@ -54,8 +54,7 @@ pub(crate) fn all_named<const N: usize>(layer: &'static str, dims: [Result<Named
 
 /// The dims of windows, none of which is empty.
 #[track_caller]
-pub(crate) fn window<const N: usize>(layer: &'static str, dims: Result<[Named; N]>) -> Result<[Named; N]> {
-    let dims = dims?;
+pub(crate) fn window<const N: usize>(layer: &'static str, dims: [Named; N]) -> Result<[Named; N]> {
     let sizes = dims.map(|(_, size)| size);
     Error::ensure(!sizes.contains(&0), ErrorKind::Value, layer, || {
         format!("a window must have at least one element along each dim, got {sizes:?}")
@@ -68,10 +67,8 @@ pub(crate) fn window<const N: usize>(layer: &'static str, dims: Result<[Named; N
 pub(crate) fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
     let shape = dims.into_shape().map_err(|error| error.of(layer))?;
     let dims = dims_with(&all_names(&shape.names, shape.sizes.len()), &shape.sizes);
-    if dims.is_empty() {
-        let message = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
-        return Err(Error::new(ErrorKind::Value, layer, message));
-    }
+    let expected = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
+    Error::ensure(!dims.is_empty(), ErrorKind::Value, layer, || expected)?;
     Ok(dims)
 }
 

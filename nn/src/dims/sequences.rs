@@ -1,10 +1,7 @@
 //! Where attention has the sequence, the features and the batch dims of its inputs.
 
-use super::{Finder, Named, by_name, copied, dim_of, is_in, names_at, others};
-use namegrad_autograd::Tensor;
-use namegrad_core::names::{Name, is_strict};
-use namegrad_core::{Dim, Error, ErrorKind, Result};
-use namegrad_io::sorted::retain;
+use super::*;
+use namegrad_core::Dim;
 
 /// The dim of a sequence, as a layer is given it.
 #[derive(Clone, Copy, Debug)]

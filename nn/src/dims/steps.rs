@@ -1,15 +1,10 @@
 //! The positions of the steps, the features and the batch dims in the input of a recurrent layer, and the
 //! dims of its results.
 
-use super::{
-    Finder, Named, Order, all_names, by_name, copied, dim_of, dims_with, names_at, names_of, numel, opened,
-    others, permuted, placed, shape_of, sizes_of,
-};
-use namegrad_autograd::Tensor;
+use super::*;
+use namegrad_core::Dim;
 use namegrad_core::args::NewName;
-use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
-use namegrad_core::{DType, Dim, ErrorKind, Result, Shape};
 use std::cell::RefCell;
 
 /// The dims of an input.
@@ -54,16 +49,6 @@ impl<'a> Steps<'a> {
         }
         let told = RefCell::new(names_at(x, &batch));
         Ok(Steps { of, x, time, batch, told, feature })
-    }
-
-    /// Checks that the input has the dtype of the parameters.
-    pub(crate) fn check_dtype(&self, dtype: DType) -> Result<()> {
-        self.of.check_dtype("the input", self.x, dtype)
-    }
-
-    /// The number of steps.
-    fn steps(&self) -> usize {
-        self.time.map_or(1, |time| self.x.sizes()[time])
     }
 
     /// The dims of `x` with `feature` in place of the features.
@@ -181,8 +166,9 @@ impl<'a> Steps<'a> {
         let names: Vec<Option<Name>> =
             crate::list(found.iter().map(|dim| dim.and_then(|dim| lengths.name(dim))));
         self.tell("the lengths", lengths, &names)?;
-        let value = lengths.value().to(DType::I64)?;
-        if let Some((kind, message)) = unfit_length(&value.to_vec()?, self.steps()) {
+        let (value, steps) =
+            (lengths.value().to(DType::I64)?, self.time.map_or(1, |time| self.x.sizes()[time]));
+        if let Some((kind, message)) = unfit_length(&value.to_vec()?, steps) {
             return wrong(kind, message);
         }
         let value = opened(&Tensor::constant(value), &found)?.expand(sizes.clone())?;

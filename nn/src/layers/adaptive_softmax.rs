@@ -1,11 +1,8 @@
 //! Log-softmax over many classes, of which few are frequent.
 
 use super::*;
-use crate::dims::sequences::open;
-use crate::dims::{whole, with_names};
 use crate::functional::embedding::check_integers;
 use crate::functional::no_class;
-use namegrad_core::Names;
 
 const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
 const MOST_CLUSTERS: usize = 1 << 12;

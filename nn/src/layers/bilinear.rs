@@ -1,8 +1,6 @@
 //! The bilinear layer.
 
 use super::*;
-use crate::dims::{by_name, names_at, permuted, range};
-use crate::functional::options::BilinearOptions;
 
 /// `y[o] = Σ_i Σ_j x[i] weight[o, i, j] other[j] + bias[o]` over one dim of each of two inputs.
 ///

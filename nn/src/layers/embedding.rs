@@ -1,10 +1,7 @@
 //! Tables of vectors.
 
 use super::*;
-use crate::dims::images::fault;
-use crate::functional::BagMode;
 use crate::functional::embedding::renormed;
-use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 
 /// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
@@ -38,7 +35,7 @@ struct EmbeddingTable {
     weight: Option<Parameter>,
     /// The reduction of the rows of a bag; the default is their mean.
     #[setters(of(EmbeddingBagBuilder))]
-    mode: BagMode,
+    mode: F::BagMode,
     /// The dim along which the indices of `x` are a bag; the default is the last.
     ///
     /// ```
@@ -147,11 +144,8 @@ impl Embedding {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.path.run("Embedding", &[x], &|_: &Running| {
             self.table.renorm(&self.weight, x)?;
-            let options = EmbeddingOptions {
-                padding_idx: self.table.padding_idx,
-                scale_grad_by_freq: self.table.scale_grad_by_freq,
-                ..EmbeddingOptions::new()
-            };
+            let EmbeddingTable { padding_idx, scale_grad_by_freq, .. } = self.table;
+            let options = EmbeddingOptions { padding_idx, scale_grad_by_freq, ..EmbeddingOptions::new() };
             F::embedding_with(x, &self.weight, options)
         })
     }
@@ -239,15 +233,11 @@ impl EmbeddingBag {
         self.path.run("EmbeddingBag", &[x], &|_: &Running| {
             let table = &self.table;
             table.renorm(&self.weight, x)?;
-            let options = EmbeddingBagOptions {
-                offsets: offsets.map(Cow::Borrowed),
-                per_sample_weights: per_sample_weights.map(Cow::Borrowed),
-                mode: table.mode,
-                padding_idx: table.padding_idx,
-                scale_grad_by_freq: table.scale_grad_by_freq,
-                include_last_offset: table.include_last_offset,
-                ..EmbeddingBagOptions::new()
-            };
+            let mut options = EmbeddingBagOptions::new().mode(table.mode);
+            (options.offsets, options.padding_idx) = (offsets.map(Cow::Borrowed), table.padding_idx);
+            options.per_sample_weights = per_sample_weights.map(Cow::Borrowed);
+            options.scale_grad_by_freq = table.scale_grad_by_freq;
+            options.include_last_offset = table.include_last_offset;
             F::embedding_bag_with(x, &self.weight, options)
         })
     }

@@ -1,7 +1,6 @@
 //! [`Flatten`] and [`Unflatten`].
 
 use super::*;
-use crate::dims::{others, range};
 use namegrad_core::args::Positions;
 use namegrad_core::{Argument, Dims, IntoShape, Shape};
 

@@ -1,9 +1,6 @@
 //! [`Unfold`] and [`Fold`]: the windows of an image as columns, and back.
 
 use super::*;
-use crate::dims::images::sliding_dims;
-use crate::dims::{names_at, others, sizes_of, window, with_names};
-use namegrad_core::Names;
 use namegrad_core::args::{Argument, Extents, NewName};
 
 /// The positions of windows on an image.
@@ -27,13 +24,9 @@ impl WindowSettings {
     #[track_caller]
     fn in_order(mut self, layer: &'static str, dims: &[Named; 2]) -> Result<WindowSettings> {
         let names = dims.map(|(name, _)| name);
-        for (name, numbers, or) in [
-            ("dilation", &mut self.dilation, 1),
-            ("padding", &mut self.padding, 0),
-            ("stride", &mut self.stride, 1),
-        ] {
-            *numbers = numbers.in_order(layer, name, &names, Some(or.into()))?;
-        }
+        self.dilation = self.dilation.in_order(layer, "dilation", &names, Some(1.into()))?;
+        self.padding = self.padding.in_order(layer, "padding", &names, Some(0.into()))?;
+        self.stride = self.stride.in_order(layer, "stride", &names, Some(1.into()))?;
         Ok(self)
     }
 }
@@ -101,7 +94,7 @@ pub struct Unfold {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = Fold::text, layer)]
+#[module(crate = crate, dims = format!("-> {}, {}", dims_text(&self.config.output), dims_text(&self.config.kernel)), layer)]
 pub struct Fold {
     config: FoldConfig,
     path: ModulePath,
@@ -130,7 +123,7 @@ impl UnfoldBuilder {
     pub fn build(self) -> Result<Unfold> {
         let mut config = self.config()?;
         let name = config.name.clone().name().map_err(|error| error.of("Unfold"))?;
-        let kernel = window("Unfold", Ok(config.kernel))?;
+        let kernel = window("Unfold", config.kernel)?;
         config.settings = config.settings.in_order("Unfold", &kernel)?;
         Ok(Unfold { config, name, path: ModulePath::new() })
     }
@@ -191,7 +184,7 @@ impl FoldBuilder {
     #[track_caller]
     pub fn build(self) -> Result<Fold> {
         let mut config = self.config()?;
-        config.kernel = kernel_of(&window("Fold", Ok(config.kernel))?, &config.output)?;
+        config.kernel = kernel_of(&window("Fold", config.kernel)?, &config.output)?;
         config.settings = config.settings.in_order("Fold", &config.output)?;
         Ok(Fold { config, path: ModulePath::new() })
     }
@@ -230,9 +223,5 @@ impl Fold {
                 F::fold(&matrices, [rows, columns], kernel.map(|(_, size)| size), dilation, padding, stride)?;
             unflattened(images, x, &others, &[x.name(channel), height, width])
         })
-    }
-
-    fn text(&self) -> String {
-        format!("Fold(-> {}, {})", dims_text(&self.config.output), dims_text(&self.config.kernel))
     }
 }

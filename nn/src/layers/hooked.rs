@@ -63,9 +63,11 @@ type OfOne<L, T> = dyn Fn(&L, &T) -> Result<Option<T>> + Send + Sync;
 /// A hook for input and output.
 type OfBoth<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
 /// A hook for the gradients of all tensors of input and output.
-type OfGradients<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
+type OfGradients<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<NewGrads>> + Send + Sync;
 /// The gradients of several tensors. One that does not require a gradient has none.
 type Grads = [Option<Tensor>];
+/// The gradients that take their place.
+type NewGrads = Vec<Option<Tensor>>;
 /// A value whose tensors are replaced with others.
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
@@ -273,7 +275,7 @@ fn replaced<T: Tensors>(value: &T, f: &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T {
 #[track_caller]
 fn passed_through(
     tensors: &[Tensor],
-    f: impl Fn(&Grads) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    f: impl Fn(&Grads) -> Result<NewGrads> + Send + Sync + 'static,
 ) -> Vec<Tensor> {
     let values = crate::list(tensors.iter().map(|x| x.value().clone()));
     let inputs: Vec<Option<&Tensor>> = crate::list(tensors.iter().map(Some));
@@ -286,13 +288,13 @@ struct HookedCall<L, I, O> {
     hooks: Vec<Arc<Hook<L, I, O>>>,
     /// The gradients of the outputs until those of the inputs are known, for each thread that runs a backward
     /// pass.
-    of_outputs: Mutex<HashMap<ThreadId, Vec<Option<Tensor>>>>,
+    of_outputs: Mutex<HashMap<ThreadId, NewGrads>>,
     /// The line of the call, for errors of the backward pass.
     at: &'static Location<'static>,
 }
 
 impl<L, I, O> HookedCall<L, I, O> {
-    fn outputs_reached(&self, gradients: &Grads, goes_on: bool) -> Result<Vec<Option<Tensor>>> {
+    fn outputs_reached(&self, gradients: &Grads, goes_on: bool) -> Result<NewGrads> {
         let mut of_outputs = gradients.to_vec();
         for hook in &self.hooks {
             if let (Hook::BeforeBackward(hook), [Some(of_output)]) = (&**hook, &mut of_outputs[..])
@@ -310,7 +312,7 @@ impl<L, I, O> HookedCall<L, I, O> {
         Ok(of_outputs)
     }
 
-    fn inputs_reached(&self, gradients: &Grads) -> Result<Vec<Option<Tensor>>> {
+    fn inputs_reached(&self, gradients: &Grads) -> Result<NewGrads> {
         // A gradient that reaches the input other than through the output, as in a second derivative, does
         // not belong to this call.
         let of_outputs = lock(&self.of_outputs).remove(&std::thread::current().id());
@@ -318,11 +320,7 @@ impl<L, I, O> HookedCall<L, I, O> {
         self.after_backward(gradients.to_vec(), &of_outputs)
     }
 
-    fn after_backward(
-        &self,
-        mut of_inputs: Vec<Option<Tensor>>,
-        of_outputs: &Grads,
-    ) -> Result<Vec<Option<Tensor>>> {
+    fn after_backward(&self, mut of_inputs: NewGrads, of_outputs: &Grads) -> Result<NewGrads> {
         for hook in &self.hooks {
             let Hook::AfterBackward(hook) = &**hook else { continue };
             let replaced = hook(&self.layer, &of_inputs, of_outputs)?.filter(|_| !of_inputs.is_empty());

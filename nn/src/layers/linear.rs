@@ -1,9 +1,6 @@
 //! The linear layer.
 
 use super::*;
-use crate::dims::unnamed_or;
-use crate::functional::options::LinearOptions;
-use namegrad_core::names::is_strict;
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///

@@ -1,9 +1,6 @@
 //! The cross entropy of a linear map, as a layer with the weight of the map.
 
 use super::*;
-use crate::dims::sequences::open;
-use crate::functional::Reduction;
-use crate::functional::options::CrossEntropyOptions;
 
 /// The cross entropy of logits that are a linear map of the input, such as the last layer of a model with its
 /// loss: [`F::linear_cross_entropy`](crate::functional::linear_cross_entropy) as a layer.
@@ -58,7 +55,7 @@ struct LinearCrossEntropyLossConfig {
     /// The share of the target that is spread over all classes; the default is 0.
     label_smoothing: f64,
     /// The reduction of the losses; the default is the mean.
-    reduction: Reduction,
+    reduction: F::Reduction,
 }
 
 impl LinearCrossEntropyLossBuilder {
@@ -86,13 +83,9 @@ impl LinearCrossEntropyLoss {
         let _running = self.path.running();
         let logits = self.linear.forward(x)?;
         let class_dim = self.linear.input_dim(x)?;
-        let weight = self.weight.as_ref().map(Buffer::tensor);
-        let options = CrossEntropyOptions {
-            weight: weight.as_ref().map(Cow::Borrowed),
-            ignore_index: self.config.ignore_index,
-            label_smoothing: self.config.label_smoothing,
-            reduction: self.config.reduction,
-        };
+        let weight = self.weight.as_ref().map(|weight| Cow::Owned(weight.tensor()));
+        let LinearCrossEntropyLossConfig { ignore_index, label_smoothing, reduction, .. } = self.config;
+        let options = CrossEntropyOptions { weight, ignore_index, label_smoothing, reduction };
         F::cross_entropy_with(&logits, target, class_dim, options)
             .map_err(|error| within(error, "LinearCrossEntropyLoss", &[x, target], &self.path))
     }

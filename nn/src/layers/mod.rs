@@ -30,18 +30,23 @@ pub use {
 };
 
 // Most layers need these names: their files begin with `use super::*`.
-use crate::dims::{Finder, Named, copied, dim_text, dims_text, is_in, numel, shape_of, tensor_of};
+use crate::dims::images::*;
+use crate::dims::sequences::*;
+use crate::dims::*;
+use crate::functional::options::*;
 use crate::functional::{self as F, OrError};
 use crate::trace::Running;
 use crate::training::{ModulePath, Training};
 use crate::{Buffer, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result};
+use namegrad_core::names::{Name, Names, is_strict};
+use namegrad_core::{DType, Dim, Error, ErrorKind, NewDim, Result};
 use namegrad_macros::Setters;
 pub(crate) use parameters::kept;
-use parameters::{as_in_weight, beside, check_dtype, filled, made, read, repeated, shared, uniform};
+use parameters::{as_in_weight, beside, check_dtype, filled, made, read, repeated, shared, uniform, unnamed};
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A module with a `forward` from one `Input` to one `Output`; both are [`Tensor`] by default.
@@ -142,22 +147,14 @@ pub(crate) fn called(path: &ModulePath, about: &str) -> String {
 
 /// A layer with its settings, as summaries show it: `Softplus(beta=1.0, threshold=20.0)`.
 pub(crate) fn described(layer: &str, settings: &[(&str, &dyn Debug)]) -> String {
-    let mut text = String::new();
-    for (name, value) in settings {
-        let separator = if text.is_empty() { "" } else { ", " };
-        text += &format!("{separator}{name}={value:?}");
-    }
-    format!("{layer}({text})")
+    let settings: Vec<String> = crate::list(settings.iter().map(|(name, value)| format!("{name}={value:?}")));
+    format!("{layer}({})", settings.join(", "))
 }
 
 /// A layer with its dims and the settings to show: `Conv2d(C=3 -> F=16, H=3, W=3, stride=2)`.
-pub(crate) fn with_settings<const N: usize>(
-    layer: &str,
-    dims: String,
-    settings: [(bool, String); N],
-) -> String {
+pub(crate) fn with_settings(layer: &str, dims: &str, settings: &[(bool, String)]) -> String {
     let mut parts = vec![dims];
-    parts.extend(settings.into_iter().filter(|(shown, _)| *shown).map(|(_, text)| text));
+    parts.extend(settings.iter().filter(|(shown, _)| *shown).map(|(_, text)| text.as_str()));
     format!("{layer}({})", parts.join(", "))
 }
 

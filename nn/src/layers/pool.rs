@@ -2,8 +2,6 @@
 //! and what they make of a window.
 
 use super::*;
-use crate::dims::images::sliding_dims;
-use crate::dims::{all_named, window};
 use crate::functional::pool::{avg_over, fractional_over, lp_over, max_over, unpool_over};
 use crate::misused::{Built, IsBuilt, Options, TakesOptions};
 use namegrad_core::Picked;
@@ -13,7 +11,7 @@ use namegrad_core::args::{Argument, Extents, Factors, Windows};
 #[track_caller]
 fn windows<const N: usize>(op: &'static str, dims: [impl NewDim; N]) -> Result<[Named; N]> {
     const { assert!(N >= 1 && N <= 3, "windows have one, two or three dims") };
-    window(op, all_named(op, dims.map(NewDim::into_new_dim)))
+    window(op, all_named(op, dims.map(NewDim::into_new_dim))?)
 }
 
 /// `MaxPool2d(H=2, W=2)`.

@@ -1,8 +1,6 @@
 //! Rotary positions.
 
 use super::*;
-use crate::dims::Order;
-use crate::dims::sequences::Seq;
 
 /// Rotary positions, for queries and keys: pair `i` of the features of position `p` is turned by the angle
 /// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key
@@ -130,8 +128,7 @@ impl RotaryEmbedding {
             false => x.chunk(2, -1)?,
         };
         let (a, b) = (&pairs[0], &pairs[1]);
-        let turned = [a.mul(&cos)?.sub(b.mul(&sin)?)?, a.mul(&sin)?.add(b.mul(&cos)?)?];
-        let [a, b] = &turned;
+        let (a, b) = (&a.mul(&cos)?.sub(b.mul(&sin)?)?, &a.mul(&sin)?.add(b.mul(&cos)?)?);
         match self.config.interleaved {
             true => Tensor::stack(&[a, b], -1)?.reshape(x.sizes()),
             false => Tensor::cat(&[a, b], -1),

@@ -1,7 +1,7 @@
 //! [`TripletMarginWithDistanceLoss`], whose distance is a function.
 
 use super::*;
-use crate::functional::{self as F, TripletMarginWithDistanceLossOptions};
+use crate::functional::TripletMarginWithDistanceLossOptions;
 
 /// The distance of a [`TripletMarginWithDistanceLoss`].
 #[derive(Clone)]

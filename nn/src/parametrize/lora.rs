@@ -1,14 +1,12 @@
 //! LoRA adapters.
 
-use super::{Parametrization, all, parametrized};
+use super::*;
+use crate::Buffer;
 use crate::dims::{numel, shape_of};
 use crate::init::{KaimingOptions, kaiming_uniform_with_};
 use crate::pattern::Pattern;
-use crate::{Buffer, Module};
-use namegrad_autograd::{Parameter, Tensor, TensorOptions, no_grad};
+use namegrad_autograd::{TensorOptions, no_grad};
 use namegrad_core::names::Name;
-use namegrad_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
 
 /// `w + (alpha / rank) B A`: a frozen weight with an adapter of low rank, which is learned. Clones are the
 /// same adapter.

@@ -47,10 +47,9 @@ pub use lora::{Lora, lora};
 pub use spectral_norm::{SpectralNorm, SpectralNormOptions, spectral_norm, spectral_norm_with};
 pub use weight_norm::{WeightNorm, weight_norm};
 
-use crate::field::{Entry, Field, Visitor};
-use crate::module::{Module, ModuleFields};
 use crate::pattern::nearest;
 use crate::places::walk;
+use crate::{Entry, Field, Module, ModuleFields, Visitor};
 use namegrad_autograd::{Computed, Parameter, Tensor};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -111,8 +110,12 @@ impl Computed for Parametrized {
 }
 
 impl Parametrized {
-    /// The parts of the parameter, as PyTorch calls them.
+    /// The parts of the parameter, as PyTorch calls them: `layer.weight` becomes
+    /// `layer.parametrizations.weight.original`.
     pub(crate) fn parts(&self, visitor: &mut Visitor<'_>) {
+        let own = visitor.path.clone();
+        let at = own.rfind('.').map_or(0, |dot| dot + 1);
+        visitor.path.insert_str(at, "parametrizations.");
         match self.originals.as_slice() {
             [one] => visitor.field("original", one),
             several => {
@@ -122,6 +125,7 @@ impl Parametrized {
             }
         }
         self.steps.visit(visitor);
+        visitor.path = own;
     }
 }
 
@@ -150,10 +154,9 @@ where
 pub fn remove(module: &dyn Module, path: &str) -> Result<()> {
     const OP: &str = "parametrize::remove";
     let parameter = find(OP, module, path)?;
-    if parameter.computed().is_none() {
-        let message = format!("the parameter '{path}' is not parametrized");
-        return Err(Error::new(ErrorKind::Value, OP, message));
-    }
+    Error::ensure(parameter.computed().is_some(), ErrorKind::Value, OP, || {
+        format!("the parameter '{path}' is not parametrized")
+    })?;
     parameter.stop_computing()
 }
 

@@ -1,15 +1,14 @@
 //! Spectral normalization.
 
-use super::{Parametrization, find};
+use super::*;
 use crate::dims::range;
 use crate::functional as F;
 use crate::functional::options::NormalizeOptions;
-use crate::{Buffer, Module, Training};
-use namegrad_autograd::{Tensor, TensorOptions, no_grad};
+use crate::{Buffer, Training};
+use namegrad_autograd::{TensorOptions, no_grad};
+use namegrad_core::Dim;
 use namegrad_core::args::Argument;
-use namegrad_core::{Dim, Error, ErrorKind, Result};
 use namegrad_macros::Setters;
-use std::sync::Arc;
 
 /// The options of [`spectral_norm_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
@@ -40,7 +39,7 @@ pub struct SpectralNormOptions {
 /// Miyato et al., *Spectral Normalization for Generative Adversarial Networks* (2018), algorithm 1. PyTorch,
 /// `torch.nn.utils.parametrizations.spectral_norm`.
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, describe = SpectralNorm::text)]
+#[module(crate = crate, dims = format!("dim={}, n_power_iterations={}, eps={}", self.dim, self.options.n_power_iterations, self.options.eps))]
 pub struct SpectralNorm {
     _u: Option<Buffer>,
     _v: Option<Buffer>,
@@ -66,11 +65,6 @@ impl SpectralNorm {
             norm.iterate(&matrix, 15)?;
         }
         Ok(norm)
-    }
-
-    fn text(&self) -> String {
-        let SpectralNormOptions { n_power_iterations, eps } = self.options;
-        format!("SpectralNorm(dim={}, n_power_iterations={n_power_iterations}, eps={eps})", self.dim)
     }
 
     /// The weight as a matrix: one dim, and all others.
@@ -100,7 +94,7 @@ impl Parametrization for SpectralNorm {
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
         let weight = &originals[0];
         let (Some(u), Some(v)) = (&self._u, &self._v) else {
-            return F::normalize_with(weight, 0, NormalizeOptions::new().eps(self.options.eps));
+            return self.unit(weight);
         };
         let matrix = self.matrix(weight)?;
         if self.training.get() {

@@ -1,11 +1,8 @@
 //! Weight normalization.
 
-use super::{Parametrization, find};
-use crate::Module;
-use namegrad_autograd::Tensor;
+use super::*;
 use namegrad_core::args::Argument;
-use namegrad_core::{Dim, Error, ErrorKind, Result, keep};
-use std::sync::Arc;
+use namegrad_core::{Dim, keep};
 
 /// `w = g v / |v|`: a weight by length and direction, separately for each index of one dim. Both `g` and `v`
 /// are learned.

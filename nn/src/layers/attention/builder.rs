@@ -1,7 +1,6 @@
 //! The parameters of a new [`MultiheadAttention`].
 
 use super::*;
-use crate::dims::sequences::open;
 use crate::functional::dropout::probability;
 
 impl MultiheadAttentionBuilder {

@@ -1,9 +1,7 @@
 //! The masks of attention: their dims, and how they are added to the scores.
 
 use super::*;
-use crate::dims::{opened, renamed_to_fit, repaired};
 use crate::functional::without_keys;
-use namegrad_core::names::is_strict;
 
 /// The scores `[batch.., heads, queries, keys]` to which masks are applied.
 pub(super) struct MaskedScores<'a> {
@@ -64,10 +62,8 @@ impl MaskedScores<'_> {
             let place = (dims.len() + dim).checked_sub(mask.ndim());
             let named = |name| dims.iter().position(|(own, _)| *own == Some(name));
             let own = mask.name(dim).map_or(place, named).filter(|own| !by_position || Some(*own) == place);
-            if let Some((Some(name), _)) = own.map(|own| dims[own])
-                && mask.name(dim).is_none()
-                && is_strict()
-            {
+            let taken = own.and_then(|own| dims[own].0).filter(|_| is_strict() && mask.name(dim).is_none());
+            if let Some(name) = taken {
                 return Err(self.of.strict(&[mask], format_args!("an unnamed dim of {what} as '{name}'")));
             }
             let at = own.map(|own| dims[own].1);

@@ -4,14 +4,9 @@ mod builder;
 mod masks;
 
 use super::*;
-use crate::dims::images::fault;
-use crate::dims::sequences::{Seq, SequencePlaces, Sequences};
-use crate::dims::{moved_back, names_of, permuted, with_names};
-use crate::functional::options::{DropoutOptions, LinearOptions};
 use masks::{MaskedScores, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TrilOptions, TriuOptions};
-use namegrad_core::{Names, keep};
-use parameters::unnamed;
+use namegrad_core::keep;
 
 const LAYER: &str = "MultiheadAttention";
 
@@ -101,7 +96,7 @@ pub struct MultiheadAttention {
     /// The map that joins the heads.
     out_proj: Linear,
     rotary: Option<RotaryEmbedding>,
-    config: MultiheadAttentionConfig,
+    pub(super) config: MultiheadAttentionConfig,
     training: Training,
     path: ModulePath,
 }
@@ -121,7 +116,7 @@ pub struct MultiheadAttention {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Setters)]
-struct MultiheadAttentionConfig {
+pub(super) struct MultiheadAttentionConfig {
     /// The features, a size with or without a name.
     embed: Named,
     /// The number of heads, with or without the name of the dim of heads.
@@ -175,7 +170,7 @@ impl MultiheadAttentionConfig {
         self.width() * self.kv_heads
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         format!("{}, heads={}, along {}", dim_text(self.embed), self.heads.1, self.seq.text())
     }
 }
@@ -285,9 +280,8 @@ impl MultiheadAttention {
             };
             let (of_keys, of_values) = (batch(key, &of_key), batch(value, &of_value));
             // The queries may not tell their names.
-            if let Some((own, other)) =
-                namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter())
-            {
+            let apart_names = namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter());
+            if let Some((own, other)) = apart_names {
                 let message = format_args!("{of}: the keys have the dim '{own}', the values '{other}'");
                 return Err(fault(ErrorKind::NameMismatch, message));
             }
@@ -366,14 +360,10 @@ impl MultiheadAttention {
         let dropout_p = if self.training.get() { config.dropout } else { 0.0 };
         let groups = config.heads.1 / config.kv_heads;
         if !options.need_weights {
-            let options = ScaledDotProductAttentionOptions {
-                attn_mask: mask.as_ref().map(Cow::Borrowed),
-                dropout_p,
-                is_causal: causal && by_kernel,
-                window: config.window.filter(|_| by_kernel),
-                enable_gqa: groups > 1,
-                ..ScaledDotProductAttentionOptions::new()
-            };
+            let options = ScaledDotProductAttentionOptions::new().dropout_p(dropout_p);
+            let mut options = options.is_causal(causal && by_kernel).enable_gqa(groups > 1);
+            options.attn_mask = mask.as_ref().map(Cow::Borrowed);
+            options.window = config.window.filter(|_| by_kernel);
             return Ok((q.scaled_dot_product_attention_with(&k, &v, options)?, None));
         }
         let repeated = |x: Tensor| match groups {
@@ -391,8 +381,7 @@ impl MultiheadAttention {
     }
 
     /// Keys or values with the learned one and with zeros at the end, if the layer has them.
-    fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
-        let mut x = x;
+    fn longer(&self, mut x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
         if let Some(learned) = learned {
             let mut sizes = copied(x.sizes());
             let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };

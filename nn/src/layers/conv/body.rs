@@ -1,8 +1,6 @@
 //! The settings of a convolution, its parameters and its work.
 
-use super::padding::padded;
 use super::*;
-use crate::dims::images::{ImageDims, Wanted, fault};
 use crate::functional::conv::{TransposedArguments, convolved, steps, transposed_images};
 
 impl ConvolutionConfig {
@@ -29,7 +27,7 @@ impl ConvolutionConfig {
             (self.dilation != Extents::from(1), format!("dilation={}", self.dilation)),
             (self.groups != 1, format!("groups={}", self.groups)),
         ];
-        with_settings(self.layer, self.dims(), settings)
+        with_settings(self.layer, &self.dims(), &settings)
     }
 
     /// An error for numbers that no input fits. Numbers by name come in the order of the kernel.
@@ -54,6 +52,32 @@ impl ConvolutionConfig {
             Padding::Zeros(zeros) => zeros.over("", "padding", dims).map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// The output padding with which a transposed convolution makes `sizes`.
+    fn lacking(&self, lengths: &[usize], sizes: Extents, slide: TransposedArguments) -> Result<Extents> {
+        let dims = lengths.len();
+        let numbers = |name, extents: Extents| extents.over("", name, dims);
+        let wanted = numbers("output_size", sizes.without_batch(dims))?;
+        let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
+        let padding = numbers("padding", slide.padding)?;
+        let mut all = Vec::with_capacity(dims);
+        for dim in 0..dims {
+            let span = dilation[dim].saturating_mul(self.kernel[dim].1.saturating_sub(1)).saturating_add(1);
+            let least = (lengths[dim].saturating_sub(1).saturating_mul(stride[dim]).saturating_add(span))
+                .saturating_sub(padding[dim].saturating_mul(2));
+            let most = least.saturating_add(stride[dim].saturating_sub(1));
+            let given = wanted.get(dim).copied().unwrap_or(0);
+            let Some(extra) = given.checked_sub(least).filter(|_| given <= most) else {
+                let length = lengths[dim];
+                let message = format_args!(
+                    "a convolution takes the sizes {least} to {most} to a length of {length}, and `output_size` is {given}"
+                );
+                return Err(fault(ErrorKind::Value, message));
+            };
+            all.push(extra);
+        }
+        Ok(Extents::from(&all[..]))
     }
 }
 
@@ -109,7 +133,7 @@ impl ConvBody {
             if !transposed {
                 let mut padding = padding;
                 if mode != PaddingMode::Zeros {
-                    images = padded(images, kernel, padding, dilation, mode)?;
+                    images = self.settings.padded(images)?;
                     padding = Padding::Valid;
                 }
                 return convolved(&layout, images, &weight, bias, (stride, padding, dilation, groups));
@@ -119,40 +143,9 @@ impl ConvBody {
             if let Some(sizes) = sizes {
                 let lengths = &images.sizes()[images.ndim() - kernel.len()..];
                 let sizes = sizes.in_order("", "output_size", &spatial, None)?;
-                slide.output_padding = lacking(lengths, kernel, sizes, slide)?;
+                slide.output_padding = self.settings.lacking(lengths, sizes, slide)?;
             }
             layout.restore(transposed_images(images, &weight, kernel.len(), bias, slide)?)
         })
     }
-}
-
-/// The output padding with which a transposed convolution makes `sizes`.
-fn lacking(
-    lengths: &[usize],
-    kernel: &[Named],
-    sizes: Extents,
-    slide: TransposedArguments,
-) -> Result<Extents> {
-    let dims = lengths.len();
-    let numbers = |name, extents: Extents| extents.over("", name, dims);
-    let wanted = numbers("output_size", sizes.without_batch(dims))?;
-    let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
-    let padding = numbers("padding", slide.padding)?;
-    let mut all = Vec::with_capacity(dims);
-    for dim in 0..dims {
-        let span = dilation[dim].saturating_mul(kernel[dim].1.saturating_sub(1)).saturating_add(1);
-        let least = (lengths[dim].saturating_sub(1).saturating_mul(stride[dim]).saturating_add(span))
-            .saturating_sub(padding[dim].saturating_mul(2));
-        let most = least.saturating_add(stride[dim].saturating_sub(1));
-        let given = wanted.get(dim).copied().unwrap_or(0);
-        let Some(extra) = given.checked_sub(least).filter(|_| given <= most) else {
-            let length = lengths[dim];
-            let message = format_args!(
-                "a convolution takes the sizes {least} to {most} to a length of {length}, and `output_size` is {given}"
-            );
-            return Err(fault(ErrorKind::Value, message));
-        };
-        all.push(extra);
-    }
-    Ok(Extents::from(&all[..]))
 }

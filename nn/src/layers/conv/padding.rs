@@ -3,39 +3,34 @@
 use super::*;
 use crate::functional::PadMode;
 use crate::functional::image::repeated;
-use namegrad_core::args::{Extents, Padding};
 
-/// Images with copies of their own elements around them, along the last dims.
-pub(super) fn padded(
-    images: Tensor,
-    kernel: &[Named],
-    padding: Padding,
-    dilation: Extents,
-    mode: PaddingMode,
-) -> Result<Tensor> {
-    let dims = kernel.len();
-    let numbers = match padding {
-        Padding::Valid => return Ok(images),
-        Padding::Zeros(each) => each.over("", "padding", dims)?,
-        Padding::Same => dilation.over("", "dilation", dims)?,
-    };
-    let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
-    let (first, mut pads) = (images.ndim() - dims, Vec::with_capacity(dims));
-    for (at, number) in numbers.into_iter().enumerate() {
-        let [before, after] = match padding {
-            Padding::Same => {
-                let total = number.saturating_mul(kernel[at].1 - 1);
-                [total / 2, total - total / 2]
-            }
-            _ => [number; 2],
+impl ConvolutionConfig {
+    /// Images with copies of their own elements around them, along the last dims.
+    pub(super) fn padded(&self, images: Tensor) -> Result<Tensor> {
+        let dims = self.kernel.len();
+        let numbers = match self.padding {
+            Padding::Valid => return Ok(images),
+            Padding::Zeros(each) => each.over("", "padding", dims)?,
+            Padding::Same => self.dilation.over("", "dilation", dims)?,
         };
-        pads.push((first + at, [limited(before), limited(after)]));
+        let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
+        let (first, mut pads) = (images.ndim() - dims, Vec::with_capacity(dims));
+        for (at, number) in numbers.into_iter().enumerate() {
+            let [before, after] = match self.padding {
+                Padding::Same => {
+                    let total = number.saturating_mul(self.kernel[at].1 - 1);
+                    [total / 2, total - total / 2]
+                }
+                _ => [number; 2],
+            };
+            pads.push((first + at, [limited(before), limited(after)]));
+        }
+        let mode = match self.mode {
+            PaddingMode::Zeros => PadMode::Constant,
+            PaddingMode::Reflect => PadMode::Reflect,
+            PaddingMode::Replicate => PadMode::Replicate,
+            PaddingMode::Circular => PadMode::Circular,
+        };
+        repeated(&images, &pads, mode)
     }
-    let mode = match mode {
-        PaddingMode::Zeros => PadMode::Constant,
-        PaddingMode::Reflect => PadMode::Reflect,
-        PaddingMode::Replicate => PadMode::Replicate,
-        PaddingMode::Circular => PadMode::Circular,
-    };
-    repeated(&images, &pads, mode)
 }

@@ -1,7 +1,6 @@
 //! Batch and instance normalization: norms over channels that can have running statistics.
 
 use super::*;
-use crate::functional::options::{BatchNormOptions, InstanceNormOptions};
 use namegrad_autograd::switched;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -237,27 +236,13 @@ impl<const OF_INSTANCES: bool> ChannelNorm<OF_INSTANCES> {
             let of_input = running_mean.is_none();
             let (y, mean, var) = match OF_INSTANCES {
                 true => {
-                    let options = InstanceNormOptions {
-                        running_mean,
-                        running_var,
-                        weight,
-                        bias,
-                        use_input_stats: of_input,
-                        eps,
-                        ..InstanceNormOptions::default()
-                    };
+                    let other = InstanceNormOptions::new().use_input_stats(of_input).eps(eps);
+                    let options = InstanceNormOptions { running_mean, running_var, weight, bias, ..other };
                     F::instance_norm_with(x, dim, self.dims.clone(), options)?
                 }
                 false => {
-                    let options = BatchNormOptions {
-                        running_mean,
-                        running_var,
-                        weight,
-                        bias,
-                        training: of_input,
-                        eps,
-                        ..BatchNormOptions::default()
-                    };
+                    let other = BatchNormOptions::new().training(of_input).eps(eps);
+                    let options = BatchNormOptions { running_mean, running_var, weight, bias, ..other };
                     F::batch_norm_with(x, dim, options)?
                 }
             };

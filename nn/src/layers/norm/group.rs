@@ -1,7 +1,6 @@
 //! Group normalization.
 
 use super::*;
-use crate::functional::options::GroupNormOptions;
 
 /// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
 /// and the mean and the variance are over a group and the layer's other dims.

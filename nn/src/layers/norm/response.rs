@@ -1,7 +1,6 @@
 //! Local response normalization.
 
 use super::*;
-use crate::functional::options::LocalResponseNormOptions;
 
 /// Local response normalization: `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels
 /// around each channel.
@@ -51,15 +50,9 @@ impl LocalResponseNorm {
     /// # Errors
     /// [`ErrorKind::Value`] for a `size` of 0.
     #[track_caller]
-    pub fn with(
-        size: usize,
-        dim: impl Into<Dim>,
-        options: LocalResponseNormOptions,
-    ) -> Result<LocalResponseNorm> {
-        if size == 0 {
-            let message = "size, the number of channels around each channel, must be at least 1";
-            return Err(Error::new(ErrorKind::Value, "LocalResponseNorm", message));
-        }
+    pub fn with(size: usize, dim: impl Into<Dim>, options: LocalResponseNormOptions) -> Result<Self> {
+        let expected = "size, the number of channels around each channel, must be at least 1";
+        Error::ensure(size > 0, ErrorKind::Value, "LocalResponseNorm", || expected)?;
         Ok(LocalResponseNorm { size, dim: dim.into(), options, path: ModulePath::new() })
     }
 

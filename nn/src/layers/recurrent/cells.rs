@@ -1,10 +1,6 @@
 //! [`RnnCell`], [`LstmCell`] and [`GruCell`]: three kinds of [`RecurrentCell`].
 
-use super::kinds::RecurrentKind;
-use super::stack::Stack;
 use super::*;
-use crate::dims::sequences::open;
-use std::marker::PhantomData;
 
 /// A step of a recurrent layer: [`RnnCell`], [`LstmCell`] or [`GruCell`].
 #[derive(Clone, Debug, Module)]

@@ -1,7 +1,6 @@
 //! [`RecurrentKind`]: how [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru) differ.
 
 use super::*;
-use namegrad_core::Cell;
 
 /// A kind of recurrent layer, as the type of its options.
 #[doc(hidden)]

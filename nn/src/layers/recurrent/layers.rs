@@ -1,12 +1,7 @@
 //! [`Rnn`], [`Lstm`] and [`Gru`]: three kinds of [`Recurrent`].
 
-use super::packed::PackedSequence;
-use super::stack::Stack;
 use super::*;
-use crate::dims::sequences::Seq;
-use namegrad_core::Cell;
 use namegrad_core::args::NewName;
-use std::marker::PhantomData;
 
 /// A recurrent layer: [`Rnn`], [`Lstm`] or [`Gru`].
 #[derive(Clone, Debug, Module)]

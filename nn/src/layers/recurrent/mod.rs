@@ -14,3 +14,4 @@ pub use {cells::*, layers::*, packed::*, stack::*};
 
 use super::*;
 use kinds::RecurrentKind;
+use namegrad_core::Cell;

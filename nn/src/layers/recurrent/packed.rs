@@ -2,10 +2,7 @@
 
 use super::*;
 use crate::dims::steps::{unfit_length, unfit_lengths};
-use crate::dims::{moved_back, others, range, sizes_of, whole, with_names};
-use crate::functional::options::PadOptions;
 use namegrad_core::args::{Argument, NewName};
-use namegrad_core::names::{Names, is_strict};
 use namegrad_core::options::StackOptions;
 
 /// Sequences of different lengths without padding: the first elements of all sequences, then the second
@@ -77,10 +74,9 @@ impl PackedSequence {
     #[track_caller]
     fn with_data(&self, data: Tensor) -> Result<PackedSequence> {
         let rows = self.data.sizes()[0];
-        if data.sizes().first() != Some(&rows) {
-            let message = format!("the sequences have {rows} rows, and the new elements {}", data.shape());
-            return Err(Error::new(ErrorKind::Shape, "PackedSequence::map", message));
-        }
+        Error::ensure(data.sizes().first() == Some(&rows), ErrorKind::Shape, "PackedSequence::map", || {
+            format!("the sequences have {rows} rows, and the new elements {}", data.shape())
+        })?;
         Ok(PackedSequence { data, ..self.clone() })
     }
 
@@ -214,14 +210,12 @@ fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Resu
             "strict names: the lengths and the batch need the same name, and one of them has none".into(),
         ),
     };
-    let error = Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]);
-    Err(match (own, other) {
-        (Some(name), Some(other)) => {
-            error.with_repair(format!("lengths.rename([(\"{name}\", \"{other}\")])?"))
-        }
-        (None, Some(other)) => error.with_repair(format!("lengths.refine_names([\"{other}\"])?")),
-        _ => error,
-    })
+    let repair = match (own, other) {
+        (Some(name), Some(other)) => format!("lengths.rename([(\"{name}\", \"{other}\")])?"),
+        (None, Some(other)) => format!("lengths.refine_names([\"{other}\"])?"),
+        _ => String::new(),
+    };
+    Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]).with_repair(repair))
 }
 
 /// The lengths, checked.

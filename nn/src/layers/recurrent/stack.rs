@@ -1,16 +1,9 @@
 //! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
 
-use super::layers::RecurrentConfig;
-use super::packed::PackedSequence;
 use super::*;
-use crate::dims::images::fault;
-use crate::dims::sequences::Seq;
 use crate::dims::steps::{Flattening, Steps};
 use crate::functional::dropout::probability;
-use crate::functional::options::DropoutOptions;
-use namegrad_core::Cell;
 use namegrad_core::options::RecurrentOptions;
-use parameters::unnamed;
 
 /// The function that a [`Rnn`](super::Rnn) or a [`RnnCell`](super::RnnCell) applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,14 +56,13 @@ impl RecurrentConfig {
         ))?;
         (self.num_layers > 0).or_value("the number of layers must be greater than zero")?;
         probability(self.layer, "dropout", self.dropout)?;
-        match (self.input.0, self.time) {
-            (Some(input), Seq::Name(time)) if input == time => {
-                let message =
-                    format_args!("'{time}' cannot be both the dim of time and that of the features");
-                Err(fault(ErrorKind::DuplicateName, message))
-            }
-            _ => Ok(layer_dim),
+        if let Seq::Name(time) = self.time
+            && self.input.0 == Some(time)
+        {
+            let message = format_args!("'{time}' cannot be both the dim of time and that of the features");
+            return Err(fault(ErrorKind::DuplicateName, message));
         }
+        Ok(layer_dim)
     }
 }
 
@@ -136,14 +128,9 @@ impl Weights {
 
 impl Field for Weights {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        let parts: [(&str, &dyn Field); 5] = [
-            ("weight_ih", &self.w_ih),
-            ("weight_hh", &self.w_hh),
-            ("bias_ih", &self.b_ih),
-            ("bias_hh", &self.b_hh),
-            ("weight_hr", &self.w_hr),
-        ];
-        for (name, parameter) in parts {
+        let names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"];
+        let parameters: [&dyn Field; 5] = [&self.w_ih, &self.w_hh, &self.b_ih, &self.b_hh, &self.w_hr];
+        for (name, parameter) in names.into_iter().zip(parameters) {
             visitor.field(&format!("{name}{}", self.suffix), parameter);
         }
     }
@@ -189,7 +176,7 @@ impl Stack {
             (proj_size > 0, format!("proj_size={proj_size}")),
             (drops, format!("dropout={dropout}")),
         ];
-        with_settings(layer, self.settings.dims(), settings)
+        with_settings(layer, &self.settings.dims(), &settings)
     }
 
     /// The output for `x`, and the last states and cells. It steps along `time` if that is given, otherwise
@@ -208,7 +195,7 @@ impl Stack {
             let (name, hidden) = settings.hidden;
             let time = time.map_or(settings.time.dim(), |time| Dim::Index(time as isize));
             let places = Steps::find(of, x, settings.input, Some(&time).filter(|_| !settings.is_step))?;
-            places.check_dtype(self.weights[0].w_ih.dtype())?;
+            of.check_dtype("the input", x, self.weights[0].w_ih.dtype())?;
             let layers = (!settings.is_step).then_some((self.layer_dim, self.weights.len()));
             let of_output = places.like_input((name, settings.state() * settings.directions()))?;
             let of_h = places.like_state(layers, (name, settings.state()))?;
@@ -247,10 +234,8 @@ impl Stack {
         states: [Option<&Tensor>; 2],
         lengths: Option<&Tensor>,
     ) -> Result<(PackedSequence, Tensor, Tensor)> {
-        if lengths.is_some() {
-            let message = "packed sequences have lengths: leave those of the options out";
-            return Err(Error::new(ErrorKind::Value, self.settings.layer, message));
-        }
+        let superfluous = "packed sequences have lengths: leave those of the options out";
+        Error::ensure(lengths.is_none(), ErrorKind::Value, self.settings.layer, || superfluous)?;
         let (padded, lengths, time) = x.padded(0.0, None)?;
         let [output, hn, cn] = self.forward(&padded, states, Some(&lengths), Some(time))?;
         Ok((x.repacked(&output)?, hn, cn))

@@ -36,7 +36,7 @@ use super::*;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.layer.text, layer(tgt, memory))]
+#[module(crate = crate, dims = self.layer.self_attn.config.text(), layer(tgt, memory))]
 pub struct TransformerDecoderLayer {
     #[module(flatten)]
     layer: TransformerLayer,
@@ -49,7 +49,8 @@ impl TransformerDecoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerDecoderLayer> {
-        let layer = TransformerDecoderLayer { layer: self.config()?.layer(true)? };
+        let config = self.config()?;
+        let layer = TransformerDecoderLayer { layer: made(config.layer, config.layer(true))? };
         layer.train(); // tells the layers their paths
         Ok(layer)
     }

@@ -37,7 +37,7 @@ use super::*;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
-#[module(crate = crate, dims = self.layer.text, layer)]
+#[module(crate = crate, dims = self.layer.self_attn.config.text(), layer)]
 pub struct TransformerEncoderLayer {
     #[module(flatten)]
     layer: TransformerLayer,
@@ -50,7 +50,8 @@ impl TransformerEncoderLayerBuilder {
     /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
     #[track_caller]
     pub fn build(self) -> Result<TransformerEncoderLayer> {
-        let layer = TransformerEncoderLayer { layer: self.config()?.layer(false)? };
+        let config = self.config()?;
+        let layer = TransformerEncoderLayer { layer: made(config.layer, config.layer(false))? };
         layer.train(); // tells the layers their paths
         Ok(layer)
     }

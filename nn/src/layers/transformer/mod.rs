@@ -9,7 +9,6 @@ pub use {decoder::*, encoder::*, whole::*};
 
 use super::*;
 use crate::Dropout;
-use crate::dims::sequences::{Seq, open};
 use namegrad_autograd::called_here;
 use std::panic::Location;
 
@@ -87,13 +86,7 @@ impl TransformerConfig {
     }
 
     /// A layer of an encoder, or one of a decoder, which attends to a memory as well.
-    #[track_caller]
     fn layer(&self, decodes: bool) -> Result<TransformerLayer> {
-        let caller = Location::caller();
-        self.new_layer(decodes).map_err(|error| error.of(self.layer).at(caller))
-    }
-
-    fn new_layer(&self, decodes: bool) -> Result<TransformerLayer> {
         let (embed, mut hidden) = (self.embed, self.dim_feedforward);
         if embed.0.is_some() && hidden.0.is_none() {
             hidden.0 = Some(Name::new("feedforward")?);
@@ -115,7 +108,6 @@ impl TransformerConfig {
             norm3: if decodes { Some(self.norm()?) } else { None },
             dropout1: Dropout::new(self.dropout)?,
             norm_first: self.norm_first,
-            text: format!("{}, heads={}, along {}", dim_text(embed), self.heads.1, self.seq.text()),
         })
     }
 }
@@ -139,8 +131,6 @@ struct TransformerLayer {
     norm3: Option<LayerNorm>,
     dropout1: Dropout,
     norm_first: bool,
-    /// `embed=64, heads=4, along seq`.
-    text: String,
 }
 
 impl TransformerLayer {

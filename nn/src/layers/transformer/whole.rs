@@ -3,7 +3,6 @@
 use super::*;
 
 use crate::init;
-use std::marker::PhantomData;
 
 /// An encoder of the source and a decoder of the target, which attends to the output of the encoder.
 ///
