@@ -46,8 +46,8 @@ impl Pattern {
 
     /// The texts in place of the stars and question marks, if the pattern matches the path.
     pub fn captures<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
-        let mut texts = Vec::new();
-        fit(&self.parts, path, &mut texts).then_some(texts)
+        let (mut texts, mut failed) = (Vec::new(), vec![vec![false; path.len() + 1]; self.parts.len()]);
+        fit(&self.parts, path, &mut texts, &mut failed).then_some(texts)
     }
 
     /// Whether the pattern matches the path or that of a module around it.
@@ -100,10 +100,16 @@ impl Pattern {
 
 /// Whether the parts match the path. The texts of their stars and question marks, which are as short as
 /// possible, are added to `texts`. This calls itself for each part of a pattern, which is short.
-fn fit<'p>(parts: &[PatternPart], path: &'p str, texts: &mut Vec<&'p str>) -> bool {
+///
+/// `failed` has the lengths of the rests of the path that the last parts of the pattern do not match, for each
+/// number of parts: without it, the time would grow exponentially with the number of stars.
+fn fit<'p>(parts: &[PatternPart], path: &'p str, texts: &mut Vec<&'p str>, failed: &mut [Vec<bool>]) -> bool {
     let Some((part, rest)) = parts.split_first() else { return path.is_empty() };
     if let PatternPart::Text(text) = part {
-        return path.strip_prefix(text.as_str()).is_some_and(|path| fit(rest, path, texts));
+        return path.strip_prefix(text.as_str()).is_some_and(|path| fit(rest, path, texts, failed));
+    }
+    if failed[rest.len()][path.len()] {
+        return false;
     }
     let segment = path.find('.').unwrap_or(path.len());
     for end in (0..=path.len()).filter(|end| path.is_char_boundary(*end)) {
@@ -114,11 +120,12 @@ fn fit<'p>(parts: &[PatternPart], path: &'p str, texts: &mut Vec<&'p str>) -> bo
             _ => true,
         };
         texts.push(&path[..end]);
-        if takes && fit(rest, &path[end..], texts) {
+        if takes && fit(rest, &path[end..], texts, failed) {
             return true;
         }
         texts.pop();
     }
+    failed[rest.len()][path.len()] = true;
     false
 }
 

@@ -26,6 +26,17 @@ fn stars() {
     assert!(!Pattern::new("norm").covers("norms.weight"));
 }
 
+/// Tried one by one, the ways to share a path between the stars would take years.
+#[test]
+fn many_stars_on_a_long_path() {
+    for (star, text, end) in [("*", "a", "b"), ("**", "a", "b"), ("**.", "a.", "b"), ("*?", "a", "b")] {
+        let pattern = format!("{star}{text}").repeat(20);
+        let path = text.repeat(200);
+        assert!(Pattern::new(&(pattern.clone() + "**")).captures(&path).is_some(), "{pattern}");
+        assert!(Pattern::new(&(pattern.clone() + end)).captures(&path).is_none(), "{pattern}");
+    }
+}
+
 #[test]
 fn paths_near_a_wrong_pattern() {
     let paths = [
