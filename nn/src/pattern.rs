@@ -207,19 +207,15 @@ fn corrected(pattern: &str, path: &str) -> Option<String> {
         let longer = |(cost, so_far): &(usize, Vec<_>), more: usize, segment| {
             (cost + more, [so_far.as_slice(), &[segment]].concat())
         };
-        let next = |j: usize| match wanted {
-            "**" => {
+        let next = |j: usize| {
+            if wanted == "**" {
                 let least = row[..=j].iter().flatten().min_by_key(|(cost, _)| *cost)?;
-                Some(longer(least, 0, wanted))
+                return Some(longer(least, 0, wanted));
             }
-            _ => {
-                let segment = segments[j.checked_sub(1)?];
-                match unlike(wanted, segment) {
-                    0 => Some(longer(row[j - 1].as_ref()?, 0, wanted)),
-                    cost if cost <= SEGMENT / 2 => Some(longer(row[j - 1].as_ref()?, cost, segment)),
-                    _ => None,
-                }
-            }
+            let segment = segments[j.checked_sub(1)?];
+            let cost = unlike(wanted, segment);
+            let before = row[j - 1].as_ref().filter(|_| cost <= SEGMENT / 2)?;
+            Some(longer(before, cost, if cost == 0 { wanted } else { segment }))
         };
         row = crate::list((0..row.len()).map(next));
     }

@@ -113,12 +113,8 @@ struct Key {
 impl Key {
     /// The dims of a tensor.
     fn all(x: &Tensor) -> Vec<Key> {
-        let mut keys = Vec::with_capacity(x.ndim());
-        for dim in 0..x.ndim() {
-            let name = x.name(dim);
-            keys.push(Key { name, from_right: if name.is_some() { 0 } else { x.ndim() - dim } });
-        }
-        keys
+        let from_right = |dim: usize| if x.name(dim).is_some() { 0 } else { x.ndim() - dim };
+        crate::list((0..x.ndim()).map(|dim| Key { name: x.name(dim), from_right: from_right(dim) }))
     }
 
     /// Its position in a tensor.
@@ -188,11 +184,7 @@ impl AttentionCall<'_> {
         retain(&mut batch, &|key| *key != embed && *key != seq && !of_q.contains(key));
         let mut result = batch.clone();
         for key in &of_q {
-            if *key == embed {
-                result.extend(&own)
-            } else {
-                result.push(*key)
-            }
+            result.extend(if *key == embed { &own } else { std::slice::from_ref(key) });
             if *key != embed && Some(*key) != query {
                 batch.push(*key);
             }
@@ -201,10 +193,7 @@ impl AttentionCall<'_> {
             sort(&mut batch, &|a, b| a.from_right > b.from_right);
             sort(&mut result, &|a, b| a.from_right > b.from_right);
         }
-        let kv_heads = match heads {
-            Some(name) => self.groups(name, &mut batch)?,
-            None => None,
-        };
+        let kv_heads = self.groups(heads, &mut batch)?;
         let mut shared = Vec::new();
         for key in batch {
             let is_grouped = kv_heads.is_some() && key.name == heads;
@@ -260,8 +249,8 @@ impl AttentionCall<'_> {
 
     /// The number of heads of `k` and `v` if they serve groups of heads of `q`. The kernel needs the heads as
     /// the last of the shared dims.
-    fn groups(&self, name: Name, batch: &mut Vec<Key>) -> Result<Option<usize>> {
-        let [q, k, v] = self.inputs;
+    fn groups(&self, heads: Option<Name>, batch: &mut Vec<Key>) -> Result<Option<usize>> {
+        let (Some(name), [q, k, v]) = (heads, self.inputs) else { return Ok(None) };
         Dim::from(name).look_up("", &[q.value()])?;
         let key = Key { name: Some(name), from_right: 0 };
         let Some(at) = batch.iter().position(|own| *own == key) else {
@@ -359,16 +348,13 @@ impl AttentionDims {
 
     /// The result with its own dims in place of `[batch.., queries, width]`, where the width is that of `v`.
     fn restore(&self, y: &Tensor, v: &Tensor) -> Result<Tensor> {
-        let (mut keys, mut sizes) = (Vec::new(), Vec::new());
-        let query = self.query.map(|key| (key, self.lengths[0]));
-        let own = self.own.iter().map(|key| (*key, key.size(v).unwrap_or(1)));
-        for (key, size) in self.batch.iter().copied().chain(query).chain(own) {
-            keys.push(key);
-            sizes.push(size);
-        }
+        let mut dims = self.batch.clone();
+        dims.extend(self.query.map(|key| (key, self.lengths[0])));
+        dims.extend(self.own.iter().map(|key| (*key, key.size(v).unwrap_or(1))));
+        let sizes: Vec<usize> = crate::list(dims.iter().map(|(_, size)| *size));
         let (mut order, mut names) = (Vec::new(), Vec::new());
         for key in &self.result {
-            order.extend(keys.iter().position(|own| own == key));
+            order.extend(dims.iter().position(|(own, _)| own == key));
             names.push(key.name);
         }
         with_names(permuted(y.reshape(sizes)?, &order)?, &Names::new("", names)?)
@@ -421,11 +407,8 @@ impl AttentionDims {
             && last.iter().zip(mask.sizes()).all(|((_, wanted), size)| size == wanted || *size == 1);
         if self.seq.name.is_none() {
             // By position from the right, as the op takes it.
-            return match mask.has_names() {
-                true => unfit(ErrorKind::NameMismatch),
-                false if fits => Ok(mask.clone()),
-                false => unfit(ErrorKind::Shape),
-            };
+            let kind = if mask.has_names() { ErrorKind::NameMismatch } else { ErrorKind::Shape };
+            return if fits && !mask.has_names() { Ok(mask.clone()) } else { unfit(kind) };
         }
         check_named(what, mask, true).map_err(|error| {
             let names: Option<Vec<&str>> = crate::list(last.iter().map(|(name, _)| Some((*name)?.as_str())));

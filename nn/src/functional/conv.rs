@@ -158,10 +158,9 @@ fn layout(
     bias: Option<&Tensor>,
     [own, made]: [usize; 2],
 ) -> Result<(ImageDims, Vec<Option<Name>>)> {
-    (weight.ndim() == dims + 2).or_shape(format_args!(
-        "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
-        dims + 2,
-        weight.ndim()
+    let (count, wanted) = (weight.ndim(), dims + 2);
+    (count == wanted).or_shape(format_args!(
+        "expected a weight of {wanted} dims, two for the channels and {dims} for the kernel, got {count}"
     ))?;
     if let Some(bias) = bias.filter(|bias| bias.ndim() == 1) {
         check_meeting(("bias", bias, 0), ("the weight", weight.name(made)))?;

@@ -131,11 +131,10 @@ functional! { embedding;
         // The indices that are not padding, their positions and their bags.
         let (mut kept, mut places, mut bag_of) = (Vec::new(), Vec::new(), Vec::new());
         for bag in 0..bags {
-            let own = &indices[starts[bag]..starts[bag + 1]];
-            for (place, index) in own.iter().enumerate() {
-                if Some(*index as usize) != table.padding {
-                    kept.push(*index);
-                    places.push((starts[bag] + place) as i64);
+            for place in starts[bag]..starts[bag + 1] {
+                if Some(indices[place] as usize) != table.padding {
+                    kept.push(indices[place]);
+                    places.push(place as i64);
                     bag_of.push(bag as i64);
                 }
             }
@@ -169,8 +168,7 @@ struct BagCall<'a> {
 impl BagCall<'_> {
     fn new<'a>(x: &Tensor, weight: &'a Tensor, padding_idx: Option<isize>) -> Result<BagCall<'a>> {
         check_integers(("indices", "x"), x)?;
-        (weight.ndim() == 2)
-            .or_shape(format_args!("expected a weight [vocab, embed], got {} dims", weight.ndim()))?;
+        ensure_dims(weight.ndim() == 2, "a weight [vocab, embed]", weight)?;
         ensure_floats(("weight", weight), "expected a weight of floats, got")?;
         let rows = weight.sizes()[0] as isize;
         if let Some(at) = padding_idx {
@@ -282,8 +280,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
     let Some(offsets) = offsets else {
         let Some((items, bags)) = x.sizes().split_last().filter(|(_, bags)| !bags.is_empty()) else {
             let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
-            let error = value_error(message);
-            return Err(error.with_repair("x.unsqueeze(0)?"));
+            return Err(value_error(message).with_repair("x.unsqueeze(0)?"));
         };
         let mut starts = range(0..numel(bags) + 1);
         starts.iter_mut().for_each(|start| *start *= items);

@@ -26,13 +26,9 @@ functional! { fold;
     /// [`ErrorKind::Misaligned`] if one of the last two dims has a name of channels.
     unfold (x; kernel_size: Extents, dilation: Extents or 1, padding: Extents or 0, stride: Extents or 1)
         names removes => {
-        let (batch, channels, image) = match *x.sizes() {
-            [ref batch @ .., c, h, w] if batch.len() <= 1 => (batch, c, [h, w]),
-            _ => {
-                let dims = x.ndim();
-                return Err(shape_error(format_args!("expected images [N, C, H, W] or [C, H, W], got {dims} dims")));
-            }
-        };
+        ensure_dims((3..=4).contains(&x.ndim()), "images [N, C, H, W] or [C, H, W]", x)?;
+        let (batch, own) = x.sizes().split_at(x.ndim() - 3);
+        let (channels, image) = (own[0], [own[1], own[2]]);
         check_last(2, x)?;
         let names = [x.name(x.ndim() - 2), x.name(x.ndim() - 1)];
         let grid = WindowGrid::new(image, names, [kernel_size, dilation, padding, stride])?;
@@ -71,13 +67,9 @@ functional! { fold;
         let image = output_size.in_order("", "output_size", &names, None)?.over("", "output_size", 2)?;
         let [height, width] = image[..] else { return Err(value_error("`output_size` must be two numbers, got none")) };
         let grid = WindowGrid::new([height, width], [names[0], names[1]], [kernel_size, dilation, padding, stride])?;
-        let (batch, rows, windows) = match *x.sizes() {
-            [ref batch @ .., rows, windows] if batch.len() <= 1 => (batch, rows, windows),
-            _ => {
-                let dims = x.ndim();
-                return Err(shape_error(format_args!("expected columns [N, elements, windows], got {dims} dims")));
-            }
-        };
+        ensure_dims((2..=3).contains(&x.ndim()), "columns [N, elements, windows]", x)?;
+        let (batch, columns) = x.sizes().split_at(x.ndim() - 2);
+        let (rows, windows) = (columns[0], columns[1]);
         let (count, taps) = (numel(&grid.count), numel(&grid.kernel));
         (windows == count && rows.is_multiple_of(taps))
             .or_shape(format_args!(
@@ -95,10 +87,8 @@ functional! { fold;
 
 /// `y` with the name of the first dim of `x`, if that is a batch, and these names at the end.
 fn named(y: Tensor, x: &Tensor, batch: &[usize], last: [Option<Name>; 2]) -> Result<Tensor> {
-    let mut names = vec![None; y.ndim() - 2];
-    if !batch.is_empty() {
-        names[0] = x.name(0);
-    }
+    let mut names = names_at(x, &range(0..batch.len()));
+    names.resize(y.ndim() - 2, None);
     names.extend(last);
     with_names(y, &Names::new("", names)?)
 }

@@ -120,9 +120,7 @@ pub(super) fn check_contracted((what, x): Called<'_>, (to, weight): Called<'_>, 
 
 /// Checks the arguments of [`linear`].
 fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    (1..=2)
-        .contains(&weight.ndim())
-        .or_shape(format_args!("expected a weight [out, in] or [in], got {} dims", weight.ndim()))?;
+    ensure_dims((1..=2).contains(&weight.ndim()), "a weight [out, in] or [in]", weight)?;
     check_contracted(("x", x), ("weight", weight), weight.ndim() - 1)?;
     let (out, input) = weight.sizes().split_at(weight.ndim() - 1);
     if x.sizes().last() != input.first() {
@@ -155,8 +153,7 @@ fn check_linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()
 
 /// Checks the arguments of [`bilinear`].
 fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Result<()> {
-    (weight.ndim() == 3)
-        .or_shape(format_args!("expected a weight [out, in1, in2], got {} dims", weight.ndim()))?;
+    ensure_dims(weight.ndim() == 3, "a weight [out, in1, in2]", weight)?;
     check_contracted(("x", x), ("weight", weight), 1)?;
     check_contracted(("other", other), ("weight", weight), 2)?;
     for (which, input, size) in [("first", x, weight.sizes()[1]), ("second", other, weight.sizes()[2])] {

@@ -88,6 +88,11 @@ fn ensure_memory(fits: bool, what: impl Display) -> Result<()> {
     if fits { Ok(()) } else { Err(fault(ErrorKind::OutOfMemory, format_args!("out of memory: {what}"))) }
 }
 
+/// An error unless the number of dims of a tensor fits. The message says what was expected instead.
+fn ensure_dims(fits: bool, expected: &str, x: &Tensor) -> Result<()> {
+    fits.or_shape(format_args!("expected {expected}, got {} dims", x.ndim()))
+}
+
 /// An error unless a vector, such as a bias, has this size.
 fn ensure_length(which: &str, x: &Tensor, size: usize) -> Result<()> {
     (*x.sizes() == [size]).or_shape(format_args!("expected a {which} of sizes [{size}], got {:?}", x.sizes()))

@@ -225,15 +225,12 @@ impl Norm<'_> {
             return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
         }
         let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
-        if n == 1 && x.numel() > 0 {
-            let sizes = x.sizes();
-            let message = format_args!(
-                "expected more than 1 value per channel when training, got input size {sizes:?}"
-            );
-            return Err(
-                shape_error(message).with_repair("model.eval(), to normalize with the running statistics")
-            );
-        }
+        (n != 1 || x.numel() == 0)
+            .or_shape(format_args!(
+                "expected more than 1 value per channel when training, got input size {:?}",
+                x.sizes()
+            ))
+            .map_err(|error| error.with_repair("model.eval(), to normalize with the running statistics"))?;
         let (y, mean, var) = self.standardized(x, channels)?;
         if let Some([mean, var]) = running.filter(|_| n == 0) {
             return Ok((y, mean.clone(), var.clone()));

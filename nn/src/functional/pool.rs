@@ -32,10 +32,8 @@ impl Argument for SlidingDims {
     #[inline(never)]
     #[track_caller]
     fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
-        match self.0 {
-            Some(dims) => dims.look_up(op, of).map(Some),
-            None => Ok(None),
-        }
+        let Some(dims) = self.0 else { return Ok(None) };
+        dims.look_up(op, of).map(Some)
     }
     fn view(resolved: &Option<Positions>) -> &Option<Positions> {
         resolved
@@ -95,8 +93,7 @@ functional! { pool;
         let by_position = dims.is_none() && !x.has_names() && x.ndim() > rank;
         (!by_position || x.sizes()[x.ndim() - rank - 1] != 0)
             .or_shape(format_args!("expected at least one channel before the {rank} dims of the windows, got sizes {:?}", x.sizes()))?;
-        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
-        let windows = windows.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(rank, x, [kernel_size, stride], ceil_mode, dims)?;
         Ok(max_over(x, windows.padding(padding).dilation(dilation), &dims)?.values)
     }
     /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
@@ -121,8 +118,7 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let (windows, dims) = sliding(1, x, kernel_size, dims)?;
-        let windows = windows.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(1, x, [kernel_size, stride], ceil_mode, dims)?;
         avg_over(x, windows.padding(padding).count_include_pad(count_include_pad), &dims)
     }
     /// [`avg_pool1d`] over two dims.
@@ -132,10 +128,9 @@ functional! { pool;
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers => {
-        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
-        let windows = windows.stride(stride).ceil_mode(ceil_mode).padding(padding);
-        let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
-        avg_over(x, windows, &dims)
+        let (windows, dims) = sliding(rank, x, [kernel_size, stride], ceil_mode, dims)?;
+        let windows = windows.padding(padding).count_include_pad(count_include_pad);
+        avg_over(x, windows.divisor_override(divisor_override), &dims)
     }
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size of
@@ -200,8 +195,7 @@ functional! { pool;
     /// [`lp_pool1d`] over three dims.
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats => {
-        let (windows, dims) = sliding(rank, x, kernel_size, dims)?;
-        let windows = windows.stride(stride).ceil_mode(ceil_mode);
+        let (windows, dims) = sliding(rank, x, [kernel_size, stride], ceil_mode, dims)?;
         lp_over(x, norm_type, windows, &dims)
     }
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the two
@@ -262,10 +256,17 @@ functional! { pool;
 
 /// Windows of one size for all dims, or a size for each, with their dims. Pairs are in the order of `dims`;
 /// those of other options are looked up by the op.
-fn sliding(rank: usize, x: &Tensor, sizes: Extents, dims: Option<Positions>) -> Result<(Windows, Positions)> {
+fn sliding(
+    rank: usize,
+    x: &Tensor,
+    [sizes, stride]: [Extents; 2],
+    ceil_mode: bool,
+    dims: Option<Positions>,
+) -> Result<(Windows, Positions)> {
     let dims = or_last(rank, x, dims, &[sizes])?;
     let sizes = sizes.in_order("", "kernel_size", &names_at(x, &dims), None)?;
-    Ok((Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]), dims))
+    let windows = Windows::sliding(&sizes.over("", "kernel_size", rank)?[..]);
+    Ok((windows.stride(stride).ceil_mode(ceil_mode), dims))
 }
 
 /// The windows that give a result of these sizes along each of the dims, with the dims.

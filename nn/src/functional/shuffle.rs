@@ -60,8 +60,7 @@ functional! { shuffle;
             .or_shape(format_args!("height and width must be divisible by downscale_factor, got {high} and {wide} and factor {r}"))?;
         (made[at[0]], made[at[1]], made[at[2]]) = (made[at[0]] * r * r, high / r, wide / r);
         let (split, order) = parts(&made, at, r);
-        let mut apart = order.clone();
-        apart.iter_mut().for_each(|part| *part = split[*part]);
+        let apart: Vec<usize> = crate::list(order.iter().map(|part| split[*part]));
         with_names(moved_back(x.rename(None).reshape(apart)?, &order).reshape(made)?, x.names())
     }
     /// Splits the channels along `dim` into `groups` and interleaves them: the first channel of each group,
@@ -102,12 +101,10 @@ fn places(x: &Tensor, dim: usize, dims: &[usize], factor: usize) -> Result<[usiz
     match *dims {
         _ if factor == 0 => Err(value_error("the factor must be at least 1, got 0")),
         [high, wide] if ![high, wide].contains(&dim) => Ok([dim, high, wide]),
-        _ => {
-            let of = x.ndim();
-            Err(shape_error(format_args!(
-                "expected a dim of channels and two other dims, got {dim} and {dims:?} of {of} dims"
-            )))
-        }
+        _ => Err(shape_error(format_args!(
+            "expected a dim of channels and two other dims, got {dim} and {dims:?} of {} dims",
+            x.ndim()
+        ))),
     }
 }
 

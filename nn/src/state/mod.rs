@@ -247,15 +247,12 @@ impl StateDict {
         let mut state = StateDict::default();
         for (path, value) in self.values.entries() {
             let now = renamed(path);
-            let what = match now.as_str() {
-                "" => "no path".into(),
-                now if state.values.contains(now) => format!("the path '{now}' of another value"),
-                _ => {
-                    state.values.insert(now, value.clone());
-                    continue;
-                }
-            };
-            return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
+            if now.is_empty() || state.values.contains(&now) {
+                let of_another = format!("the path '{now}' of another value");
+                let what = if now.is_empty() { "no path" } else { &of_another };
+                return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
+            }
+            state.values.insert(now, value.clone());
         }
         for (path, first) in self.shared.entries() {
             state.shared.insert(renamed(path), renamed(first));

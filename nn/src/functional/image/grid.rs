@@ -65,15 +65,11 @@ impl GridDims {
             "a grid has as many coordinates in its last dim as the images have spatial dims, and as many dims before it; this one has {coordinates} for {count}"
         ))?;
         let last = grid.ndim() - 1;
-        let made = match places(grid, &names_at(x, &spatial), last) {
-            Some(made) => made,
-            None => {
-                if by_position {
-                    check_last(coordinates, x)?;
-                }
-                range(last - coordinates..last)
-            }
-        };
+        let made = places(grid, &names_at(x, &spatial), last);
+        if by_position && made.is_none() {
+            check_last(coordinates, x)?;
+        }
+        let made = made.unwrap_or_else(|| range(last - coordinates..last));
         let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
         for (dim, at) in spatial.iter().zip(&made) {
             check_meeting(("grid", grid, *at), ("x", x.name(*dim)))?;

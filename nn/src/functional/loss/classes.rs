@@ -158,8 +158,7 @@ pub(super) fn unnamed(x: &Tensor, dtype: DType) -> Result<Tensor> {
 
 /// `x weightᵀ + bias`, of sizes `[N, class, ..]` for a weight `[class, .., in]`, with the names of both.
 fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    (x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()))
-        .or_shape(format_args!("expected x [N, in] or [in], got {} dims", x.ndim()))?;
+    ensure_dims(x.ndim() > 0 && (x.ndim() <= 2 || x.has_names()), "x [N, in] or [in]", x)?;
     let (Some((wanted, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
     else {
         return Err(shape_error("expected a weight [class, in], got one number"));
@@ -238,10 +237,8 @@ impl Classes {
 
     /// `x` times the weight of its class.
     pub(super) fn weigh(&self, x: Tensor) -> Result<Tensor> {
-        match &self.weight {
-            Some(weight) => x.mul(&self.along(&weight.to(x.dtype())?, x.ndim())?),
-            None => Ok(x),
-        }
+        let Some(weight) = &self.weight else { return Ok(x) };
+        x.mul(&self.along(&weight.to(x.dtype())?, x.ndim())?)
     }
 }
 
@@ -358,18 +355,14 @@ impl Targets {
 
     /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
     pub(super) fn weigh(&self, losses: Tensor) -> Result<Tensor> {
-        match &self.weights {
-            Some(weights) => self.fill(losses.mul(weights)?),
-            None => self.fill(losses),
-        }
+        let Some(weights) = &self.weights else { return self.fill(losses) };
+        self.fill(losses.mul(weights)?)
     }
 
     /// The losses, with 0 where the target is ignored.
     fn fill(&self, losses: Tensor) -> Result<Tensor> {
-        match &self.ignored {
-            Some(ignored) => losses.masked_fill(ignored, 0),
-            None => Ok(losses),
-        }
+        let Some(ignored) = &self.ignored else { return Ok(losses) };
+        losses.masked_fill(ignored, 0)
     }
 
     /// `(1 - s) loss + s / classes Σ loss of each class`.
