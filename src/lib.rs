@@ -81,6 +81,8 @@
 //!   their saved state. [`autograd::autocast`](autograd::autocast()) and [`optim::GradScaler`]: mixed
 //!   precision.
 //! * [`data`]: data sets, and loaders that make batches. [`train`]: checkpoints, logs, meters, profiles.
+//! * `distributions`, with the feature of that name: probability distributions, with draws, densities and
+//!   divergences.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
@@ -128,6 +130,7 @@ pub mod options {
 ///   [`Training`](nn::Training), [`StateDict`](nn::StateDict), [`LoadOptions`](nn::LoadOptions);
 /// * every optimizer of [`optim`] and every schedule of [`optim::schedule`], and what is done around a step:
 ///   `clip_grad_norm_`, `AveragedModel`, `GradScaler`;
+/// * the methods of distributions, with the feature `distributions`; their names are imported one by one;
 /// * the functions that change how a closure is recorded: `no_grad`, `enable_grad`, `inference_mode`,
 ///   `autocast`, `checkpoint`, `detect_anomaly`;
 /// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST;
