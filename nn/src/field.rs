@@ -126,10 +126,7 @@ impl<'v> Visitor<'v> {
     /// take its place.
     pub fn fields(&mut self, fields: &[(&str, &dyn Field)]) {
         for (name, field) in fields {
-            match name.is_empty() {
-                true => field.visit(self),
-                false => self.field(name, *field),
-            }
+            if name.is_empty() { field.visit(self) } else { self.field(name, *field) }
         }
     }
 

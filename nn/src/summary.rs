@@ -93,12 +93,9 @@ impl Summary {
 
     /// The layers, with what a run told.
     pub(crate) fn of(title: String, module: &dyn AnyModule, trace: Option<&Trace>) -> Summary {
-        let mut summary = Summary {
-            rows: Vec::new(),
-            layers: vec![LayerSummary::new(String::new(), title)],
-            ran: trace.is_some(),
-            trainable: 0,
-        };
+        let root = LayerSummary::new(String::new(), title);
+        let mut summary =
+            Summary { rows: Vec::new(), layers: vec![root], ran: trace.is_some(), trainable: 0 };
         let work = |layer: usize| trace.and_then(|trace| trace.layers.get(&layer));
         let mut seen = Ids::default();
         // The ids of the parameters of each layer.

@@ -171,8 +171,7 @@ impl<'a> Steps<'a> {
         if let Some((kind, message)) = unfit_length(&value.to_vec()?, steps) {
             return wrong(kind, message);
         }
-        let value = opened(&Tensor::constant(value), &found)?.expand(sizes.clone())?;
-        value.reshape([numel(&sizes)])
+        opened(&Tensor::constant(value), &found)?.expand(sizes.clone())?.reshape([numel(&sizes)])
     }
 }
 

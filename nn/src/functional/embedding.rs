@@ -165,18 +165,21 @@ struct BagCall<'a> {
     padding: Option<usize>,
 }
 
+/// The row of the weight at `padding_idx`, which counts from the end if it is negative.
+pub(crate) fn padding_row(padding_idx: Option<isize>, rows: usize) -> Result<Option<usize>> {
+    let (Some(at), rows) = (padding_idx, rows as isize) else { return Ok(None) };
+    (-rows..rows)
+        .contains(&at)
+        .or_value(format_args!("padding_idx {at} is not one of the {rows} rows of the weight"))?;
+    Ok(Some(at.rem_euclid(rows) as usize))
+}
+
 impl BagCall<'_> {
     fn new<'a>(x: &Tensor, weight: &'a Tensor, padding_idx: Option<isize>) -> Result<BagCall<'a>> {
         check_integers(("indices", "x"), x)?;
         ensure_dims(weight.ndim() == 2, "a weight [vocab, embed]", weight)?;
         ensure_floats(("weight", weight), "expected a weight of floats, got")?;
-        let rows = weight.sizes()[0] as isize;
-        if let Some(at) = padding_idx {
-            (-rows..rows)
-                .contains(&at)
-                .or_value(format_args!("padding_idx {at} is not one of the {rows} rows of the weight"))?;
-        }
-        Ok(BagCall { weight, padding: padding_idx.map(|at| at.rem_euclid(rows) as usize) })
+        Ok(BagCall { weight, padding: padding_row(padding_idx, weight.sizes()[0])? })
     }
 
     /// The indices as a vector and as numbers, checked.

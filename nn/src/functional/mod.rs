@@ -13,7 +13,7 @@ mod fold;
 pub(crate) mod image;
 mod linear;
 mod loss;
-mod norm;
+pub(crate) mod norm;
 pub(crate) mod pool;
 mod sample;
 mod shuffle;

@@ -108,8 +108,7 @@ functional! { norm;
         on floats names keeps, weight: along dim, bias: along dim => {
         x.value().check_float(op)?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
-        (num_groups != 0 && channels.is_multiple_of(num_groups))
-            .or_shape(format_args!("the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"))?;
+        check_groups(channels, num_groups)?;
         let norm = Norm { weight, bias, eps, dim, over: inside(x, dim, dims) };
         (x.numel() == 0 || x.numel() != num_groups)
             .or_shape("expected more than one value per group: the result would not depend on the input")?;
@@ -170,6 +169,13 @@ functional! { norm;
         let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
         x.div(&norm.clamp_min(eps)?)
     }
+}
+
+/// Checks that channels can be divided into groups of the same size.
+pub(crate) fn check_groups(channels: usize, num_groups: usize) -> Result<()> {
+    (num_groups != 0 && channels.is_multiple_of(num_groups)).or_shape(format_args!(
+        "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
+    ))
 }
 
 const NO_CHANNELS: &str = "expected a dim of channels, but the input is one number";

@@ -148,10 +148,9 @@ impl AdaptiveLogSoftmaxWithLoss {
         self.path.run(LAYER, &[x, target], &|_: &Running| {
             let dim = self.place(x)?;
             let rest = x.value().select(dim, 0)?;
-            (target.sizes() == rest.sizes()).or_shape(format_args!(
-                "expected one class for each input, of sizes {:?}, got {:?}",
-                rest.sizes(),
-                target.sizes()
+            let (got, expected) = (target.sizes(), rest.sizes());
+            (got == expected).or_shape(format_args!(
+                "expected one class for each input, of sizes {expected:?}, got {got:?}"
             ))?;
             (target.numel() > 0).or_value("there is no mean loss of an empty batch")?;
             let names = rest.unified_names(LAYER, "broadcast", target.value())?;

@@ -1,7 +1,7 @@
 //! Tables of vectors.
 
 use super::*;
-use crate::functional::embedding::renormed;
+use crate::functional::embedding::{padding_row, renormed};
 
 /// The settings of both layers besides the weight.
 #[derive(Clone, Debug, Setters)]
@@ -57,18 +57,13 @@ impl EmbeddingTable {
     /// The weight: the one that was given, or else normally distributed, with zeros for padding.
     fn weight(&mut self) -> Result<Parameter> {
         check_dtype("", self.dtype)?;
-        let (dims, rows) = ([self.vocab, self.embed], self.vocab.1 as isize);
-        if let Some(padding) = self.padding_idx.filter(|padding| !(-rows..rows).contains(padding)) {
-            let message = format_args!("padding_idx {padding} is not one of the {rows} rows of the weight");
-            return Err(fault(ErrorKind::Value, message));
-        }
+        let (dims, padding) = ([self.vocab, self.embed], padding_row(self.padding_idx, self.vocab.1)?);
         if let Some(weight) = self.weight.take() {
             return shared("", weight, dims);
         }
         let mut value = TensorOptions::new().dtype(self.dtype).normal(shape_of(&dims)?, 0.0, 1.0)?;
-        if let Some(padding) = self.padding_idx {
-            let row = tensor_of(&[padding.rem_euclid(rows) as i64], &[1])?;
-            value = value.index_fill(&row, 0.0, 0)?;
+        if let Some(row) = padding {
+            value = value.index_fill(tensor_of(&[row as i64], &[1])?, 0.0, 0)?;
         }
         Parameter::new(value)
     }

@@ -144,8 +144,7 @@ impl Linear {
             return Err(finder.strict(&[x], format_args!("{taken} as its input dim")).with_repair(repair));
         }
         let is_elsewhere = |name: &Name| x.names().position(*name).is_some_and(|taken| taken != dim);
-        let taken = self.output.0.filter(is_elsewhere);
-        taken.map_or(Ok(()), |name| Err(finder.already_has(x, name)))
+        self.output.0.filter(is_elsewhere).map_or(Ok(()), |name| Err(finder.already_has(x, name)))
     }
 
     fn dims(&self) -> String {

@@ -1,6 +1,7 @@
 //! Group normalization.
 
 use super::*;
+use crate::functional::norm::check_groups;
 
 /// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
 /// and the mean and the variance are over a group and the layer's other dims.
@@ -81,13 +82,7 @@ impl GroupNormBuilder {
     #[track_caller]
     pub fn build(self) -> Result<GroupNorm> {
         let config = self.config()?;
-        let (channels, num_groups) = (config.dim.1, config.num_groups);
-        let fits = num_groups != 0 && channels.is_multiple_of(num_groups);
-        Error::ensure(fits, ErrorKind::Shape, "GroupNorm", || {
-            format!(
-                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
-            )
-        })?;
+        made("GroupNorm", check_groups(config.dim.1, config.num_groups))?;
         let [weight, bias] = affine_of("GroupNorm", &[config.dim], config.dtype, [config.affine; 2])?;
         Ok(GroupNorm { weight, bias, config, path: ModulePath::new() })
     }

@@ -91,8 +91,7 @@ impl PackedSequence {
         for (row, (t, n)) in self.steps_of_rows().into_iter().enumerate() {
             row_of[t * batch + n] = row as i64;
         }
-        let count = row_of.len();
-        let flat = data.index_select(tensor_of(&row_of, &[count])?, 0)?;
+        let flat = data.index_select(tensor_of(&row_of, &[row_of.len()])?, 0)?;
         let padded = flat.unflatten(0, [total, batch])?;
         let lengths: Vec<i64> = crate::list(self.lengths.iter().map(|length| *length as i64));
         let lengths = Tensor::from_slice(&lengths, shape_of(&[(self.batch.1, batch)])?)?;

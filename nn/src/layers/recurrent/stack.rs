@@ -113,14 +113,10 @@ impl Weights {
     ) -> Result<[Tensor; 3]> {
         let (w_ih, w_hh) = (self.w_ih.try_tensor()?.rename(None)?, self.w_hh.try_tensor()?.rename(None)?);
         let plain = |parameter: &Option<Parameter>| unnamed(parameter.as_ref()).map(|x| x.map(Cow::Owned));
-        let options = RecurrentOptions {
-            cx: (cell == Cell::Lstm).then_some(Cow::Borrowed(&c0)),
-            b_ih: plain(&self.b_ih)?,
-            b_hh: plain(&self.b_hh)?,
-            w_hr: plain(&self.w_hr)?,
-            lengths: lengths.map(Cow::Borrowed),
-            reverse,
-        };
+        let (b_ih, b_hh, w_hr) = (plain(&self.b_ih)?, plain(&self.b_hh)?, plain(&self.w_hr)?);
+        let cx = (cell == Cell::Lstm).then_some(Cow::Borrowed(&c0));
+        let lengths = lengths.map(Cow::Borrowed);
+        let options = RecurrentOptions { cx, b_ih, b_hh, w_hr, lengths, reverse };
         let (y, hn, cn) = x.recurrent_with(&h0, &w_ih, &w_hh, cell, options)?;
         Ok([y, hn, cn])
     }

@@ -166,10 +166,7 @@ impl TransformerLayer {
     ) -> Result<Tensor> {
         let (caller, _called) = (Location::caller(), called_here()); // not that of the closure
         let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
-        match self.norm_first {
-            true => x.add(&f(&norm.forward(x)?)?),
-            false => norm.forward(&x.add(&f(x)?)?),
-        }
+        if self.norm_first { x.add(&f(&norm.forward(x)?)?) } else { norm.forward(&x.add(&f(x)?)?) }
     }
 }
 
