@@ -207,29 +207,25 @@ impl AttentionCall<'_> {
     fn clear_query(&self, free: &[Key]) -> Result<Option<Key>> {
         let option = |name| format!("AttentionOptions::new().query_dim(\"{name}\")");
         let is_heads = |name: &Name| mentions(&name.as_str().to_ascii_lowercase(), "head");
-        let wrong = match free {
-            _ if !self.is_ordered => None,
-            [] => {
-                let message = "q has no positions, which is_causal and window need: it has no dim of its own";
-                Some((message.into(), None))
+        let (message, repair): (String, _) = match free {
+            [] if self.is_ordered => {
+                ("q has no positions, which is_causal and window need: it has no dim of its own".into(), None)
             }
-            [key] => key.name.filter(is_heads).map(|name| {
-                let message = format!(
+            [Key { name: Some(name), .. }] if self.is_ordered && is_heads(name) => (
+                format!(
                     "is_causal and window are about the positions of the queries: the only dim that k and v lack is '{name}', and heads have no order"
-                );
-                (message, Some(option(name) + ", if these are positions; a single query needs no such option"))
-            }),
-            [.., last] => {
+                ),
+                Some(option(*name) + ", if these are positions; a single query needs no such option"),
+            ),
+            [_, .., last] if self.is_ordered => {
                 let all: Vec<String> = crate::list(free.iter().map(Key::to_string));
                 let message = format!("the positions of the queries could be any of {}", all.join(", "));
-                Some((message, last.name.map(|name| option(name) + ", or another of them")))
+                (message, last.name.map(|name| option(name) + ", or another of them"))
             }
+            // Any of them gives the same result; most queries at once are fastest.
+            _ => return Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0]))),
         };
-        if let Some((message, repair)) = wrong {
-            return Err(repaired(value_error(message), repair));
-        }
-        // Any of them gives the same result; most queries at once are fastest.
-        Ok(free.iter().copied().max_by_key(|key| key.size(self.inputs[0])))
+        Err(repaired(value_error(message), repair))
     }
 
     /// The dim of `q` that an option names.

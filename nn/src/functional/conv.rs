@@ -216,10 +216,11 @@ pub(crate) fn transposed_images(
     let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
     (channels == rows)
         .or_shape(format_args!("the weight has {rows} input channels, and the input has {channels}"))?;
+    let TransposedArguments { stride, padding, output_padding, dilation, groups } = slide;
+    let options = ConvolutionInputOptions { stride, padding: Padding::Zeros(padding), dilation, groups };
     let numbers = |name, extents: Extents| extents.over("", name, dims);
-    let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
-    let (padding, extra) =
-        (numbers("padding", slide.padding)?, numbers("output_padding", slide.output_padding)?);
+    let (stride, dilation) = (numbers("stride", stride)?, numbers("dilation", dilation)?);
+    let (padding, extra) = (numbers("padding", padding)?, numbers("output_padding", output_padding)?);
     let mut sizes = Vec::with_capacity(dims);
     for dim in 0..dims {
         let (stride, dilation, extra) = (stride[dim], dilation[dim], extra[dim]);
@@ -246,12 +247,10 @@ pub(crate) fn transposed_images(
         }
         sizes.push(size as usize);
     }
-    let TransposedArguments { stride, padding, dilation, groups, .. } = slide;
-    let options = ConvolutionInputOptions { stride, padding: Padding::Zeros(padding), dilation, groups };
     let mut y = images.convolution_input_with(&weight.rename(None)?, &sizes[..], options)?;
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];
-        ensure_length("bias", bias, made)?;
+        ensure_sizes("a bias", bias, &[made])?;
         let (own, dtype) = (bias.dtype(), y.dtype());
         let message = format_args!("the bias is {own}, and the weight is {dtype}");
         ensure_dtype(autocast::fits(own, dtype), message, ("bias", dtype))?;

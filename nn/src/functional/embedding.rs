@@ -270,9 +270,8 @@ fn check_factors(x: &Tensor, factors: &Tensor, mode: BagMode, dtype: DType) -> R
         return Err(fault(ErrorKind::Unsupported, "per_sample_weights are factors in a sum")
             .with_repair("EmbeddingBagOptions::new().mode(F::BagMode::Sum)"));
     }
-    let (own, sizes, wanted) = (factors.dtype(), factors.sizes(), x.sizes());
-    (sizes == wanted)
-        .or_shape(format_args!("expected per_sample_weights of sizes {wanted:?}, got {sizes:?}"))?;
+    ensure_sizes("per_sample_weights", factors, x.sizes())?;
+    let own = factors.dtype();
     let message = format_args!("per_sample_weights are {own}, and the weight is {dtype}");
     ensure_dtype(own == dtype, message, ("per_sample_weights", dtype))?;
     check_meeting_all(("per_sample_weights", factors), ("x", x), x.ndim())
@@ -285,9 +284,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
             let message = "without offsets, the input needs at least 2 dims, the last of which is a bag";
             return Err(value_error(message).with_repair("x.unsqueeze(0)?"));
         };
-        let mut starts = range(0..numel(bags) + 1);
-        starts.iter_mut().for_each(|start| *start *= items);
-        return Ok(starts);
+        return Ok(crate::list((0..=numel(bags)).map(|bag| bag * items)));
     };
     let (count, ndims) = (x.numel() as i64, [x.ndim(), offsets.ndim()]);
     (ndims[0] == 1)
@@ -296,9 +293,7 @@ fn starts(x: &Tensor, offsets: Option<&Tensor>, include_last_offset: bool) -> Re
     (ndims[1] == 1).or_value(format_args!("offsets must be a vector, got {} dims", ndims[1]))?;
     let given = offsets.to(DType::I64).to_vec::<i64>()?;
     let mut starts = given.clone();
-    if !include_last_offset {
-        starts.push(count);
-    }
+    starts.extend((!include_last_offset).then_some(count));
     let Some(last) = starts.last() else {
         return Err(value_error("include_last_offset needs at least one offset, the end of the last bag"));
     };

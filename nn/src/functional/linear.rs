@@ -83,7 +83,6 @@ functional! { linear;
         let leading = &x.sizes()[..x.ndim() - 1];
         let mut names: Vec<Option<Name>> = crate::list((0..leading.len()).map(|dim| x.name(dim).or(other.name(dim))));
         names.push(weight.name(0));
-        let names = Names::new("", names)?;
         let n = numel(leading);
         let weight = weight.rename(None).permute([1, 0, 2]).reshape([first, out * second])?;
         let product = x.rename(None).reshape([n, first]).mm(&weight).reshape([n, out, second])?;
@@ -92,7 +91,7 @@ functional! { linear;
         if let Some(bias) = bias {
             y = y.add(&bias.rename(None)?)?;
         }
-        with_names(y.reshape([leading, &[out]].concat())?, &names)
+        with_names(y.reshape([leading, &[out]].concat())?, &Names::new("", names)?)
     }
 }
 
@@ -173,7 +172,7 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
         ensure_dtype(own == dtype, format_args!("x is {dtype}, and the {which} is {own}"), (which, dtype))?;
     }
     if let Some(bias) = bias {
-        ensure_length("bias", bias, weight.sizes()[0])?;
+        ensure_sizes("a bias", bias, &weight.sizes()[..1])?;
         check_meeting(("bias", bias, 0), ("the weight", weight.name(0)))?;
     }
     check_meeting_all(("other", other), ("x", x), leading.len())

@@ -93,9 +93,9 @@ fn ensure_dims(fits: bool, expected: &str, x: &Tensor) -> Result<()> {
     fits.or_shape(format_args!("expected {expected}, got {} dims", x.ndim()))
 }
 
-/// An error unless a vector, such as a bias, has this size.
-fn ensure_length(which: &str, x: &Tensor, size: usize) -> Result<()> {
-    (*x.sizes() == [size]).or_shape(format_args!("expected a {which} of sizes [{size}], got {:?}", x.sizes()))
+/// An error unless a tensor, such as `a bias`, has these sizes.
+fn ensure_sizes(which: impl Display, x: &Tensor, sizes: &[usize]) -> Result<()> {
+    (x.sizes() == sizes).or_shape(format_args!("expected {which} of sizes {sizes:?}, got {:?}", x.sizes()))
 }
 
 /// The error for a tensor of another dtype. It says to cast the tensor of this name to this dtype.

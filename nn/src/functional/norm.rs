@@ -283,7 +283,7 @@ impl Norm<'_> {
         {
             let Some(numbers) = numbers else { continue };
             ensure_floats((which, numbers), format_args!("expected a {which} of floats, got"))?;
-            ensure_length(which, numbers, x.sizes()[self.dim])?;
+            ensure_sizes(format_args!("a {which}"), numbers, &[x.sizes()[self.dim]])?;
             check_meeting((which, numbers, 0), told)?;
             if told.1.is_none() && numbers.has_names() {
                 told = (which, numbers.name(0));

@@ -52,8 +52,7 @@ functional! { sample;
         let x = logits.detach().rename(None).to(DType::F64).movedim(dim, -1)?; // [.., classes]
         if x.numel() == 0 {
             let others = &x.sizes()[..x.ndim() - 1];
-            let is_drawn = others.iter().all(|size| *size > 0);
-            (!is_drawn).or_value("there are no classes to draw from")?;
+            is_in(others, 0).or_value("there are no classes to draw from")?;
             return with_names(Tensor::zeros(others).to(DType::I64)?, &names);
         }
         let largest = x.amax(keep(-1))?; // NaN if any is

@@ -239,10 +239,7 @@ impl StateDict {
             let message = format!("'{to}' has more stars than '{pattern}', which give it their texts");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
-        let renamed = |path: &str| match from.captures(path) {
-            Some(texts) => target.filled(&texts),
-            None => path.to_string(),
-        };
+        let renamed = |path: &str| from.captures(path).map_or(path.into(), |texts| target.filled(&texts));
         let count = self.matching(OP, &from)?.len();
         let mut state = StateDict::default();
         for (path, value) in self.values.entries() {

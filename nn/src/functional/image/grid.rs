@@ -70,7 +70,8 @@ impl GridDims {
             check_last(coordinates, x)?;
         }
         let made = made.unwrap_or_else(|| range(last - coordinates..last));
-        let (mut left, mut batch, mut of_batch) = (others(x, &spatial), Vec::new(), Vec::new());
+        // The dims of the batch in the images, and in the grid.
+        let (mut left, mut pairs) = (others(x, &spatial), Vec::new());
         for (dim, at) in spatial.iter().zip(&made) {
             check_meeting(("grid", grid, *at), ("x", x.name(*dim)))?;
         }
@@ -80,29 +81,24 @@ impl GridDims {
             );
             return Err(fault(ErrorKind::Misaligned, message));
         }
-        let rest = others(grid, &[&made[..], &[last]].concat());
+        let mut rest = others(grid, &[&made[..], &[last]].concat());
         // Those with names first, so that the others do not take their dims.
-        for at in &rest {
+        rest.retain(|at| {
             let dim = grid.name(*at).and_then(|name| x.names().position(name));
-            if let Some(place) = left.iter().position(|own| Some(*own) == dim) {
-                batch.push(left.remove(place));
-                of_batch.push(*at);
-            }
-        }
-        for at in &rest {
-            if of_batch.contains(at) {
-                continue;
-            }
-            if !left.first().is_some_and(|dim| x.name(*dim).is_none() || grid.name(*at).is_none()) {
-                let message = format_args!("the images lack {} of the grid", dim_of(grid, *at));
+            let place = left.iter().position(|own| Some(*own) == dim);
+            pairs.extend(place.map(|place| (left.remove(place), *at)));
+            place.is_none()
+        });
+        for at in rest {
+            if !left.first().is_some_and(|dim| x.name(*dim).is_none() || grid.name(at).is_none()) {
+                let message = format_args!("the images lack {} of the grid", dim_of(grid, at));
                 return Err(fault(ErrorKind::NameMismatch, message));
             }
-            check_meeting(("grid", grid, *at), ("x", x.name(left[0])))?;
-            batch.push(left.remove(0));
-            of_batch.push(*at);
+            check_meeting(("grid", grid, at), ("x", x.name(left[0])))?;
+            pairs.push((left.remove(0), at));
         }
         let mut names = names_of(x);
-        for (dim, at) in batch.iter().zip(&of_batch) {
+        for (dim, at) in &pairs {
             let (images, grids) = (x.sizes()[*dim], grid.sizes()[*at]);
             if images != grids {
                 let mut sizes = vec![-1; grid.ndim()];
@@ -129,13 +125,16 @@ impl GridDims {
                 return Err(fault(ErrorKind::Misaligned, message));
             }
         }
-        for (dim, at) in batch.iter().chain(&spatial).zip(of_batch.iter().chain(&made)) {
+        let batch = pairs.len();
+        pairs.extend(spatial.iter().copied().zip(made));
+        for (dim, at) in &pairs {
             names[*dim] = names[*dim].or(grid.name(*at));
         }
-        let names = Names::new("", names)?;
-        let images = Order { order: [&batch[..], &left, &spatial].concat(), names };
-        let grid = [&of_batch[..], &made, &[last]].concat();
-        Ok(GridDims { images, grid, batch: batch.len(), channels: left.len() })
+        let of_batch: Vec<usize> = crate::list(pairs[..batch].iter().map(|(dim, _)| *dim));
+        let images =
+            Order { order: [&of_batch[..], &left, &spatial].concat(), names: Names::new("", names)? };
+        let grid = crate::list(pairs.iter().map(|(_, at)| *at).chain([last]));
+        Ok(GridDims { images, grid, batch, channels: left.len() })
     }
 
     /// The spatial dims of the images if the call does not say them: the last ones, or those whose names the

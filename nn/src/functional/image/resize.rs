@@ -116,11 +116,9 @@ functional! { resize;
                 }
             }
             _ => {
-                let (name, dims) = (if by_size { "size" } else { "scale_factor" }, dims.len());
-                let given = if by_size { size.numbers.len() } else { scale_factor.numbers.len() };
-                return Err(value_error(format_args!(
-                    "`{name}` must be one number or {dims}, one for each dim, got {given}"
-                )));
+                let (sizes, factors) = (("size", size.numbers.len()), ("scale_factor", scale_factor.numbers.len()));
+                let ((name, given), dims) = (if by_size { sizes } else { factors }, dims.len());
+                return Err(value_error(format_args!("`{name}` must be one number or {dims}, one for each dim, got {given}")));
             }
         }
         if mode == Area {

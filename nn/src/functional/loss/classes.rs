@@ -177,18 +177,17 @@ fn linear_logits(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<T
         ensure_dtype(own == dtype, format_args!("x is {own}, and {name} is {dtype}"), (name, own))?;
     }
     if let Some(bias) = bias {
-        let sizes = bias.sizes();
-        (sizes == classes).or_shape(format_args!("expected a bias of sizes {classes:?}, got {sizes:?}"))?;
+        ensure_sizes("a bias", bias, classes)?;
         check_meeting_all(("linear_bias", bias), ("linear_weight", weight), classes.len())?;
     }
     let mut names = names_at(x, &range(0..batch.len()));
     names.extend(names_at(weight, &range(0..classes.len())));
-    let names = Names::new("", names)?;
     let (count, rows) = (numel(classes), numel(batch));
     let (x, weight) = (x.rename(None).reshape([rows, *own])?, weight.rename(None).reshape([count, *own])?);
     let bias = bias.map(|bias| bias.rename(None).reshape([count])).transpose()?;
     let options = LinearOptions { bias: bias.map(Cow::Owned) };
-    with_names(linear_with(&x, &weight, options).reshape([batch, classes].concat())?, &names)
+    let logits = linear_with(&x, &weight, options).reshape([batch, classes].concat())?;
+    with_names(logits, &Names::new("", names)?)
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of

@@ -143,8 +143,7 @@ pub(crate) fn unpool_over(
     let (places, _) = with_last(indices, dims.len(), dims)?;
     let (outer, windows) = moved.sizes().split_at(moved.ndim() - dims.len());
     let flat = [numel(outer), numel(windows)];
-    let volume =
-        sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
+    let volume = sizes.iter().fold(1_usize, |volume, size| volume.saturating_mul(*size));
     let (elements, places) = (moved.rename(None).reshape(flat)?, places.rename(None).reshape(flat)?);
     let y = moved.new_zeros([flat[0], volume]).and_then(|zeros| zeros.scatter(places, elements, 1));
     let y = y.reshape([outer, &sizes].concat())?;
