@@ -283,10 +283,9 @@ impl AttentionCall<'_> {
     /// The error for a shared dim of different sizes, which can be that of heads if `in_groups`.
     #[cold]
     fn other_size(&self, key: Key, in_groups: bool) -> Error {
-        let mut sizes = Vec::new();
-        for (what, x) in ["q", "k", "v"].iter().zip(self.inputs) {
-            sizes.extend(key.size(x).map(|size| format!("{size} in {what}")));
-        }
+        let size_in = |(what, x): (&str, &Tensor)| key.size(x).map(|size| format!("{size} in {what}"));
+        let sizes: Vec<String> =
+            crate::list(["q", "k", "v"].into_iter().zip(self.inputs).filter_map(size_in));
         let message = format!("the sizes of the dim {key} differ: {}", sizes.join(", "));
         let heads = |name| {
             format!(
@@ -325,12 +324,9 @@ impl AttentionDims {
             order.extend(dim);
             sizes.push(dim.map_or(1, |dim| x.sizes()[dim]));
         }
-        let mut width = 1;
-        for dim in columns.iter().filter_map(|key| key.find(x)) {
-            order.push(dim);
-            width *= x.sizes()[dim];
-        }
-        sizes.push(width);
+        let columns: Vec<usize> = crate::list(columns.iter().filter_map(|key| key.find(x)));
+        sizes.push(numel(&sizes_of(x, &columns)));
+        order.extend(columns);
         permuted(x.rename(None)?, &order)?.reshape(sizes)
     }
 
@@ -348,11 +344,9 @@ impl AttentionDims {
         dims.extend(self.query.map(|key| (key, self.lengths[0])));
         dims.extend(self.own.iter().map(|key| (*key, key.size(v).unwrap_or(1))));
         let sizes: Vec<usize> = crate::list(dims.iter().map(|(_, size)| *size));
-        let (mut order, mut names) = (Vec::new(), Vec::new());
-        for key in &self.result {
-            order.extend(dims.iter().position(|(own, _)| own == key));
-            names.push(key.name);
-        }
+        let place = |key: &Key| dims.iter().position(|(own, _)| own == key);
+        let order: Vec<usize> = crate::list(self.result.iter().filter_map(place));
+        let names: Vec<Option<Name>> = crate::list(self.result.iter().map(|key| key.name));
         with_names(permuted(y.reshape(sizes)?, &order)?, &Names::new("", names)?)
     }
 
@@ -360,13 +354,9 @@ impl AttentionDims {
     fn mask(&self, [mask, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<Option<Tensor>> {
         let mask = mask.map(|mask| self.arranged_mask("attn_mask", mask, dtype)).transpose()?;
         let bias = bias.map(|bias| self.arranged_mask("bias", bias, dtype)).transpose()?;
-        match (mask, bias) {
-            (Some(mask), Some(bias)) if mask.dtype() == DType::Bool => {
-                mask.choose(bias, f64::NEG_INFINITY).map(Some)
-            }
-            (Some(mask), Some(bias)) => mask.add(bias).map(Some),
-            (mask, bias) => Ok(mask.or(bias)),
-        }
+        let (Some(mask), Some(bias)) = (&mask, &bias) else { return Ok(mask.or(bias)) };
+        let is_bool = mask.dtype() == DType::Bool;
+        if is_bool { mask.choose(bias, f64::NEG_INFINITY) } else { mask.add(bias) }.map(Some)
     }
 
     /// A mask with its dims in the order of the scores, and numbers in their dtype.

@@ -3,7 +3,6 @@
 //! All functions work alike: [`ImageDims`] finds the dims, by name or by position, and `Tensor::convolution`
 //! and its gradient `Tensor::convolution_input` do the work.
 
-use super::image::with_constant;
 use super::*;
 use crate::dims::images::{ImageDims, Wanted};
 use namegrad_autograd::autocast;

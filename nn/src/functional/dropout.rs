@@ -1,6 +1,5 @@
 //! Dropout.
 
-use super::pool::SlidingDims;
 use super::*;
 use namegrad_core::Shape;
 

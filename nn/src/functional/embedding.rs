@@ -53,7 +53,7 @@ functional! { embedding;
     ) on integers names keeps, weight: own => {
         let table = BagCall::new(x, weight, padding_idx)?;
         let (index, _) = table.indices(x)?;
-        let names = table.names(x, x.ndim())?;
+        let names = names_and(x, x.ndim(), weight.name(1))?;
         let renormed = renormed(weight.value(), &index, max_norm, norm_type)?;
         let rows = table.looked_up(&index, &renormed, scale_grad_by_freq)?;
         let sizes = [x.sizes(), &weight.sizes()[1..]].concat();
@@ -155,7 +155,7 @@ functional! { embedding;
         // The bags are along the dim of the offsets, or along all dims of `x` but the last.
         let (of, count) = offsets.map_or((x, x.ndim() - 1), |offsets| (offsets, 1));
         let sizes = if offsets.is_some() { &[bags] } else { &x.sizes()[..count] };
-        with_names(y.reshape([sizes, &[columns]].concat())?, &table.names(of, count)?)
+        with_names(y.reshape([sizes, &[columns]].concat())?, &names_and(of, count, weight.name(1))?)
     }
 }
 
@@ -195,14 +195,6 @@ impl BagCall<'_> {
             format_args!("index {index} at position{place} is out of range for {rows} rows of the weight");
         Err(fault(ErrorKind::Index, message))
     }
-
-    /// The names of the first `leading` dims of `x`, and the name of the columns.
-    fn names(&self, x: &Tensor, leading: usize) -> Result<Names> {
-        let mut names = names_at(x, &range(0..leading));
-        names.push(self.weight.name(1));
-        Names::new("", names)
-    }
-
     /// The rows of `values` at `index`, with the gradient of the rows of `weight`.
     fn looked_up(&self, index: &NamedTensor, values: &NamedTensor, by_freq: bool) -> Result<Tensor> {
         starting();

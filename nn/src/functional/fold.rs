@@ -1,6 +1,5 @@
 //! Images as matrices of their windows, and back.
 
-use super::image::with_constant;
 use super::*;
 
 functional! { fold;

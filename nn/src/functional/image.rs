@@ -7,7 +7,6 @@ pub(super) mod resize;
 
 pub(crate) use padding::{repeated, with_constant};
 
-use super::pool::SlidingDims;
 use super::*;
 use crate::dims::is_batch;
 use grid::{GridDims, positions};

@@ -46,9 +46,7 @@ functional! { linear;
         // One product with a matrix of all rows instead of one product for each batch. The batch dims get
         // their names back at the end.
         let last = x.ndim() - 1;
-        let mut names = names_at(x, &range(0..last));
-        names.push(weight.name(0));
-        let names = Names::new("", names)?;
+        let names = names_and(x, last, weight.name(0))?;
         let count = numel(&x.sizes()[..last]); // rows may have no elements
         let rows = x.rename(None).reshape([count, x.sizes()[last]])?;
         let mut sizes = Sizes::from_slice(x.sizes());

@@ -18,7 +18,7 @@ pub(crate) mod pool;
 mod sample;
 mod shuffle;
 
-// Most tables need these names: their files begin with `use super::*`.
+// Most tables need these names, and functions of each other: their files begin with `use super::*`.
 use crate::dims::images::fault;
 use crate::dims::{
     copied, is_channel, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming,
@@ -86,6 +86,13 @@ fn ensure_floats((name, x): Called<'_>, message: impl Display) -> Result<()> {
 #[inline]
 fn ensure_memory(fits: bool, what: impl Display) -> Result<()> {
     if fits { Ok(()) } else { Err(fault(ErrorKind::OutOfMemory, format_args!("out of memory: {what}"))) }
+}
+
+/// The names of the first dims of a tensor, and that of one more dim.
+fn names_and(x: &Tensor, leading: usize, last: Option<Name>) -> Result<Names> {
+    let mut names = names_at(x, &range(0..leading));
+    names.push(last);
+    Names::new("", names)
 }
 
 /// An error unless the number of dims of a tensor fits. The message says what was expected instead.

@@ -1,6 +1,5 @@
 //! Normalizations.
 
-use super::image::with_constant;
 use super::*;
 use namegrad_core::options::StandardizeOptions;
 

@@ -118,11 +118,8 @@ fn parts(sizes: &[usize], [channel, high, wide]: [usize; 3], factor: usize) -> (
             false => split.push(*size),
         }
         order.push(if dim > channel { dim + 2 } else { dim });
-        match dim {
-            dim if dim == high => order.push(channel + 1),
-            dim if dim == wide => order.push(channel + 2),
-            _ => {}
-        }
+        order.extend((dim == high).then_some(channel + 1));
+        order.extend((dim == wide).then_some(channel + 2));
     }
     (split, order)
 }

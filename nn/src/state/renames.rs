@@ -277,10 +277,8 @@ impl<'p> Alike<'p> {
         let (from, to) = self.middle();
         let [own, other] = [&from, &to].map(|text| Numbered::new(text, &[], true).numbers);
         let most = if own == other { usize::MAX } else { self.start };
-        let mut patterns = Vec::new();
-        for starred in [0, self.start, most] {
-            patterns.push((pattern(&self.from, starred), pattern(&self.to, starred)));
-        }
+        let both = |starred| (pattern(&self.from, starred), pattern(&self.to, starred));
+        let mut patterns = [0, self.start, most].map(both).to_vec();
         if self.end == 0 && self.start > 0 && self.start + 1 == self.from.len().max(self.to.len()) {
             patterns.push((format!("**.{}", self.from[self.start]), format!("**.{}", self.to[self.start])));
         }

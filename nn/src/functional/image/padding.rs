@@ -1,6 +1,5 @@
 //! Elements before and after dims: constants, or copies of the elements that there are.
 
-use super::PadMode;
 use super::*;
 use namegrad_core::Scalar;
 

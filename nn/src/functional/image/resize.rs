@@ -1,7 +1,6 @@
 //! Images resized by a size or by factors.
 
 use super::*;
-use crate::functional::pool::avg_over;
 use namegrad_core::Category;
 use namegrad_core::args::{Factors, Interpolation, Resize, SizesByDim, Windows};
 

@@ -1,7 +1,6 @@
 //! Losses of classes.
 
 use super::*;
-use crate::functional::embedding::check_integers;
 use crate::functional::linear::{check_contracted, linear_with, options::LinearOptions};
 use namegrad_core::options::ClassCrossEntropyOptions;
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::dims::by_name;
-use crate::functional::embedding::check_integers;
 use namegrad_autograd::is_grad_enabled;
 use namegrad_core::Element;
 

@@ -2,7 +2,6 @@
 
 use super::classes::{Classes, Targets, unnamed};
 use super::*;
-use crate::functional::embedding::check_integers;
 
 functional! { margin;
     /// The mean of `max(0, margin - target (input1 - input2))`: `input1` should be larger where the target is

@@ -1,7 +1,6 @@
 //! Losses of vectors that should be close together or far apart.
 
 use super::*;
-use crate::functional::distance::pairwise_distance_with;
 use crate::functional::options::PairwiseDistanceOptions;
 use namegrad_autograd::plain::{Input, named};
 
