@@ -356,7 +356,8 @@ impl AttentionDims {
         let bias = bias.map(|bias| self.arranged_mask("bias", bias, dtype)).transpose()?;
         let (Some(mask), Some(bias)) = (&mask, &bias) else { return Ok(mask.or(bias)) };
         let is_bool = mask.dtype() == DType::Bool;
-        if is_bool { mask.choose(bias, f64::NEG_INFINITY) } else { mask.add(bias) }.map(Some)
+        let both = if is_bool { mask.choose(bias, f64::NEG_INFINITY) } else { mask.add(bias) };
+        both.map(Some)
     }
 
     /// A mask with its dims in the order of the scores, and numbers in their dtype.

@@ -223,12 +223,11 @@ pub(crate) fn transposed_images(
     let mut sizes = Vec::with_capacity(dims);
     for dim in 0..dims {
         let (stride, dilation, extra) = (stride[dim], dilation[dim], extra[dim]);
-        if extra > 0 && extra >= stride.max(dilation) {
-            let message = format_args!(
+        (extra == 0 || extra < stride.max(dilation))
+            .or_value(format_args!(
                 "`output_padding` must be smaller than the stride {stride} or the dilation {dilation}, got {extra}"
-            );
-            return Err(value_error(message).with_repair(".output_padding(0)"));
-        }
+            ))
+            .map_err(|error| error.with_repair(".output_padding(0)"))?;
         // Elements after those of the next place of `x` are as if that place was there and 0.
         let more = extra.checked_div(stride).unwrap_or(0);
         if more > 0 {
@@ -238,12 +237,11 @@ pub(crate) fn transposed_images(
         let [steps, taps] = [length, kernel].map(|count| count as i128 - 1);
         let size = steps * stride as i128 + taps * dilation as i128 - 2 * padding as i128
             + (extra - more * stride + 1) as i128;
-        if steps < 0 || taps < 0 || !(1..isize::MAX as i128).contains(&size) {
-            let message = format_args!(
+        (steps >= 0 && taps >= 0 && (1..isize::MAX as i128).contains(&size))
+            .or_shape(format_args!(
                 "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {padding}"
-            );
-            return Err(shape_error(message).with_repair(if padding > 0 { ".padding(0)" } else { "" }));
-        }
+            ))
+            .map_err(|error| error.with_repair(if padding > 0 { ".padding(0)" } else { "" }))?;
         sizes.push(size as usize);
     }
     let mut y = images.convolution_input_with(&weight.rename(None)?, &sizes[..], options)?;

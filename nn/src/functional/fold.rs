@@ -127,8 +127,7 @@ impl WindowGrid {
             };
             (padded[dim], count[dim]) = (room, (room - span) / stride[dim] + 1);
         }
-        let volume = padded[0].checked_mul(padded[1]);
-        let fits = volume.is_some_and(|volume| volume <= isize::MAX as usize);
+        let fits = padded[0].checked_mul(padded[1]).is_some_and(|volume| volume <= isize::MAX as usize);
         ensure_memory(fits, format_args!("an image of sizes {padded:?}"))?;
         Ok(WindowGrid { kernel, dilation, padding, stride, padded, count })
     }

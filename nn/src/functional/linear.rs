@@ -165,8 +165,7 @@ fn check_bilinear([x, other, weight]: [&Tensor; 3], bias: Option<&Tensor>) -> Re
     ))?;
     ensure_dtype(x.dtype() != DType::Bool, NOT_BOOL, ("x", DType::F32))?;
     for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
-        let Some(input) = input else { continue };
-        let (own, dtype) = (input.dtype(), x.dtype());
+        let (own, dtype) = (input.map_or(x.dtype(), Tensor::dtype), x.dtype());
         ensure_dtype(own == dtype, format_args!("x is {dtype}, and the {which} is {own}"), (which, dtype))?;
     }
     if let Some(bias) = bias {

@@ -182,9 +182,8 @@ const NO_CHANNELS: &str = "expected a dim of channels, but the input is one numb
 /// The dims that a group or an instance is normalized over. If all dims are given, the first is that of the
 /// batch, as in PyTorch, or the second if the channels come first.
 #[inline(never)]
-fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
+fn inside(x: &Tensor, dim: usize, mut dims: Positions) -> Positions {
     let skipped = (dims.len() == x.ndim()).then_some(usize::from(dim == 0));
-    let mut dims = dims;
     dims.retain(|other| *other != dim && Some(*other) != skipped);
     dims
 }
@@ -277,9 +276,9 @@ impl Norm<'_> {
     /// first that has one does.
     fn check_of_channels(&self, x: &Tensor, [mean, var]: [Option<&Tensor>; 2]) -> Result<()> {
         let mut told = ("x", x.name(self.dim));
-        for (which, numbers) in
-            [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)]
-        {
+        let all =
+            [("running_mean", mean), ("running_var", var), ("weight", self.weight), ("bias", self.bias)];
+        for (which, numbers) in all {
             let Some(numbers) = numbers else { continue };
             ensure_floats((which, numbers), format_args!("expected a {which} of floats, got"))?;
             ensure_sizes(format_args!("a {which}"), numbers, &[x.sizes()[self.dim]])?;

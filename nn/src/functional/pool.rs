@@ -299,14 +299,13 @@ fn or_last(rank: usize, x: &Tensor, dims: Option<Positions>, sizes: &[Extents]) 
         }
     }
     check_last(rank, x)?;
-    let before = x.ndim().checked_sub(rank);
+    let count = x.ndim();
+    let before = count.checked_sub(rank);
     if let Some(first) = before.filter(|first| x.has_names() || (1..=2).contains(first)) {
-        return Ok(range(first..x.ndim()).into());
+        return Ok(range(first..count).into());
     }
-    let message = format!(
-        "expected the channels, and at most a batch before them, before the {rank} dims of the windows, \
-         got {} dims without names",
-        x.ndim()
+    let message = format_args!(
+        "expected the channels, and at most a batch before them, before the {rank} dims of the windows, got {count} dims without names"
     );
     Err(shape_error(message).with_repair(if before == Some(0) { "x.unsqueeze(0)?" } else { "" }))
 }

@@ -189,8 +189,7 @@ functional! { regression;
 fn by_weight(x: &Tensor, losses: Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
     let Some(weight) = weight else { return reduction.apply(losses) };
     check_same(("x", x), ("weight", weight))?;
-    let losses = weighted(losses, Some(weight))?;
-    reduction.apply_by(losses, &|sum| sum.div(weight.sum(..)?))
+    reduction.apply_by(weighted(losses, Some(weight))?, &|sum| sum.div(weight.sum(..)?))
 }
 
 /// The variance with a dim for each dim of `x`.

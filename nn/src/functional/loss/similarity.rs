@@ -72,10 +72,8 @@ functional! { similarity;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
     ) on floats integers names removes, positive: unified, negative: unified layer TripletMarginLoss => {
-        let distance = |a: &Tensor, b: &Tensor| {
-            let options = PairwiseDistanceOptions::new().p(p).eps(eps);
-            pairwise_distance_with(a, b, dim, options)
-        };
+        let options = PairwiseDistanceOptions::new().p(p).eps(eps);
+        let distance = |a: &Tensor, b: &Tensor| pairwise_distance_with(a, b, dim, options.clone());
         triplet([anchor, positive, negative], &distance, margin, swap, reduction)
     }
 }
