@@ -23,6 +23,10 @@ fn dims(advice: &mut Advice) -> Result<()> {
     follow!(advice, layer.forward(&x) => { assert_eq!(*layer.forward(&x.rename([("out", "out_in")])?)?.names(), ["out_in", "out"]) });
     let x = Tensor::ones([("N", 4), ("in", 3)])?.to(DType::F64)?;
     follow!(advice, layer.forward(&x) => { assert_eq!(layer.forward(&x.to(DType::F32)?)?.sizes(), [4, 2]) });
+    let (x, lengths) = (Tensor::ones([("N", 2), ("time", 3)])?, Tensor::new([3, 2])?.refine_names(["B"])?);
+    follow!(advice, nn::pack_padded_sequence(&x, &lengths, "time") => {
+        assert_eq!(nn::pack_padded_sequence(&x, &lengths.rename([("B", "N")])?, "time")?.lengths(), [3, 2])
+    });
     Ok(())
 }
 
@@ -319,6 +323,10 @@ fn models(advice: &mut Advice) -> Result<()> {
 }
 
 fn strictly(advice: &mut Advice) -> Result<()> {
+    let (x, lengths) = (Tensor::ones([("N", 2), ("time", 3)])?, Tensor::new([3, 2])?);
+    follow!(advice, nn::pack_padded_sequence(&x, &lengths, "time") => {
+        assert_eq!(nn::pack_padded_sequence(&x, &lengths.refine_names(["N"])?, "time")?.lengths(), [3, 2])
+    });
     let layer = Linear::new(("in", 3), ("out", 2))?;
     let x = Tensor::ones([4, 3])?;
     follow!(advice, layer.forward(&x) => { assert_eq!(layer.forward(&x.refine_names(["...", "in"])?)?.sizes(), [4, 2]) });
