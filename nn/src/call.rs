@@ -88,8 +88,7 @@ fn known(module: &dyn Module) -> Vec<Known> {
 fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(usize, Tensor)>> {
     const OP: &str = "functional_call";
     let (known, mut next) = (known(module), 0);
-    let mut found: Vec<(usize, Tensor)> = Vec::with_capacity(values.len());
-    let mut paths: Vec<String> = Vec::with_capacity(values.len());
+    let mut found: Vec<(&Known, Tensor)> = Vec::with_capacity(values.len());
     for (path, value) in values {
         // Most values come in the order of the module.
         let at = (0..known.len()).map(|at| (next + at) % known.len()).find(|at| known[*at].path == path);
@@ -99,27 +98,25 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
             return Err(Error::new(ErrorKind::Value, OP, message));
         };
         next = at + 1;
-        let Known { id, value: own, .. } = &known[at];
+        let (place, own) = (&known[at], &known[at].value);
         if own.sizes() != value.sizes() {
             let shapes = [own.shape(), value.shape()];
             let message = format!("'{path}' is {} in the module and {} in the call", shapes[0], shapes[1]);
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes));
         }
         own.check_names_of(OP, value.value()).map_err(|error| error.context(format_args!("'{path}': ")))?;
-        if let Some(other) = found.iter().position(|(other, _)| other == id) {
-            let (before, other) = (&found[other].1, &paths[other]);
-            if before.value().data_ptr() != value.value().data_ptr() {
-                let message =
-                    format!("'{other}' and '{path}' are the same parameter, and are given different values");
-                let shapes = [before.shape(), value.shape()];
-                return Err(Error::new(ErrorKind::Value, OP, message).with_operands(shapes));
-            }
+        if let Some((other, before)) = found.iter().find(|(other, _)| other.id == place.id)
+            && before.value().data_ptr() != value.value().data_ptr()
+        {
+            let (other, shapes) = (&other.path, [before.shape(), value.shape()]);
+            let message =
+                format!("'{other}' and '{path}' are the same parameter, and are given different values");
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands(shapes));
         }
         let renamed = own.has_names() && value.names() != own.names();
-        found.push((*id, if renamed { value.rename(Some(own.names().clone()))? } else { value }));
-        paths.push(path);
+        found.push((place, if renamed { value.rename(Some(own.names().clone()))? } else { value }));
     }
-    Ok(found)
+    Ok(crate::list(found.into_iter().map(|(place, value)| (place.id, value))))
 }
 
 /// Compares the derivative of each output of `f` by every parameter of `module` that is not frozen with

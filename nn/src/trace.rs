@@ -148,15 +148,12 @@ fn multiply_adds(op: &Observed<'_>) -> usize {
         // Each sum is over the dims that both inputs have and the output has not.
         ("tensordot" | "contract", [a, b, ..]) => {
             let named = output.has_names() || a.has_names() && output.ndim() == 0;
-            match named && (0..a.ndim()).all(|dim| a.names().get(dim).is_some()) {
-                true => {
-                    let summed = (0..a.ndim()).filter(|dim| {
-                        a.names().get(*dim).is_none_or(|name| output.names().position(name).is_none())
-                    });
-                    output.numel() * summed.map(|dim| a.sizes()[dim]).product::<usize>()
-                }
-                false => (a.numel() as f64 * b.numel() as f64 * output.numel() as f64).sqrt() as usize,
+            if !named || (0..a.ndim()).any(|dim| a.names().get(dim).is_none()) {
+                return (a.numel() as f64 * b.numel() as f64 * output.numel() as f64).sqrt() as usize;
             }
+            let is_left = |name| output.names().position(name).is_some();
+            let summed = (0..a.ndim()).filter(|dim| !a.names().get(*dim).is_some_and(is_left));
+            output.numel() * summed.map(|dim| a.sizes()[dim]).product::<usize>()
         }
         ("convolution", [_, weight, ..]) => output.numel() * per_channel(weight),
         ("convolution_input", [g, weight, ..]) => g.numel() * per_channel(weight),

@@ -281,6 +281,11 @@ pub(crate) fn names_at(x: &Tensor, dims: &[usize]) -> Vec<Option<Name>> {
     names
 }
 
+/// The names of dims, of which some may be missing.
+pub(crate) fn names_where(x: &Tensor, dims: &[Option<usize>]) -> Vec<Option<Name>> {
+    crate::list(dims.iter().map(|dim| dim.and_then(|dim| x.name(dim))))
+}
+
 /// The sizes of these dims of `x`.
 pub(crate) fn sizes_of(x: &Tensor, dims: &[usize]) -> Vec<usize> {
     crate::list(dims.iter().map(|dim| x.sizes()[*dim]))

@@ -163,9 +163,7 @@ impl<'a> Steps<'a> {
             let message = format!("the lengths need the dims of the batch, {dims}, and have {own}");
             return wrong(ErrorKind::Shape, message);
         };
-        let names: Vec<Option<Name>> =
-            crate::list(found.iter().map(|dim| dim.and_then(|dim| lengths.name(dim))));
-        self.tell("the lengths", lengths, &names)?;
+        self.tell("the lengths", lengths, &names_where(lengths, &found))?;
         let (value, steps) =
             (lengths.value().to(DType::I64)?, self.time.map_or(1, |time| self.x.sizes()[time]));
         if let Some((kind, message)) = unfit_length(&value.to_vec()?, steps) {

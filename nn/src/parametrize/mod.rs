@@ -116,13 +116,9 @@ impl Parametrized {
         let own = visitor.path.clone();
         let at = own.rfind('.').map_or(0, |dot| dot + 1);
         visitor.path.insert_str(at, "parametrizations.");
-        match self.originals.as_slice() {
-            [one] => visitor.field("original", one),
-            several => {
-                for (number, original) in several.iter().enumerate() {
-                    visitor.field(&format!("original{number}"), original);
-                }
-            }
+        for (number, original) in self.originals.iter().enumerate() {
+            let number = if self.originals.len() > 1 { number.to_string() } else { String::new() };
+            visitor.field(&format!("original{number}"), original);
         }
         self.steps.visit(visitor);
         visitor.path = own;

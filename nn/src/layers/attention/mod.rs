@@ -275,10 +275,7 @@ impl MultiheadAttention {
             let of_value = finder.keys((query, &of_query), value, self.config.vdim)?;
             let inputs = [(query, &of_query), (key, &of_key), (value, &of_value)];
             finder.check_order(inputs)?;
-            let batch = |x: &Tensor, of: &SequencePlaces| -> Vec<Option<Name>> {
-                crate::list(of.batch.iter().map(|dim| dim.and_then(|dim| x.name(dim))))
-            };
-            let (of_keys, of_values) = (batch(key, &of_key), batch(value, &of_value));
+            let (of_keys, of_values) = (names_where(key, &of_key.batch), names_where(value, &of_value.batch));
             // The queries may not tell their names.
             let apart_names = namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter());
             if let Some((own, other)) = apart_names {
@@ -290,7 +287,7 @@ impl MultiheadAttention {
             (keys == values).or_shape(format_args!("{of}: there are {keys} keys and {values} values"))?;
             let heads = self.project(inputs, own)?;
             let key_name = key.name(of_key.seq);
-            let (mut names, seq) = (batch(query, &of_query), query.name(of_query.seq));
+            let (mut names, seq) = (names_where(query, &of_query.batch), query.name(of_query.seq));
             names.extend([self.config.heads.0, seq, apart(seq, key_name)?]);
             self.weigh(of, heads, (names, key_name), options)
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))

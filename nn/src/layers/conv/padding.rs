@@ -16,14 +16,9 @@ impl ConvolutionConfig {
         let limited = |pad: usize| isize::try_from(pad).unwrap_or(isize::MAX);
         let (first, mut pads) = (images.ndim() - dims, Vec::with_capacity(dims));
         for (at, number) in numbers.into_iter().enumerate() {
-            let [before, after] = match self.padding {
-                Padding::Same => {
-                    let total = number.saturating_mul(self.kernel[at].1 - 1);
-                    [total / 2, total - total / 2]
-                }
-                _ => [number; 2],
-            };
-            pads.push((first + at, [limited(before), limited(after)]));
+            let times = if self.padding == Padding::Same { self.kernel[at].1 - 1 } else { 2 };
+            let both = number.saturating_mul(times);
+            pads.push((first + at, [limited(both / 2), limited(both - both / 2)]));
         }
         let mode = match self.mode {
             PaddingMode::Zeros => PadMode::Constant,

@@ -170,8 +170,7 @@ pub fn pack_padded_sequence(x: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -
 
 #[track_caller]
 fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Result<PackedSequence> {
-    let lengths = lengths_of(PACK, x, lengths, time, batch)?;
-    let batch = batch.unwrap_or_default(); // checked with the lengths
+    let (batch, lengths) = lengths_of(PACK, x, lengths, time, batch)?;
     // From the longest to the shortest, of equals the earlier one first.
     let longest = lengths.iter().max().copied().unwrap_or(0);
     let (mut order, mut batch_sizes) = (Vec::with_capacity(lengths.len()), vec![0; longest]);
@@ -217,7 +216,7 @@ fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Resu
     Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]).with_repair(repair))
 }
 
-/// The lengths, checked.
+/// The dim of the batch and the lengths, checked.
 #[track_caller]
 fn lengths_of(
     op: &'static str,
@@ -225,7 +224,7 @@ fn lengths_of(
     lengths: &Tensor,
     time: usize,
     batch: Option<usize>,
-) -> Result<Vec<usize>> {
+) -> Result<(usize, Vec<usize>)> {
     let count = batch.map_or(0, |batch| x.sizes()[batch]);
     let mut wrong = unfit_lengths(lengths.dtype());
     if wrong.is_none() && (batch.is_none() || lengths.sizes() != [count]) {
@@ -234,7 +233,7 @@ fn lengths_of(
     }
     let own = if wrong.is_some() { Vec::new() } else { lengths.to(DType::I64)?.to_vec()? };
     match wrong.or_else(|| unfit_length(&own, x.sizes()[time])) {
-        None => Ok(whole(&own)),
+        None => Ok((batch.unwrap_or_default(), whole(&own))),
         Some((kind, message)) => {
             Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
         }
@@ -390,8 +389,7 @@ pub fn unpad_sequence(padded: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) ->
     const OP: &str = "unpad_sequence";
     let time = dim.into().look_up(OP, &[padded.value()])?;
     let batch = batch_of(OP, padded, lengths, time)?;
-    let lengths = lengths_of(OP, padded, lengths, time, batch)?;
-    let batch = batch.unwrap_or_default(); // checked with the lengths
+    let (batch, lengths) = lengths_of(OP, padded, lengths, time, batch)?;
     let mut sequences = Vec::with_capacity(lengths.len());
     for (n, length) in lengths.into_iter().enumerate() {
         sequences.push(padded.narrow(time, 0, length)?.select(batch, n as isize)?);
