@@ -64,10 +64,8 @@ impl Buffer {
 
     /// The current value. In a functional call, the value given for the buffer.
     pub fn value(&self) -> NamedTensor {
-        if let Some(substitute) = places::substitute(self.id()) {
-            return substitute.into_value();
-        }
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let own = || self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        places::substitute(self.id()).map_or_else(own, Tensor::into_value)
     }
 
     /// The current value as a tensor that requires no gradient.

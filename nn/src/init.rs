@@ -96,17 +96,12 @@ pub struct KaimingOptions {
 #[track_caller]
 pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
     let tensor = parameter.tensor();
-    match tensor.sizes() {
-        [out, input, kernel @ ..] => {
-            let kernel: usize = kernel.iter().product();
-            Ok((input * kernel, out * kernel))
-        }
-        _ => {
-            let message =
-                "fan in and fan out are those of a weight [out, in, kernel...], of two dims or more";
-            Err(Error::new(ErrorKind::Shape, "fans", message).with_operands([tensor.shape()]))
-        }
-    }
+    let [out, input, kernel @ ..] = tensor.sizes() else {
+        let message = "fan in and fan out are those of a weight [out, in, kernel...], of two dims or more";
+        return Err(Error::new(ErrorKind::Shape, "fans", message).with_operands([tensor.shape()]));
+    };
+    let kernel: usize = kernel.iter().product();
+    Ok((input * kernel, out * kernel))
 }
 
 /// The options and the sizes of a new value.

@@ -282,13 +282,11 @@ impl<M> ModuleDict<M> {
             let message = format!("the name of a module cannot be empty or contain a dot, got {name:?}");
             return Err(Error::new(ErrorKind::Value, "ModuleDict::insert", message));
         }
-        match self.modules.0.iter_mut().find(|(own, _)| *own == name) {
-            Some((_, place)) => Ok(Some(std::mem::replace(place, module))),
-            None => {
-                self.modules.0.push((name, module));
-                Ok(None)
-            }
+        if let Some((_, place)) = self.modules.0.iter_mut().find(|(own, _)| *own == name) {
+            return Ok(Some(std::mem::replace(place, module)));
         }
+        self.modules.0.push((name, module));
+        Ok(None)
     }
 
     /// The module with this name.

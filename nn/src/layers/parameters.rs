@@ -39,7 +39,7 @@ pub(super) fn filled(layer: &'static str, dims: &[Named], value: f64, dtype: DTy
     TensorOptions::new().dtype(dtype).full(shape, value).map_err(|error| error.of(layer))
 }
 
-/// The input dim of a weight, whose name must differ from those of its other dims: `C_in` beside `C`.
+/// A dim with another name if this is that of a dim beside it: the input dim `C_in` of a weight beside `C`.
 #[track_caller]
 pub(super) fn beside((name, size): Named, taken: &[Option<Name>], suffix: &str) -> Result<Named> {
     match name {

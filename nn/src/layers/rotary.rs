@@ -99,9 +99,7 @@ impl RotaryEmbedding {
             let of = Finder { layer: "RotaryEmbedding", path: &self.path, dims: &|| self.about() };
             let width = of.place(x, self.config.width, x.ndim().checked_sub(1))?;
             let seq = if x.ndim() > 1 { self.config.seq.place(x, width, true) } else { None };
-            let Some(seq) = seq else {
-                return Err(of.lacks(x, &self.config.seq.text(), &[]));
-            };
+            let Some(seq) = seq else { return Err(of.lacks(x, &self.config.seq.text(), &[])) };
             if !x.dtype().is_floating_point() {
                 return Err(of.wrong(x, ErrorKind::DType, format_args!("takes floats, not {}", x.dtype())));
             }
@@ -123,16 +121,11 @@ impl RotaryEmbedding {
         let exponents = options.arange(0, half as i64, 1)?.mul(-self.config.base.ln() / half as f64)?;
         let angles = positions.mul(exponents.exp()?)?; // [seq, half]
         let (cos, sin) = (angles.cos()?.to(x.dtype())?, angles.sin()?.to(x.dtype())?);
-        let pairs = match self.config.interleaved {
-            true => x.unflatten(-1, [half, 2])?.unbind(-1)?,
-            false => x.chunk(2, -1)?,
-        };
+        let interleaved = self.config.interleaved;
+        let pairs = if interleaved { x.unflatten(-1, [half, 2])?.unbind(-1)? } else { x.chunk(2, -1)? };
         let (a, b) = (&pairs[0], &pairs[1]);
         let (a, b) = (&a.mul(&cos)?.sub(b.mul(&sin)?)?, &a.mul(&sin)?.add(b.mul(&cos)?)?);
-        match self.config.interleaved {
-            true => Tensor::stack(&[a, b], -1)?.reshape(x.sizes()),
-            false => Tensor::cat(&[a, b], -1),
-        }
+        if interleaved { Tensor::stack(&[a, b], -1)?.reshape(x.sizes()) } else { Tensor::cat(&[a, b], -1) }
     }
 
     pub(super) fn width(&self) -> usize {

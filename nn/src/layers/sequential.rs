@@ -65,7 +65,7 @@ impl Field for SequentialLayers {
 impl<L: Layer + 'static> Extend<L> for Sequential {
     fn extend<I: IntoIterator<Item = L>>(&mut self, layers: I) {
         for layer in layers {
-            self.push(self.len().to_string(), Arc::new(layer));
+            self.layers.0.push((self.len().to_string(), Arc::new(layer)));
         }
     }
 }
@@ -92,12 +92,8 @@ impl Sequential {
 
     /// Appends a layer, whose path is `name`.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
-        self.push(name.into(), Arc::new(layer));
+        self.layers.0.push((name.into(), Arc::new(layer)));
         self
-    }
-
-    fn push(&mut self, name: String, layer: Arc<dyn Layer>) {
-        self.layers.0.push((name, layer));
     }
 
     /// The number of layers.

@@ -93,9 +93,7 @@ impl SpectralNorm {
 impl Parametrization for SpectralNorm {
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
         let weight = &originals[0];
-        let (Some(u), Some(v)) = (&self._u, &self._v) else {
-            return self.unit(weight);
-        };
+        let (Some(u), Some(v)) = (&self._u, &self._v) else { return self.unit(weight) };
         let matrix = self.matrix(weight)?;
         if self.training.get() {
             self.iterate(&matrix, self.options.n_power_iterations)?;

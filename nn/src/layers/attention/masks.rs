@@ -108,11 +108,3 @@ impl MaskedScores<'_> {
         Err(self.of.error(&[mask], ErrorKind::DType, message).with_repair("mask.to(DType::Bool)?"))
     }
 }
-
-/// The name of the keys beside that of the queries: `seq_key` if both are `seq`.
-pub(super) fn apart(queries: Option<Name>, keys: Option<Name>) -> Result<Option<Name>> {
-    match keys {
-        Some(name) if keys == queries => Name::new(&format!("{name}_key")).map(Some),
-        _ => Ok(keys),
-    }
-}

@@ -4,7 +4,7 @@ mod builder;
 mod masks;
 
 use super::*;
-use masks::{MaskedScores, apart};
+use masks::MaskedScores;
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TrilOptions, TriuOptions};
 use namegrad_core::keep;
 
@@ -277,8 +277,8 @@ impl MultiheadAttention {
             finder.check_order(inputs)?;
             let (of_keys, of_values) = (names_where(key, &of_key.batch), names_where(value, &of_value.batch));
             // The queries may not tell their names.
-            let apart_names = namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter());
-            if let Some((own, other)) = apart_names {
+            let apart = namegrad_core::names::apart(of_keys.into_iter(), of_values.into_iter());
+            if let Some((own, other)) = apart {
                 let message = format_args!("{of}: the keys have the dim '{own}', the values '{other}'");
                 return Err(fault(ErrorKind::NameMismatch, message));
             }
@@ -288,7 +288,8 @@ impl MultiheadAttention {
             let heads = self.project(inputs, own)?;
             let key_name = key.name(of_key.seq);
             let (mut names, seq) = (names_where(query, &of_query.batch), query.name(of_query.seq));
-            names.extend([self.config.heads.0, seq, apart(seq, key_name)?]);
+            // The keys are `seq_key` beside queries that are `seq`.
+            names.extend([self.config.heads.0, seq, beside((key_name, 0), &[seq], "_key")?.0]);
             self.weigh(of, heads, (names, key_name), options)
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
         })

@@ -232,12 +232,10 @@ fn lengths_of(
         wrong = Some((ErrorKind::Shape, message));
     }
     let own = if wrong.is_some() { Vec::new() } else { lengths.to(DType::I64)?.to_vec()? };
-    match wrong.or_else(|| unfit_length(&own, x.sizes()[time])) {
-        None => Ok((batch.unwrap_or_default(), whole(&own))),
-        Some((kind, message)) => {
-            Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
-        }
-    }
+    let Some((kind, message)) = wrong.or_else(|| unfit_length(&own, x.sizes()[time])) else {
+        return Ok((batch.unwrap_or_default(), whole(&own)));
+    };
+    Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
 }
 
 /// The options of [`pad_sequence_with`] and [`pad_packed_sequence_with`].
