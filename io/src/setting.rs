@@ -124,7 +124,7 @@ impl<T: OfJson> OfJson for Vec<T> {
 for_types!(u64, usize, bool, String, Json => Plain {
     impl OfJson for Plain {
         fn to_json(&self) -> Json {
-            self.clone().into()
+            self.to_owned().into()
         }
         fn of_json(json: &Json) -> Result<Plain, String> {
             Plain::deserialize(json).map_err(|error| error.to_string())

@@ -86,7 +86,7 @@ pub(crate) fn running<'a, T: Copy, A: Copy, const L: usize>(
             y[k].write(narrow(totals[k]));
         }
     }
-    assert!(x.len() == y.len() && y.len() % L == 0, "whole groups of lanes");
+    assert!(x.len() == y.len() && y.len().is_multiple_of(L), "whole groups of lanes");
     // SAFETY: the loop writes each element.
     unsafe { written(y) }
 }

@@ -131,10 +131,11 @@ functional! { embedding;
         // The indices that are not padding, their positions and their bags.
         let (mut kept, mut places, mut bag_of) = (Vec::new(), Vec::new(), Vec::new());
         for bag in 0..bags {
-            for place in starts[bag]..starts[bag + 1] {
-                if Some(indices[place] as usize) != table.padding {
-                    kept.push(indices[place]);
-                    places.push(place as i64);
+            let start = starts[bag];
+            for (place, index) in indices[start..starts[bag + 1]].iter().enumerate() {
+                if Some(*index as usize) != table.padding {
+                    kept.push(*index);
+                    places.push((start + place) as i64);
                     bag_of.push(bag as i64);
                 }
             }

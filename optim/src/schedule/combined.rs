@@ -5,10 +5,12 @@ use super::*;
 
 /// The names and the settings of schedules.
 fn settings_of_all(schedules: &[Box<dyn Schedule>]) -> Json {
-    let described = |schedule: &Box<dyn Schedule>| {
-        object(vec![("name", schedule.name().into()), ("settings", schedule.settings())])
-    };
-    crate::list::<_, Vec<Json>>(schedules.iter().map(described)).into()
+    crate::list::<_, Vec<Json>>(
+        schedules.iter().map(|schedule| {
+            object(vec![("name", schedule.name().into()), ("settings", schedule.settings())])
+        }),
+    )
+    .into()
 }
 
 /// [`Schedule::parts`] that all have the same step.
