@@ -1,7 +1,7 @@
 //! Rows of a table by index.
 
 use super::*;
-use namegrad_autograd::{Op, place, starting};
+use namegrad_autograd::{Op, starting};
 use namegrad_core::options::BincountOptions;
 
 /// The reduction by which [`embedding_bag`] combines the rows of a bag.

@@ -8,7 +8,6 @@ pub(super) mod resize;
 pub(crate) use padding::{repeated, with_constant};
 
 use super::*;
-use crate::dims::is_batch;
 use grid::{GridDims, positions};
 use namegrad_core::args::{Interpolation, Outside, Pads, Sampling};
 

@@ -21,11 +21,11 @@ mod shuffle;
 // Most tables need these names, and functions of each other: their files begin with `use super::*`.
 use crate::dims::images::fault;
 use crate::dims::{
-    copied, is_channel, is_in, moved_back, names_at, names_of, numel, others, permuted, range, renaming,
-    repaired, sizes_of, tensor_of, whole, with_names,
+    all_names, by_name, copied, is_batch, is_channel, is_in, moved_back, names_at, names_of, numel, others,
+    permuted, range, renaming, repaired, sizes_of, tensor_of, whole, with_names,
 };
 use namegrad_autograd::chain::*;
-use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_autograd::{Tensor, TensorOptions, place};
 use namegrad_core::args::{Argument, Extents, Positions, Value};
 use namegrad_core::names::is_strict;
 use namegrad_core::options::VectorNormOptions;

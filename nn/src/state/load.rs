@@ -92,9 +92,7 @@ impl LoadReport {
         for (path, own, given) in self.mismatched.iter().take(most) {
             parts.push(format!("{path} is {own} in the model and {given} in the state"));
         }
-        for (path, reason) in self.refused.iter().take(most) {
-            parts.push(format!("{path} {reason}"));
-        }
+        parts.extend(self.refused.iter().take(most).map(|(path, reason)| format!("{path} {reason}")));
         let others = counts[2].saturating_sub(most) + counts[3].saturating_sub(most);
         if others > 0 {
             parts.push(format!("and {others} more values that do not fit"));

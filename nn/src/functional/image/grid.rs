@@ -2,7 +2,7 @@
 //! the same.
 
 use super::*;
-use crate::dims::{Order, by_name, dim_of};
+use crate::dims::{Order, dim_of};
 
 /// The centers of the elements of an image in its own coordinates, each with a 1: `[elements, dims + 1]`.
 pub(super) fn positions(sizes: &[usize], align_corners: bool, dtype: DType) -> Result<Tensor> {

@@ -1,7 +1,6 @@
 //! Connectionist temporal classification.
 
 use super::*;
-use crate::dims::by_name;
 use namegrad_autograd::is_grad_enabled;
 use namegrad_core::Element;
 

@@ -8,10 +8,8 @@ pub(super) mod regression;
 pub(super) mod similarity;
 
 use super::*;
-use crate::dims::all_names;
-use namegrad_autograd::place;
+use namegrad_core::in_rust;
 use namegrad_core::names::apart;
-use namegrad_core::{Dim, in_rust};
 
 /// The reduction of the losses of individual elements.
 ///

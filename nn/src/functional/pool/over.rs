@@ -63,12 +63,9 @@ fn factors(ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
         Some(_) => crate::list(dims.iter().map(of)),
         None => ratios.over(dims.len()),
     };
-    let Some(factors) = factors else {
-        let count = dims.len();
-        return Err(value_error(format_args!(
-            "`output_ratio` must be one number or {count}, one for each dim"
-        )));
-    };
+    let factors = factors.ok_or_else(|| {
+        value_error(format_args!("`output_ratio` must be one number or {}, one for each dim", dims.len()))
+    })?;
     for ratio in &factors {
         (*ratio > 0.0 && *ratio < 1.0)
             .or_value(format_args!("`output_ratio` must be between 0 and 1, got {ratio}"))
