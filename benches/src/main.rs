@@ -38,6 +38,7 @@ fn main() -> namegrad::Result<()> {
     }
     operations::products(&bench)?;
     operations::by_element(&bench)?;
+    operations::moves(&bench)?;
     operations::along_dims(&bench)?;
     layers::convolutions(&bench)?;
     layers::others(&bench)?;

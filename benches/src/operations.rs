@@ -56,6 +56,44 @@ pub(crate) fn by_element(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
+/// W14: transposed copies, half types, conversions, cumulative sums and sorting.
+pub(crate) fn moves(bench: &Bench) -> Result<()> {
+    if !bench.wants("W14") {
+        return Ok(());
+    }
+    let x = uniform(1, &[2048, 2048], 1.0)?;
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        let x = x.to(dtype)?;
+        bench.case(&format!("W14.copy.2048.{dtype}"), Work::Bytes(8 << 22), || x.t()?.contiguous());
+    }
+    let images = uniform(1, &[16, 64, 56, 56], 1.0)?;
+    bench.case("W14.channels_last", Work::Bytes(8 * 16 * 64 * 56 * 56), || {
+        images.permute([0, 2, 3, 1])?.contiguous()
+    });
+    let x = uniform(1, &[1_000_000], 1.0)?;
+    for dtype in [DType::F16, DType::BF16] {
+        let half = x.to(dtype)?;
+        let name = |op: &str| format!("W14.{op}.1e6.{dtype}");
+        bench.case(&name("add"), Work::Bytes(6_000_000), || half.add(&half));
+        bench.case(&name("mul"), Work::Bytes(6_000_000), || half.mul(&half));
+        bench.case(&name("relu"), Work::Bytes(4_000_000), || half.relu());
+        bench.case(&name("exp"), Work::Bytes(4_000_000), || half.exp());
+        bench.case(&name("widen"), Work::Bytes(6_000_000), || half.to(DType::F32));
+        bench.case(&name("narrow"), Work::Bytes(6_000_000), || x.to(dtype));
+    }
+    let (whole, rows) = (x.mul(1000.0)?.to(DType::I64)?, x.reshape([1000, 1000])?);
+    bench.case("W14.sum.1e6.int64", Work::Bytes(8_000_000), || whole.sum(..));
+    bench.case("W14.truncate.1e6", Work::Bytes(12_000_000), || x.to(DType::I64));
+    bench.case("W14.cumsum.1e6", Work::Bytes(8_000_000), || x.cumsum(0));
+    bench.case("W14.cumsum0.1000", Work::Bytes(8_000_000), || rows.cumsum(0));
+    bench.case("W14.sort.1e6", Work::Bytes(16_000_000), || x.sort(0));
+    bench.case("W14.sort.1000", Work::Bytes(16_000_000), || rows.sort(1));
+    bench.case("W14.argsort.1e6.int64", Work::Bytes(16_000_000), || whole.argsort(0));
+    bench.case("W14.topk.1e6", Work::Bytes(4_000_000), || x.topk(100, 0));
+    bench.case("W14.unique.1e6.int64", Work::Bytes(8_000_000), || whole.unique());
+    Ok(())
+}
+
 /// W3: reductions, softmax and layer norm.
 pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     if !bench.wants("W3") {

@@ -146,6 +146,16 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
             }
         });
     }
+    if rows == 1 {
+        return parallel(cols, GRAIN, |range| {
+            let (at, start) = (range.start as isize * col_stride * from_size, range.start * to_size);
+            // SAFETY: these elements are inside the view and inside `dst`.
+            unsafe {
+                let from = (from as *const u8).offset(at);
+                convert.run(range.len(), from, col_stride, (dst as *mut u8).add(start));
+            }
+        });
+    }
     let beside = outer.last().copied().unwrap_or(1); // rows at an even distance
     parallel(rows, grain(1), |range| {
         let mut row = range.start;
