@@ -41,8 +41,8 @@ impl Bernoulli {
 
     #[track_caller]
     fn of(given: &dyn Operand, is_logits: bool) -> Result<Bernoulli> {
-        let support = Odds::support(is_logits, Support::UnitInterval);
-        let ([given], frame) = parameters("Bernoulli", [(Odds::name(is_logits), given, support)])?;
+        let given = Odds::parameter(given, is_logits, Support::UnitInterval);
+        let ([given], frame) = parameters("Bernoulli", [given])?;
         Ok(Bernoulli { odds: Odds::of(given, is_logits), frame })
     }
 
@@ -145,8 +145,8 @@ impl ContinuousBernoulli {
 
     #[track_caller]
     fn of(given: &dyn Operand, is_logits: bool) -> Result<ContinuousBernoulli> {
-        let support = Odds::support(is_logits, Support::UnitInterval);
-        let ([given], frame) = parameters("ContinuousBernoulli", [(Odds::name(is_logits), given, support)])?;
+        let given = Odds::parameter(given, is_logits, Support::UnitInterval);
+        let ([given], frame) = parameters("ContinuousBernoulli", [given])?;
         let given = if is_logits { given } else { clamped(&given)? };
         Ok(ContinuousBernoulli { odds: Odds::of(given, is_logits), frame })
     }
@@ -276,8 +276,8 @@ impl RelaxedBernoulli {
 
     #[track_caller]
     fn of(temperature: &dyn Operand, given: &dyn Operand, is_logits: bool) -> Result<RelaxedBernoulli> {
-        let support = Odds::support(is_logits, Support::UnitInterval);
-        let both = [("temperature", temperature, Support::Positive), (Odds::name(is_logits), given, support)];
+        let given = Odds::parameter(given, is_logits, Support::UnitInterval);
+        let both = [("temperature", temperature, Support::Positive), given];
         let ([temperature, given], frame) = parameters("RelaxedBernoulli", both)?;
         Ok(RelaxedBernoulli { temperature, odds: Odds::of(given, is_logits), frame })
     }

@@ -43,8 +43,8 @@ impl Geometric {
 
     #[track_caller]
     fn of(given: &dyn Operand, is_logits: bool) -> Result<Geometric> {
-        let support = Odds::support(is_logits, Support::PositiveUnitInterval);
-        let ([given], frame) = parameters("Geometric", [(Odds::name(is_logits), given, support)])?;
+        let given = Odds::parameter(given, is_logits, Support::PositiveUnitInterval);
+        let ([given], frame) = parameters("Geometric", [given])?;
         Ok(Geometric { odds: Odds::of(given, is_logits), frame })
     }
 
@@ -157,11 +157,8 @@ impl Binomial {
 
     #[track_caller]
     fn of(total_count: &dyn Operand, given: &dyn Operand, is_logits: bool) -> Result<Binomial> {
-        let support = Odds::support(is_logits, Support::UnitInterval);
-        let both = [
-            ("total_count", total_count, Support::NonNegativeInteger),
-            (Odds::name(is_logits), given, support),
-        ];
+        let given = Odds::parameter(given, is_logits, Support::UnitInterval);
+        let both = [("total_count", total_count, Support::NonNegativeInteger), given];
         let ([total_count, given], frame) = parameters("Binomial", both)?;
         Ok(Binomial { total_count, odds: Odds::of(given, is_logits), frame })
     }
@@ -274,9 +271,8 @@ impl NegativeBinomial {
 
     #[track_caller]
     fn of(total_count: &dyn Operand, given: &dyn Operand, is_logits: bool) -> Result<NegativeBinomial> {
-        let support = Odds::support(is_logits, Support::BelowOne);
-        let both =
-            [("total_count", total_count, Support::NonNegative), (Odds::name(is_logits), given, support)];
+        let given = Odds::parameter(given, is_logits, Support::BelowOne);
+        let both = [("total_count", total_count, Support::NonNegative), given];
         let ([total_count, given], frame) = parameters("NegativeBinomial", both)?;
         Ok(NegativeBinomial { total_count, odds: Odds::of(given, is_logits), frame })
     }

@@ -1,6 +1,7 @@
 //! [`Odds`], a probability as such or as a logit.
 
 use crate::common::*;
+use crate::parameters::Given;
 
 /// The probability of a success, given as such or as its logit `log(p / (1 - p))`.
 #[derive(Clone, Debug)]
@@ -14,14 +15,9 @@ impl Odds {
         Odds { given, is_logits }
     }
 
-    /// What the parameter is called.
-    pub(crate) fn name(is_logits: bool) -> &'static str {
-        if is_logits { "logits" } else { "probs" }
-    }
-
-    /// The values that the parameter can have, if probabilities are in `probs`.
-    pub(crate) fn support(is_logits: bool, probs: Support) -> Support {
-        if is_logits { Support::Real } else { probs }
+    /// The parameter with its name and the values that it can have, which are `probs` for a probability.
+    pub(crate) fn parameter(given: &dyn Operand, is_logits: bool, probs: Support) -> Given<'_> {
+        if is_logits { ("logits", given, Support::Real) } else { ("probs", given, probs) }
     }
 
     pub(crate) fn given(&self) -> &Tensor {
