@@ -33,7 +33,9 @@ pub(crate) fn each_lane<'a, T: Element>(
 ) -> &'a mut [T] {
     assert!(x.len() == y.len() && y.len() == outer * n * inner, "lanes of {n} elements");
     let parts = DisjointParts::new(y);
-    parallel(if n == 0 { 0 } else { outer * inner }, TASK / n.max(1) + 1, |lanes| {
+    let most = if scans.beside.is_some() && inner >= LANES && n <= TASK { LANES } else { 1 };
+    let grain = (TASK / n.max(1) + 1).next_multiple_of(most);
+    parallel(if n == 0 { 0 } else { outer * inner }, grain, |lanes| {
         if inner == 1 {
             for lane in lanes {
                 // SAFETY: lanes do not overlap, and each is run by one thread.
@@ -43,7 +45,6 @@ pub(crate) fn each_lane<'a, T: Element>(
             }
             return;
         }
-        let most = if scans.beside.is_some() && inner >= LANES && n <= TASK { LANES } else { 1 };
         let (mut from, mut made) = (vec![T::default(); most * n], vec![MaybeUninit::uninit(); most * n]);
         let mut lane = lanes.start;
         while lane < lanes.end {

@@ -321,10 +321,10 @@ impl Kernel {
         before(self.name, inputs, args).map_err(|error| error.at(caller))
     }
 
-    /// The dtypes in which the loop for `dtype` reads its inputs.
+    /// The dtypes of the inputs of a loop on `dtype`.
     #[inline]
     fn reads(&self, dtype: DType) -> [DType; MOST] {
-        let mut reads = [self.computes(dtype); MOST];
+        let mut reads = [dtype; MOST];
         if let Some(at) = self.mask {
             reads[at] = DType::Bool;
         }
@@ -352,12 +352,7 @@ impl Kernel {
             *from = x.ptr();
         }
         let (numel, itemsize) = (inputs[0].numel(), makes.itemsize());
-        let reads = || {
-            self.mask.iter().fold([inputs[0].dtype(); MOST], |mut reads, at| {
-                reads[*at] = DType::Bool;
-                reads
-            })
-        };
+        let reads = || self.reads(inputs[0].dtype());
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements, all of which
         // the loop writes.
         unsafe {
@@ -432,7 +427,7 @@ impl Kernel {
         sizes: &'a [usize],
         out: DType,
     ) -> Job<'a> {
-        let (compute, made) = (self.reads(dtype), self.makes(dtype));
+        let (compute, made) = (self.reads(self.computes(dtype)), self.makes(dtype));
         Job { body: self.loop_for(dtype), args, inputs, compute, made, out, sizes }
     }
 

@@ -198,9 +198,9 @@ impl MatmulNumber for f16 {
     #[inline(always)]
     fn widen_slice<S: Simd>(from: &[f16], to: &mut Room<f32>) {
         let whole = converted_at_once::<S>(from.len());
+        #[cfg(target_arch = "x86_64")]
         for at in (0..whole).step_by(LANES) {
             // SAFETY: there are eight more numbers, and the CPU has the instruction.
-            #[cfg(target_arch = "x86_64")]
             unsafe {
                 let numbers = _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().add(at).cast()));
                 _mm256_storeu_ps(to.as_mut_ptr().add(at).cast(), numbers);
@@ -213,9 +213,9 @@ impl MatmulNumber for f16 {
     #[inline(always)]
     fn narrow_slice<S: Simd>(from: &[f32], to: &mut Room<f16>) {
         let whole = converted_at_once::<S>(from.len());
+        #[cfg(target_arch = "x86_64")]
         for at in (0..whole).step_by(LANES) {
             // SAFETY: there are eight more numbers, and the CPU has the instruction.
-            #[cfg(target_arch = "x86_64")]
             unsafe {
                 let numbers = _mm256_loadu_ps(from.as_ptr().add(at));
                 let rounded = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(numbers);
