@@ -1,6 +1,6 @@
 //! Transforms: their inverses, their slopes against Jacobians, and the distributions that they make.
 
-use crate::table::{f64s, seeded};
+use super::table::{f64s, seeded};
 use namegrad::autograd::functional::jacobian;
 use namegrad::distributions::{Exponential, *};
 use namegrad::prelude::*;

@@ -1,6 +1,6 @@
 //! Parameters and values that are not allowed.
 
-use crate::table::{batch, f64s, kinds};
+use super::table::{batch, f64s, kinds};
 use namegrad::distributions::{Exponential, *};
 use namegrad::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Names of batch, event and drawn dims.
 
-use crate::table::{batch, f64s, kinds, seeded};
+use super::table::{batch, f64s, kinds, seeded};
 use namegrad::distributions::*;
 use namegrad::names;
 use namegrad::prelude::*;

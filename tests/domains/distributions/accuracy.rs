@@ -3,7 +3,7 @@
 //! References are other forms of the same number that lose no digits: ratios of neighbors, expansions,
 //! symmetries.
 
-use crate::table::f64s;
+use super::table::f64s;
 use namegrad::distributions::{Exponential, *};
 use namegrad::prelude::*;
 

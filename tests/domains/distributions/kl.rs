@@ -1,6 +1,6 @@
 //! Divergences against their estimates from draws, and their limits.
 
-use crate::table::{batch, f64s, kinds, seeded};
+use super::table::{batch, f64s, kinds, seeded};
 use namegrad::autograd::{GradCheckOptions, gradcheck_with};
 use namegrad::distributions::{Exponential, *};
 use namegrad::prelude::*;

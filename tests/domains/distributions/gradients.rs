@@ -1,6 +1,6 @@
 //! Gradients of densities, moments and draws.
 
-use crate::table::{batch, kinds, seeded};
+use super::table::{batch, kinds, seeded};
 use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
 use namegrad::distributions::*;
 use namegrad::prelude::*;

@@ -1,6 +1,6 @@
 //! Draws: their moments, and that they follow the density. All are seeded.
 
-use crate::table::{Kind, kinds, seeded};
+use super::table::{Kind, kinds, seeded};
 use namegrad::distributions::*;
 use namegrad::prelude::*;
 

@@ -1,0 +1,3 @@
+//! Tests of the crates behind features, as a user sees them.
+
+mod distributions;
