@@ -398,10 +398,38 @@ impl Draw {
             "PadMode" => word(&["constant", "reflect", "replicate", "circular"]),
             "InterpolateMode" => word(&["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "area"]),
             "Indexing" => word(&["ij", "xy"]),
-            "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
+            "Text" if arg.name == "reduction" => word(&["sum", "mean", "max", "min", "prod", "any", "all"]),
+            "Text" if arg.name == "pattern" => word(&[
+                "... -> ...",
+                "A ... -> ... A",
+                "A B -> (B A)",
+                "A B D -> D (A B)",
+                "A ... -> ...",
+                "A (b 2) -> (b A)",
+                "A (n b) ... -> n (A b) ...",
+                "A ... -> A n ...",
+            ]),
+            "WordSizes" => Value::List(vec![Value::List(vec!["n".into(), 2.into()])]),
+            "Text" => word(&[
+                "i->",
+                "ij->ji",
+                "...i->i...",
+                "i,i->i",
+                "ij,ij,ij->",
+                "...,...->...",
+                "A B, A B -> B A",
+            ]),
             "Sections" if self.below(2) == 0 => self.below(4).into(),
             "Sections" => [self.below(3), self.below(3)].into(),
             "Indices" => self.indices(),
+            "Places" => {
+                let place = |dim: Value, index: Value| Value::List(vec![dim, index]);
+                let range = Value::List(vec![self.below(2).into(), Value::None, (1 + self.below(2)).into()]);
+                match self.below(2) {
+                    0 => Value::List(vec![place(self.dim(x), 0.into())]),
+                    _ => Value::List(vec![place(self.dim(x), range)]),
+                }
+            }
             "Pads" => [self.below(4) as i64 - 1, self.below(3) as i64].into(),
             "SizesByDim" | "Resize" => (self.below(6) as i64).into(),
             "Padding" => self.below(3).into(),

@@ -48,7 +48,7 @@ mod tape;
 
 pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;
-pub use composed::{Equation, Index, Indexing, Indices, Sections};
+pub use composed::{Index, Indexing, Indices, Places, Sections, Text, WordSizes};
 pub use create::TensorOptions;
 pub use gradcheck::{
     Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,

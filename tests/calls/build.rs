@@ -72,7 +72,7 @@ fn drawn(call: &str, types: &BTreeMap<&str, &str>) -> String {
             Some("&[&Tensor]") => format!("&given.tensors(\"{name}\")?[..]"),
             Some("Shape" | "Expansion") => format!("&given.sizes(\"{name}\")?[..]"),
             Some("Indices") => format!("&given.indices(\"{name}\")?[..]"),
-            Some("NewName" | "Equation" | "&str") => format!("given.text(\"{name}\")?"),
+            Some("NewName" | "Text" | "&str") => format!("given.text(\"{name}\")?"),
             Some("NewNames") => format!("&given.texts(\"{name}\")?[..]"),
             Some(ty) => {
                 let ty = match ty {

@@ -114,6 +114,13 @@ table! {
         by_name::required(if c.has("dtype") { "to" } else { "type_as" }, c)?
     };
     "tensordot" => |c| tensordot(c)?;
+    "einops.rearrange" => |c| einops(c, |x, pattern, sizes| x.rearrange(pattern, sizes))?;
+    "einops.reduce" => |c| {
+        let reduction = c.text("reduction").unwrap_or_default();
+        einops(c, |x, pattern, sizes| x.reduce(pattern, reduction, sizes))?
+    };
+    "einops.repeat" => |c| einops(c, |x, pattern, sizes| x.repeat_dims(pattern, sizes))?;
+    "einops.einsum" => |c| Tensor::einsum(c.text("pattern").unwrap_or_default(), c.xs()?)?;
     "roll" => |c| roll(c)?;
     "unique" => |c| {
         let wanted = [true, c.flag("return_inverse", false), c.flag("return_counts", false)];
@@ -594,6 +601,18 @@ pub(crate) fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {
         other => missing(format!("index {other}")),
     };
     list.iter().map(entry).collect()
+}
+
+/// A call with a pattern. Several tensors are stacked.
+fn einops(c: &Call<'_>, op: impl Fn(Tensor, &str, &[(&str, usize)]) -> Result<Tensor>) -> Answer<Tensor> {
+    let x = match c.arg("tensor") {
+        Some(list) => Tensor::stack(c.inputs_of(list), 0)?,
+        None => c.x(0)?.clone(),
+    };
+    let sizes = c.arg("axes_lengths").and_then(Json::as_object).into_iter().flatten();
+    let sizes: Vec<(&str, usize)> =
+        sizes.map(|(word, size)| (word.as_str(), size.as_u64().unwrap_or_default() as usize)).collect();
+    Ok(op(x, c.text("pattern").unwrap_or_default(), &sizes)?)
 }
 
 /// Contracts the last dims of one tensor and the first of the other, or two lists of dims.

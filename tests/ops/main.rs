@@ -24,6 +24,7 @@ mod linalg;
 mod loss;
 mod matmul;
 mod norm;
+mod pattern;
 mod pick;
 mod pool;
 mod recurrent;
@@ -56,6 +57,7 @@ fn tested() -> BTreeSet<&'static str> {
         recurrent::OPS,
         loss::OPS,
         composed::OPS,
+        pattern::OPS,
         functional::OPS,
         binary::BY_FUNCTION,
     ]

@@ -368,8 +368,12 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "NewName" => vec!["made".into()],
         "Reduce" => vec!["sum".into()],
         "Sections" => vec![1.into()],
-        "Equation" => vec!["ij,ij->i".into()],
+        "Text" if arg.name == "reduction" => vec!["sum".into()],
+        "Text" if arg.name == "pattern" => vec!["... a -> a ...".into()],
+        "WordSizes" => vec![Given::Value(namegrad::ops::Value::List(Vec::new()))],
+        "Text" => vec!["ij,ij->i".into()],
         "Indices" => vec![[0].into()],
+        "Places" => vec![[[0, 0]].into()],
         "Cell" => vec!["tanh".into()],
         ty => panic!("no value of type {ty} is tried: say one here"),
     }

@@ -406,7 +406,8 @@ fn untrue(op: &Op, call: &Drawn, result: &[Tensor], (at, k): (usize, usize), str
 /// The names that the arguments of a call give.
 fn given(value: &Value, names: &mut BTreeSet<String>) {
     match value {
-        Value::Text(text) => drop(names.insert(text.clone())),
+        // The words of a pattern are names.
+        Value::Text(text) => names.extend(text.split([' ', '(', ')', ':']).map(String::from)),
         Value::List(all) => all.iter().for_each(|value| given(value, names)),
         _ => {}
     }
@@ -453,7 +454,8 @@ fn untrue_result(op: &Op, call: &Drawn, result: &[Tensor]) -> Option<String> {
                 within(&|name| of.contains(&Some(name.clone())) || own.contains(&Some(name.clone())))
                     && of.iter().flatten().all(|name| made.contains(&Some(name.clone())))
             }),
-            Outcome::Called(_) => within(&|_| false),
+            // An ellipsis in a pattern keeps names.
+            Outcome::Called(_) => within(&|name| new.contains("...") && own.contains(&Some(name.clone()))),
             Outcome::Reshapes => within(&|name| own.contains(&Some(name.clone()))),
             Outcome::Unnamed => made.iter().all(Option::is_none),
         };

@@ -140,6 +140,37 @@ fn sizes() -> Result<()> {
 }
 
 #[test]
+fn patterns() -> Result<()> {
+    let mut m = Messages::default();
+    let x = Tensor::ones([("N", 2), ("H", 4), ("W", 6)])?;
+    let plain = x.rename(None)?;
+    m.wrong(x.rearrange("N H W", []));
+    m.wrong(x.rearrange("N (H W -> N H W", []));
+    m.wrong(x.rearrange("N H-W -> H W", []));
+    m.wrong(x.rearrange("N H W -> N H", []));
+    m.wrong(x.rearrange("N H W -> W H N", [("h", 4)]));
+    m.wrong(x.rearrange("N W H -> N H W", []));
+    m.wrong(x.rearrange("N h W -> h N W", []));
+    m.wrong(x.rearrange("N (h p) (w q) -> N h w (p q)", [("p", 2), ("q", 2)]));
+    m.wrong(x.rename([None, Some("N"), None])?.rearrange("N h w -> w h N", []));
+    m.wrong(plain.rearrange("N (h p) (w q) -> N h w (p q)", [("p", 2)]));
+    m.wrong(plain.rearrange("N (h p) (w q) -> N h w (p q)", [("p", 3), ("q", 2)]));
+    m.wrong(plain.rearrange("N H -> H N", []));
+    m.wrong(plain.reduce("N H W -> N", "maximum", []));
+    m.wrong(plain.repeat_dims("N H W -> N H W C", []));
+    m.wrong(Tensor::pack([&x, &plain], "N embed"));
+    m.wrong(Tensor::pack([&x, &plain.select(0, 0)?.select(0, 0)?], "N * W"));
+    m.wrong(x.unpack([vec![3], vec![2]], "N * W"));
+    m.wrong(Tensor::einsum("batch H in, in out -> batch H out", [&x, &Tensor::ones([6, 5])?]));
+    m.wrong(Tensor::einsum("N H W -> N H depth", [&x]));
+    m.wrong(x.at([("h", 0)]));
+    m.wrong(x.index_by("W", &Tensor::ones([("N", 3)])?.long()?));
+    m.wrong(x.index_by("W", &Tensor::new([6])?));
+    m.check("patterns");
+    Ok(())
+}
+
+#[test]
 fn indices() -> Result<()> {
     let mut m = Messages::default();
     let (x, y) = (images()?, Tensor::ones([2, 3])?);

@@ -38,6 +38,22 @@ fn parts_and_places() -> Result<()> {
 }
 
 #[test]
+fn patterns() -> Result<()> {
+    let x = Tensor::rand([("N", 2), ("P", 16), ("C", 4)])?;
+    let maps = x.rearrange("N (h w) C -> N C h w", [("h", 8)])?;
+    assert_eq!(maps.shape().to_string(), "[N=2, C=4, h=8, w=2]");
+    let pooled = maps.reduce("N C (h 2) (w: w 2) -> N C h w", "max", [])?;
+    assert_eq!(pooled.shape().to_string(), "[N=2, C=4, h=4, w=1]");
+    assert_eq!(x.repeat_dims("... -> n ...", [("n", 4)])?.shape().to_string(), "[n=4, N=2, P=16, C=4]");
+    let (packed, shapes) = Tensor::pack([&maps, &pooled], "N *")?;
+    assert_eq!(packed.sizes(), [2, 4 * 16 + 4 * 4]);
+    assert!(packed.unpack(&shapes, "N *")?[1].equal(&pooled)?);
+    let index = Tensor::new([3, 0])?.refine_names(["N"])?;
+    assert_eq!(x.index_by("C", &index)?.select("N", 1)?, x.at((("N", 1), ("C", 0)))?);
+    Ok(())
+}
+
+#[test]
 fn segments_scans_and_draws() -> Result<()> {
     let x = Tensor::new([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])?.refine_names(["edge", "C"])?;
     let (index, n) = (Tensor::new([1, 0, 1])?, 2);
@@ -280,6 +296,19 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     x.chunk(2, "N")?;
     x.index(&[Index::At(-1), (1..).into()])?;
     x.index(&[(&mask).into()])?;
+    x.at([("N", 1..3), ("C", 0..2)])?;
+    x.at((("N", 1..3), ("C", 0)))?;
+    x.index_by("C", &index)?;
+    x.rearrange("N (h w) C -> N C h w", [("h", 8)])?;
+    x.rearrange("N C ... -> N ... C", [])?;
+    Tensor::stack([&x, &y], 0)?.rearrange("n ... -> ... n", [])?;
+    x.reduce("N C (H 2) (W 2) -> N C H W", "max", [])?;
+    x.repeat_dims("... -> n ...", [("n", 4)])?;
+    Tensor::einsum("N in, in out -> N out", [&x, &w])?;
+    {
+        let (z, shapes) = Tensor::pack([&x, &y], "N *")?;
+        z.unpack(&shapes, "N *")?;
+    }
     x.index_put_(&[Index::At(0)], &y)?;
     x.index_put_with_(&[(&index).into()], &y, IndexPutOptions::new().accumulate(true))?;
     x.index_select(&index, "N")?;

@@ -7,7 +7,7 @@ use crate::lists;
 use namegrad_core::args::position;
 use namegrad_core::names::apart;
 use namegrad_core::{
-    Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
+    Argument, DType, Dim, Dims, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
 };
 use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
@@ -170,6 +170,76 @@ impl Argument for Indices {
     }
 }
 
+/// The indices of [`Tensor::at`]: pairs of a dim and what is taken of it, as a list if all are of one type,
+/// `[("time", 3..7), ("channel", 0..2)]`, or as a tuple of two to four pairs, `(("time", 3..7), ("channel",
+/// 0))`. In a call by name they are a list of pairs.
+#[derive(Clone, Debug)]
+pub struct Places(Vec<(Dim, Index)>);
+
+impl<D: Into<Dim>, I: Into<Index>, const K: usize> From<[(D, I); K]> for Places {
+    fn from(places: [(D, I); K]) -> Places {
+        Places(crate::list(places.into_iter().map(place)))
+    }
+}
+impl<D: Into<Dim>, I: Into<Index>> From<Vec<(D, I)>> for Places {
+    fn from(places: Vec<(D, I)>) -> Places {
+        Places(crate::list(places.into_iter().map(place)))
+    }
+}
+impl<A: Into<Dim>, I: Into<Index>, B: Into<Dim>, J: Into<Index>> From<((A, I), (B, J))> for Places {
+    fn from((a, b): ((A, I), (B, J))) -> Places {
+        Places(vec![place(a), place(b)])
+    }
+}
+impl<A: Into<Dim>, I: Into<Index>, B: Into<Dim>, J: Into<Index>, C: Into<Dim>, K: Into<Index>>
+    From<((A, I), (B, J), (C, K))> for Places
+{
+    fn from((a, b, c): ((A, I), (B, J), (C, K))) -> Places {
+        Places(vec![place(a), place(b), place(c)])
+    }
+}
+
+fn place<D: Into<Dim>, I: Into<Index>>((dim, index): (D, I)) -> (Dim, Index) {
+    (dim.into(), index.into())
+}
+
+impl Argument for Places {
+    /// An index for each dim.
+    type Resolved = Indices;
+    type View<'a> = &'a Indices;
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Indices> {
+        let (dims, given): (Vec<Dim>, Vec<Index>) = self.0.into_iter().unzip();
+        let dims = Dims::from(dims).look_up(op, of)?;
+        let mut indices = vec![Index::WHOLE; of[0].ndim()];
+        for (dim, index) in dims.into_iter().zip(given) {
+            let takes_one = index.dims() == 1 && dim < indices.len();
+            Error::ensure(takes_one, ErrorKind::Unsupported, op, || {
+                format!("{} takes an index, a range or a tensor for one dim", called(of[0], dim))
+            })?;
+            indices[dim] = index;
+        }
+        Ok(Indices(indices))
+    }
+    fn view(resolved: &Indices) -> &Indices {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Places> {
+        let Value::List(pairs) = value else { return None };
+        let mut places = Vec::new();
+        for pair in pairs {
+            let Value::List(pair) = pair else { return None };
+            let [dim, index] = &pair[..] else { return None };
+            let Indices(mut index) = Indices::from_value(&Value::List(vec![index.clone()]))?;
+            places.push((Dim::from_value(dim)?, index.pop()?));
+        }
+        Some(Places(places))
+    }
+    fn accepted() -> String {
+        "a list of pairs of a dim and an index or a range".into()
+    }
+}
+
 composed! { getitem;
     //! # Indexing with a list of indices
     /// The part of the tensor that the indices select, one index for each dim from the left. Dims that are
@@ -201,6 +271,45 @@ composed! { getitem;
     /// integers nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
         names removes, indices: renames indexed;
+    /// The part of the tensor at an index, a range or a tensor of positions along some dims; the others are
+    /// kept whole. This is [`index`](Self::index) by the names of dims.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::randn([("batch", 2), ("time", 9), ("channel", 3)])?;
+    /// assert_eq!(x.at([("time", 3..7)])?.shape().to_string(), "[batch=2, time=4, channel=3]");
+    /// assert_eq!(x.at((("channel", 0), ("time", -2..)))?.shape().to_string(), "[batch=2, time=2]");
+    /// let order = Tensor::new([2, 0])?;
+    /// assert_eq!(x.at([("channel", &order)])?.sizes(), [2, 9, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`index`](Self::index); `NameNotFound`, `DimRange` for a dim that is out of range or
+    /// given twice, `Unsupported` for a mask over several dims.
+    at (x; places: Places) names removes, places: renames indexed;
+    /// For each element of `index`, the part of the tensor at that position along `dim`. Dims that both have
+    /// are matched by name, whatever their order: each part is taken at the same place of the tensor. The
+    /// other dims of `index` take the place of `dim`. Negative positions count from the end.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let table = Tensor::randn([("vocab", 9), ("embed", 4)])?;
+    /// let ids = Tensor::zeros([("batch", 2), ("seq", 3)])?.to(DType::I64)?;
+    /// assert_eq!(table.index_by("vocab", &ids)?.shape().to_string(), "[batch=2, seq=3, embed=4]");
+    /// // The log probability of each word.
+    /// let log_p = Tensor::randn([("seq", 3), ("vocab", 9), ("batch", 2)])?.log_softmax("vocab")?;
+    /// assert_eq!(log_p.index_by("vocab", &ids)?.shape().to_string(), "[seq=3, batch=2]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `DType` unless `index` has integers, `Index` for a position out of range, `Shape` if a dim that both
+    /// have has different sizes, `NameMismatch` if `index` has `dim`, `NameNotFound`, `DimRange`.
+    ///
+    /// # Source
+    /// Chiang, Rush, Barak, *Named Tensor Notation* (2023), section 3.4.
+    index_by (dim: Dim; x, index) names removes, index: aligned;
 }
 
 mod kernels {
@@ -286,6 +395,71 @@ mod kernels {
             return Ok(x);
         }
         picked(&x, &picks).map_err(|error| error.with_operands(given(whole, &indices)))
+    }
+
+    #[track_caller]
+    pub(super) fn at(x: &Tensor, places: Indices) -> Result<Tensor> {
+        index(x, places)
+    }
+
+    #[track_caller]
+    pub(super) fn index_by(x: &Tensor, index: &Tensor, dim: usize) -> Result<Tensor> {
+        const OP: &str = "index_by";
+        let fail = |kind, message: String| {
+            Err(Error::new(kind, OP, message).with_operands([x.shape(), index.shape()]))
+        };
+        if !matches!(index.dtype(), DType::I64 | DType::I32 | DType::U8) {
+            let message = format!("the index must be int64, int32 or uint8, got {}", index.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_inputs(&[x.value(), index.value()])
+                .with_repair("index.to(DType::I64)?"));
+        }
+        if dim >= x.ndim() {
+            return fail(ErrorKind::DimRange, "a 0-d tensor has no dim to take parts of".into());
+        }
+        // Along a shared dim, the element at each place is that of the same place.
+        let mut picks: Vec<(usize, Tensor)> = Vec::new();
+        let mut own: Vec<usize> = Vec::new();
+        for at in 0..index.ndim() {
+            let Some(shared) = index.name(at).and_then(|name| x.names().position(name)) else {
+                own.push(at);
+                continue;
+            };
+            let (size, other) = (x.sizes()[shared], index.sizes()[at]);
+            if shared == dim {
+                let message =
+                    format!("the index has {}, along which parts are taken", called(x.value(), dim));
+                return fail(ErrorKind::NameMismatch, message);
+            }
+            if size != other {
+                let message =
+                    format!("{} has size {size}, and {other} in the index", called(x.value(), shared));
+                return fail(ErrorKind::Shape, message);
+            }
+            let mut sizes = vec![1; index.ndim()];
+            sizes[at] = size;
+            let places = NamedTensor::arange(0, size as i64, 1, DType::I64)?.reshape(&sizes[..])?;
+            picks.push((shared, Tensor::constant(places)));
+        }
+        picks.push((dim, index.clone()));
+        // The picked dims first, so that the dims of the index come first in what is picked.
+        let mut first: Vec<usize> = crate::list(picks.iter().map(|(dim, _)| *dim));
+        let rest = lists::others(x.ndim(), &first);
+        first.extend_from_slice(&rest);
+        for (number, (dim, _)) in picks.iter_mut().enumerate() {
+            *dim = number;
+        }
+        let y = picked(&x.permute(first)?, &picks)
+            .map_err(|error| error.of(OP).with_operands([x.shape(), index.shape()]))?;
+        let mut order = Vec::with_capacity(y.ndim());
+        for at in 0..x.ndim() {
+            match rest.iter().position(|other| *other == at) {
+                Some(place) => order.push(index.ndim() + place),
+                None if at == dim => order.extend_from_slice(&own),
+                None => order.extend(x.name(at).and_then(|name| index.names().position(name))),
+            }
+        }
+        y.permute(order)
     }
 }
 

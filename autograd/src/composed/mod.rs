@@ -10,6 +10,7 @@
 //! | [`along`] | along one dim |
 //! | [`products`], [`einsum`] | sums of products |
 //! | [`shape`] | rearrangements |
+//! | [`pattern`] | rearrangements by a pattern |
 //! | [`parts`] | splitting |
 //! | [`getitem`], [`index`] | indexing |
 //! | [`segments`] | reductions over segments |
@@ -28,6 +29,8 @@ mod pointwise;
 mod along;
 
 mod shape;
+
+mod pattern;
 
 mod parts;
 
@@ -53,10 +56,10 @@ mod random;
 
 mod query;
 
-pub use einsum::Equation;
-pub use getitem::{Index, Indices};
+pub use getitem::{Index, Indices, Places};
 pub use join::Indexing;
 pub use parts::Sections;
+pub use pattern::{Text, WordSizes};
 
 /// The ops of all tables.
 pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
@@ -68,6 +71,7 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     join::OPS,
     like::OPS,
     parts::OPS,
+    pattern::OPS,
     pointwise::OPS,
     products::OPS,
     random::OPS,
@@ -81,8 +85,8 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
 pub(crate) mod options {
     pub use super::{
         along::options::*, cast::options::*, einsum::options::*, getitem::options::*, index::options::*,
-        join::options::*, like::options::*, parts::options::*, pointwise::options::*, products::options::*,
-        random::options::*, segments::options::*, shape::options::*, write::options::*,
+        join::options::*, like::options::*, parts::options::*, pattern::options::*, pointwise::options::*,
+        products::options::*, random::options::*, segments::options::*, shape::options::*, write::options::*,
     };
 }
 
@@ -92,7 +96,7 @@ pub(crate) mod chained {
     pub use super::{
         along::Chained as _, cast::Chained as _, einsum::Chained as _, getitem::Chained as _,
         index::Chained as _, join::Chained as _, like::Chained as _, parts::Chained as _,
-        pointwise::Chained as _, products::Chained as _, random::Chained as _, segments::Chained as _,
-        shape::Chained as _, write::Chained as _,
+        pattern::Chained as _, pointwise::Chained as _, products::Chained as _, random::Chained as _,
+        segments::Chained as _, shape::Chained as _, write::Chained as _,
     };
 }

@@ -24,7 +24,7 @@
 //!
 //! A single name that ends in `_` is an op that has only an in-place form and writes to its `mut x`.
 //! Arguments before the tensors come first in the method too, after `self`:
-//! `einsum (equation: Equation; [operands])`. An argument with `= default` is a field of the option struct.
+//! `einsum (equation: Text; [operands])`. An argument with `= default` is a field of the option struct.
 //! An argument with `or default` is required in Rust; its default applies to calls by name. A number passed
 //! as an `Operand` gets its dtype from the first tensor; with `of f64`, it keeps all its digits. An op whose
 //! first tensor is an `Operand` is not a method: `Tensor::normal(0.0, &std)`.

@@ -11,6 +11,7 @@ pub(super) fn follow(advice: &mut Advice) -> Result<()> {
     products(advice)?;
     positions(advice)?;
     writing(advice)?;
+    patterns(advice)?;
     names::strict(|| strictly(advice))
 }
 
@@ -245,6 +246,33 @@ fn positions(advice: &mut Advice) -> Result<()> {
         })?;
         assert_eq!(scanned.sizes(), [3, 2])
     });
+    Ok(())
+}
+
+/// Patterns on tensors with other names, or in another order.
+fn patterns(advice: &mut Advice) -> Result<()> {
+    let images = Tensor::ones([("N", 2), ("H", 4), ("W", 6)])?;
+    let x = images.align_to(["W", "N", "H"])?;
+    follow!(advice, x.rearrange("N H W -> H N W", []) => {
+        assert_eq!(x.align_to(["N", "H", "W"])?.rearrange("N H W -> H N W", [])?.sizes(), [4, 2, 6])
+    });
+    let x = images;
+    follow!(advice, x.rearrange("n H ... -> H n ...", []) => {
+        assert_eq!(x.rearrange("N H ... -> H N ...", [])?.sizes(), [4, 2, 6])
+    });
+    follow!(advice, x.reduce("N (h 2) (w 2) -> N h w", "mean", []) => {
+        assert_eq!(x.reduce("N (H: h 2) (W: w 2) -> N h w", "mean", [])?.sizes(), [2, 2, 3])
+    });
+    follow!(advice, x.long()?.reduce("N H W -> N", "mean", []) => {
+        let x = x.long()?;
+        assert_eq!(x.to(DType::F32)?.reduce("N H W -> N", "mean", [])?.sizes(), [2])
+    });
+    let y = Tensor::ones([("W", 6), ("out", 5)])?;
+    follow!(advice, Tensor::einsum("N H in, in out -> N H out", [&x, &y]) => {
+        assert_eq!(Tensor::einsum("N H W, W out -> N H out", [&x, &y])?.sizes(), [2, 4, 5])
+    });
+    let index = Tensor::zeros([("N", 2)])?;
+    follow!(advice, x.index_by("W", &index) => { assert_eq!(x.index_by("W", &index.to(DType::I64)?)?.sizes(), [2, 4]) });
     Ok(())
 }
 
