@@ -1,7 +1,7 @@
 //! Checkpoints: values that are computed a second time instead of being saved.
 
 use crate::autocast;
-use crate::tape::{Again, Meta, Origin, Route, forgetting, history, is_grad_enabled};
+use crate::tape::{Again, Meta, Origin, Route, forgetting, history, is_forward, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::random::Draws;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -37,8 +37,8 @@ pub fn checkpoint(
     inputs: &[&Tensor],
 ) -> Result<Tensor> {
     let inputs: Vec<Tensor> = crate::list(inputs.iter().map(|x| (*x).clone()));
-    if !is_grad_enabled() {
-        return f(&inputs);
+    if !is_grad_enabled() || is_forward() {
+        return f(&inputs); // tangents go with the ops, and keep nothing
     }
     let origin = Origin::here("checkpoint");
     let first = Meta::next_id();

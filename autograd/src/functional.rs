@@ -5,7 +5,7 @@
 //! require gradients, the results are recorded and can be differentiated again.
 
 use crate::chain::*;
-use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
+use crate::tape::{BackwardOptions, Level, enable_grad, is_grad_enabled, remembering};
 use crate::tensor::{Tensor, grad_with};
 use namegrad_core::options::StackOptions;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
@@ -19,10 +19,19 @@ fn tracked(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     for x in inputs {
         tracked.push(match is_grad_enabled() && x.requires_grad() {
             true => x.mul(1)?, // a new record that leads to the input
-            false => x.detach().requiring_grad().map_err(|error| error.of(op))?,
+            false => {
+                check_float(op, x)?;
+                x.leaf()
+            }
         });
     }
     Ok(tracked)
+}
+
+/// Checks that an input has derivatives.
+#[track_caller]
+fn check_float(op: &'static str, x: &Tensor) -> Result<()> {
+    x.detach().requires_grad_(true).map(drop).map_err(|error| error.of(op))
 }
 
 /// The gradient of each input, 0 if nothing depends on it; recorded if `create` is true.
@@ -64,9 +73,9 @@ fn zeros(x: &Tensor) -> Result<Tensor> {
     Ok(Tensor::constant(NamedTensor::zeros(x.sizes())?.to(x.dtype())?))
 }
 
-/// Detaches a result unless it is to be recorded.
+/// Takes a result off the tape unless it is to be recorded.
 fn finished(x: Tensor, recorded: bool) -> Tensor {
-    if recorded { x } else { x.detach() }
+    if recorded { x } else { x.off_tape() }
 }
 
 /// Whether results are to be recorded.
@@ -112,9 +121,9 @@ pub fn vjp(
 /// `f(inputs)`, and its derivative `∂f/∂x · v` in the direction `v`, which has a tensor for each input:
 /// the Jacobian-vector product.
 ///
-/// It is computed with two backward passes. The first gives the gradient as a linear function of the gradient
-/// of the output, and the second differentiates that function (Townsend, *A new trick for calculating
-/// Jacobian vector products*, 2017).
+/// `f` runs once, in forward mode: each op also gives the derivative of its result from those of its inputs.
+/// Nothing is kept for a backward pass, so memory does not grow with the number of ops. Calls can be nested,
+/// also with [`vjp`] and [`grad`](crate::grad), in either order.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -135,33 +144,21 @@ pub fn jvp(
     v: &[&Tensor],
 ) -> Result<(Tensor, Tensor)> {
     check_directions("jvp", inputs, v)?;
-    let create = recorded(inputs);
-    let xs = tracked("jvp", inputs)?;
-    let y = enable_grad(|| f(&xs))?;
-    if !y.requires_grad() {
-        let along = zeros(&y)?.with_names_of(&y);
-        return Ok((y, along));
+    let level = Level::enter();
+    let mut xs = Vec::with_capacity(inputs.len());
+    for (x, v) in inputs.iter().zip(v) {
+        check_float("jvp", x)?;
+        xs.push(level.with_tangent(x, v.unnamed().to(x.dtype())?));
     }
-    let u = zeros(&y)?.requiring_grad()?;
-    let along = enable_grad(|| -> Result<Tensor> {
-        let of_x = gradients(&y, &xs, Some(&u), true, true)?;
-        let mut products = Vec::new();
-        for (of_x, v) in of_x.iter().zip(v).filter(|(of_x, _)| of_x.requires_grad()) {
-            products.push((of_x, v.unnamed()));
-        }
-        let outputs: Vec<&Tensor> = crate::list(products.iter().map(|(of_x, _)| *of_x));
-        let directions: Vec<Option<&Tensor>> = crate::list(products.iter().map(|(_, v)| Some(v)));
-        let options =
-            BackwardOptions { create_graph: create, allow_unused: true, ..BackwardOptions::default() };
-        match outputs.is_empty() {
-            true => zeros(&y),
-            false => {
-                grad_with(&outputs, &[&u], &directions, options)?.remove(0).map_or_else(|| zeros(&y), Ok)
-            }
-        }
-    })?;
+    let y = remembering(|| f(&xs))?;
+    let along = level.tangent_of(&y)?;
+    let y = level.without_tangent(y);
+    let along = match along {
+        Some(along) => along,
+        None => zeros(&y)?,
+    };
     let along = along.with_names_of(&y);
-    Ok((finished(y, create), along))
+    Ok((y, along))
 }
 
 #[track_caller]
@@ -283,21 +280,23 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     Ok(y)
 }
 
-/// `f(x)`, which must have one element, and the product of its [`hessian`] with `v`, at the cost of a few
-/// gradients.
+/// `f(x)`, which must have one element, and the product of its [`hessian`] with `v`: the derivative along `v` of
+/// the gradient, at the cost of a few gradients.
 ///
 /// # Errors
 /// The errors of [`hessian`]; [`ErrorKind::Autograd`] if `v` does not have the sizes of `x`.
 #[track_caller]
 pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
     check_directions("hvp", &[x], &[v])?;
-    let create = recorded(&[x]);
-    let xs = tracked("hvp", &[x])?;
-    let y = one_element("hvp", enable_grad(|| f(&xs[0]))?)?;
-    let gradient = enable_grad(|| gradients(&y, &xs, None, true, true))?.remove(0);
-    let v = v.unnamed();
-    let product = gradients(&gradient, &xs, Some(&v), create, create)?.remove(0).with_names_of(x);
-    Ok((finished(y, create), product))
+    check_float("hvp", x)?;
+    let level = Level::enter();
+    let dual = level.with_tangent(x, v.unnamed().to(x.dtype())?);
+    let (y, mut gradients) = vjp(|x| one_element("hvp", f(&x[0])?), &[&dual], None)?;
+    let product = match level.tangent_of(&gradients.remove(0))? {
+        Some(product) => product,
+        None => zeros(x)?,
+    };
+    Ok((level.without_tangent(y), product.with_names_of(x)))
 }
 
 /// Applies `f` to each slice of `inputs` along `dim`, which `f` does not see. The results are stacked along a

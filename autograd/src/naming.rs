@@ -66,6 +66,6 @@ impl Tensor {
             observe::starting(); // it takes no time
             observe::tell("rename", line_of(Location::caller()), &[self.value()], &[&value]);
         }
-        Tensor::from_parts(value, self.meta().cloned())
+        Tensor::from_parts(value, self.meta_and_carried().cloned())
     }
 }

@@ -5,7 +5,7 @@ mod named;
 use crate::observe;
 use crate::tape::{
     Cx, Edge, Edges, Gradient, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients,
-    Route, is_anomaly_enabled, is_forgetting, is_grad_enabled, is_looking, is_observed, nan,
+    Route, forward, forward_all, fuses, is_anomaly_enabled, is_forgetting, is_looking, is_observed, nan,
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -75,7 +75,7 @@ impl Op {
     /// Adds an input, with its derivative if it requires a gradient.
     fn add(&mut self, x: &Tensor, gradient: Option<Gradient>, owns: bool) {
         if let (Some(into), Some(gradient)) = (x.tracked(), gradient) {
-            self.edges.push(Edge { into: into.clone(), gradient, keeps: owns });
+            self.edges.push(Edge { into: into.clone(), gradient, keeps: owns, by_element: false });
         }
         if is_anomaly_enabled() {
             nan::carry(x.value(), &self.value);
@@ -106,7 +106,7 @@ impl Op {
         let origin = self.origin;
         self.input(x, move |g, cx| {
             let value = gradient(g.value(), cx)?;
-            if !is_grad_enabled() {
+            if fuses() {
                 return Ok(Tensor::constant(value));
             }
             let refused = move |_: &Tensor, _: &Cx<'_>| {
@@ -115,7 +115,8 @@ impl Op {
             };
             let mut edges = Edges::new();
             for into in [Some(&into), g.tracked()].into_iter().flatten() {
-                edges.push(Edge { into: into.clone(), gradient: Arc::new(refused), keeps: false });
+                let (into, gradient) = (into.clone(), Arc::new(refused));
+                edges.push(Edge { into, gradient, keeps: false, by_element: false });
             }
             Ok(Op { value, origin, edges }.output())
         })
@@ -172,7 +173,7 @@ impl Op {
             OutputGradients::One(g) => gradients(g, cx),
             OutputGradients::Several { .. } => Ok(Vec::new()),
         };
-        let joint = Joint::new(inputs, edges, Vec::new(), Box::new(of_output), owns);
+        let joint = Joint::new(inputs, edges, Vec::new(), Arc::new(of_output), owns);
         Joined { op: self, joint: Some(joint) }
     }
 
@@ -219,6 +220,9 @@ pub(crate) fn finished(value: NamedTensor, origin: Origin, mut edges: Edges) -> 
     if is_forgetting() {
         edges.iter_mut().for_each(Edge::forget);
     }
+    if edges.iter().any(|edge| edge.into.carried.is_some()) {
+        return forward(value, origin, Route::Edges(edges));
+    }
     let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
     Tensor::from_parts(value, Some(meta))
 }
@@ -250,6 +254,9 @@ impl Joined {
     pub fn output(self) -> Tensor {
         let Some(joint) = self.joint else { return self.op.output() };
         let Op { value, origin, .. } = self.op;
+        if joint.carries() {
+            return forward(value, origin, Route::Joint(joint));
+        }
         let meta = Meta::new(&value, Some(origin), Some(Route::Joint(joint)));
         Tensor::from_parts(value, Some(meta))
     }
@@ -311,8 +318,8 @@ impl Outputs {
                 OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
                 OutputGradients::One(_) => Ok(Vec::new()),
             };
-            let joint = Joint::new(inputs, Vec::new(), places, Box::new(of_outputs), owns);
-            meeting.set_route(Route::Joint(joint));
+            let joint = Joint::new(inputs, Vec::new(), places, Arc::new(of_outputs), owns);
+            return met(outputs, &meeting, joint);
         }
         outputs
     }
@@ -347,6 +354,13 @@ impl Outputs {
         }
         (results, Some((meeting, inputs, places)))
     }
+}
+
+/// The outputs of an op with several, whose derivative is now known.
+fn met(outputs: Vec<Tensor>, meeting: &Arc<Meta>, joint: Arc<Joint>) -> Vec<Tensor> {
+    let carries = joint.carries();
+    meeting.set_route(Route::Joint(joint.clone()));
+    if carries { forward_all(outputs, meeting, &joint) } else { outputs }
 }
 
 /// Looks at the output of an op of a user.

@@ -6,7 +6,7 @@ mod write;
 
 pub use self::grad::{grad, grad_with};
 
-use crate::tape::{Meta, is_grad_enabled};
+use crate::tape::{Carried, Meta, is_grad_enabled};
 #[cfg(doc)]
 use namegrad_core::Scalar;
 use namegrad_core::args::whole;
@@ -87,21 +87,45 @@ impl Tensor {
         self.parts.into_inner().value
     }
 
+    /// The record on the tape, if the tensor requires a gradient.
     #[inline]
     pub(crate) fn meta(&self) -> Option<&Arc<Meta>> {
+        self.parts.meta.as_ref().filter(|meta| meta.is_recorded())
+    }
+
+    /// The record with all that the tensor carries, for another handle of the same value.
+    #[inline]
+    pub(crate) fn meta_and_carried(&self) -> Option<&Arc<Meta>> {
         self.parts.meta.as_ref()
+    }
+
+    /// What the tensor carries besides its record.
+    pub(crate) fn carried(&self) -> Option<&Carried> {
+        self.parts.meta.as_ref()?.carried.as_deref()
     }
 
     /// The number of the record on the tape, if there is one.
     #[doc(hidden)]
     pub fn record_id(&self) -> Option<u64> {
-        self.parts.meta.as_ref().map(|meta| meta.id)
+        self.meta().map(|meta| meta.id)
     }
 
-    /// The record that an op would lead back to if it were recorded now.
+    /// The record that an op would lead back to if it were recorded now, or that has tangents, which go
+    /// through an op in any case.
     #[inline]
     pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {
-        if is_grad_enabled() { self.parts.meta.as_ref() } else { None }
+        let meta = self.parts.meta.as_ref()?;
+        let follows = match &meta.carried {
+            None => is_grad_enabled(),
+            Some(carried) => carried.is_followed(),
+        };
+        follows.then_some(meta)
+    }
+
+    /// Whether an op on the tensor also computes a derivative now: it is recorded, or the tensor has tangents.
+    #[doc(hidden)]
+    pub fn is_followed(&self) -> bool {
+        self.tracked().is_some()
     }
 
     /// The same tensor with these names: one for each dim, or none.
@@ -361,17 +385,17 @@ impl Tensor {
     /// Whether gradients flow to or through this tensor.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.parts.meta.is_some()
+        self.meta().is_some()
     }
 
     /// Whether this tensor is a leaf, that is, not the result of a recorded op.
     pub fn is_leaf(&self) -> bool {
-        self.parts.meta.as_ref().is_none_or(|meta| meta.is_leaf())
+        self.meta().is_none_or(|meta| meta.is_leaf())
     }
 
     /// The op that made this tensor, if it is recorded.
     pub fn grad_fn(&self) -> Option<&'static str> {
-        Some(self.parts.meta.as_ref()?.origin?.op)
+        Some(self.meta()?.origin?.op)
     }
 }
 
@@ -406,7 +430,7 @@ impl AsRef<Tensor> for Tensor {
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.parts.meta, self.grad_fn()) {
+        match (self.meta(), self.grad_fn()) {
             (_, Some(op)) => self.parts.value.write(f, &[&format!("grad_fn=<{op}>")]),
             (Some(_), None) => self.parts.value.write(f, &["requires_grad=True"]),
             (None, None) => self.parts.value.write(f, &[]),
@@ -428,7 +452,7 @@ namegrad_core::approximate_equality!(Tensor, Tensor::value);
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.parts.value)?;
-        match (&self.parts.meta, self.grad_fn()) {
+        match (self.meta(), self.grad_fn()) {
             (_, Some(op)) => write!(f, " <- {op}"),
             (Some(_), None) => f.write_str(" requires grad"),
             (None, None) => Ok(()),

@@ -2,6 +2,7 @@
 //! name, so a new op needs no line here. The draws differ in each run, and a failure prints the seed that
 //! repeats it.
 
+use namegrad::autograd::functional::{jvp, vjp};
 use namegrad::autograd::{BackwardOptions, GradCheckOptions, grad_with, gradcheck_with, gradgradcheck_with};
 use namegrad::core::Category;
 use namegrad::ops::{Gradients, Op, OpInfo, Value};
@@ -134,7 +135,9 @@ fn every_op_has_the_derivative_of_its_values() {
             }
             let at =
                 |step| gradcheck_with(of, &given, step).and_then(|_| gradgradcheck_with(of, &given, step));
-            if let Err(error) = at(steps[0]).or_else(|_| at(steps[1])) {
+            if let Err(error) =
+                at(steps[0]).or_else(|_| at(steps[1])).and_then(|_| check_forward(&of, &given, seed))
+            {
                 wrong.push(format!("{name}: {error}; NAMEGRAD_SEED={seed} plays it again, with {call:?}"));
                 break;
             }
@@ -148,6 +151,43 @@ fn every_op_has_the_derivative_of_its_values() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks forward mode against reverse mode, along random directions: `J v` against `Jᵀ u`, and second
+/// derivatives in all orders of the modes.
+fn check_forward(of: &dyn Fn(&[Tensor]) -> Result<Tensor>, given: &[Tensor], seed: u64) -> Result<()> {
+    let mut draw = Draw::distinct(!seed);
+    let inputs: Vec<&Tensor> = given.iter().collect();
+    let v: Vec<Tensor> =
+        given.iter().map(|x| draw.tensor(x.sizes(), DType::F64).rename(None)).collect::<Result<_>>()?;
+    let v: Vec<&Tensor> = v.iter().collect();
+    let product = |a: &[Tensor], b: &[&Tensor]| {
+        let products = a.iter().zip(b).map(|(a, b)| a.rename(None)?.mul(b)?.sum(..));
+        products.reduce(|a, b| a?.add(b?)).expect("at least one input")
+    };
+    let y = of(given)?;
+    let u = draw.tensor(y.sizes(), DType::F64).rename(None)?;
+    let scalar = |x: &[Tensor]| of(x)?.mul(&u)?.sum(..);
+    let gradients = |x: &[Tensor]| vjp(scalar, &x.iter().collect::<Vec<_>>(), None).map(|(_, all)| all);
+    let along = |x: &[Tensor]| jvp(scalar, &x.iter().collect::<Vec<_>>(), &v).map(|(_, along)| along);
+    let (same, along_v) = jvp(of, &inputs, &v)?;
+    let of_v = product(&gradients(given)?, &v)?;
+    let twice = |x: &[Tensor]| product(&gradients(x)?, &v);
+    let reverse = product(&vjp(twice, &inputs, None)?.1, &v)?;
+    let pairs = [
+        ("the value beside a tangent", same.sub(&y)?.abs()?.sum(..)?, y.zeros_like()?.sum(..)?),
+        ("a tangent", product(&[along_v], &[&u])?, of_v),
+        ("forward over reverse", jvp(twice, &inputs, &v)?.1, reverse.clone()),
+        ("reverse over forward", product(&vjp(along, &inputs, None)?.1, &v)?, reverse.clone()),
+        ("forward over forward", jvp(along, &inputs, &v)?.1, reverse),
+    ];
+    for (what, a, b) in pairs {
+        let options = IscloseOptions::new().rtol(1e-6).atol(1e-6).equal_nan(true);
+        if !a.allclose_with(&b, options)? {
+            return Err(Error::new(ErrorKind::Other, "jvp", format!("{what} is {a}, and should be {b}")));
+        }
+    }
+    Ok(())
 }
 
 /// Numbers at which formulas divide by zero, choose between equals, or subtract infinities.

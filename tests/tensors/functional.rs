@@ -1,7 +1,7 @@
 //! Jacobians, Hessians and their products, compared with derivatives worked out by hand and with each other.
 
 use namegrad::autograd::functional::{hessian, hvp, jacobian, jvp, vjp, vmap};
-use namegrad::autograd::gradcheck;
+use namegrad::autograd::{Kept, Op, checkpoint, gradcheck};
 use namegrad::prelude::*;
 
 fn vector(numbers: &[f64], name: &str) -> Result<Tensor> {
@@ -176,5 +176,137 @@ fn wrong_uses() -> Result<()> {
     let collides = Tensor::ones([("n_", 2)])?;
     let outer = |_: &[Tensor]| collides.mul(1);
     assert_eq!(jacobian(outer, &[&x]).map_err(kind).unwrap_err(), ErrorKind::DuplicateName);
+    Ok(())
+}
+
+/// `x³` with its own derivative.
+fn cube(x: &Tensor) -> Result<Tensor> {
+    let kept = Kept::input(x);
+    let y = x.value().mul(x.value())?.mul(x.value())?;
+    Ok(Op::new("cube", y).input(x, move |g, cx| g.mul(kept.get(cx).square()?.mul(3.0)?)).output())
+}
+
+/// The radius and the angle of a point, with the derivatives of both outputs at once.
+fn polar(x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
+    let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
+    let angle = y.value().atan2(x.value())?;
+    let kept = [Kept::output_at(0, &r), Kept::output_at(1, &angle)];
+    Ok(Op::with_outputs("polar", vec![r, angle]).inputs(&[Some(x), Some(y)], move |_, cx| {
+        let [r, angle] = [kept[0].get(cx), kept[1].get(cx)];
+        let [along, across] = [cx.output_gradient(0)?, cx.output_gradient(1)?.div(&r)?];
+        let (sin, cos) = (angle.sin()?, angle.cos()?);
+        let of_x = along.mul(&cos)?.sub(across.mul(&sin)?)?;
+        let of_y = along.mul(&sin)?.add(across.mul(&cos)?)?;
+        Ok(vec![Some(of_x), Some(of_y)])
+    }))
+}
+
+fn number(x: f64) -> Result<Tensor> {
+    Tensor::from_slice(&[x], [] as [usize; 0])
+}
+
+/// The derivative of a function of one number, in forward mode.
+fn slope(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
+    Ok(jvp(|x| f(&x[0]), &[x], &[&x.detach().ones_like()?])?.1)
+}
+
+/// The same in reverse mode.
+fn slope_back(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
+    Ok(vjp(|x| f(&x[0]), &[x], None)?.1.remove(0))
+}
+
+#[test]
+fn nested_derivatives_do_not_mix() -> Result<()> {
+    type Slope = fn(&dyn Fn(&Tensor) -> Result<Tensor>, &Tensor) -> Result<Tensor>;
+    let modes: [Slope; 2] = [|f, x| slope(f, x), |f, x| slope_back(f, x)];
+    let one = number(1.0)?;
+    for outer in modes {
+        for inner in modes {
+            // d/dx (x d/dy (x + y)) = 1: the tangent of `x` must not count for `y`.
+            let confused = |x: &Tensor| x.mul(&inner(&|y| x.add(y), &one)?);
+            assert_eq!(outer(&confused, &one)?.item::<f64>()?, 1.0);
+            // d/dx (x d/dy (x y²)) at y = x: d/dx 2 x³ = 6 x².
+            let cubic = |x: &Tensor| x.mul(&inner(&|y| x.mul(&y.square()?), x)?);
+            assert_eq!(outer(&cubic, &number(3.0)?)?.item::<f64>()?, 54.0);
+            for third in modes {
+                // The third derivative of x⁵, by ops of the library and of a user.
+                let fifth = |x: &Tensor| x.square()?.mul(&cube(x)?);
+                let first = |x: &Tensor| inner(&fifth, x);
+                let second = |x: &Tensor| third(&first, x);
+                let found = outer(&second, &number(2.0)?)?.item::<f64>()?;
+                assert!((found - 60.0 * 4.0).abs() < 1e-9, "{found}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_angle_and_the_radius_in_all_modes() -> Result<()> {
+    let [x, y] = [number(3.0)?, number(4.0)?];
+    let of = |x: &[Tensor]| {
+        let both = polar(&x[0], &x[1])?;
+        both[0].square()?.mul(&both[1])
+    };
+    let plain = |x: &[Tensor]| x[0].square()?.add(&x[1].square()?)?.mul(&x[1].atan2(&x[0])?);
+    let [v, w] = [number(0.3)?, number(-0.7)?];
+    let along = |of: &dyn Fn(&[Tensor]) -> Result<Tensor>| {
+        let first = |x: &[Tensor]| Ok::<_, Error>(jvp(of, &[&x[0], &x[1]], &[&v, &w])?.1);
+        let back = |x: &[Tensor]| {
+            let gradients = vjp(of, &[&x[0], &x[1]], None)?.1;
+            gradients[0].mul(&v)?.add(&gradients[1].mul(&w)?)
+        };
+        let twice = vjp(first, &[&x, &y], None)?.1;
+        Ok::<_, Error>([
+            first(&[x.clone(), y.clone()])?,
+            back(&[x.clone(), y.clone()])?,
+            jvp(first, &[&x, &y], &[&v, &w])?.1,
+            jvp(back, &[&x, &y], &[&v, &w])?.1,
+            twice[0].mul(&v)?.add(&twice[1].mul(&w)?)?,
+        ])
+    };
+    for (a, b) in along(&of)?.iter().zip(along(&plain)?) {
+        assert!((a.item::<f64>()? - b.item::<f64>()?).abs() < 1e-9, "{a} and {b}");
+    }
+    Ok(())
+}
+
+#[test]
+fn tangents_go_through_no_grad_in_place_ops_and_checkpoints_but_not_through_detach() -> Result<()> {
+    let x = vector(&[0.5, -1.0, 2.0], "n")?;
+    let of = |f: &dyn Fn(&Tensor) -> Result<Tensor>| {
+        let along = jvp(|x| f(&x[0]), &[&x], &[&x.ones_like()?])?.1;
+        assert!(!along.requires_grad());
+        along.to_vec::<f64>()
+    };
+    let square: Vec<f64> = x.mul(2.0)?.to_vec()?;
+    assert_eq!(of(&|x| no_grad(|| x.square()))?, square);
+    assert_eq!(of(&|x| checkpoint(|x| x[0].square(), &[x]))?, square);
+    assert_eq!(of(&|x| x.detach().square())?, [0.0; 3]);
+    assert_eq!(of(&|x| x.detach().mul(x))?, x.to_vec::<f64>()?);
+    assert_eq!(of(&|x| x.sign())?, [0.0; 3]);
+    let in_place = |x: &Tensor| {
+        let mut y = x.clone();
+        y.mul_(x)?;
+        y += 1.0;
+        Ok::<_, Error>(y)
+    };
+    assert_eq!(of(&in_place)?, square);
+    assert_eq!(of(&|x| no_grad(|| in_place(x)))?, square);
+    let written = |x: &Tensor| {
+        let mut y = Tensor::zeros([("n", 3)])?.to(DType::F64)?;
+        y.index_put_(&[Index::from(1)], x.select("n", 2)?.square()?)?;
+        Ok(y)
+    };
+    assert_eq!(of(&written)?, [0.0, 4.0, 0.0]);
+    assert_eq!(of(&|x| no_grad(|| written(x)))?, [0.0, 4.0, 0.0]);
+    assert_eq!(of(&|x| Tensor::cat(&[&x.square()?, &x.detach(), x], "n"))?[..3], square);
+    assert_eq!(of(&|x| Tensor::stack(&[&x.square()?, &x.detach()], 0))?[..3], square);
+    // A tangent that escapes its function counts no more.
+    let escaped = std::cell::RefCell::new(x.clone());
+    jvp(|x| Ok(escaped.replace(x[0].clone())), &[&x], &[&x])?;
+    let escaped = escaped.into_inner();
+    assert!(!escaped.requires_grad() && !escaped.square()?.requires_grad());
+    assert_eq!(jvp(|x| escaped.mul(&x[0]), &[&x], &[&x.ones_like()?])?.1.to_vec::<f64>()?, x.to_vec::<f64>()?);
     Ok(())
 }

@@ -264,7 +264,7 @@ mod kernels {
         if views && !x.is_contiguous() {
             // A view of a dense tensor can be written to.
             let dense = x.value().contiguous()?;
-            *x = Tensor::from_parts(dense, x.meta().cloned());
+            *x = Tensor::from_parts(dense, x.meta_and_carried().cloned());
         }
         // If the part is not a view, the same part of a tensor of positions tells where the values go.
         let part = match views {
@@ -320,7 +320,7 @@ mod kernels {
     /// Replaces the tensor by the result of an op. If nothing is recorded, the tensor keeps its record on the
     /// tape.
     fn set_result(x: &mut Tensor, y: Tensor) {
-        *x = match crate::is_grad_enabled() {
+        *x = match crate::is_grad_enabled() || x.carried().is_some() || y.carried().is_some() {
             true => y,
             false => Tensor::from_parts(y.into_value(), x.meta().cloned()),
         };

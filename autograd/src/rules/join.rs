@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::op::Op;
+use crate::tape::{is_forward, linear_in_list};
 use namegrad_core::{NamedTensor, Result};
 use namegrad_macros::derivatives;
 
@@ -19,6 +20,11 @@ fn back(shift: isize, size: Option<&usize>) -> isize {
 /// Each tensor gets its part of the gradient.
 #[track_caller]
 fn joined(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: usize) -> Result<Tensor> {
+    if is_forward()
+        && let Some(made) = linear_in_list(tensors, &|list| Ok(cat(list, dim, None)?.named(y.names().clone())))
+    {
+        return made;
+    }
     let values: Vec<&NamedTensor> = crate::list(tensors.iter().map(|x| x.value()));
     let skipped = NamedTensor::skipped_by_cat(&values);
     let mut op = Op::new(op, y);
@@ -38,6 +44,11 @@ fn joined(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: usize) -> 
 /// Each tensor gets its slice of the gradient.
 #[track_caller]
 fn stacked(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: isize) -> Result<Tensor> {
+    if is_forward()
+        && let Some(made) = linear_in_list(tensors, &|list| Ok(stack(list, dim, None)?.named(y.names().clone())))
+    {
+        return made;
+    }
     let place = if dim < 0 { dim + y.ndim() as isize } else { dim };
     let mut op = Op::new(op, y);
     for (number, x) in tensors.iter().enumerate() {

@@ -3,7 +3,8 @@
 use crate::chain::*;
 use crate::op::Op;
 use crate::rules::kernel;
-use crate::{Cx, Tensor, is_grad_enabled};
+use crate::tape::fuses;
+use crate::{Cx, Tensor};
 use namegrad_core::args::Windows;
 use namegrad_core::ops::pool::kernels::max_pool_backward;
 use namegrad_core::{NamedTensor, Picked, Result};
@@ -52,7 +53,7 @@ fn largest_at(
 /// Zeros with the sizes of the input, with `g` added at the indices; as one kernel if it is not recorded.
 fn put_back(g: &Tensor, places: &NamedTensor, dims: usize, cx: &Cx<'_>) -> Result<Tensor> {
     let sizes = cx.sizes();
-    if !is_grad_enabled() {
+    if fuses() {
         return max_pool_backward(g.value(), places, sizes, dims).map(kernel);
     }
     let flat = |sizes: &[usize]| {

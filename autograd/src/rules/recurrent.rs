@@ -3,7 +3,7 @@
 use crate::chain::*;
 use crate::rules::kernels;
 use crate::tensor::grad_with;
-use crate::{BackwardOptions, Tensor};
+use crate::{BackwardOptions, Tensor, enable_grad, is_grad_enabled};
 use namegrad_core::ops::recurrent::{RecurrentInputs, recurrent_backward};
 use namegrad_core::{Cell, NamedTensor, Result};
 use namegrad_macros::derivatives;
@@ -75,10 +75,11 @@ fn gradients(
     let mut own = [const { None }; 8];
     for (at, input) in inputs.into_iter().enumerate() {
         if let Some(input) = input {
-            own[at] = Some(input.to(input.dtype().compute()).view(input.sizes())?);
+            let view = input.to(input.dtype().compute()).view(input.sizes())?;
+            own[at] = Some(if wants[at] && !view.requires_grad() { view.leaf() } else { view });
         }
     }
-    let outputs = unrolled(&own, lengths, cell, reverse)?;
+    let outputs = enable_grad(|| unrolled(&own, lengths, cell, reverse))?;
     let mut cast = Vec::with_capacity(gs.len());
     for g in gs {
         cast.push(g.to(g.dtype().compute())?);
@@ -94,7 +95,7 @@ fn gradients(
     for at in 0..8 {
         wanted.extend(own[at].as_ref().filter(|_| wants[at]));
     }
-    let options = BackwardOptions { create_graph: true, allow_unused: true, ..BackwardOptions::default() };
+    let options = BackwardOptions::new().create_graph(is_grad_enabled()).allow_unused(true);
     let mut found = grad_with(&of, &wanted, &gs, options)?.into_iter();
     let mut gradients = [const { None }; 8];
     for at in 0..8 {

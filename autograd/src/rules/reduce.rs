@@ -191,7 +191,9 @@ fn std_gradient(
     dims: &Over,
     correction: f64,
 ) -> Result<Tensor> {
-    let slope = g.div(&y.mul(degrees_of_freedom(cx, dims, correction))?).masked_fill(&y.eq(0)?, 0.0)?;
+    let zero = y.eq(0)?;
+    let g_where = g.masked_fill(&zero, 0.0)?;
+    let slope = g_where.div(&y.masked_fill(&zero, 1.0).mul(degrees_of_freedom(cx, dims, correction))?)?;
     let gradient = spread(&slope, cx, dims).mul(&x.sub(&x.mean(keep(&**dims))?)?)?;
     where_used(gradient, g, cx, dims, correction)
 }

@@ -4,7 +4,7 @@
 use super::record::{
     Args, Formula, JointFormula, is_followed, is_tracked, record, record_edges, record_jointly,
 };
-use super::{is_looking, nan};
+use super::{is_forward, is_looking, linear, nan};
 use crate::autocast::{self, Class, Off};
 use crate::line::called_here;
 use crate::observe;
@@ -163,6 +163,12 @@ pub(crate) fn compute(
         return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
             compute(recipe, inputs, kernel, args)
         });
+    }
+    if is_forward()
+        && let Formulas::Each(formulas) = recipe.formulas
+        && let Some(made) = linear(formulas, inputs, &|inputs| compute(recipe, inputs, kernel, args))
+    {
+        return made;
     }
     recipe.start(inputs)?;
     let (caller, mut hidden) = (Location::caller(), Vec::new());

@@ -118,7 +118,10 @@ impl Cx<'_> {
             NodeInputs::One(input) => (number == 0).then_some(input),
             NodeInputs::Joint(inputs) => inputs.get(number).and_then(JointInput::tracked).map(|meta| &**meta),
         };
-        tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
+        tracked.is_some_and(|meta| match self.useful {
+            Some(useful) => useful.contains_key(&meta.id),
+            None => meta.is_recorded(),
+        })
     }
 
     /// The number of inputs.
@@ -215,7 +218,14 @@ impl Cx<'_> {
         let is_recorded = is_grad_enabled() && output.dtype.is_floating_point();
         let meta = output.meta.upgrade().or_else(|| {
             let route = || Route::Part { of: self.node.clone(), number, outputs: outputs.len() };
-            is_recorded.then(|| Meta::new(value, Some(self.origin), Some(route())))
+            let route = is_recorded.then(route);
+            match &output.carried {
+                Some(carried) => {
+                    let origin = route.is_some().then_some(self.origin);
+                    Some(Meta::carrying(value, origin, route, carried.clone().recorded(is_recorded)))
+                }
+                None => route.map(|route| Meta::new(value, Some(self.origin), Some(route))),
+            }
         });
         Tensor::from_parts(value.clone(), meta)
     }
@@ -232,7 +242,8 @@ impl Cx<'_> {
             Err(Error::new(ErrorKind::Autograd, op, message).at(at))
         };
         let mut edges = Edges::new();
-        edges.push(Edge { into: self.node.clone(), gradient: Arc::new(refused), keeps: false });
+        let (into, gradient) = (self.node.clone(), Arc::new(refused));
+        edges.push(Edge { into, gradient, keeps: false, by_element: false });
         let meta = Meta::new(value, Some(self.origin), Some(Route::Edges(edges)));
         Tensor::from_parts(value.clone(), Some(meta))
     }

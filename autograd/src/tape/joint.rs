@@ -1,7 +1,7 @@
 //! Derivatives that compute the gradients of several inputs at once, from the gradients of one or several
 //! outputs.
 
-use super::{Cx, Edge, Meta, forgotten, is_forgetting};
+use super::{Carried, Cx, Edge, Meta, forgotten, is_forgetting};
 use crate::tensor::Tensor;
 use namegrad_core::callback::Callback;
 use namegrad_core::{DType, NamedTensor, Result, Sizes};
@@ -19,7 +19,7 @@ pub(crate) struct Joint {
     pub(crate) outputs: Vec<JointOutput>,
     /// Whether the derivative holds a tensor, which is freed after its use.
     pub(crate) keeps: bool,
-    pub(crate) gradients: Box<JointGradients>,
+    pub(crate) gradients: Arc<JointGradients>,
 }
 
 /// The gradients of all inputs, in their order.
@@ -32,16 +32,31 @@ impl Joint {
         inputs: JointInputs,
         mut edges: Vec<Edge>,
         outputs: Vec<JointOutput>,
-        gradients: Box<JointGradients>,
+        gradients: Arc<JointGradients>,
         owns: bool,
     ) -> Arc<Joint> {
         if is_forgetting() {
             edges.iter_mut().for_each(Edge::forget);
-            let gradients = Box::new(|cx: &Cx<'_>| Err(forgotten(cx)));
+            let gradients = Arc::new(|cx: &Cx<'_>| Err(forgotten(cx)));
             return Arc::new(Joint { inputs, edges, outputs, keeps: false, gradients });
         }
         let keeps = owns || edges.iter().any(|edge| edge.keeps);
         Arc::new(Joint { inputs, edges, outputs, keeps, gradients })
+    }
+}
+
+impl Joint {
+    /// The same derivative of outputs with other records.
+    pub(super) fn with_outputs(&self, outputs: Vec<JointOutput>) -> Joint {
+        let inputs = crate::list(self.inputs.iter().map(JointInput::another));
+        Joint { inputs, edges: self.edges.clone(), outputs, keeps: self.keeps, gradients: self.gradients.clone() }
+    }
+
+    /// Whether an input carries tangents.
+    pub(crate) fn carries(&self) -> bool {
+        let carries = |meta: &Arc<Meta>| meta.carried.is_some();
+        self.inputs.iter().any(|input| input.tracked().is_some_and(carries))
+            || self.edges.iter().any(|edge| carries(&edge.into))
     }
 }
 
@@ -65,6 +80,14 @@ impl JointInput {
                 Some(meta) => JointInput::Tracked(meta.clone()),
                 None => JointInput::Constant(Box::new((Sizes::from_slice(x.sizes()), x.dtype()))),
             },
+        }
+    }
+
+    fn another(&self) -> JointInput {
+        match self {
+            JointInput::Absent => JointInput::Absent,
+            JointInput::Constant(known) => JointInput::Constant(known.clone()),
+            JointInput::Tracked(meta) => JointInput::Tracked(meta.clone()),
         }
     }
 
@@ -99,11 +122,14 @@ pub(crate) struct JointOutput {
     /// The record of the output on the tape, as long as something else owns it. The output owns the joint
     /// derivative, so a strong reference back would keep both alive forever.
     pub(super) meta: Weak<Meta>,
+    /// What the output carries, which does not lead back to the derivative.
+    pub(super) carried: Option<Carried>,
 }
 
 impl JointOutput {
     pub(crate) fn new(value: &NamedTensor, meta: Option<&Arc<Meta>>) -> JointOutput {
         let meta = meta.map(Arc::downgrade).unwrap_or_default();
-        JointOutput { sizes: Sizes::from_slice(value.sizes()), dtype: value.dtype(), meta }
+        let carried = None;
+        JointOutput { sizes: Sizes::from_slice(value.sizes()), dtype: value.dtype(), meta, carried }
     }
 }

@@ -9,6 +9,7 @@
 
 mod compute;
 mod cx;
+mod forward;
 mod joint;
 mod modes;
 pub(crate) mod nan;
@@ -22,13 +23,14 @@ pub(crate) use compute::{
 };
 pub use cx::Cx;
 pub(crate) use cx::OutputGradients;
+pub(crate) use forward::{Carried, Level, forward, forward_all, fuses, is_forward, linear, linear_in_list};
 pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
 pub use modes::{
     detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled, switched,
 };
 pub(crate) use modes::{
-    forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, last_off, observed,
+    forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, last_off, observed, remembering,
 };
 pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many};
 pub use walk::{BackwardOptions, backward_passes, began_last_backward};
@@ -58,6 +60,8 @@ pub(crate) struct Meta {
     pub(crate) is_nan: bool,
     /// The op that made the value, and where it was called; `None` for a leaf.
     pub(crate) origin: Option<Origin>,
+    /// What the value carries besides the record. Most values carry nothing.
+    pub(crate) carried: Option<Box<Carried>>,
     state: Mutex<State>,
 }
 
@@ -167,6 +171,9 @@ pub(crate) struct Edge {
     pub(crate) gradient: Gradient,
     /// Whether the gradient holds a tensor, which is freed after its use.
     pub(crate) keeps: bool,
+    /// Whether each element of the gradient depends only on the same element of the gradient of the output.
+    /// Then the same formula gives the tangent of the output from that of the input.
+    pub(crate) by_element: bool,
 }
 
 impl Edge {
@@ -226,7 +233,27 @@ impl Meta {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let is_nan = is_looking() && looked_at(id, value, origin);
         let state = Mutex::new(State { route, ..State::default() });
-        Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, state })
+        Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, carried: None, state })
+    }
+
+    /// The meta of a value that carries more than a record.
+    pub(crate) fn carrying(
+        value: &NamedTensor,
+        origin: Option<Origin>,
+        route: Option<Route>,
+        carried: Carried,
+    ) -> Arc<Meta> {
+        let mut meta = Meta::new(value, origin, route);
+        if let Some(meta) = Arc::get_mut(&mut meta) {
+            meta.carried = Some(Box::new(carried)); // nobody else has it yet
+        }
+        meta
+    }
+
+    /// Whether gradients flow to or through the value.
+    #[inline]
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.carried.as_ref().is_none_or(|carried| carried.recorded)
     }
 
     /// The meta at which the gradients of several outputs meet. It has no value. Its route is set after the
@@ -238,7 +265,7 @@ impl Meta {
         }
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
         let (origin, state) = (Some(origin), Mutex::default());
-        Arc::new(Meta { id, sizes, dtype, column_major, is_nan: false, origin, state })
+        Arc::new(Meta { id, sizes, dtype, column_major, is_nan: false, origin, carried: None, state })
     }
 
     pub(crate) fn set_route(&self, route: Route) {

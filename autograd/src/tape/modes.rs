@@ -67,6 +67,14 @@ pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
     switched(&RECORDING, Recording::Forgetting, f)
 }
 
+/// Runs `f` with ops that save what their gradients need, even inside of a checkpoint.
+pub(crate) fn remembering<R>(f: impl FnOnce() -> R) -> R {
+    match is_forgetting() {
+        true => switched(&RECORDING, Recording::On, f),
+        false => f(),
+    }
+}
+
 /// Runs `f` with recording switched on or off on the calling thread, and restores the switch afterwards, even
 /// after a panic.
 #[track_caller]

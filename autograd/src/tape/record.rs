@@ -4,7 +4,7 @@
 //! because closures that own what they save would be compiled, with their allocation and drop, for each
 //! formula.
 
-use super::{Cx, Edge, Edges, Gradient, Origin, is_grad_enabled, is_looking, nan};
+use super::{Cx, Edge, Edges, Gradient, Origin, fuses, is_looking, nan};
 use crate::op::{Kept, Op, finished};
 use crate::plain::{self, Input};
 use crate::tensor::Tensor;
@@ -20,6 +20,8 @@ pub(crate) struct Formula {
     pub(crate) kept: &'static [usize],
     /// How it computes for half types.
     pub(crate) halves: Halves,
+    /// Whether each element of the gradient depends only on the same element of that of the output.
+    pub(crate) by_element: bool,
     /// The gradient, given that of the output.
     pub(crate) gradient: fn(&Tensor, &Saved<'_>, &Cx<'_>) -> Result<Tensor>,
 }
@@ -41,7 +43,7 @@ impl Halves {
         let is_used = match self {
             Halves::Direct => false,
             Halves::Widened => true,
-            Halves::WidenedIfRecorded => is_grad_enabled(),
+            Halves::WidenedIfRecorded => !fuses(),
         };
         is_used && dtype != dtype.compute()
     }
@@ -174,7 +176,8 @@ pub(crate) fn record_edges(
             [a, b, c] => owning(formula, [keep(a), keep(b), keep(c)], args.clone()),
             ref more => owning_all(formula, more.iter().map(|at| keep(*at)).collect(), args.clone()),
         };
-        edges.push(Edge { into: into.clone(), gradient, keeps: !formula.kept.is_empty() });
+        let (into, keeps) = (into.clone(), !formula.kept.is_empty());
+        edges.push(Edge { into, gradient, keeps, by_element: formula.by_element });
     }
     finished(value, Origin::here(op), edges)
 }

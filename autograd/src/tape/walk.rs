@@ -17,7 +17,8 @@ use super::{
 use crate::line::line_of;
 use crate::observe::{Section, SectionKind, section, section_of};
 use crate::tensor::Tensor;
-use gradient::{accumulate, fit, run_hooks, run_hooks_after};
+pub(super) use gradient::fit;
+use gradient::{accumulate, run_hooks, run_hooks_after};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
 use pending::{Arrived, Pending};
@@ -381,7 +382,10 @@ impl Walk<'_> {
     }
 
     fn is_useful(&self, meta: &Meta) -> bool {
-        self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
+        match &self.useful {
+            Some(useful) => useful.contains_key(&meta.id),
+            None => meta.is_recorded(),
+        }
     }
 
     /// Whether the walk continues past a meta. If an input of the goal is the end of the walk, the route from
@@ -481,7 +485,7 @@ fn in_backward(error: Error, origin: Origin) -> Error {
 }
 
 /// The gradients from a joint derivative, one for each input.
-fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
     let gradients = joint.gradients.call_with((cx,))?;
     if gradients.len() != joint.inputs.len() {
         let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());

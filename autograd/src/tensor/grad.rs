@@ -48,7 +48,7 @@ impl Tensor {
     #[track_caller]
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<&mut Tensor> {
         const OP: &str = "requires_grad_";
-        match (requires_grad, &self.parts.meta) {
+        match (requires_grad, self.meta()) {
             (true, None) if !self.dtype().is_floating_point() => {
                 let message = format!(
                     "only Tensors of floating point dtype can require gradients, got {}",
@@ -58,7 +58,7 @@ impl Tensor {
                     .with_repair("x.to(DType::F32)?.requiring_grad()?"))
             }
             (true, None) => {
-                self.parts.meta = Some(Meta::leaf(&self.parts.value));
+                *self = self.leaf();
                 Ok(self)
             }
             (false, Some(meta)) if !meta.is_leaf() => {
@@ -67,7 +67,7 @@ impl Tensor {
                     .with_repair("let x = x.detach();"))
             }
             (false, _) => {
-                self.parts.meta = None;
+                *self = self.off_tape();
                 Ok(self)
             }
             (true, Some(_)) => Ok(self),
@@ -78,7 +78,7 @@ impl Tensor {
     /// called. It has no names, unless the backward pass used [`BackwardOptions::named`] or it was
     /// [set](Self::set_grad) with names.
     pub fn grad(&self) -> Option<Tensor> {
-        let state = self.parts.meta.as_ref()?.state();
+        let state = self.meta()?.state();
         let grad = state.grad.clone()?;
         Some(match &state.grad_names {
             GradNames::None => grad,
@@ -96,7 +96,7 @@ impl Tensor {
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";
-        let Some(meta) = &self.parts.meta else {
+        let Some(meta) = self.meta() else {
             return match grad {
                 None => Ok(()),
                 Some(_) => {
@@ -122,7 +122,7 @@ impl Tensor {
     /// Changes the gradient outside of the tape, if there is one. See `Parameter::update_grad`.
     #[track_caller]
     pub(crate) fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
-        let Some(meta) = &self.parts.meta else { return Ok(None) };
+        let Some(meta) = self.meta() else { return Ok(None) };
         let mut state = meta.state();
         let Some(grad) = &mut state.grad else { return Ok(None) };
         f(grad.detach_().in_buffer()).map(Some)
@@ -130,7 +130,7 @@ impl Tensor {
 
     /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
-        if let Some(meta) = &self.parts.meta {
+        if let Some(meta) = self.meta() {
             meta.state().grad = None;
         }
     }
@@ -141,7 +141,7 @@ impl Tensor {
     /// [`ErrorKind::Autograd`] if the tensor requires no gradient.
     #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
-        match &self.parts.meta {
+        match self.meta() {
             Some(meta) => meta.state().retain_grad = true,
             None => {
                 let message =
@@ -156,6 +156,24 @@ impl Tensor {
     /// The same value, detached from the tape.
     pub fn detach(&self) -> Tensor {
         Tensor::constant(self.parts.value.clone())
+    }
+
+    /// The same value off the tape, with the tangents that it carries.
+    pub(crate) fn off_tape(&self) -> Tensor {
+        let carried = self.carried().map(|carried| carried.clone().recorded(false));
+        let value = self.parts.value.clone();
+        let meta = carried.map(|carried| Meta::carrying(&value, None, None, carried));
+        Tensor::from_parts(value, meta)
+    }
+
+    /// The same value as a leaf that requires a gradient, with the tangents that it carries.
+    pub(crate) fn leaf(&self) -> Tensor {
+        let value = self.parts.value.clone();
+        let meta = match self.carried() {
+            Some(carried) => Meta::carrying(&value, None, None, carried.clone().recorded(true)),
+            None => Meta::leaf(&value),
+        };
+        Tensor::from_parts(value, Some(meta))
     }
 
     /// [`detach`](Self::detach) in place.
@@ -206,7 +224,7 @@ impl Tensor {
 
     #[track_caller]
     fn add_hook(&self, op: &'static str, hook: Hook, after_accumulation: bool) -> Result<HookHandle> {
-        match &self.parts.meta {
+        match self.meta() {
             Some(meta) => Ok(HookHandle::add(meta, hook, after_accumulation)),
             None => {
                 let message =
@@ -277,7 +295,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
 /// The start of a backward pass: an output and its gradient, by default 1 for a single element.
 #[track_caller]
 fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
-    let Some(meta) = output.parts.meta.clone() else { return Err(without_gradient(op, output)) };
+    let Some(meta) = output.meta().cloned() else { return Err(without_gradient(op, output)) };
     let gradient = match gradient {
         Some(gradient) => {
             // Where the names tell why the sizes differ, the error says it.
@@ -406,7 +424,7 @@ pub fn grad_with(
     }
     let mut metas = Vec::with_capacity(inputs.len());
     for (number, input) in inputs.iter().enumerate() {
-        match &input.parts.meta {
+        match input.meta() {
             Some(meta) => metas.push(meta.clone()),
             None => {
                 let message = format!("input {number} does not require a gradient");

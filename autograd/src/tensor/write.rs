@@ -10,7 +10,7 @@ impl Tensor {
     /// ops are recorded.
     #[inline]
     pub(crate) fn to_write(&self) -> Tensor {
-        if is_grad_enabled() { self.clone() } else { self.detach() }
+        if is_grad_enabled() || self.carried().is_some() { self.clone() } else { self.detach() }
     }
 
     /// Adds `other` to this tensor, outside of the tape. The buffer is reused if it is not shared.
@@ -42,7 +42,7 @@ impl Tensor {
                 .with_repair(format!("x = x.to(DType::{:?})?; before it", y.dtype())));
         }
         let y = y.to(self.dtype())?;
-        if is_grad_enabled() {
+        if is_grad_enabled() || self.carried().is_some() || y.carried().is_some() {
             *self = y;
         } else {
             self.parts.value = y.into_value(); // an update like an optimizer's: the record on the tape is kept

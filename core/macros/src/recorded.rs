@@ -125,6 +125,15 @@ fn roundings(formula: &TokenStream) -> usize {
     count
 }
 
+/// Whether a formula calls a method.
+fn calls(formula: &TokenStream, method: &str) -> bool {
+    formula.clone().into_iter().any(|tree| match tree {
+        TokenTree::Group(group) => calls(&group.stream(), method),
+        TokenTree::Ident(name) => name == method,
+        _ => false,
+    })
+}
+
 /// How a gradient computes for half types, if it may be widened.
 fn halves(gradient: &Gradient, may_widen: bool) -> TokenStream {
     match (may_widen && roundings(&gradient.formula) > 1, &gradient.fused) {
@@ -188,12 +197,14 @@ impl Recorded<'_> {
         let (of, kept) = (self.place(&gradient.inputs[0]), gradient.kept.iter().map(|kept| self.place(kept)));
         let (seen, formula) = (self.seen(gradient), &gradient.formula);
         let fused =
-            gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+            gradient.fused.as_ref().map(|fused| quote!(if crate::tape::fuses() { return Ok(#fused); }));
         let halves = halves(gradient, self.row.by_element() || self.row.reduces());
+        let by_element = self.row.by_element() && !calls(formula, "sum");
         quote!(crate::tape::Formula {
             of: #of,
             kept: &[#(#kept),*],
             halves: crate::tape::Halves::#halves,
+            by_element: #by_element,
             gradient: {
                 fn formula(
                     #g: &crate::Tensor,
@@ -237,7 +248,7 @@ impl Recorded<'_> {
         };
         let plain = of(&gradient.formula);
         let value = match gradient.fused.as_ref().map(of) {
-            Some(fused) => quote!(if crate::is_grad_enabled() { #plain } else { #fused }),
+            Some(fused) => quote!(if crate::tape::fuses() { #fused } else { #plain }),
             None => plain,
         };
         let halves = halves(gradient, true);

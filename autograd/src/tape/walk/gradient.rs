@@ -9,7 +9,7 @@ use std::panic::Location;
 
 /// The gradient of input `number` of an op, summed to the sizes of the input if that was broadcast, and cast
 /// to its dtype if it was promoted.
-pub(super) fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
+pub(in crate::tape) fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
     let invalid = |got: String, expected: String| {
         let message =
             format!("returned an invalid gradient at index {number} - got {got} but expected {expected}");
@@ -70,7 +70,7 @@ fn replaced(
 #[inline]
 pub(super) fn plain(mut gradient: Tensor) -> Tensor {
     if gradient.meta().is_some() && !is_grad_enabled() {
-        gradient.detach_();
+        gradient = gradient.off_tape();
     }
     if gradient.value().has_names() { gradient.unnamed() } else { gradient }
 }
@@ -88,7 +88,7 @@ pub(super) fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
 
 /// Adds one gradient to another, in place unless the pass is recorded.
 pub(super) fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
-    if is_grad_enabled() {
+    if is_grad_enabled() || sum.carried().is_some() || grad.carried().is_some() {
         *sum = sum.add(&grad)?;
         return Ok(());
     }

@@ -1,7 +1,6 @@
 //! Connectionist temporal classification.
 
 use super::*;
-use namegrad_autograd::is_grad_enabled;
 use namegrad_core::Element;
 
 functional! { ctc;
@@ -215,11 +214,11 @@ impl Batch {
         let ends = self.table(2, &|n, end| end == 0 || !self.labels[n].is_empty()).choose(ends, NEVER)?;
         let mut losses = ends.select(1, 0).logaddexp(ends.select(1, 1)?).neg()?;
         let impossible = losses.detach().gt(-NEVER / 2.0)?;
-        let recorded = x.requires_grad() && is_grad_enabled();
-        if recorded {
+        let followed = x.is_followed();
+        if followed {
             losses = losses.add(self.normalization(x, &past)?)?;
         }
-        if recorded && !zero_infinity && impossible.any(..).item::<bool>()? {
+        if followed && !zero_infinity && impossible.any(..).item::<bool>()? {
             // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
             // 0 / 0.
             let infinite = impossible.choose(self.normalization(x, &past)?, 1.0).square().log().neg()?;
