@@ -280,8 +280,8 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     Ok(y)
 }
 
-/// `f(x)`, which must have one element, and the product of its [`hessian`] with `v`: the derivative along `v` of
-/// the gradient, at the cost of a few gradients.
+/// `f(x)`, which must have one element, and the product of its [`hessian`] with `v`: the derivative along `v`
+/// of the gradient, at the cost of a few gradients.
 ///
 /// # Errors
 /// The errors of [`hessian`]; [`ErrorKind::Autograd`] if `v` does not have the sizes of `x`.

@@ -307,6 +307,9 @@ fn tangents_go_through_no_grad_in_place_ops_and_checkpoints_but_not_through_deta
     jvp(|x| Ok(escaped.replace(x[0].clone())), &[&x], &[&x])?;
     let escaped = escaped.into_inner();
     assert!(!escaped.requires_grad() && !escaped.square()?.requires_grad());
-    assert_eq!(jvp(|x| escaped.mul(&x[0]), &[&x], &[&x.ones_like()?])?.1.to_vec::<f64>()?, x.to_vec::<f64>()?);
+    assert_eq!(
+        jvp(|x| escaped.mul(&x[0]), &[&x], &[&x.ones_like()?])?.1.to_vec::<f64>()?,
+        x.to_vec::<f64>()?
+    );
     Ok(())
 }

@@ -394,6 +394,8 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     Tensor::randn([3])?.requiring_grad()?;
     detect_anomaly(|| ..);
     autograd::functional::jacobian(f, &[&x])?;
+    let v = x.ones_like()?;
+    autograd::functional::jvp(f, &[&x], &[&v])?;
     checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;

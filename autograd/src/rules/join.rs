@@ -21,7 +21,8 @@ fn back(shift: isize, size: Option<&usize>) -> isize {
 #[track_caller]
 fn joined(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: usize) -> Result<Tensor> {
     if is_forward()
-        && let Some(made) = linear_in_list(tensors, &|list| Ok(cat(list, dim, None)?.named(y.names().clone())))
+        && let Some(made) =
+            linear_in_list(tensors, &|list| Ok(cat(list, dim, None)?.named(y.names().clone())))
     {
         return made;
     }
@@ -45,7 +46,8 @@ fn joined(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: usize) -> 
 #[track_caller]
 fn stacked(op: &'static str, tensors: &[&Tensor], y: NamedTensor, dim: isize) -> Result<Tensor> {
     if is_forward()
-        && let Some(made) = linear_in_list(tensors, &|list| Ok(stack(list, dim, None)?.named(y.names().clone())))
+        && let Some(made) =
+            linear_in_list(tensors, &|list| Ok(stack(list, dim, None)?.named(y.names().clone())))
     {
         return made;
     }

@@ -4,11 +4,11 @@
 //! The derivatives of rows are linear in the gradient of the output, so they serve both modes. Let `J` be the
 //! derivative of an output by an input:
 //!
-//! * In an elementwise row, `J` is diagonal. The formula, which gives `Jᵀ g`, gives `J t` for the tangent `t`.
+//! * In an elementwise row, `J` is diagonal. The formula, which gives `Jᵀ g`, gives `J t` for a tangent.
 //! * A row that is linear in the input is run again, with the tangent in place of the input.
-//! * For any other row, `u ↦ Jᵀ u` is recorded, and its own gradient along `t` is `J t` (Townsend, *A new trick
-//!   for calculating Jacobian vector products*, 2017). This only needs the record of the op, so it works for
-//!   the ops of users too.
+//! * For any other row, `u ↦ Jᵀ u` is recorded, and its own gradient along `t` is `J t` (Townsend, *A new
+//!   trick for calculating Jacobian vector products*, 2017). This only needs the record of the op, so it works
+//!   for the ops of users too.
 //!
 //! Nothing is kept for a later pass, so memory does not grow with the number of ops.
 //!
@@ -102,7 +102,8 @@ impl Drop for Restored {
 
 /// Runs `f` without `level` and the levels inside of it.
 fn outside<R>(level: u64, f: impl FnOnce() -> R) -> R {
-    let outer = LEVELS.with_borrow(|levels| crate::list(levels.iter().copied().take_while(|at| *at != level)));
+    let outer =
+        LEVELS.with_borrow(|levels| crate::list(levels.iter().copied().take_while(|at| *at != level)));
     let _restored = Restored::replace(outer);
     f()
 }
@@ -145,7 +146,9 @@ impl Level {
 
     /// `x` without its tangent of this level.
     pub(crate) fn without_tangent(&self, x: Tensor) -> Tensor {
-        let Some(carried) = x.carried().filter(|carried| carried.tangent(self.id).is_some()) else { return x };
+        let Some(carried) = x.carried().filter(|carried| carried.tangent(self.id).is_some()) else {
+            return x;
+        };
         let mut carried = carried.clone();
         carried.tangents.retain(|(level, _)| *level != self.id);
         carrying(&x, carried)
@@ -380,7 +383,8 @@ fn pushed_all(
 ) -> Result<Vec<Option<Tensor>>> {
     let is_float = |output: &JointOutput| output.dtype.is_floating_point();
     let floats = joint.outputs.iter().filter(|output| is_float(output));
-    let floats: Vec<(Vec<usize>, DType)> = crate::list(floats.map(|output| (output.sizes.to_vec(), output.dtype)));
+    let floats: Vec<(Vec<usize>, DType)> =
+        crate::list(floats.map(|output| (output.sizes.to_vec(), output.dtype)));
     let mut transposed = Transposed::new(recorded, &floats)?;
     let outputs = |us: &[Tensor], f: &mut dyn FnMut(OutputGradients<'_>) -> Result<()>| {
         let mut us = us.iter().cloned();
@@ -390,7 +394,9 @@ fn pushed_all(
     };
     transposed.add_joint(joint, meeting, origin, level, &outputs)?;
     let mut found = transposed.pull()?.into_iter();
-    Ok(crate::list(joint.outputs.iter().map(|output| if is_float(output) { found.next().flatten() } else { None })))
+    Ok(crate::list(
+        joint.outputs.iter().map(|output| if is_float(output) { found.next().flatten() } else { None }),
+    ))
 }
 
 /// The outputs with what they carry. A derivative sees it too, so its record is made again.

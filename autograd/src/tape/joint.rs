@@ -49,7 +49,13 @@ impl Joint {
     /// The same derivative of outputs with other records.
     pub(super) fn with_outputs(&self, outputs: Vec<JointOutput>) -> Joint {
         let inputs = crate::list(self.inputs.iter().map(JointInput::another));
-        Joint { inputs, edges: self.edges.clone(), outputs, keeps: self.keeps, gradients: self.gradients.clone() }
+        Joint {
+            inputs,
+            edges: self.edges.clone(),
+            outputs,
+            keeps: self.keeps,
+            gradients: self.gradients.clone(),
+        }
     }
 
     /// Whether an input carries tangents.
