@@ -43,6 +43,8 @@ pub fn find(name: &str) -> Result<&'static Op> {
     let plain =
         ["special.", "linalg.", "nn."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     let own = ALIASES.iter().find(|(alias, _)| *alias == plain).map_or(plain, |(_, own)| own);
+    // PyTorch's functions that copy what a view shows: here, nothing is written through a view.
+    let own = own.strip_suffix("_copy").filter(|_| !BY_NAME.contains_key(own)).unwrap_or(own);
     let known = BY_NAME.get(name).or_else(|| BY_NAME.get(own).filter(|_| !OTHERS.contains(&name)));
     if let Some(op) = known.or_else(|| BY_NAME.get(format!("nn.{own}").as_str())) {
         return Ok(op);
@@ -70,7 +72,7 @@ pub fn call(name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Resu
 const OTHERS: [&str; 1] = ["nn.unfold"];
 
 /// PyTorch's other names for ops.
-const ALIASES: [(&str, &str); 29] = [
+const ALIASES: [(&str, &str); 36] = [
     ("absolute", "abs"),
     ("arccos", "acos"),
     ("arccosh", "acosh"),
@@ -83,8 +85,10 @@ const ALIASES: [(&str, &str); 29] = [
     ("clip", "clamp"),
     ("concat", "cat"),
     ("concatenate", "cat"),
+    ("constant_pad_nd", "pad"),
     ("divide", "div"),
     ("expit", "sigmoid"),
+    ("fill_", "fill"),
     ("fix", "trunc"),
     ("ger", "outer"),
     ("greater", "gt"),
@@ -96,8 +100,13 @@ const ALIASES: [(&str, &str); 29] = [
     ("multiply", "mul"),
     ("negative", "neg"),
     ("row_stack", "vstack"),
+    ("split_with_sizes", "split"),
     ("subtract", "sub"),
     ("swapdims", "transpose"),
+    ("trapz", "trapezoid"),
     ("true_divide", "div"),
+    ("unsafe_chunk", "chunk"),
+    ("unsafe_split", "split"),
+    ("unsafe_split_with_sizes", "split"),
     ("where", "choose"),
 ];

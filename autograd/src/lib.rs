@@ -48,7 +48,9 @@ mod tape;
 
 pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;
-pub use composed::{Index, Indexing, Indices, Places, Sections, Text, WordSizes};
+pub use composed::{
+    Between, EuclidMode, Index, Indexing, Indices, Numbers, Places, Sections, Strides, Text, WordSizes,
+};
 pub use create::TensorOptions;
 pub use gradcheck::{
     Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,

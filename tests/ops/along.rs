@@ -183,12 +183,17 @@ fn logcumsumexp_of_infinite_numbers() {
 
 /// Composed ops.
 pub(crate) mod composed {
-    use crate::check::values;
+    use crate::check::{numbers, values};
     use crate::plain;
     use namegrad::prelude::*;
 
     cases! {
         diff {
+            (x: values("A=2 B=3"), before: values("A=2 B=1"), after: values("A=2 B=2"); "B") => "A=2 B=5" any, |i| {
+                let joined = [before.lane(&[i[0], 0], 1), x.lane(&[i[0], 0], 1), after.lane(&[i[0], 0], 1)].concat();
+                let apart = joined[i[1] + 1] - joined[i[1]];
+                if x.data.iter().all(|x| *x == 0.0 || *x == 1.0) { apart.rem_euclid(2.0) } else { apart }
+            }, scale 6.0;
             (x: values("A=2 B=4"); 1) => "A=2 B=3" any, |i| plain::diff(&x.lane(i, 1))[i[1]], scale 6.0;
             (x: values("A=4 B=2"); "A", 2) => "A=2 B=2" any, |i| {
                 let second = plain::diff(&plain::diff(&x.lane(i, 0)))[i[0]];
@@ -202,6 +207,16 @@ pub(crate) mod composed {
             (x: values("A=2 B=4"); 0.3, 1) => "A=2" floats, |i| plain::quantile(&x.lane(&[i[0], 0], 1), 0.3), scale 6.0;
             (x: values("A=4 B=2"); 1.0, "A") => "B=2" floats, |i| plain::quantile(&x.lane(&[0, i[0]], 0), 1.0), scale 6.0;
             (x: values("B=5"); 0.5) => "" floats, |i| plain::quantile(&x.data, 0.5), scale 6.0;
+            (x: values("A=2 B=4"); [0.0, 0.7], "B") => "?=2 A=2" floats, |i| plain::quantile(&x.lane(&[i[1], 0], 1), [0.0, 0.7][i[0]]), scale 6.0;
+            (x: numbers("4", [4.0, 1.0, 3.0, 2.0]); 0.5, "..", "lower") => "" floats, |i| 2.0;
+            (x: numbers("4", [4.0, 1.0, 3.0, 2.0]); [0.5, 0.25], 0, "higher", "q") => "q=2" floats, |i| [3.0, 2.0][i[0]];
+            (x: numbers("4", [4.0, 1.0, 3.0, 2.0]); 0.2, 0, "nearest") => "" floats, |i| 2.0;
+            (x: numbers("4", [4.0, 1.0, 3.0, 2.0]); [0.1], 0, "midpoint") => "1" floats, |i| 1.5;
+        }
+        nanquantile {
+            (x: numbers("A=2 B=4", [4.0, f64::NAN, 3.0, 2.0, f64::NAN, f64::NAN, 5.0, f64::NAN]); 0.75, "B") => "A=2" floats, |i| [3.5, 5.0][i[0]];
+            (x: values("A=2 B=4"); [0.3, 1.0], 0) => "2 B=4" floats, |i| plain::quantile(&x.lane(&[0, i[1]], 0), [0.3, 1.0][i[0]]), scale 6.0;
+            (x: numbers("4", [4.0, 1.0, f64::NAN, 2.0]); 0.4, "..", "lower") => "" floats, |i| 1.0;
         }
         msort {
             (x: values("A=3 B=2")) => "A=3 B=2" any, |i| {

@@ -26,6 +26,124 @@ cases! {
         (x: values("N=2"), at: index("0", []), value: values(""); 0) => "N=2" any, |i| x.at(i);
         (x: values(""), at: index("1", [0]), value: values(""); 0) => "" any, |i| value.at(&[]);
     }
+    diagflat { (x: values("N=2 C=2"); 1) => "5 5" any, |i| if i[1] == i[0] + 1 { x.data[i[0]] } else { 0.0 }; }
+    atleast_1d { (x: values("")) => "1" any, |i| x.data[0]; (x: values("N=2 C=3")) => "N=2 C=3" any, |i| x.at(i); }
+    atleast_2d { (x: values("N=3")) => "?=1 N=3" any, |i| x.at(&i[1..]); }
+    atleast_3d {
+        (x: values("N=3")) => "?=1 N=3 ?=1" any, |i| x.at(&i[1..2]);
+        (x: values("N=2 C=3")) => "N=2 C=3 ?=1" any, |i| x.at(&i[..2]);
+        (x: values("")) => "1 1 1" any, |i| x.data[0];
+    }
+    windows {
+        (x: values("N=2 T=7"); "T", 3, 2, "W") => "N=2 T=3 W=3" any, |i| x.at(&[i[0], 2 * i[1] + i[2]]);
+        (x: values("T=4 C=2"); 0, 4, 1, "W") => "T=1 W=4 C=2" any, |i| x.at(&[i[1], i[2]]);
+    }
+    windows_ahead {
+        (x: values("T=7 C=2"); "T", 3, 2, 1, "W") seen => "T=3 W=3 C=2" any, |i| x.at(&[i[0] + i[1], i[2]]);
+        (x: values("T=7 C=2"); "T", 3, 2, 1, "W") ahead => "T=3 W=2 C=2" any, |i| x.at(&[i[0] + 3 + i[1], i[2]]);
+    }
+    as_strided {
+        (x: values("N=3 C=4"); [2, 3], [5, 1], 2) => "2 3" any, |i| x.data[2 + 5 * i[0] + i[1]];
+        (x: values("6"); [4, 3], [1, 1]) => "4 3" any, |i| x.data[i[0] + i[1]];
+    }
+    hsplit { (x: values("N=2 C=4"); 2) #1 => "N=2 C=2" any, |i| x.at(&[i[0], 2 + i[1]]); (x: values("N=4"); [1]) #1 => "N=3" any, |i| x.at(&[1 + i[0]]); }
+    vsplit { (x: values("N=4 C=2"); [1, 3]) #1 => "N=2 C=2" any, |i| x.at(&[1 + i[0], i[1]]); }
+    dsplit { (x: values("2 2 4"); 2) #1 => "2 2 2" any, |i| x.at(&[i[0], i[1], 2 + i[2]]); }
+    rsub { (x: values("N=2 C=3"), y: values("C=3"); 2) => "N=2 C=3" numeric, |i| y.broadcast(i) - 2.0 * x.at(i), scale 9.0; }
+    isin {
+        (x: numbers("N=2 C=2", [1.0, 0.0, 2.0, 3.0]), tests: numbers("3", [3.0, 1.0, 1.0])) => "N=2 C=2" truth, |i| tests.data.contains(&x.at(i)).into();
+        (x: numbers("N=2", [1.0, 0.0]), tests: numbers("0", []); true) => "N=2" truth, |i| 1.0;
+        (x: numbers("N=2", [1.0, 0.0]), tests: numbers("", [0.0])) => "N=2" truth, |i| i[0] as f64;
+    }
+    cartesian_prod {
+        (x: values("N=2"), y: values("3")) => "6 2" any, |i| if i[1] == 0 { x.data[i[0] / 3] } else { y.data[i[0] % 3] };
+        (x: values("N=2")) => "2" any, |i| x.at(i);
+    }
+    combinations {
+        (x: values("N=3"); 2) => "3 2" any, |i| x.data[[[0, 1], [0, 2], [1, 2]][i[0]][i[1]]];
+        (x: values("N=2"); 3, true) => "4 3" any, |i| x.data[[[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]][i[0]][i[1]]];
+        (x: values("N=2"); 3) => "0 3" any, |i| 0.0;
+    }
+    select_scatter {
+        (x: values("N=2 C=3"), src: values("N=2"); "C", -1) => "N=2 C=3" any, |i| if i[1] == 2 { src.at(&i[..1]) } else { x.at(i) };
+    }
+    slice_scatter {
+        (x: values("N=5 C=2"), src: values("N=2 C=2"); 0, 1, 4, 2) => "N=5 C=2" any, |i| if [1, 3].contains(&i[0]) { src.at(&[i[0] / 2, i[1]]) } else { x.at(i) };
+    }
+    diagonal_scatter {
+        (x: values("N=3 C=3"), src: values("2"); 0, 1, 1) => "N=3 C=3" any, |i| if i[1] == i[0] + 1 { src.at(&i[..1]) } else { x.at(i) };
+        (x: values("N=2 B=2 C=3"), src: values("B=2 ?=2"); "N", "C", 0) => "N=2 B=2 C=3" any, |i| if i[2] == i[0] { src.at(&i[1..]) } else { x.at(i) };
+    }
+    argwhere { (x: numbers("N=2 C=2", [0.0, 1.0, 1.0, 0.0])) => "2 2" indices, |i| [[0.0, 1.0], [1.0, 0.0]][i[0]][i[1]]; }
+    nonzero_numpy {
+        (x: numbers("N=2 C=2", [0.0, 1.0, 1.0, 0.0]); "at") #1 => "at=2" indices, |i| [1.0, 0.0][i[0]];
+        (x: numbers("", [1.0])) => "1" indices, |i| 0.0;
+    }
+    unravel_index { (x: index("N=3", [5, 0, 2]); [2, 3]) #1 => "N=3" indices, |i| x.at(i) % 3.0; }
+    unique_consecutive {
+        (x: numbers("N=2 C=2", [1.0, 1.0, 0.0, 1.0]); "..") values => "3" any, |i| [1.0, 0.0, 1.0][i[0]];
+        (x: numbers("N=2 C=2", [1.0, 1.0, 0.0, 1.0]); "..") inverse => "N=2 C=2" indices, |i| [[0.0, 0.0], [1.0, 2.0]][i[0]][i[1]];
+        (x: numbers("N=3 C=2", [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]); "N") values => "N=2 C=2" any, |i| x.at(&[2 * i[0], i[1]]);
+        (x: numbers("N=3 C=2", [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]); "N") counts => "N=2" indices, |i| [2.0, 1.0][i[0]];
+        (x: values("0"); 0) counts => "0" indices, |i| 0.0;
+    }
+    trapezoid {
+        (y: values("N=2 T=4"); "T", 0.5) => "N=2" to_number, |i| sum(3, |k| 0.25 * (y.at(&[i[0], k]) + y.at(&[i[0], k + 1]))), scale 9.0;
+        (y: values("T=3 C=2"), x: values("T=3"); "T") => "C=2" to_number, |i| sum(2, |k| 0.5 * (x.at(&[k + 1]) - x.at(&[k])) * (y.at(&[k, i[0]]) + y.at(&[k + 1, i[0]]))), scale 36.0;
+        (y: values("T=1 C=2"); 0) => "C=2" to_number, |i| 0.0;
+    }
+    cumulative_trapezoid {
+        (y: values("N=2 T=4"); "T", 0.5) => "N=2 T=3" to_number, |i| sum(i[1] + 1, |k| 0.25 * (y.at(&[i[0], k]) + y.at(&[i[0], k + 1]))), scale 9.0;
+        (y: values("T=3 C=2"), x: values("T=3"); "T") => "T=2 C=2" to_number, |i| sum(i[0] + 1, |k| 0.5 * (x.at(&[k + 1]) - x.at(&[k])) * (y.at(&[k, i[1]]) + y.at(&[k + 1, i[1]]))), scale 36.0;
+    }
+    gradient {
+        (x: values("N=4 C=2"); "N", 0.5) #0 => "N=4 C=2" to_number, |i| {
+            let (low, high) = (i[0].saturating_sub(1), (i[0] + 1).min(3));
+            (x.at(&[high, i[1]]) - x.at(&[low, i[1]])) / (0.5 * (high - low) as f64)
+        }, scale 24.0;
+        (x: values("N=3 C=4"); "..", [1.0, 2.0], 2) #1 => "N=3 C=4" to_number, |i| {
+            let at = |k: usize| x.at(&[i[0], k]);
+            match i[1] {
+                0 => (4.0 * at(1) - at(2) - 3.0 * at(0)) / 4.0,
+                3 => (3.0 * at(3) - 4.0 * at(2) + at(1)) / 4.0,
+                k => (at(k + 1) - at(k - 1)) / 4.0,
+            }
+        }, scale 24.0;
+    }
+    cov {
+        (x: values("N=3 C=2"); "N") => "C=2 ?=2" to_number, |i| covariance(x, 1.0, i), scale 18.0;
+        (x: values("N=3 C=2"); 0, 0, "D") => "C=2 D=2" to_number, |i| covariance(x, 0.0, i), scale 18.0;
+        (x: values("N=3")) => "" to_number, |i| covariance(&Plain { sizes: vec![3, 1], data: x.data.clone() }, 1.0, &[0, 0]), scale 18.0;
+    }
+    corrcoef {
+        (x: values("N=4 C=2"); "N") => "C=2 ?=2" to_number, |i| {
+            covariance(x, 1.0, i) / (covariance(x, 1.0, &[i[0]; 2]) * covariance(x, 1.0, &[i[1]; 2])).sqrt()
+        }, scale 3.0;
+    }
+    cdist {
+        (x: values("N=3 C=2"), y: values("M=2 C=2")) => "N=3 M=2" floats, |i| power_mean(x, y, i, 2.0), scale 6.0;
+        (x: values("N=30 C=2"), y: values("M=2 C=2")) => "N=30 M=2" floats, |i| power_mean(x, y, i, 2.0), scale 600.0;
+        (x: values("N=3 C=2"), y: values("M=2 C=2"); 1.0) => "N=3 M=2" floats, |i| power_mean(x, y, i, 1.0), scale 6.0;
+        (x: values("N=3 C=2"), y: values("M=2 C=2"); 0.0) => "N=3 M=2" floats, |i| (0..2).map(|k| f64::from(x.at(&[i[0], k]) != y.at(&[i[1], k]))).sum();
+        (x: values("N=3 C=2"), y: values("M=2 C=2"); f64::INFINITY) => "N=3 M=2" floats, |i| (0..2).map(|k| (x.at(&[i[0], k]) - y.at(&[i[1], k])).abs()).fold(0.0, f64::max), scale 6.0;
+        (x: values("N=3 C=2"), y: values("M=2 C=2"); 3.5) => "N=3 M=2" floats, |i| power_mean(x, y, i, 3.5), scale 6.0;
+    }
+    renorm {
+        (x: values("N=3 C=2"); 2.0, "N", 1.5) => "N=3 C=2" floats, |i| {
+            let norm = x.lane(&[i[0], 0], 1).iter().map(|x| x * x).sum::<f64>().sqrt();
+            if norm > 1.5 { x.at(i) * 1.5 / (norm + 1e-7) } else { x.at(i) }
+        }, scale 3.0;
+    }
+    histogram {
+        (x: numbers("N=5", [0.0, 1.0, 0.4, 1.0, 0.6]); 2) hist => "2" floats, |i| [2.0, 3.0][i[0]];
+        (x: numbers("N=5", [0.0, 1.0, 0.4, 1.0, 0.6]); 4, [-0.5, 0.5], true) hist => "4" floats, |i| [0.0, 0.0, 2.0, 2.0][i[0]];
+        (x: numbers("N=2", [0.0, 1.0]), weight: numbers("N=2", [3.0, 0.5]); 2) hist => "2" floats, |i| [3.0, 0.5][i[0]];
+        (x: numbers("N=2", [0.0, 4.0]); 4) bin_edges => "5" floats, |i| i[0] as f64;
+    }
+    histogramdd {
+        (x: numbers("N=3 ?=2", [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]); 2) #0 => "2 2" floats, |i| [[0.0, 1.0], [2.0, 0.0]][i[0]][i[1]];
+        (x: numbers("N=3 ?=2", [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]); [2, 1]) #2 => "2" floats, |i| i[0] as f64;
+    }
     masked_scatter {
         (x: values("N=2 C=3"), mask: mask("C=3", [0, 1, 1]), source: values("2 3")) => "N=2 C=3" any,
             |i| if i[1] == 0 { x.at(i) } else { source.at(&unravel(2 * i[0] + i[1] - 1, &[2, 3])) };
@@ -203,6 +321,19 @@ cases! {
         (x: values("N=2 C=3"); "float64") => "N=2 C=3" doubles, |i| x.at(i);
     }
     ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
+}
+
+/// The covariance of two columns of a matrix.
+fn covariance(x: &Plain, correction: f64, columns: &[usize]) -> f64 {
+    let n = x.sizes[0];
+    let mean = |c: usize| sum(n, |k| x.at(&[k, c])) / n as f64;
+    let [a, b] = [0, 1].map(|k| columns[k]);
+    sum(n, |k| (x.at(&[k, a]) - mean(a)) * (x.at(&[k, b]) - mean(b))) / (n as f64 - correction)
+}
+
+/// The distance of two rows of matrices.
+fn power_mean(x: &Plain, y: &Plain, i: &[usize], p: f64) -> f64 {
+    sum(x.sizes[1], |k| (x.at(&[i[0], k]) - y.at(&[i[1], k])).abs().powf(p)).powf(1.0 / p)
 }
 
 /// A dim of segments with a name.
@@ -655,7 +786,7 @@ const CASTS: [&str; 10] =
 type Fill = (&'static str, fn(f64) -> bool);
 
 /// The fills; if an op takes a value, it is 7.
-const FILLS: [Fill; 11] = [
+const FILLS: [Fill; 12] = [
     ("zeros_like", |x| x == 0.0),
     ("ones_like", |x| x == 1.0),
     ("full_like", |x| x == 7.0),
@@ -663,10 +794,11 @@ const FILLS: [Fill; 11] = [
     ("rand_like", |x| (0.0..1.0).contains(&x)),
     ("randn_like", f64::is_finite),
     ("new_zeros", |x| x == 0.0),
+    ("new_empty", |x| x == 0.0),
     ("new_ones", |x| x == 1.0),
     ("new_full", |x| x == 7.0),
     ("zero_", |x| x == 0.0),
-    ("fill_", |x| x == 7.0),
+    ("fill", |x| x == 7.0),
 ];
 
 #[test]
@@ -688,7 +820,7 @@ fn made_like_another() {
                 _ => {}
             }
         }
-        args.extend((name == "fill_").then(|| ("value", 7.into())));
+        args.extend((name == "fill").then(|| ("value", 7.into())));
         let y = ops::call(name, &[&x], &args).unwrap().swap_remove(0);
         assert_eq!((y.dtype(), y.shape()), (dtype, shape), "{name}");
         let numbers = y.to(DType::F64).unwrap().to_vec::<f64>().unwrap();

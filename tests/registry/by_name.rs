@@ -40,7 +40,7 @@ fn names_are_found() -> Result<()> {
     assert_eq!(ops::find("unfold")?.info.name, "unfold");
     assert_eq!(ops::find("nn.unfold")?.info.name, "nn.unfold");
     assert_eq!(ops::find_in_place("add_").unwrap().info.name, "add");
-    assert_eq!(ops::find_in_place("fill_").unwrap().info.name, "fill_");
+    assert_eq!(ops::find_in_place("fill_").unwrap().info.name, "fill");
     assert!(ops::find_in_place("sum_").is_none());
     Ok(())
 }
@@ -242,10 +242,10 @@ fn in_place() -> Result<()> {
     let error = ops::find("sum")?.call_in_place(&mut y, &[], &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let mut leaf = x()?.requiring_grad()?;
-    for name in ["fill_", "copy_", "index_fill", "zero_", "bernoulli_", "resize_"] {
+    for name in ["fill", "copy_", "index_fill", "zero_", "bernoulli_", "resize_"] {
         let (index, value) = (Tensor::new([0])?, Tensor::new(1.0)?);
         let (others, args): (&[&Tensor], Vec<(&str, Given<'_>)>) = match name {
-            "fill_" | "copy_" | "bernoulli_" => (&[&value], vec![]),
+            "fill" | "copy_" | "bernoulli_" => (&[&value], vec![]),
             "index_fill" => (&[&index, &value], vec![("dim", 0.into())]),
             "resize_" => (&[], vec![("size", [1].into())]),
             _ => (&[], vec![]),
@@ -375,6 +375,8 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "Indices" => vec![[0].into()],
         "Places" => vec![[[0, 0]].into()],
         "Cell" => vec!["tanh".into()],
+        "Numbers" => vec![0.5.into()],
+        "Strides" => vec![[1, 1].into(), [1].into()],
         ty => panic!("no value of type {ty} is tried: say one here"),
     }
 }

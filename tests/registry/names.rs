@@ -15,8 +15,9 @@ const NAMES: [&str; 6] = ["A", "B", "D", "E", "F", "G"]; // without that of chan
 const OWN: [&str; 6] = ["P", "Q", "R", "S", "T", "U"];
 
 /// Inputs that are tested elsewhere, and why.
-const ELSEWHERE: [(&str, &str, &str); 5] = [
-    ("fill_", "value", "a number"),
+const ELSEWHERE: [(&str, &str, &str); 6] = [
+    ("diagonal_scatter", "src", "its last dim is along the diagonal"),
+    ("fill", "value", "a number"),
     ("index_fill", "value", "a number"),
     ("masked_fill", "value", "a number"),
     ("masked_scatter", "source", "a matrix is unified, a vector is read element by element"),
@@ -27,7 +28,19 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 type ByHand = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [ByHand; 55] = [
+const BY_HAND: [ByHand; 67] = [
+    ("cov", "x A=3 B=4; fweights n B=4; aweights p B=4", &[("dim", "B")]),
+    ("cdist", "x A=3 B=4; other P=2 B=4", &[]),
+    ("histogram", "x A=3 B=3; weight p A=3 B=3", &[]),
+    ("histogramdd", "x A=3 B=2; weight p A=3", &[("bins", "2")]),
+    ("diff", "x A=3 B=3; prepend A=1 B=3; append A=2 B=3", &[("dim", "A")]),
+    ("trapezoid", "y A=3 B=4; x B=4", &[("dim", "B")]),
+    ("cumulative_trapezoid", "y A=3 B=4; x B=4", &[("dim", "B")]),
+    ("select_scatter", "x A=3 B=3 C=3; src B=3 C=3", &[("dim", "A"), ("index", "1")]),
+    ("slice_scatter", "x A=3 B=3; src A=2 B=3", &[("dim", "A"), ("start", "0"), ("end", "2")]),
+    ("isin", "x A=3 B=3; test_elements i P=2", &[]),
+    ("rsub", "x A=3 B=3; other A=3 B=3", &[]),
+    ("take_along_dim", "x A=3 B=4; indices i A=3 B=2", &[("dim", "B")]),
     ("layer_norm", "x A=2 B=3 D=3; weight B=3 D=3; bias B=3 D=3", &[("dims", "B D")]),
     (
         "recurrent",
@@ -414,7 +427,11 @@ fn given(value: &Value, names: &mut BTreeSet<String>) {
 }
 
 /// Ops whose result is more than one word says, and what it is.
-const MORE: [(&str, &str); 1] = [("repeat_interleave", "several dims become one without a name")];
+const MORE: [(&str, &str); 3] = [
+    ("repeat_interleave", "several dims become one without a name"),
+    ("take_along_dim", "several dims become one without a name"),
+    ("unique_consecutive", "several dims become one without a name"),
+];
 
 /// What is wrong with what the row says about its results, if anything.
 fn untrue_result(op: &Op, call: &Drawn, result: &[Tensor]) -> Option<String> {
@@ -736,7 +753,8 @@ fn others_agree_beside_an_unnamed_first() {
 
 /// Ops whose meaning is the order of dims, of the first, of the last, or of all elements, and ops of random
 /// numbers, which are in the order of the elements.
-const BY_ORDER: [&str; 10] = [
+const BY_ORDER: [&str; 11] = [
+    "take_along_dim", // without a dim
     "fliplr",
     "flipud",
     "msort",

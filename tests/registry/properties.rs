@@ -131,6 +131,7 @@ const SUMS: (&[&str], &[&str]) = (
         "reduce",
         "regression",
         "similarity",
+        "statistics",
     ],
     &[
         "scatter_add",

@@ -3,6 +3,9 @@
 use crate::Tensor;
 use crate::chain::*;
 use crate::composed::getitem::{Index, Indices};
+use crate::rules::slice::onto_diagonal;
+use namegrad_core::options::DiagonalOptions;
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Unique};
 use namegrad_macros::composed;
 
 composed! { index;
@@ -83,7 +86,96 @@ composed! { index;
     /// assert_eq!(x.take_along_dim(&x.argsort(1)?, 1)?.to_vec::<i64>()?, [1, 9, 2, 8]);
     /// # Ok::<(), Error>(())
     /// ```
-    take_along_dim (x, indices; dim: Dim) names of indices, indices: beside dim;
+    ///
+    /// With `..` for the dim, the positions are counted in row-major order: [`take`](Self::take) of all
+    /// indices, as a vector.
+    take_along_dim (x, indices; dim: Dims = ..) names of indices, indices: beside dim;
+    /// The tensor with the slice at `index` of `dim` replaced by `src`, which has its sizes.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::zeros([("N", 2), ("C", 2)])?;
+    /// let y = x.select_scatter(&Tensor::ones([("N", 2)])?, "C", -1)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 1.0, 0.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Index` for an index out of range, `Shape` for a source of other sizes, the errors of the name rule.
+    select_scatter (x, src; dim: Dim, index: isize) names keeps, src: without dim => {
+        fits(op, x, &x.select(dim, index)?, src)?;
+        x.index_put(&at(dim, Index::At(index))[..], src)
+    }
+    /// The tensor with the elements from `start` to `end` of `dim`, `step` apart, replaced by `src`, which has
+    /// their sizes. Both ends are clamped to the size of the dim, and negative ones count from its end.
+    ///
+    /// # Errors
+    /// `Shape` for a source of other sizes, the errors of the name rule.
+    slice_scatter (x, src; dim: Dim = 0, start: isize or 0, end: isize or isize::MAX, step: usize = 1) names keeps, src: matched => {
+        fits(op, x, &x.slice(dim, start, end, step)?, src)?;
+        x.index_put(&at(dim, Index::Slice { start: Some(start), end: Some(end), step })[..], src)
+    }
+    /// The tensor with the diagonal of two dims, `offset` above the main one, replaced by `src`, which has the
+    /// sizes of [`diagonal`](Self::diagonal).
+    ///
+    /// # Errors
+    /// `Shape` for a source of other sizes, the errors of `diagonal` and of the name rule.
+    diagonal_scatter (x, src; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0) names keeps, src: without dim1 => {
+        let part = x.detach().diagonal_with(dim1, dim2, DiagonalOptions::new().offset(offset))?;
+        fits(op, x, &part, src)?;
+        let spread = |src: &Tensor| onto_diagonal(&src.unnamed(), x.sizes(), offset, dim1, dim2);
+        let mask = spread(&part.ones_like().to(DType::Bool)?)?;
+        let y = mask.choose(spread(&src.to(x.dtype())?)?, x.unnamed())?;
+        Ok(y.named(x.names().clone()))
+    }
+    /// The positions of the nonzero elements, as the rows of a matrix: [`nonzero`](Self::nonzero).
+    argwhere (x; names: NewNames = None) names called names constant
+        => Ok(x.nonzero()?.named(Names::given(op, &names, &[None, None])?));
+    /// The positions of the nonzero elements, as a vector for each dim: indices of the tensor. Their dim is
+    /// called `name` or unnamed.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let places = Tensor::new([[0, 3], [2, 0]])?.nonzero_numpy()?;
+    /// assert_eq!([places[0].to_vec::<i64>()?, places[1].to_vec::<i64>()?], [[0, 1], [1, 0]]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    nonzero_numpy (x; name: NewName = None) -> [places] names called name constant => {
+        let x = x.detach();
+        let whole = if x.ndim() == 0 { x.unsqueeze(0)? } else { x };
+        let mut columns = whole.unnamed().nonzero().unbind(1)?;
+        for column in &mut columns {
+            *column = column.rename([name])?;
+        }
+        Ok(columns)
+    }
+    /// The indices in a tensor of the given sizes that have these positions in row-major order: a tensor for
+    /// each dim, with the sizes and names of this one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let indices = Tensor::new([5, 2])?.unravel_index([2, 3])?;
+    /// assert_eq!([indices[0].to_vec::<i64>()?, indices[1].to_vec::<i64>()?], [[1, 0], [2, 2]]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `DType` unless integers, `Value` for a negative size or none at all.
+    unravel_index (x; shape: Shape) -> [indices] on integers names keeps, shape: own constant;
+    /// The groups of equal neighbors along `dim`, or of the flattened tensor with `..`: the first element of
+    /// each, for each element the number of its group, and the sizes of the groups.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::core::Unique;
+    /// let x = Tensor::new([1, 1, 2, 1])?.refine_names(["N"])?;
+    /// let Unique { values, inverse, counts } = x.unique_consecutive("N")?;
+    /// assert_eq!((values.to_vec::<i64>()?, counts.to_vec::<i64>()?), (vec![1, 2, 1], vec![2, 1, 1]));
+    /// assert_eq!(inverse.to_vec::<i64>()?, [0, 0, 1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    unique_consecutive (x; dim: Dims = ..) -> Unique { values, inverse, counts }
+        names keeps, inverse: removes, counts: removes refused;
     /// The tensor with the part that the indices select replaced by `values`, as in `x[..] = values`. With
     /// `accumulate`, the values are added to the part; otherwise, the last of several elements for one
     /// position is kept. The values are cast and broadcast to the part. In place, a part that is a view is
@@ -104,10 +196,28 @@ composed! { index;
     index_put index_put_ (indices: Indices; mut x, values: Operand; accumulate: bool = false) names keeps, values: matched;
 }
 
+/// Checks that `src` has the sizes of the part of `x` that it replaces.
+fn fits(op: &'static str, x: &Tensor, part: &Tensor, src: &Tensor) -> Result<()> {
+    Error::ensure(part.sizes() == src.sizes(), ErrorKind::Shape, op, || {
+        format!("expected src to have the sizes {:?} of the part, got {:?}", part.sizes(), src.sizes())
+    })
+    .map_err(|error| error.with_operands([x.shape(), src.shape()]))?;
+    part.value().check_alike(op, ["x", "src"], src.value())
+}
+
+/// An index along `dim` alone.
+fn at(dim: usize, index: Index) -> Vec<Index> {
+    let mut all = vec![Index::from(..); dim];
+    all.push(index);
+    all
+}
+
 mod kernels {
     use super::*;
+    use crate::composed::set_result;
     use crate::op::Op;
-    use namegrad_core::{Category, DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
+    use namegrad_core::Category;
+    use namegrad_core::args::{OpenShape, Positions};
 
     #[track_caller]
     pub(super) fn index_fill(x: &Tensor, index: &Tensor, value: &Tensor, dim: usize) -> Result<Tensor> {
@@ -227,7 +337,21 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn take_along_dim(x: &Tensor, indices: &Tensor, dim: usize) -> Result<Tensor> {
+    pub(super) fn take_along_dim(x: &Tensor, indices: &Tensor, dims: Positions) -> Result<Tensor> {
+        let dim = match dims[..] {
+            [dim] => dim,
+            _ if dims.len() == x.ndim() => {
+                if indices.ndim() == x.ndim() && x.ndim() > 1 {
+                    x.value().check_alike("take_along_dim", ["x", "indices"], indices.value())?;
+                }
+                let name = indices.name(0).filter(|_| indices.ndim() == 1);
+                return x.take(indices.unnamed().reshape([-1])?).rename([name]);
+            }
+            _ => {
+                let message = format!("expected one dim, or `..` for all elements, got {}", dims.len());
+                return Err(Error::new(ErrorKind::DimRange, "take_along_dim", message));
+            }
+        };
         if indices.ndim() != x.ndim() {
             let message = format!(
                 "input and indices should have the same number of dimensions, got {} and {}",
@@ -249,6 +373,68 @@ mod kernels {
         // A position that is out of range is left as it was given, so that the error shows it.
         let before = places.lt(0).logical_and(places.ge(-(size as i64))?)?;
         x.gather(&places.add(before.mul(size)?)?, dim)
+    }
+
+    #[track_caller]
+    pub(super) fn unravel_index(x: &Tensor, shape: OpenShape) -> Result<Vec<Tensor>> {
+        const OP: &str = "unravel_index";
+        Error::ensure(x.dtype().category() == Category::Integer, ErrorKind::DType, OP, || {
+            format!("expected index to be integer or boolean, got {}", x.dtype())
+        })?;
+        let mut sizes: Vec<i64> = Vec::new();
+        for dim in shape.iter() {
+            match dim.size {
+                Some(size) => sizes.push(size as i64),
+                None => return Err(Error::new(ErrorKind::Value, OP, "the sizes cannot be negative")),
+            }
+        }
+        let mut indices = Vec::with_capacity(sizes.len());
+        let mut rest = x.to(DType::I64)?;
+        for size in sizes.iter().rev() {
+            indices.push(rest.remainder(*size)?);
+            rest = rest.floor_divide(*size)?;
+        }
+        indices.reverse();
+        Ok(indices)
+    }
+
+    #[track_caller]
+    pub(super) fn unique_consecutive(x: &Tensor, dims: Positions) -> Result<Unique<Tensor>> {
+        const OP: &str = "unique_consecutive";
+        let flat = match &dims[..] {
+            &[dim] if x.ndim() > 0 => return groups(x, dim),
+            dims if dims.len() == x.ndim() => x.unnamed().reshape([-1])?,
+            dims => {
+                let message = format!("expected one dim, or `..` for all elements, got {} dims", dims.len());
+                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.shape()]));
+            }
+        };
+        let groups = groups(&flat, 0)?;
+        let inverse = groups.inverse.reshape(x.sizes())?.named(x.names().clone());
+        Ok(Unique { inverse, ..groups })
+    }
+
+    /// The groups of equal neighbors along `dim`.
+    #[track_caller]
+    fn groups(x: &Tensor, dim: usize) -> Result<Unique<Tensor>> {
+        let n = x.sizes()[dim];
+        let others = crate::lists::others(x.ndim(), &[dim]);
+        let [before, after] = [0, 1].map(|start| x.unnamed().narrow(dim, start.min(n), n.saturating_sub(1)));
+        let mut new = after?.ne(&before?)?;
+        if !others.is_empty() {
+            new = new.any(others)?;
+        }
+        let first = new.new_full([n.min(1)], true)?;
+        let new = Tensor::cat(&[&first, &new], 0)?;
+        let inverse = new.cumsum(0).sub(1)?;
+        let firsts = new.nonzero().reshape([-1])?;
+        let ends = Tensor::cat(&[&firsts, &firsts.new_full([1], n as i64)?], 0)?;
+        let name = x.name(dim);
+        Ok(Unique {
+            values: x.index_select(&firsts, dim)?,
+            inverse: inverse.rename([name])?,
+            counts: ends.diff(0).rename([name])?,
+        })
     }
 
     #[track_caller]
@@ -315,14 +501,5 @@ mod kernels {
             .output();
         set_result(x, y);
         Ok(())
-    }
-
-    /// Replaces the tensor by the result of an op. If nothing is recorded, the tensor keeps its record on the
-    /// tape.
-    fn set_result(x: &mut Tensor, y: Tensor) {
-        *x = match crate::is_grad_enabled() || x.carried().is_some() || y.carried().is_some() {
-            true => y,
-            false => Tensor::from_parts(y.into_value(), x.meta().cloned()),
-        };
     }
 }

@@ -72,6 +72,32 @@ composed! { join;
     /// # Errors
     /// `Shape` for a tensor with more than one dim, `DuplicateName` for two vectors with the same name.
     meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names keeps, tensors: own;
+    /// All tuples of one element of each vector, in the order of the vectors, as the rows of a matrix; of one
+    /// vector, the vector itself.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let pairs = Tensor::cartesian_prod(&[&Tensor::new([1, 2])?, &Tensor::new([5, 6])?])?;
+    /// assert_eq!(pairs.to_vec::<i64>()?, [1, 5, 1, 6, 2, 5, 2, 6]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` for a tensor that is no vector, `Value` for an empty list.
+    cartesian_prod ([tensors]; names: NewNames = None) names called names, tensors: free;
+    /// All combinations of `r` elements of a vector, in its order, as the rows of a matrix; with
+    /// `with_replacement`, an element can occur several times in one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1, 2, 3])?;
+    /// assert_eq!(x.combinations()?.to_vec::<i64>()?, [1, 2, 1, 3, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` unless this is a vector, `OutOfMemory`.
+    combinations (x; r: usize = 2, with_replacement: bool = false, names: NewNames = None) names called names;
     /// The Kronecker product: a block `x[i] y` for each element `x[i]` of this tensor. The tensor with fewer
     /// dims gets dims of size one in front. The dims of the product have the given `names`, or are unnamed.
     ///
@@ -207,6 +233,64 @@ mod kernels {
             });
         }
         Ok(grid)
+    }
+
+    #[track_caller]
+    pub(super) fn cartesian_prod(tensors: &[&Tensor], names: Vec<Option<Name>>) -> Result<Tensor> {
+        const OP: &str = "cartesian_prod";
+        let vectors = tensors.iter().all(|x| x.ndim() == 1);
+        Error::ensure(vectors, ErrorKind::Shape, OP, || "every input must be a vector")?;
+        let Some((first, more)) = tensors.split_first() else {
+            return Err(Error::new(ErrorKind::Value, OP, "expected at least one vector"));
+        };
+        if more.is_empty() {
+            return Ok(first.unnamed().named(Names::given(OP, &names, &[None])?));
+        }
+        let names = Names::given(OP, &names, &[None, None])?;
+        let bare: Vec<Tensor> = crate::list(tensors.iter().map(|x| x.unnamed()));
+        let columns = meshgrid(&crate::list::<_, Vec<_>>(bare.iter()), Indexing::Ij)?;
+        let rows = Tensor::stack(&columns, -1).reshape([-1, tensors.len() as isize])?;
+        Ok(rows.named(names))
+    }
+
+    #[track_caller]
+    pub(super) fn combinations(
+        x: &Tensor,
+        r: usize,
+        with_replacement: bool,
+        names: Vec<Option<Name>>,
+    ) -> Result<Tensor> {
+        const OP: &str = "combinations";
+        Error::ensure(x.ndim() == 1, ErrorKind::Shape, OP, || {
+            format!("expected a vector, got {} dims", x.ndim())
+        })?;
+        let n = x.numel();
+        if r == 0 {
+            return x.unnamed().narrow(0, 0, 0);
+        }
+        let names = Names::given(OP, &names, &[None, None])?;
+        // (n choose r), or (n + r - 1 choose r)
+        let of = if with_replacement { (n + r).saturating_sub(1) } else { n };
+        let (mut count, mut k) = (if n == 0 || of < r { 0usize } else { 1 }, 0);
+        while k < r && count > 0 {
+            count = (count as u128 * (of - k) as u128 / (k + 1) as u128).min(usize::MAX as u128) as usize;
+            k += 1;
+        }
+        NamedTensor::check_room(OP, count, r.saturating_mul(16))?;
+        let apart = usize::from(!with_replacement);
+        let mut row: Vec<usize> = crate::list((0..r).map(|k| k * apart));
+        let mut places: Vec<i64> = Vec::with_capacity(count * r);
+        for _ in 0..count {
+            places.extend(row.iter().map(|at| *at as i64));
+            // The last position that can move on, and those after it behind it.
+            let Some(at) = (0..r).rev().find(|k| row[*k] + 1 + (r - 1 - k) * apart < n) else { break };
+            let start = row[at] + 1;
+            for (k, place) in row[at..].iter_mut().enumerate() {
+                *place = start + k * apart;
+            }
+        }
+        let picked = x.unnamed().index_select(&Tensor::from_slice(&places, [places.len()])?, 0)?;
+        Ok(picked.reshape([count, r])?.named(names))
     }
 
     #[track_caller]

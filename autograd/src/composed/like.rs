@@ -22,6 +22,10 @@ composed! { like;
     new_zeros (x; size: Shape, dtype: Option<DType> = None) names called size constant;
     /// A tensor of ones with the given sizes and the dtype of this tensor.
     new_ones (x; size: Shape, dtype: Option<DType> = None) names called size constant;
+    /// A tensor with the given sizes and the dtype of this tensor, for values to be written later; it has
+    /// zeros.
+    new_empty (x; size: Shape, dtype: Option<DType> = None) names called size constant
+        => kernels::new_zeros(x, size, dtype);
     /// A tensor filled with `fill_value`, with the given sizes and the dtype of this tensor.
     new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names called size constant;
 }

@@ -19,6 +19,9 @@
 //! | [`like`] | new tensors like an existing one |
 //! | [`write`](mod@write) | filling and copying in place |
 //! | [`random`] | random numbers |
+//! | [`statistics`] | covariances, distances, histograms |
+//!
+//! [`numbers`] is an argument of several of them.
 //!
 //! [`query`] has methods without rows: properties of a tensor.
 
@@ -54,12 +57,29 @@ mod write;
 
 mod random;
 
+mod statistics;
+
+mod numbers;
+
 mod query;
 
+pub use along::Between;
 pub use getitem::{Index, Indices, Places};
 pub use join::Indexing;
+pub use numbers::Numbers;
 pub use parts::Sections;
 pub use pattern::{Text, WordSizes};
+pub use shape::Strides;
+pub use statistics::EuclidMode;
+
+/// Replaces the tensor by the result of an op. If nothing is recorded, the tensor keeps its record on the
+/// tape.
+fn set_result(x: &mut crate::Tensor, y: crate::Tensor) {
+    *x = match crate::is_grad_enabled() || x.carried().is_some() || y.carried().is_some() {
+        true => y,
+        false => crate::Tensor::from_parts(y.into_value(), x.meta().cloned()),
+    };
+}
 
 /// The ops of all tables.
 pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
@@ -77,6 +97,7 @@ pub(crate) static OPS: &[&[&crate::registry::Op]] = &[
     random::OPS,
     segments::OPS,
     shape::OPS,
+    statistics::OPS,
     write::OPS,
 ];
 
@@ -86,7 +107,8 @@ pub(crate) mod options {
     pub use super::{
         along::options::*, cast::options::*, einsum::options::*, getitem::options::*, index::options::*,
         join::options::*, like::options::*, parts::options::*, pattern::options::*, pointwise::options::*,
-        products::options::*, random::options::*, segments::options::*, shape::options::*, write::options::*,
+        products::options::*, random::options::*, segments::options::*, shape::options::*,
+        statistics::options::*, write::options::*,
     };
 }
 
@@ -97,6 +119,6 @@ pub(crate) mod chained {
         along::Chained as _, cast::Chained as _, einsum::Chained as _, getitem::Chained as _,
         index::Chained as _, join::Chained as _, like::Chained as _, parts::Chained as _,
         pattern::Chained as _, pointwise::Chained as _, products::Chained as _, random::Chained as _,
-        segments::Chained as _, shape::Chained as _, write::Chained as _,
+        segments::Chained as _, shape::Chained as _, statistics::Chained as _, write::Chained as _,
     };
 }

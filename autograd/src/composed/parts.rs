@@ -1,7 +1,7 @@
 //! Splitting a tensor along one dim. The parts are views.
 
 use crate::Tensor;
-use namegrad_core::{Argument, NamedTensor, Result, Value, called};
+use namegrad_core::{Argument, DType, Error, ErrorKind, NamedTensor, Result, Value, called};
 use namegrad_macros::composed;
 
 /// The parts into which [`Tensor::split`] and [`Tensor::tensor_split`] split a dim: one number for all, or a
@@ -46,6 +46,13 @@ impl From<Vec<isize>> for Sections {
     }
 }
 
+impl From<&Tensor> for Sections {
+    /// The integers of a tensor; a tensor of other numbers splits nothing.
+    fn from(tensor: &Tensor) -> Sections {
+        Sections::from_tensors(&[tensor.value()]).unwrap_or(Sections::List(Vec::new()))
+    }
+}
+
 impl Argument for Sections {
     type Resolved = Sections;
     type View<'a> = &'a Sections;
@@ -61,6 +68,16 @@ impl Argument for Sections {
                 crate::list::<_, Option<_>>(list.iter().map(isize::from_value)).map(Sections::List)
             }
             each => isize::from_value(each).map(Sections::Each),
+        }
+    }
+    /// A number, or a vector of them.
+    fn from_tensors(tensors: &[&NamedTensor]) -> Option<Sections> {
+        let [x] = tensors else { return None };
+        let numbers = x.to_vec::<i64>().ok().filter(|_| x.dtype() == DType::I64)?;
+        match (x.ndim(), &numbers[..]) {
+            (0, [each]) => Some(Sections::Each(*each as isize)),
+            (1, list) => Some(Sections::List(crate::list(list.iter().map(|at| *at as isize)))),
+            _ => None,
         }
     }
     fn accepted() -> String {
@@ -114,6 +131,22 @@ composed! { parts;
     /// # Errors
     /// `Value` if the number of parts is 0, `NameNotFound`, `DimRange`.
     tensor_split (x; indices_or_sections: Sections, dim: Dim = 0) -> [parts];
+    /// Splits the tensor horizontally, along dim 1 or, if there is one dim, dim 0: into parts of equal size, or
+    /// before each index in a list; see [`tensor_split`](Self::tensor_split). Views.
+    ///
+    /// # Errors
+    /// `Shape` for a 0-d tensor, or a size that the number of parts does not divide.
+    hsplit (x; indices_or_sections: Sections) -> [parts] => stacked(op, x, usize::from(x.ndim() > 1), 1, indices_or_sections);
+    /// Splits the tensor vertically, along dim 0, like [`hsplit`](Self::hsplit).
+    ///
+    /// # Errors
+    /// `Shape` for fewer than two dims, or a size that the number of parts does not divide.
+    vsplit (x; indices_or_sections: Sections) -> [parts] => stacked(op, x, 0, 2, indices_or_sections);
+    /// Splits the tensor along dim 2, like [`hsplit`](Self::hsplit).
+    ///
+    /// # Errors
+    /// `Shape` for fewer than three dims, or a size that the number of parts does not divide.
+    dsplit (x; indices_or_sections: Sections) -> [parts] => stacked(op, x, 2, 3, indices_or_sections);
     /// The slices along `dim`, each as a tensor without that dim; views.
     ///
     /// ```
@@ -126,12 +159,31 @@ composed! { parts;
     unbind (x; dim: Dim = 0) -> [parts] names removes;
 }
 
+/// Parts of equal size along `dim` of a tensor that must have `least` dims.
+fn stacked(
+    op: &'static str,
+    x: &Tensor,
+    dim: usize,
+    least: usize,
+    sections: Sections,
+) -> Result<Vec<Tensor>> {
+    Error::ensure(x.ndim() >= least, ErrorKind::Shape, op, || {
+        format!("expected a tensor of at least {least} dims, got {}", x.ndim())
+    })?;
+    if let Sections::Each(count) = sections {
+        let size = x.sizes()[dim];
+        Error::ensure(count > 0 && size.is_multiple_of(count as usize), ErrorKind::Shape, op, || {
+            format!("{} of size {size} is not divisible into {count} parts", called(x.value(), dim))
+        })?;
+    }
+    x.tensor_split(sections, dim)
+}
+
 mod kernels {
     use super::*;
     use crate::Cx;
     use crate::observe::starting;
     use crate::op::Op;
-    use namegrad_core::{Error, ErrorKind};
 
     /// The size of a dim; an error for a 0-d tensor.
     #[track_caller]

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::chain::*;
 use crate::line::called_here;
 use namegrad_core::names::is_strict;
-use namegrad_core::{Error, ErrorKind, Result, default_dtype};
+use namegrad_core::{DType, Error, ErrorKind, Result, Scalar, default_dtype};
 use namegrad_macros::composed;
 
 composed! { pointwise;
@@ -39,6 +39,23 @@ composed! { pointwise;
     prelu (x, weight) on floats names keeps, weight: along channels;
     /// `x^y`, computed in `f64` for all dtypes.
     float_power (x, exponent: Operand of f64) names unifies;
+    /// `other - alpha x`.
+    rsub (x, other: Operand; alpha: Scalar = 1) on floats integers names unifies => {
+        let is_number = x.dtype() != DType::Bool && other.dtype() != DType::Bool;
+        Error::ensure(is_number, ErrorKind::DType, op, || "bool has no difference".to_string())?;
+        let scaled = if alpha == Scalar::Int(1) { x.clone() } else { x.mul(alpha)? };
+        scaled.neg().add(other)
+    }
+    /// Whether each element is one of the `test_elements`, or with `invert`, whether it is none of them. NaN is
+    /// not one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1, 2, 3, 2])?.refine_names(["N"])?;
+    /// assert_eq!(x.isin(&Tensor::new([2, 5])?)?.to_vec::<bool>()?, [false, true, false, true]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    isin (x, test_elements: Operand; invert: bool = false) -> bool names keeps, test_elements: free;
     /// `x 2^y`.
     ldexp (x, other: Operand) names unifies;
     /// For each element, the next representable number in the direction of `other`.
@@ -51,7 +68,6 @@ composed! { pointwise;
 
 mod kernels {
     use super::*;
-    use namegrad_core::DType;
 
     #[track_caller]
     pub(super) fn isclose(
@@ -186,6 +202,24 @@ mod kernels {
     }
 
     #[track_caller]
+    pub(super) fn isin(x: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tensor> {
+        let dtype = x.value().result_type(test_elements.value());
+        let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
+        let (own, tests) = (x.detach().to(dtype)?, test_elements.detach().unnamed().to(dtype).reshape([-1])?);
+        let found = match tests.numel() {
+            0 => own.zeros_like().to(DType::Bool)?,
+            1 => own.eq(tests.select(0, 0)?)?,
+            count => {
+                let sorted = tests.sort(0)?.values; // NaN last, where it equals nothing
+                let places = sorted.searchsorted(own.unnamed().reshape([-1])?).clamp_max(count - 1)?;
+                let near = sorted.index_select(places, 0).reshape(own.sizes())?;
+                near.eq(own.unnamed()).rename(Some(x.names().clone()).filter(|names| names.is_named()))?
+            }
+        };
+        if invert { found.logical_not() } else { Ok(found) }
+    }
+
+    #[track_caller]
     pub(super) fn nextafter(x: &Tensor, other: &Tensor) -> Result<Tensor> {
         x.value().nextafter(other.value()).map(Tensor::constant)
     }
@@ -247,6 +281,6 @@ impl Tensor {
                 .with_operands([self.shape()])
                 .with_repair("x.any(..)? or x.all(..)?"));
         }
-        Ok(self.item::<namegrad_core::Scalar>()?.to_f64() != 0.0)
+        Ok(self.item::<Scalar>()?.to_f64() != 0.0)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::chain::*;
-use namegrad_core::{Error, ErrorKind, Result, called};
+use namegrad_core::{Argument, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
 composed! { shape;
@@ -26,6 +26,76 @@ composed! { shape;
     /// # Errors
     /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
     diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None) names removes;
+    /// The matrix with the elements of the tensor, in row-major order, on its diagonal, `offset` above the
+    /// main one, and zeros elsewhere.
+    diagflat (x; offset: isize = 0, names: NewNames = None) names called names => {
+        let names = Names::given(op, &names, &[None, None])?;
+        Ok(x.unnamed().reshape([-1]).diag_with(DiagOptions::new().diagonal(offset))?.named(names))
+    }
+    /// The tensor with at least one dim: a 0-d tensor gets one of size 1. Views.
+    atleast_1d
+    /// The tensor with at least two dims: a vector becomes a row. A view.
+    atleast_2d
+    /// The tensor with at least three dims: a vector `[n]` becomes `[1, n, 1]`, and a matrix `[n, m]` becomes
+    /// `[n, m, 1]`. A view.
+    atleast_3d (x) => {
+        let mut x = x.clone();
+        while x.ndim() < rank {
+            x = x.unsqueeze(if x.ndim() == 2 { -1 } else { 0 })?;
+        }
+        Ok(x)
+    }
+    /// The windows of `size` elements along `dim`, each starting `step` elements after the previous one: `dim`
+    /// counts the windows, and their elements are along a new dim called `name` right after it. A view.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let load = Tensor::arange(0, 6, 1)?.refine_names(["time"])?;
+    /// let windows = load.windows("time", 3, 1, "window")?;
+    /// assert_eq!(windows.shape().to_string(), "[time=4, window=3]");
+    /// assert_eq!(windows.select("time", 1)?.to_vec::<i64>()?, [1, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` for a size or a step of 0, or a window longer than the dim; `Shape` for a 0-d tensor,
+    /// `DuplicateName`, `NameNotFound`, `DimRange`.
+    windows (x; dim: Dim, size: usize, step: usize, name: NewName) => windowed(op, x, dim, [size, 0, step], name)
+        .map(|(windows, _)| windows);
+    /// The [`windows`](Self::windows) along `dim` that have `horizon` elements after them, and those elements:
+    /// what a forecast sees and what it is about. Both are views with the new dim `name`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let load = Tensor::arange(0, 6, 1)?.refine_names(["time"])?;
+    /// let (seen, ahead) = load.windows_ahead("time", 3, 2, 1, "window")?;
+    /// assert_eq!(seen.to_vec::<i64>()?, [0, 1, 2, 1, 2, 3]);
+    /// assert_eq!(ahead.to_vec::<i64>()?, [3, 4, 4, 5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`windows`](Self::windows); `Value` if `horizon` is 0, or a window and its horizon are longer
+    /// than the dim.
+    windows_ahead (x; dim: Dim, size: usize, horizon: usize, step: usize, name: NewName) -> (seen, ahead) => {
+        Error::ensure(horizon > 0, ErrorKind::Value, op, || "the horizon must be at least 1, got 0")?;
+        windowed(op, x, dim, [size, horizon, step], name)
+    }
+    /// The elements at `storage_offset + Σ index stride`, counted in row-major order, for each index within
+    /// `size`. Unlike PyTorch's view this is a copy, whose positions are checked, and which does not depend on
+    /// the memory order of the tensor.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::arange(0, 9, 1)?;
+    /// assert_eq!(x.as_strided([2, 2], [3, 1])?.to_vec::<i64>()?, [0, 1, 3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` unless there is a stride for each size, `Value` for a negative stride, `Index` if a position is
+    /// beyond the last element.
+    as_strided (x; size: Shape, stride: Strides, storage_offset: usize = 0) names called size;
     /// The tensor rotated by `k` times 90 degrees in the plane of two dims, from the first toward the second;
     /// a view.
     ///
@@ -45,7 +115,8 @@ composed! { shape;
     /// `Shape` unless this is a matrix.
     trace (x) names removes;
     /// The tensor with each element repeated along `dim`. `repeats` is a number, or a vector with a number
-    /// for each element. With `..`, the tensor is flattened first. A copy.
+    /// for each element. With `..`, the tensor is flattened first. A copy. `output_size` is the size of the
+    /// dim in the result, if it is known: another one is an error.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -56,9 +127,9 @@ composed! { shape;
     /// ```
     ///
     /// # Errors
-    /// `DType` unless `repeats` has dtype `i32` or `i64`, `Value` if a number is negative, `Shape` if there
-    /// is not one number for each element, `NameNotFound`, `DimRange`.
-    repeat_interleave (x, repeats: Operand; dim: Dims = ..) names keeps, repeats: along dim;
+    /// `DType` unless `repeats` has dtype `i32` or `i64`, `Value` if a number is negative or the sum is not
+    /// `output_size`, `Shape` if there is not one number for each element, `NameNotFound`, `DimRange`.
+    repeat_interleave (x, repeats: Operand; dim: Dims = .., output_size: Option<usize> = None) names keeps, repeats: along dim;
     /// The tensor repeated along its last dims as many times as `dims` says; the dims before them do not
     /// change. Like [`repeat`](Self::repeat), which needs a number for each dim.
     tile (x; dims: Shape);
@@ -87,6 +158,72 @@ composed! { shape;
     reshape_as (x, other) names of other, other: own;
 }
 
+/// Distances of elements in row-major order, one for each dim; an argument of [`Tensor::as_strided`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strides(Vec<usize>);
+
+impl<const K: usize> From<[usize; K]> for Strides {
+    fn from(list: [usize; K]) -> Strides {
+        Strides(list.to_vec())
+    }
+}
+impl From<&[usize]> for Strides {
+    fn from(list: &[usize]) -> Strides {
+        Strides(list.to_vec())
+    }
+}
+impl Argument for Strides {
+    type Resolved = Strides;
+    type View<'a> = &'a Strides;
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Strides> {
+        Ok(self)
+    }
+    fn view(resolved: &Strides) -> &Strides {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Strides> {
+        let Value::List(list) = value else { return None };
+        crate::list::<_, Option<_>>(list.iter().map(usize::from_value)).map(Strides)
+    }
+    fn accepted() -> String {
+        "a list of strides".into()
+    }
+}
+
+/// Windows of `size` elements with `horizon` elements after them, and these.
+fn windowed(
+    op: &'static str,
+    x: &Tensor,
+    dim: usize,
+    [size, horizon, step]: [usize; 3],
+    name: Option<Name>,
+) -> Result<(Tensor, Tensor)> {
+    let Some(length) = x.sizes().get(dim).copied() else {
+        return Err(Error::new(ErrorKind::Shape, op, "a 0-d tensor has no windows"));
+    };
+    Error::ensure(size > 0 && step > 0, ErrorKind::Value, op, || {
+        format!("the size and the step of windows must be at least 1, got {size} and {step}")
+    })?;
+    let whole = size.saturating_add(horizon);
+    Error::ensure(whole <= length, ErrorKind::Value, op, || {
+        let dim = called(x.value(), dim);
+        match horizon {
+            0 => format!("a window of {size} elements is longer than {dim} of size {length}"),
+            _ => format!("a window of {size} elements and a horizon of {horizon} are longer than {dim} of size {length}"),
+        }
+    })
+    .map_err(|error| error.with_operands([x.shape()]))?;
+    let of = |start: usize, own: usize| -> Result<Tensor> {
+        let part = x.narrow(dim, start, length - (whole - own))?;
+        let mut names: Vec<Option<Name>> = crate::list(x.names().iter(x.ndim()));
+        names.insert(dim + 1, name);
+        let names = Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))?;
+        Ok(part.unnamed().unfold(dim, own, step).movedim(-1, dim + 1)?.named(names))
+    };
+    let ahead = if horizon == 0 { x.clone() } else { of(size, horizon)? };
+    Ok((of(0, size)?, ahead))
+}
+
 /// # Sums that undo broadcasting
 impl Tensor {
     /// The sum over the dims along which a tensor with `sizes` was broadcast to the sizes of this one.
@@ -111,7 +248,7 @@ mod kernels {
     use crate::rules::slice::onto_diagonal;
     use namegrad_core::args::{self, OpenDim, OpenShape, Positions};
     use namegrad_core::options::DiagonalOptions;
-    use namegrad_core::{DType, Name, Names};
+    use namegrad_core::{DType, IntoShape};
 
     #[track_caller]
     pub(super) fn diag(x: &Tensor, diagonal: isize, names: Vec<Option<Name>>) -> Result<Tensor> {
@@ -131,6 +268,42 @@ mod kernels {
                     .with_repair("x.diagonal(-2, -1)? for the diagonals of a batch of matrices"))
             }
         }
+    }
+
+    #[track_caller]
+    pub(super) fn as_strided(
+        x: &Tensor,
+        size: OpenShape,
+        Strides(stride): Strides,
+        storage_offset: usize,
+    ) -> Result<Tensor> {
+        const OP: &str = "as_strided";
+        let shape = args::Shape(size).into_shape()?;
+        let sizes = &shape.sizes[..];
+        Error::ensure(sizes.len() == stride.len(), ErrorKind::Shape, OP, || {
+            format!("expected a stride for each size, got {sizes:?} and {stride:?}")
+        })?;
+        let (mut places, mut last) =
+            (NamedTensor::full([0usize; 0], storage_offset as i64)?, Some(storage_offset));
+        for (size, stride) in sizes.iter().zip(&stride) {
+            last = last.and_then(|last| last.checked_add(stride.checked_mul(size.saturating_sub(1))?));
+            if last.is_none_or(|last| last >= x.numel()) {
+                break;
+            }
+            let along = NamedTensor::arange(0, *size as i64, 1, DType::I64)?.mul(*stride as i64)?;
+            places = places.unsqueeze(-1)?.add(&along)?;
+        }
+        if sizes.contains(&0) {
+            return x.unnamed().reshape([-1]).narrow(0, 0, 0).reshape(sizes).map(|y| y.named(shape.names));
+        }
+        if last.is_none_or(|last| last >= x.numel()) {
+            let message = format!(
+                "sizes {sizes:?} with strides {stride:?} from {storage_offset} on reach beyond {} elements",
+                x.numel()
+            );
+            return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.shape()]));
+        }
+        Ok(x.take(Tensor::constant(places))?.named(shape.names))
     }
 
     #[track_caller]
@@ -182,7 +355,12 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Positions) -> Result<Tensor> {
+    pub(super) fn repeat_interleave(
+        x: &Tensor,
+        repeats: &Tensor,
+        dims: Positions,
+        output_size: Option<usize>,
+    ) -> Result<Tensor> {
         const OP: &str = "repeat_interleave";
         let (x, dim) = match &dims[..] {
             &[dim] => (x.clone(), dim),
@@ -210,6 +388,13 @@ mod kernels {
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
         Error::ensure(whole, ErrorKind::Value, OP, || "repeats must not be negative")?;
+        if let Some(size) = output_size {
+            let each = if counts.len() == 1 { x.sizes().get(dim).copied().unwrap_or(1) } else { 1 };
+            let total = counts.iter().map(|n| *n as u128).sum::<u128>() * each as u128;
+            Error::ensure(total == size as u128, ErrorKind::Value, OP, || {
+                format!("output_size is {size}, but the repeats give {total} elements")
+            })?;
+        }
         if let [times] = counts[..] {
             let mut sizes: Vec<isize> = vec![-1; x.ndim() + 1];
             sizes[dim + 1] = times as isize;

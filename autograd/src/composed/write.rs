@@ -21,12 +21,12 @@ composed! { write;
     /// # Errors
     /// The errors of the name rule, `OutNames`, `Shape`.
     copy_ (mut x, src) names unifies;
-    /// Fills the tensor with `value`, a number or a 0-d tensor. The gradient of the old values is 0; the
-    /// gradient of `value` is the sum over all elements.
+    /// A tensor like this one, filled with `value`, a number or a 0-d tensor. The gradient of the old values
+    /// is 0; the gradient of `value` is the sum over all elements.
     ///
     /// # Errors
     /// `Shape` if the value has dims.
-    fill_ (mut x, value: Operand) names keeps, value: free;
+    fill fill_ (mut x, value: Operand) names keeps, value: free;
     /// Fills the tensor with zeros. The gradient of the old values is 0.
     zero_ (mut x);
     /// Changes the sizes of the tensor. The first elements in row-major order are kept, and new elements are
@@ -68,8 +68,8 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
-        const OP: &str = "fill_";
+    pub(super) fn fill(x: &mut Tensor, value: &Tensor) -> Result<()> {
+        const OP: &str = "fill";
         if value.ndim() > 0 {
             let message =
                 format!("the value must be a number or a 0-d tensor, got a tensor of {} dims", value.ndim());
@@ -80,7 +80,8 @@ mod kernels {
         let filled = x.full_like(value.item::<namegrad_core::Scalar>()?)?.into_value();
         let y =
             Op::new(OP, filled).input(x, |g, _| g.zeros_like()).input(value, |g, _| Ok(g.clone())).output();
-        x.assign(OP, y).map(drop)
+        crate::composed::set_result(x, y);
+        Ok(())
     }
 
     #[track_caller]

@@ -11,7 +11,18 @@ use std::borrow::Cow;
 
 /// PyTorch's names of arguments, and their names here, for ops that have an argument with the second name but
 /// none with the first.
-const SYNONYMS: [(&str, &str); 15] = [
+const SYNONYMS: [(&str, &str); 26] = [
+    ("x1", "x"),
+    ("x2", "other"),
+    ("elements", "x"),
+    ("test_element", "test_elements"),
+    ("indices", "x"),
+    ("indices", "indices_or_sections"),
+    ("sections", "indices_or_sections"),
+    ("tensor_indices_or_sections", "indices_or_sections"),
+    ("split_sizes", "split_size"),
+    ("src", "values"),
+    ("fill_value", "value"),
     ("src", "source"),
     ("value", "source"),
     ("mat1", "a"),

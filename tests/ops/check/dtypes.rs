@@ -27,6 +27,11 @@ pub(crate) fn to_float(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::F32 })
 }
 
+/// Floats; integers are converted to floats, and `bool` is rejected.
+pub(crate) fn to_number(dtype: DType) -> Option<DType> {
+    to_float(dtype).filter(|_| dtype != DType::Bool)
+}
+
 /// `f64`.
 pub(crate) fn doubles(_: DType) -> Option<DType> {
     Some(DType::F64)
