@@ -417,49 +417,55 @@ mod kernels {
         if dim >= x.ndim() {
             return fail(ErrorKind::DimRange, "a 0-d tensor has no dim to take parts of".into());
         }
-        // Along a shared dim, the element at each place is that of the same place.
-        let mut picks: Vec<(usize, Tensor)> = Vec::new();
-        let mut own: Vec<usize> = Vec::new();
+        // The dims that both have, in `x` and in the index.
+        let (mut shared, mut theirs) = (Vec::new(), Vec::new());
         for at in 0..index.ndim() {
-            let Some(shared) = index.name(at).and_then(|name| x.names().position(name)) else {
-                own.push(at);
-                continue;
-            };
-            let (size, other) = (x.sizes()[shared], index.sizes()[at]);
-            if shared == dim {
+            let Some(own) = index.name(at).and_then(|name| x.names().position(name)) else { continue };
+            let (size, other) = (x.sizes()[own], index.sizes()[at]);
+            if own == dim {
                 let message =
                     format!("the index has {}, along which parts are taken", called(x.value(), dim));
                 return fail(ErrorKind::NameMismatch, message);
             }
             if size != other {
-                let message =
-                    format!("{} has size {size}, and {other} in the index", called(x.value(), shared));
+                let message = format!("{} has size {size}, and {other} in the index", called(x.value(), own));
                 return fail(ErrorKind::Shape, message);
             }
-            let mut sizes = vec![1; index.ndim()];
-            sizes[at] = size;
-            let places = NamedTensor::arange(0, size as i64, 1, DType::I64)?.reshape(&sizes[..])?;
-            picks.push((shared, Tensor::constant(places)));
+            shared.push(own);
+            theirs.push(at);
         }
-        picks.push((dim, index.clone()));
-        // The picked dims first, so that the dims of the index come first in what is picked.
-        let mut first: Vec<usize> = crate::list(picks.iter().map(|(dim, _)| *dim));
-        let rest = lists::others(x.ndim(), &first);
-        first.extend_from_slice(&rest);
-        for (number, (dim, _)) in picks.iter_mut().enumerate() {
-            *dim = number;
+        let new = lists::others(index.ndim(), &theirs);
+        let rest = lists::others(x.ndim(), &[&shared[..], &[dim]].concat());
+        let (size, each) = (x.sizes()[dim] as i64, lists::product_at(index.sizes(), &new).max(1));
+        // Rows of the tensor, which the shared dims and `dim` count.
+        let mut flat = index.unnamed().permute([&theirs[..], &new].concat()).to_vec::<i64>()?;
+        for (number, place) in flat.iter_mut().enumerate() {
+            if *place < -size || *place >= size {
+                let message =
+                    format!("index {place} is out of bounds for {} of size {size}", called(x.value(), dim));
+                return fail(ErrorKind::Index, message);
+            }
+            *place = (number / each) as i64 * size + place.rem_euclid(size);
         }
-        let y = picked(&x.permute(first)?, &picks)
-            .map_err(|error| error.of(OP).with_operands([x.shape(), index.shape()]))?;
-        let mut order = Vec::with_capacity(y.ndim());
+        let flat = Tensor::constant(NamedTensor::from_slice(&flat, [flat.len()])?);
+        let lying = [&shared[..], &[dim], &rest].concat();
+        let counts =
+            [lists::product_at(x.sizes(), &lying[..=shared.len()]), lists::product_at(x.sizes(), &rest)];
+        let rows = x.unnamed().permute(lying).reshape(counts).index_select(&flat, 0);
+        let parts = [lists::at(index.sizes(), &[&theirs[..], &new].concat()), lists::at(x.sizes(), &rest)];
+        let (mut order, mut names) = (Vec::new(), Vec::new());
         for at in 0..x.ndim() {
-            match rest.iter().position(|other| *other == at) {
-                Some(place) => order.push(index.ndim() + place),
-                None if at == dim => order.extend_from_slice(&own),
-                None => order.extend(x.name(at).and_then(|name| index.names().position(name))),
+            let place = |list: &[usize], start| Some(start + list.iter().position(|other| *other == at)?);
+            if at == dim {
+                order.extend(shared.len()..shared.len() + new.len());
+                let alone = new.len() == 1;
+                names.extend(new.iter().map(|at| index.name(*at).or(x.name(dim).filter(|_| alone))));
+            } else {
+                order.extend(place(&shared, 0).or(place(&rest, shared.len() + new.len())));
+                names.push(x.name(at));
             }
         }
-        y.permute(order)
+        Ok(rows.reshape(parts.concat()).permute(order)?.named(Names::new(OP, names)?))
     }
 }
 
