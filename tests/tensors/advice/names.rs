@@ -256,6 +256,15 @@ fn patterns(advice: &mut Advice) -> Result<()> {
     follow!(advice, x.rearrange("N H W -> H N W", []) => {
         assert_eq!(x.align_to(["N", "H", "W"])?.rearrange("N H W -> H N W", [])?.sizes(), [4, 2, 6])
     });
+    let maps = images.align_to(["N", "W", "H"])?;
+    follow!(advice, maps.rearrange("N (h p) W -> N W h p", [("p", 2)]) => {
+        let x = &maps;
+        assert_eq!(x.align_to(["N", "...", "W"])?.rearrange("N (h p) W -> N W h p", [("p", 2)])?.sizes(), [2, 6, 2, 2])
+    });
+    let (tokens, shapes) = Tensor::pack([&images], "N (token: *) W")?;
+    follow!(advice, tokens.unpack(&shapes, "N (place: *) W") => {
+        assert_eq!(tokens.unpack(&shapes, "N (token: *) W")?[0].sizes(), [2, 4, 6])
+    });
     let x = images;
     follow!(advice, x.rearrange("n H ... -> H n ...", []) => {
         assert_eq!(x.rearrange("N H ... -> H N ...", [])?.sizes(), [4, 2, 6])

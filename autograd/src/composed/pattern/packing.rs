@@ -1,9 +1,11 @@
 //! Tensors of different numbers of dims packed into one, and unpacked.
 
+use super::reader::STAR;
 use super::*;
 use crate::AsTensor;
 use namegrad_core::args::{OpenDim, OpenShape};
 use namegrad_core::{IntoShape, Shape};
+use std::ops::Range;
 
 /// # Packing by a pattern
 impl Tensor {
@@ -59,66 +61,36 @@ impl Tensor {
     }
 }
 
-/// The one side of the pattern, and the position of `*`.
+/// The one side of the pattern, the position of `*`, and its name.
 #[track_caller]
-fn star<'p>(reader: Reader<'p>) -> Result<(Side<'p>, usize)> {
-    let side = reader.read(0, reader.pattern.len())?;
+fn star<'p>(reader: Reader<'p>) -> Result<(Side<'p>, usize, Option<Word<'p>>)> {
+    let mut side = reader.read(0, reader.pattern.len())?;
     let mut found = None;
     for (number, place) in side.places.iter().enumerate() {
         match side.words_of(place) {
-            [word] if word.text == "*" => found = Some(number),
-            [_] if side.name_of(place).is_some() && !side.is_dots(place) => {}
+            [word] if word.text == STAR => found = Some(number),
+            [_] if !place.is_group && side.name_of(place).is_some() && !side.is_dots(place) => {}
             _ => {
-                let at = place.text.start;
-                return reader.fail(at, "the pattern has words, and '*' for the packed dims");
+                return reader.fail(place.text.start, "the pattern has words, and '*' for the packed dims");
             }
         }
     }
-    match found {
-        Some(star) => Ok((side, star)),
-        None => reader.fail(reader.pattern.len(), "the pattern has no '*' for the packed dims"),
-    }
+    let Some(star) = found else {
+        return reader.fail(reader.pattern.len(), "the pattern has no '*' for the packed dims");
+    };
+    side.places[star].is_group = false; // any number of dims
+    let name = side.places[star].label.take();
+    Ok((side, star, name))
 }
 
 impl<'p> Reader<'p> {
-    /// Checks the names of the dims that meet words, in a tensor in which `open` dims meet `*`.
-    #[track_caller]
-    fn check_packed(self, x: &Tensor, side: &Side<'p>, star: usize, open: usize) -> Result<()> {
-        if !x.has_names() {
-            return Ok(());
-        }
-        // As a pattern whose ellipsis stands for the packed dims.
-        let mut places = Vec::new();
-        for (number, place) in side.places.iter().enumerate() {
-            places.extend(std::iter::repeat_n(place, if number == star { open } else { 1 }));
-        }
-        let label = side.places[star].label.filter(|_| self.op == "unpack");
-        for (dim, place) in places.iter().enumerate() {
-            let is_star = (star..star + open).contains(&dim);
-            let word = if is_star { label } else { side.name_of(place) };
-            let Some(word) = word else { continue };
-            if let Some(own) = x.name(dim).filter(|own| own.as_str() != word.text) {
-                return Err(self.mismatch(x, side, dim, own, word));
-            }
-            let elsewhere = Name::lookup(word.text).and_then(|name| x.names().position(name));
-            if elsewhere.is_some_and(|other| other != dim) {
-                let message = format_args!("the tensor has '{}' at another place", word.text);
-                return Err(self.error(ErrorKind::Misaligned, word.at, message).with_operands([x.shape()]));
-            }
-        }
-        Ok(())
-    }
-
     /// The names of the words before or after `*`.
     #[track_caller]
     fn names(self, side: &Side<'p>, places: Range<usize>) -> Result<Vec<Option<Name>>> {
         let mut names = Vec::new();
         for place in &side.places[places] {
-            let word = side.name_of(place).filter(|word| word.text != "*");
-            names.push(match word {
-                Some(word) => Some(Name::new(word.text).map_err(|error| error.of(self.op))?),
-                None => None,
-            });
+            let Some(word) = side.name_of(place) else { continue };
+            names.push(Some(Name::new(word.text).map_err(|error| error.of(self.op))?));
         }
         Ok(names)
     }
@@ -128,18 +100,15 @@ impl<'p> Reader<'p> {
 fn packed(tensors: &[Tensor], pattern: &str) -> Result<(Tensor, Vec<Shape>)> {
     const OP: &str = "pack";
     let reader = Reader { op: OP, pattern };
-    let (side, star) = star(reader)?;
-    let count = side.places.len() - 1;
+    let (side, star, name) = star(reader)?;
+    let count = side.places.len();
     let (mut flat, mut shapes) = (Vec::new(), Vec::new());
-    for (number, x) in tensors.iter().enumerate() {
-        let Some(open) = x.ndim().checked_sub(count) else {
-            let message = format!(
-                "the pattern '{pattern}' has {count} words, and tensor {number} has {} dims",
-                x.ndim()
-            );
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
-        };
-        reader.check_packed(x, &side, star, open)?;
+    for x in tensors {
+        let places = reader.places(x, &side)?;
+        if x.has_names() {
+            reader.check_names(x, &side, &places)?;
+        }
+        let open = x.ndim() + 1 - count;
         let packed = star..star + open;
         shapes.push(Shape::new(packed.clone().map(|dim| (x.name(dim), x.sizes()[dim])))?);
         let mut sizes = Sizes::from_slice(x.sizes());
@@ -153,7 +122,11 @@ fn packed(tensors: &[Tensor], pattern: &str) -> Result<(Tensor, Vec<Shape>)> {
     let y = Tensor::cat(&flat, star)
         .map_err(|error| error.of(OP).with_operands(tensors.iter().map(|x| x.shape())))?;
     let names = match tensors.iter().any(|x| x.has_names()) {
-        true => Names::new(OP, reader.names(&side, 0..count + 1)?)?,
+        true => {
+            let (before, after) = (reader.names(&side, 0..star)?, reader.names(&side, star + 1..count)?);
+            let own = name.map(|name| Name::new(name.text)).transpose().map_err(|error| error.of(OP))?;
+            Names::new(OP, before.into_iter().chain([own]).chain(after))?
+        }
         false => Names::none(),
     };
     Ok((y.named(names), shapes))
@@ -163,13 +136,20 @@ fn packed(tensors: &[Tensor], pattern: &str) -> Result<(Tensor, Vec<Shape>)> {
 fn unpacked(x: &Tensor, shapes: Vec<OpenShape>, pattern: &str) -> Result<Vec<Tensor>> {
     const OP: &str = "unpack";
     let reader = Reader { op: OP, pattern };
-    let (side, star) = star(reader)?;
+    let (side, star, name) = star(reader)?;
     let count = side.places.len();
     if x.ndim() != count {
         let message = format!("the pattern '{pattern}' is for {count} dims, and the tensor has {}", x.ndim());
         return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
     }
-    reader.check_packed(x, &side, star, 1)?;
+    if x.has_names() {
+        reader.check_names(x, &side, &reader.places(x, &side)?)?;
+    }
+    if let (Some(own), Some(word)) = (x.name(star), name)
+        && own.as_str() != word.text
+    {
+        return Err(reader.mismatch(x, &side, star, own, word));
+    }
     let size = x.sizes()[star];
     let is_open = |dim: &&OpenDim| dim.size.is_none();
     if shapes.iter().flatten().filter(is_open).count() > 1 {
