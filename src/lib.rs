@@ -83,6 +83,7 @@
 //! * [`data`]: data sets, and loaders that make batches. [`train`]: checkpoints, logs, meters, profiles.
 //! * `distributions`, with the feature of that name: probability distributions, with draws, densities and
 //!   divergences.
+//! * `fft` and `complex`, with the feature `fft`: Fourier transforms and functions of complex numbers.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
@@ -112,6 +113,16 @@ pub use namegrad_nn::dims;
 pub use namegrad_optim as optim;
 #[cfg(feature = "training")]
 pub use namegrad_train as train;
+
+/// Fourier transforms, with the feature `fft`.
+#[cfg(feature = "fft")]
+pub mod fft {
+    pub use namegrad_fft::*;
+}
+
+#[cfg(feature = "fft")]
+#[doc(inline)]
+pub use namegrad_fft::complex;
 
 /// The options of ops and of the functions in [`nn::functional`].
 pub mod options {

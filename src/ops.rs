@@ -25,9 +25,12 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Every op, in the order of the tables, and every function of [`nn::functional`](crate::nn::functional) that
-/// is not also a method. The names of functions start with `nn.`.
+/// is not also a method. The names of functions start with `nn.`, and those of the functions of `fft` and
+/// `complex`, which the feature `fft` has, with `fft.` and `complex.`.
 pub fn all() -> impl Iterator<Item = &'static Op> {
     let functions = namegrad_nn::functional::OPS.iter().flat_map(|table| table.iter().copied());
+    #[cfg(feature = "fft")]
+    let functions = functions.chain(namegrad_fft::OPS.iter().flat_map(|table| table.iter().copied()));
     namegrad_autograd::registry::all().chain(functions)
 }
 
@@ -48,6 +51,12 @@ pub fn find(name: &str) -> Result<&'static Op> {
     let known = BY_NAME.get(name).or_else(|| BY_NAME.get(own).filter(|_| !OTHERS.contains(&name)));
     if let Some(op) = known.or_else(|| BY_NAME.get(format!("nn.{own}").as_str())) {
         return Ok(op);
+    }
+    #[cfg(not(feature = "fft"))]
+    if ["fft.", "complex."].iter().any(|prefix| name.starts_with(prefix)) {
+        let message = format!("`{name}` needs the feature `fft`");
+        return Err(Error::new(ErrorKind::Value, "ops::find", message)
+            .with_repair("namegrad = { version = \"0.1\", features = [\"fft\"] } in Cargo.toml"));
     }
     let near = namegrad_core::names::closest(name, BY_NAME.keys().copied());
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

@@ -371,8 +371,8 @@ impl Draw {
     fn value(&mut self, arg: &ArgInfo, x: &Tensor) -> Value {
         let mut word = |words: &[&str]| Value::from(words[self.below(words.len())]);
         match arg.ty {
-            "Dim" => self.dim(x),
-            "Dims" | "Reduced" | "Contraction" => self.dims(x),
+            "Dim" | "Axis" | "RealAxis" | "AnyAxis" => self.dim(x),
+            "Dims" | "Reduced" | "Contraction" | "Axes" | "RealAxes" | "AnyAxes" => self.dims(x),
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
             // The sizes of images for a map of them.
             "Shape" if arg.name == "size" && x.sizes() == [1, 2, 3] => {
@@ -390,6 +390,7 @@ impl Draw {
             "Reduction" => word(&["mean", "sum", "none"]),
             "KlReduction" => word(&["mean", "batchmean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
+            "Norm" => word(&["backward", "ortho", "forward"]),
             "Cell" => word(&["tanh", "relu", "lstm", "gru"]),
             "BagMode" => word(&["sum", "mean", "max"]),
             "Sampling" => word(&["nearest", "linear", "cubic"]),

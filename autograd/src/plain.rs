@@ -233,7 +233,8 @@ fn renamed(
     let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
     let Some(setter) = setter else { return error };
     let mut options = String::new();
-    for word in op.trim_end_matches('_').split('_') {
+    let function = op.rsplit('.').next().unwrap_or(op);
+    for word in function.trim_end_matches('_').split('_') {
         options += &(word[..1].to_uppercase() + &word[1..]);
     }
     error.with_repair(format!("{options}Options::new(){setter}"))

@@ -46,9 +46,11 @@ fn main() {
 /// The name in the registry of the op that is called: `nn.relu` for `F::relu(x)?`.
 fn op(call: &str) -> String {
     let (path, _) = call.split_once('(').expect("a call");
-    match path.strip_prefix("F::") {
-        Some(function) => format!("nn.{function}"),
-        None => path.rsplit(['.', ':']).next().expect("a method").to_string(),
+    let module = ["fft", "complex"].iter().find(|module| path.starts_with(&format!("{module}::")));
+    match (path.strip_prefix("F::"), module) {
+        (Some(function), _) => format!("nn.{function}"),
+        (None, Some(_)) => path.replace("::", "."),
+        (None, None) => path.rsplit(['.', ':']).next().expect("a method").to_string(),
     }
 }
 

@@ -7,8 +7,10 @@ mod calls {
     use crate::Given;
     use namegrad::autograd::*;
     use namegrad::core::args::*;
+    use namegrad::fft::{AnyAxes, AnyAxis, Axes, Axis, Norm, RealAxes, RealAxis};
     use namegrad::nn::functional::*;
     use namegrad::prelude::*;
+    use namegrad::{complex, fft};
 
     /// Makes a call with the given values; `None` if a value that it needs is missing.
     pub(crate) type Call = fn(&Given<'_>) -> Option<Result<()>>;
@@ -168,4 +170,5 @@ fn takes_any_tensor(info: &OpInfo) -> bool {
 
 /// Other ops that take all tensors: casts, new tensors of the sizes of another, a function whose other
 /// argument is of two values, and those whose only argument is drawn as it must be, names.
-const NEVER_FAIL: [&str; 7] = ["nonzero", "to", "type_as", "zeros_like", "ones_like", "empty_like", "ravel"];
+const NEVER_FAIL: [&str; 8] =
+    ["nonzero", "to", "type_as", "zeros_like", "ones_like", "empty_like", "ravel", "complex.from_real"];

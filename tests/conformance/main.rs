@@ -21,6 +21,7 @@ mod case;
 mod compare;
 #[cfg(feature = "all")]
 mod distributions;
+mod fft;
 #[cfg(feature = "all")]
 mod lr_scheduler;
 mod ops;

@@ -37,6 +37,9 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     if op.starts_with("distributions.") {
         return Some(crate::distributions::play(op, c));
     }
+    if let Some(answer) = crate::fft::play(op, c) {
+        return Some(answer);
+    }
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
     if let Some(row) = different(op).or_else(|| written(op)) {

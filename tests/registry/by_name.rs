@@ -283,7 +283,7 @@ fn table_of(file: &Path, macro_name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).unwrap();
     let start = format!("{macro_name}! {{ ");
     let name = text.lines().find_map(|line| line.strip_prefix(&start))?;
-    Some(name.split(';').next().unwrap_or(name).to_string())
+    Some(name.split([';', ' ']).next().unwrap_or(name).to_string())
 }
 
 /// The files in a folder and in its folders.
@@ -301,12 +301,13 @@ fn every_table_is_registered() {
     let has = |table: &str, own: &dyn Fn(&OpInfo) -> bool| {
         ops::all().any(|op| op.info.table == table && own(op.info))
     };
-    let is_function = |op: &OpInfo| op.name.starts_with("nn.");
-    let folders: [(&str, &str, Has<'_>); 4] = [
+    let is_function = |op: &OpInfo| op.name.contains('.');
+    let folders: [(&str, &str, Has<'_>); 5] = [
         ("core/src/ops", "ops", &|table| namegrad::core::ops::all().any(|info| info.table == table)),
         ("autograd/src/rules", "derivatives", &|table| has(table, &in_core)),
         ("autograd/src/composed", "composed", &|table| has(table, &|op| !in_core(op) && !is_function(op))),
-        ("nn/src/functional", "functional", &|table| has(table, &is_function)),
+        ("nn/src/functional", "functional", &|table| has(table, &|op| op.name.starts_with("nn."))),
+        ("fft/src", "functional", &|table| has(table, &|op| namegrad_tests::is_of_domain(op.name))),
     ];
     let mut tables = 0;
     for (folder, macro_name, is_registered) in folders {

@@ -74,12 +74,13 @@ const RANDOM: &str = "none: random numbers";
 
 /// The calls of an op on the page: the method, the form with options, and the in-place form.
 fn shown(info: &'static OpInfo) -> Vec<String> {
-    let function = info.name.strip_prefix("nn.");
-    let name = function.unwrap_or(info.name);
+    let function = info.name.split_once('.');
+    let name = function.map_or(info.name, |(_, name)| name);
     let method = function.is_none()
         && info.tensors.first().is_some_and(|x| !matches!(x.kind, TensorKind::List | TensorKind::Operand));
     let receiver = match (function, method) {
-        (Some(_), _) => "F::".to_string(),
+        (Some(("nn", _)), _) => "F::".to_string(),
+        (Some((module, _)), _) => format!("{module}::"),
         (None, true) => format!("{}.", info.tensors[0].name),
         (None, false) => "Tensor::".to_string(),
     };
@@ -90,6 +91,10 @@ fn shown(info: &'static OpInfo) -> Vec<String> {
     let args = |option: bool, leads: bool| {
         info.args.iter().filter(move |arg| arg.option == option && arg.leads == leads).map(|arg| arg.name)
     };
+    let options_of = function.map_or(String::new(), |(module, _)| match module {
+        "nn" => String::new(),
+        module => format!("{module}::"),
+    });
     let given: Vec<&str> = args(false, true).chain(tensors(false)).chain(args(false, false)).collect();
     let options = tensors(true).chain(info.args.iter().filter(|arg| arg.option).map(|arg| arg.name));
     let setters: String = options.map(|name| format!(".{name}({name})")).collect();
@@ -101,7 +106,7 @@ fn shown(info: &'static OpInfo) -> Vec<String> {
     if !setters.is_empty() {
         let with =
             format!("{}_with{}", name.trim_end_matches('_'), if name.ends_with('_') { "_" } else { "" });
-        all.push(call(&with, Some(format!("{}Options::new(){setters}", camel(name)))));
+        all.push(call(&with, Some(format!("{options_of}{}Options::new(){setters}", camel(name)))));
     }
     all.extend(info.in_place.filter(|in_place| *in_place != name).map(|in_place| call(in_place, None)));
     all

@@ -836,6 +836,44 @@ fn page_of_training(
     Ok(())
 }
 
+/// The calls of its section about Fourier transforms.
+#[test]
+fn page_of_transforms() -> Result<()> {
+    use namegrad::{complex, fft};
+    let x = Tensor::randn([("N", 2), ("time", 20)])?;
+    let y = fft::rfft(&x, "time")?;
+    assert_eq!(fft::irfft_with(&y, "time", fft::IrfftOptions::new().n(9))?.size("time")?, 9);
+    let z = fft::fft(&complex::from_real(&x)?, "time")?;
+    fft::fft_with(&z, "time", fft::FftOptions::new().norm(fft::Norm::Ortho))?;
+    assert_eq!(fft::ifft(&z, "time")?.shape(), z.shape());
+    let images = images()?;
+    assert_eq!(fft::rfft2(&images, ["H", "W"])?.sizes(), [4, 3, 5, 4, 2]);
+    assert_eq!(fft::fftn_with(&z, .., fft::FftnOptions::new().s([8]))?.sizes(), [2, 8, 2]);
+    let f = fft::fftfreq(("frequency", 8), 0.1)?;
+    assert_eq!(*fft::fftshift(&f, ..)?.names(), ["frequency"]);
+    let w = fft::Window::Hann.periodic(8)?;
+    assert!(fft::Window::Kaiser { beta: 6.0 }.symmetric(8)?.allclose(&w.ones_like()?).is_ok());
+    let spectra = fft::stft_with(&x, "time", 8, fft::StftOptions::new().window(&w).name("frequency"))?;
+    let back =
+        fft::istft_with(&spectra, ["frequency", "time"], 8, fft::IstftOptions::new().window(&w).length(20))?;
+    assert!(back.allclose_with(&x, IscloseOptions::new().atol(1e-5))?);
+    let (re, im) = (complex::real(&z)?, complex::imag(&z)?);
+    assert!(complex::from_parts(&re, &im)?.equal(&z)?);
+    let (r, angle) = (complex::abs(&z)?, complex::angle(&z)?);
+    assert!(complex::polar(&r, &angle)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
+    let w = complex::conj(&z)?;
+    assert!(complex::div(&complex::mul(&z, &w)?, &w)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
+    assert_eq!([complex::pow(&z, 2)?.shape(), z.add(&w)?.shape()], [z.shape(), z.shape()]);
+    let (a, b) = (z.rename(None)?, z.rename(None)?.transpose(0, 1)?);
+    assert_eq!(complex::matmul(&a, &b)?.sizes(), [2, 2, 2]);
+    assert_eq!(
+        [complex::sum(&z, ..)?.ndim(), complex::prod(&z, 0)?.ndim(), complex::mean(&z, ..)?.ndim()],
+        [1, 2, 1]
+    );
+    println!("{}", complex::display(&z)?);
+    Ok(())
+}
+
 /// The calls of its section about distributions.
 #[expect(dead_code, reason = "compiled, not run")]
 fn page_of_distributions([loc, scale, x, p, probs, c, df, v]: [Tensor; 8]) -> Result<()> {

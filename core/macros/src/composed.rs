@@ -84,7 +84,7 @@ pub(crate) fn call(
     given: TokenStream,
     first: Option<&Ident>,
 ) -> TokenStream {
-    let (name, text, plain) = (&row.name, called.to_string(), &side.plain);
+    let (name, text, plain) = (&row.name, side.called(called), &side.plain);
     let (kernel, of) = match row.ranked() {
         Some(Ranked { kernel, dims }) => {
             let name = name.to_string();
@@ -138,7 +138,7 @@ fn code_of(row: &OpRow, code: &TokenStream, side: &Side) -> TokenStream {
             (kernel, quote!((#op, #rank): (&'static str, usize),), quote!())
         }
         None => {
-            let text = row.name.to_string();
+            let text = side.called(&row.name);
             let called = mentions(code, &op).then(|| quote!(let #op: &'static str = #text;));
             (row.name.clone(), quote!(), quote!(#called))
         }

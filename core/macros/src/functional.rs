@@ -24,7 +24,9 @@ pub(crate) fn check(row: &OpRow) -> std::result::Result<(), &'static str> {
 
 /// The code for a table of functions.
 pub(crate) fn table(table: &OpTable) -> TokenStream {
-    let side = Side::functions();
+    let prefix = table.prefix.as_ref().map(|prefix| format!("{prefix}."));
+    let functions = Side::functions();
+    let side = Side { prefix: prefix.unwrap_or(functions.prefix.clone()), ..functions };
     let (functions, options, entries) = all_rows(table, &side, function);
     let layers: TokenStream = table.rows.iter().map(|row| layer::of_row(row, &side)).collect();
     let (plain, functions, in_rows) = (functions.module(), &functions.methods, in_rows(table, &side));
@@ -53,7 +55,7 @@ fn function(row: &OpRow, side: &Side) -> Forms {
     let passed = passed(row);
     let call = call(row, side, &row.name, quote!(#(#passed),*), None);
     let casts =
-        with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &arguments(row), &call);
+        with_casts(&quote!(::namegrad_autograd), &side.called(name), kinds(row), &arguments(row), &call);
     // A closure in the function does not know its caller.
     let called = quote!(let _called = ::namegrad_autograd::called_here(););
     let value = quote! { #prepare #called #casts #call };

@@ -104,7 +104,7 @@ pub(crate) struct Side {
     /// The path of the registry.
     pub(crate) registry: TokenStream,
     /// The prefix of the names of ops in the registry.
-    pub(crate) prefix: &'static str,
+    pub(crate) prefix: String,
     /// Whether ops are methods of a tensor; otherwise they are functions of their tensors.
     pub(crate) methods: bool,
     /// Whether types that the grammar does not know are in the scope of the row, rather than in `core::args`.
@@ -124,7 +124,7 @@ impl Side {
             as_tensor: quote!(),
             value: quote!(),
             registry: quote!(),
-            prefix: "",
+            prefix: String::new(),
             methods: true,
             local_types: false,
             written: None,
@@ -141,7 +141,7 @@ impl Side {
             as_tensor: quote!(crate::AsTensor),
             value: quote!(.value()),
             registry: quote!(crate::registry),
-            prefix: "",
+            prefix: String::new(),
             methods: true,
             local_types: false,
             written: None,
@@ -161,10 +161,15 @@ impl Side {
             plain: quote!(::namegrad_autograd::plain),
             as_tensor: quote!(::namegrad_autograd::AsTensor),
             registry: quote!(::namegrad_autograd::registry),
-            prefix: "nn.",
+            prefix: "nn.".into(),
             methods: false,
             ..Side::composed()
         }
+    }
+
+    /// What errors call an op: its name, after the prefix of its table. Functions of `nn` have no prefix there.
+    pub(crate) fn called(&self, name: &Ident) -> String {
+        if self.prefix == "nn." { name.to_string() } else { format!("{}{name}", self.prefix) }
     }
 
     /// Whether the op is a method of its first tensor.
@@ -327,7 +332,7 @@ impl Side {
     /// tensors, options are taken out of their struct, and arguments are looked up.
     pub(crate) fn prepare(&self, row: &OpRow, in_place: bool) -> TokenStream {
         let core = &self.core;
-        let op = row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name).to_string();
+        let op = self.called(row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name));
         let mut code = TokenStream::new();
         if let Some(first) = row.tensors.first().filter(|_| in_place) {
             let (name, written) = (&first.name, written());

@@ -1,7 +1,7 @@
 //! The grammar of a row. No other file knows how ops are written.
 //!
 //! ```text
-//! table    = NAME ";" ["//!" heading] row*
+//! table    = NAME ["of" PREFIX] ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_ | NAME1d (docs NAME2d)+)
 //!            "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
 //!            ["on" class+] ["names" rules] ["constant" | "refused"] layer* (";" | code | [loops] body)
@@ -49,6 +49,9 @@
 //! `softsign (x) .. => x.div(x.abs()?.add(1)?);`. The code sees the tensors and the arguments of the row, as a
 //! function in `kernels` would get them, its own name as `op`, and in a row for several numbers of dims their
 //! number as `rank`.
+//!
+//! The names of functions in the registry start with `nn.`, or with the prefix of the table, which errors show
+//! too: `functional! { transform of fft; .. }`.
 //!
 //! A function can have layers: `layer SoftMarginLoss`. An option in the parentheses is an argument of the
 //! layer's `new`; with `= value` it is fixed, and with `if CHECK`, `new` calls `CHECK(layer, name, value)?`.
@@ -430,6 +433,8 @@ impl Body {
 /// A table: its name, its rows, and the errors in it.
 pub(crate) struct OpTable {
     pub(crate) name: Ident,
+    /// What the names of its functions start with in the registry, if not with `nn`.
+    pub(crate) prefix: Option<Ident>,
     /// The `//!` lines before the rows: the heading of the methods in their documentation.
     pub(crate) heading: Vec<Attribute>,
     pub(crate) rows: Vec<OpRow>,

@@ -578,11 +578,12 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
 impl Parse for OpTable {
     fn parse(input: ParseStream<'_>) -> Result<OpTable> {
         let name = expect(input, "expected the name of the table, which is that of its file, and `;`")?;
+        let prefix = if word(input, "of") { Some(input.parse()?) } else { None };
         input.parse::<Token![;]>()?;
         let mut heading = input.call(Attribute::parse_inner)?;
         heading.iter_mut().for_each(|line| line.style = AttrStyle::Outer);
         let (rows, errors) = parse_rows(input);
-        Ok(OpTable { name, heading, rows, errors })
+        Ok(OpTable { name, prefix, heading, rows, errors })
     }
 }
 
