@@ -82,6 +82,11 @@ fn large_convolutions() -> Result<()> {
         (Slide { stride: [2, 3], padding: [1, 2], groups: 6, ..plain }, [2, 6, 11, 17], [6, 1, 3, 3]),
         (Slide { padding: [2, 1], dilation: [2, 1], groups: 3, ..plain }, [1, 3, 7, 20], [3, 1, 3, 2]),
         (plain, [0, 16, 20, 20], [16, 16, 3, 3]),
+        // Several blocks of rows, of columns and of channels.
+        (Slide { padding: [2, 2], ..plain }, [1, 24, 31, 40], [6, 24, 5, 5]),
+        (Slide { stride: [2, 2], padding: [3, 3], ..plain }, [2, 3, 62, 70], [5, 3, 7, 7]),
+        (Slide { padding: [0, 4], dilation: [1, 2], ..plain }, [1, 9, 1, 1300], [10, 9, 1, 5]),
+        (Slide { stride: [1, 2], groups: 2, ..plain }, [2, 34, 9, 50], [20, 17, 2, 3]),
     ];
     for (slide, x_sizes, weight_sizes) in cases {
         let x = numbers(&x_sizes).requiring_grad()?;

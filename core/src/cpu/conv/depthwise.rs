@@ -87,12 +87,54 @@ impl Vectorized for RowSums<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, y: &mut Room<f32>) {
+        let start = [self.start];
+        let [source, factors, start] = [self.source, self.factor, &start].map(|x| simd.numbers(x));
+        // The results for which all taps are inside of the source.
+        let (mut from, mut to) = (0, y.len());
+        for span in self.spans {
+            (from, to) = (from.max(span.start), to.min(span.end));
+        }
         let y = simd.numbers_mut(fill(y, self.start));
-        let source = simd.numbers(self.source);
-        for (factor, span) in simd.numbers(self.factor).iter().zip(self.spans) {
-            add_row(*factor, &source[span.from..], self.step, &mut y[span.start..span.end]);
+        if self.step > 1 || from + PIECE > to {
+            for (factor, span) in factors.iter().zip(self.spans) {
+                add_row(*factor, &source[span.from..], self.step, &mut y[span.start..span.end]);
+            }
+            return;
+        }
+        for at in (0..from).chain(to..y.len()) {
+            for (factor, span) in factors.iter().zip(self.spans) {
+                if (span.start..span.end).contains(&at) {
+                    add_row(*factor, &source[span.from + at - span.start..], 1, &mut y[at..=at]);
+                }
+            }
+        }
+        for at in (from..to).step_by(PIECE) {
+            let at = at.min(to - PIECE);
+            let piece = sum_of_taps(start[0], factors, self.spans, source, at);
+            y[at..at + PIECE].copy_from_slice(&piece);
         }
     }
+}
+
+/// The neighboring results that are summed at a time.
+const PIECE: usize = 32;
+
+/// The results from the one at `at` on, where all taps are inside of the source. The sums stay in registers.
+#[inline(always)]
+fn sum_of_taps<T: Real>(
+    start: T,
+    factors: &[T],
+    spans: &[ColumnSpan],
+    source: &[T],
+    at: usize,
+) -> [T; PIECE] {
+    let mut sums = [start; PIECE];
+    for (factor, span) in factors.iter().zip(spans) {
+        for (sum, x) in sums.iter_mut().zip(&source[span.from + at - span.start..][..PIECE]) {
+            *sum = factor.mul_add(*x, *sum);
+        }
+    }
+    sums
 }
 
 /// `y ← y + a x`, with every `step`-th element of `x`.

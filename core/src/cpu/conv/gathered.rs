@@ -1,5 +1,6 @@
 //! A product of a weight with the windows of a tensor, whose columns are the places of the result.
 
+use super::direct::DirectPlan;
 use super::windows::{GridRun, TapWindows, runs};
 use super::{ElementBytes, To, WeightMatrices, volume};
 use crate::cpu::matmul::{MatrixView, NumberKind, PanelBuffer, gemm_sums, with_buffer, write_sums};
@@ -18,7 +19,7 @@ const PLACES: (usize, usize) = (64, 512);
 /// The windows and sums of a block, unless that would be fewer places. They stay in the cache of a core.
 const BLOCK: usize = 1 << 15;
 /// The multiply-adds that a thread takes at a time.
-const TASK: usize = 1 << 20;
+pub(super) const TASK: usize = 1 << 20;
 
 /// The result at place `t` of the grid is the sum over taps of the factor times the source at `step t + tap`.
 /// It goes to `spread t + start` of the output.
@@ -61,6 +62,9 @@ impl Gathered<'_> {
     pub(super) fn write(&self, output: To) {
         if self.is_depthwise() {
             return self.write_rows(output);
+        }
+        if let Some(plan) = DirectPlan::of(self.kind, &self.windows(0), self.rows) {
+            return plan.write(self, output);
         }
         let (size, acc_size) = (self.kind.size, self.kind.acc_size());
         let places = self.batch * volume(&self.grid);
@@ -121,15 +125,7 @@ impl Gathered<'_> {
         unsafe {
             dispatch!(size size, W => source.pack::<W>(from, count, windows.cast(), width));
             if let Some(bias) = &self.bias {
-                dispatch!(size acc_size, W => {
-                    let bias = bias.as_ptr().cast::<W>().add(group * self.rows);
-                    for row in 0..self.rows {
-                        let sums = sums.cast::<W>().add(row * width);
-                        for column in 0..count {
-                            sums.add(column).write(*bias.add(row));
-                        }
-                    }
-                });
+                self.fill_with(bias, group, (sums, width), count);
             }
             let a = MatrixView::rows(factor.cast_mut(), self.factor.row_stride, size);
             let (b, c) = (MatrixView::rows(windows, width, size), MatrixView::rows(sums, width, acc_size));
@@ -138,6 +134,29 @@ impl Gathered<'_> {
                 self.spread_run(group, &run, (sums.add(run.column * acc_size), width), output);
             }
         }
+    }
+
+    /// Writes the bias of each row of a group to `count` sums, in rows that are `width` apart.
+    ///
+    /// # Safety
+    /// `sums` has room for them.
+    pub(super) unsafe fn fill_with(
+        &self,
+        bias: &[u64],
+        group: usize,
+        (sums, width): (*mut u8, usize),
+        count: usize,
+    ) {
+        // SAFETY: the caller guarantees the sums, and there is a bias for each row of each group.
+        dispatch!(size self.kind.acc_size(), W => unsafe {
+            let bias = bias.as_ptr().cast::<W>().add(group * self.rows);
+            for row in 0..self.rows {
+                let sums = sums.cast::<W>().add(row * width);
+                for column in 0..count {
+                    sums.add(column).write(*bias.add(row));
+                }
+            }
+        });
     }
 
     /// Writes the sums of a run to the output. They may be overwritten.
@@ -152,19 +171,22 @@ impl Gathered<'_> {
         (sums, apart): (*mut u8, usize),
         output: *mut u8,
     ) {
+        let to = self.place_of(group, run, output);
+        // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
+        unsafe { write_sums(self.kind, sums, apart, [self.rows, run.len], to) };
+    }
+
+    /// Where the results of a run go: a row for each channel of the output.
+    pub(super) fn place_of(&self, group: usize, run: &GridRun, output: *mut u8) -> MatrixView {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);
         let (place, size) = ((d * height + h) * width + w, self.kind.size);
         let volume = volume(&self.output);
         let plane = (run.image * self.groups + group) * self.rows * volume;
-        // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
-        unsafe {
-            let to = MatrixView {
-                ptr: output.add((plane + place) * size),
-                row: (volume * size) as isize,
-                col: (self.spread[2] * size) as isize,
-            };
-            write_sums(self.kind, sums, apart, [self.rows, run.len], to);
+        MatrixView {
+            ptr: output.wrapping_add((plane + place) * size),
+            row: (volume * size) as isize,
+            col: (self.spread[2] * size) as isize,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! All three directions are products with the windows of a tensor. Column `p` of the matrix of windows has
 //! the elements under the kernel at place `p`. It would have as many copies of each element as the kernel has
 //! taps, so it is never made as a whole: a thread packs the columns of some places into a block that stays in
-//! its cache, multiplies the block, and goes on.
+//! its cache, multiplies the block, and goes on. Where taps see the same elements, `f32` windows are not packed
+//! but found in a copy of some rows (`direct`).
 //!
 //! Kernels of 3 × 3 over `f32` images with some channels take another way with fewer multiplications
 //! (`winograd`), and depthwise convolutions are sums of rows without products (`depthwise`).
@@ -13,6 +14,7 @@
 //! ones of three; the others have one element.
 
 mod depthwise;
+mod direct;
 mod gathered;
 mod weight;
 mod windows;

@@ -1,5 +1,6 @@
 //! The gradient of a weight: a product that sums over the places of all images.
 
+use super::direct::DirectPlan;
 use super::gathered::BLOCKS;
 use super::windows::TapWindows;
 #[cfg(target_arch = "x86_64")]
@@ -15,6 +16,8 @@ const PLACES: usize = 512;
 const ROW: usize = PLACES + 16;
 /// The most rows of a block.
 const ROWS: usize = 288;
+/// The channels from which windows are found by offsets.
+const DIRECT: usize = 8;
 /// The most elements of all partial sums.
 const PARTIAL: usize = 1 << 20;
 /// The filters that a thread writes at a time.
@@ -48,7 +51,7 @@ pub(super) unsafe fn weight_of(
     let taps = geometry.taps();
     let parts = (PARTIAL / len.max(1)).clamp(1, TASKS).min(batch.max(1));
     let tasks = TASKS.div_ceil(parts * groups);
-    let block = (ROWS / taps).clamp(1, channels.div_ceil(tasks).max(1));
+    let block = (ROWS / taps).max(DIRECT).min(channels.div_ceil(tasks).max(1));
     let blocks = channels.div_ceil(block);
     let task_len = block * taps * features;
     if batch * task_len * blocks * volume(&geometry.output) == 0 {
@@ -118,6 +121,14 @@ fn add_image(
         grid: geometry.output,
     };
     let g = &g.0[(image * groups + group) * features * places * size..][..features * places * size];
+    // Few channels are few rows of a product for each tap.
+    if windows.channels.len() >= DIRECT
+        && let Some(plan) = DirectPlan::of(kind, &windows, features)
+    {
+        // SAFETY: the elements are `f32`, `g` has `features` rows of `places`, and the sums have `rows` rows of
+        // `features`, as asserted.
+        return unsafe { plan.add_weight(kind, &windows, (g.as_ptr(), features), sums.as_mut_ptr().cast()) };
+    }
     with_buffer(&BLOCKS, rows * ROW * size, &mut |block| {
         for from in (0..places).step_by(PLACES) {
             let count = PLACES.min(places - from);

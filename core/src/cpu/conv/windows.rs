@@ -1,13 +1,14 @@
 //! Packing: some columns of the matrix of windows.
 
 use super::ElementBytes;
+use std::ops::Range;
 
 /// The elements under the taps of a kernel that slides over the images of one group.
 pub(super) struct TapWindows<'a> {
     /// The images, `image_stride` apart, from the first channel of the group on.
     pub(super) source: ElementBytes<'a>,
     pub(super) image_stride: usize,
-    pub(super) channels: std::ops::Range<usize>,
+    pub(super) channels: Range<usize>,
     pub(super) input: [usize; 3],
     /// The distance between the windows of neighboring places.
     pub(super) step: [usize; 3],
@@ -60,22 +61,21 @@ impl TapWindows<'_> {
         // SAFETY: the caller guarantees the width.
         let source = unsafe { self.source.by_width::<W>() };
         let volume: usize = self.input.iter().product();
-        let mut spans = Vec::with_capacity(self.taps.len());
-        for run in runs(self.grid, from, count) {
-            spans.clear();
-            for tap in self.taps {
-                spans.push(self.span(&run, *tap));
-            }
-            // Channel by channel: the taps read the same few rows of the input, and the rows of the columns
-            // are written in order.
-            let mut row = 0;
-            for channel in self.channels.clone() {
-                let plane = &source[run.image * self.image_stride + channel * volume..][..volume];
-                for span in &spans {
+        let runs: Vec<GridRun> = runs(self.grid, from, count).collect();
+        let mut spans = Vec::with_capacity(runs.len() * self.taps.len());
+        for tap in self.taps {
+            spans.extend(runs.iter().map(|run| self.span(run, *tap)));
+        }
+        // Channel by channel: the taps and the runs read the same part of memory.
+        let mut row = 0;
+        for channel in self.channels.clone() {
+            for of_tap in spans.chunks_exact(runs.len().max(1)) {
+                for (run, span) in runs.iter().zip(of_tap) {
+                    let plane = &source[run.image * self.image_stride + channel * volume..][..volume];
                     // SAFETY: the run is inside the columns, and there is a row for each tap of each channel.
                     unsafe { self.pack_span(span, plane, to.add(row * row_stride + run.column), run.len) };
-                    row += 1;
                 }
+                row += 1;
             }
         }
     }
@@ -133,7 +133,7 @@ pub(super) struct ColumnSpan {
 /// # Safety
 /// The elements exist in both places.
 #[inline(always)]
-unsafe fn copy<T: Copy>(from: *const T, step: usize, to: *mut T, len: usize) {
+pub(super) unsafe fn copy<T: Copy>(from: *const T, step: usize, to: *mut T, len: usize) {
     const AT_ONCE: usize = 8;
     let mut at = 0;
     // SAFETY: the caller guarantees the elements. An array of them needs no alignment here.
@@ -149,6 +149,11 @@ unsafe fn copy<T: Copy>(from: *const T, step: usize, to: *mut T, len: usize) {
             }
             // The last few, and some before them again.
             return some(len - AT_ONCE);
+        }
+        // The most frequent other step, for which the compiler makes vectors.
+        while step == 2 && at < len {
+            to.add(at).write(*from.add(2 * at));
+            at += 1;
         }
         while at < len {
             to.add(at).write(*from.add(at * step));

@@ -1,7 +1,9 @@
 //! The product on one thread: the loops around the kernel.
 
 use super::buffer::{PANELS, with_buffer};
-use super::product::{BlockResults, Kernels, MatrixView, PackFn, PanelCopy, Product, Sums, Tile, TileFn};
+use super::product::{
+    BlockResults, Kernels, MatrixView, PackFn, PanelCopy, Product, Sums, Tile, TileFn, Tiles,
+};
 
 /// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
 /// the core.
@@ -300,7 +302,7 @@ impl ProductBlock<'_> {
                 let in_panel = if matches!(self.target, SumTarget::Sums(_)) { j * size } else { 0 };
                 let mut c = ptr.wrapping_offset(i as isize * c_row).wrapping_add(in_panel);
                 while rows > 0 {
-                    let (count, kernel) = kernels.tile(second, rows);
+                    let (count, kernel) = tile_of(kernels.tiles[second], rows);
                     let alpha = self.alpha;
                     // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this
                     // CPU.
@@ -312,6 +314,7 @@ impl ProductBlock<'_> {
                             a_col,
                             b,
                             b_row,
+                            offsets: std::ptr::null(),
                             c,
                             c_row,
                             rows: count,
@@ -354,14 +357,10 @@ impl ProductBlock<'_> {
     }
 }
 
-impl Kernels {
-    /// The kernel with most rows, at most `rows`, for one vector or, if `second` is 1, for two. It comes with
-    /// the number of its rows.
-    fn tile(&self, second: usize, rows: usize) -> (usize, TileFn) {
-        let tiles = self.tiles[second];
-        let at = tiles.iter().position(|(most, _)| *most <= rows);
-        tiles[at.expect("the last kernel has one row")]
-    }
+/// The kernel with most rows, at most `rows`, with the number of its rows.
+pub(super) fn tile_of(tiles: Tiles, rows: usize) -> (usize, TileFn) {
+    let at = tiles.iter().position(|(most, _)| *most <= rows);
+    tiles[at.expect("the last kernel has one row")]
 }
 
 /// The time in which a thread calls kernels that need something done [around](Kernels::around).
@@ -386,7 +385,7 @@ impl Drop for KernelGuard {
 
 /// Cuts `len` into the fewest pieces of at most `most`, as equal as multiples of `unit` can be. Returns the
 /// start and the length of each. `most` is a multiple of `unit`.
-fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
     // Most often there is one piece, for which nothing is divided: divisions take longer than a small
     // product.
     let (count, short, longer) = match len <= most {

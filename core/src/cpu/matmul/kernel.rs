@@ -6,8 +6,9 @@
 //! stay in registers: 14 × 2 of the 32 registers of AVX-512, 6 × 2 of the 16 of AVX2.
 //!
 //! There are kernels for some numbers of rows, and other tiles are computed by several kernels. Missing
-//! columns are masked. Every kernel sums over `k` from first to last, so the bits of a result do not depend
-//! on how C is cut into tiles.
+//! columns are masked. Kernels that are `SCATTERED` find each column of A and row of B by a list of offsets,
+//! such as the windows of a convolution, which overlap in memory. Every kernel sums over `k` from first to
+//! last, so the bits of a result do not depend on how C is cut into tiles.
 //!
 //! Hot loops here and in the steps of `matvec` count with `while`: iterators over arrays cost the compiler
 //! more than everything else in them.
@@ -31,7 +32,7 @@ const LONG: usize = 100;
 /// # Safety
 /// The contract of [`TileFn`](super::product::TileFn), in code compiled for the instructions of `L`.
 #[inline(always)]
-pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile) {
+pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize, const SCATTERED: bool>(t: &Tile) {
     let (mut a, mut b) = (t.a, t.b);
     let width = L::COUNT * size_of::<L::Elem>(); // the bytes of a vector
     // SAFETY: the caller guarantees that the CPU has the instructions and that the pointers are valid for the
@@ -55,7 +56,10 @@ pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile) {
         let mut b_row = [L::splat(L::Elem::ZERO); V];
         let mut k = t.k;
         while k > 0 {
-            if V > 1 {
+            if SCATTERED {
+                let [column, row] = *t.offsets.add(t.k - k);
+                (a, b) = (t.a.offset(column as isize), t.b.offset(row as isize));
+            } else if V > 1 {
                 // In place, B is far away, at a stride that the hardware does not predict.
                 let ahead = b.wrapping_offset(AHEAD * t.b_row);
                 let mut line = 0;
@@ -80,8 +84,9 @@ pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile) {
                 }
                 r += 1;
             }
-            a = a.wrapping_offset(t.a_col);
-            b = b.wrapping_offset(t.b_row);
+            if !SCATTERED {
+                (a, b) = (a.wrapping_offset(t.a_col), b.wrapping_offset(t.b_row));
+            }
             k -= 1;
         }
 
@@ -115,20 +120,24 @@ pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile) {
 
 /// [`tile`] compiled for the instructions of `S`. The contract is that of
 /// [`TileFn`](super::product::TileFn).
-pub(super) unsafe fn compiled<S: Simd, L: Lanes, const R: usize, const V: usize>(t: &Tile) {
+pub(super) unsafe fn compiled<S: Simd, L: Lanes, const R: usize, const V: usize, const SCATTERED: bool>(
+    t: &Tile,
+) {
     // SAFETY: the contract is the same.
-    unsafe { S::assume() }.run(TileOf::<L, R, V>(t, PhantomData), ());
+    unsafe { S::assume() }.run(TileOf::<L, R, V, SCATTERED>(t, PhantomData), ());
 }
 
 /// The argument of a kernel, which meets its contract.
-struct TileOf<'a, L, const R: usize, const V: usize>(&'a Tile, PhantomData<L>);
+struct TileOf<'a, L, const R: usize, const V: usize, const SCATTERED: bool>(&'a Tile, PhantomData<L>);
 
-impl<L: Lanes, const R: usize, const V: usize> Vectorized for TileOf<'_, L, R, V> {
+impl<L: Lanes, const R: usize, const V: usize, const SCATTERED: bool> Vectorized
+    for TileOf<'_, L, R, V, SCATTERED>
+{
     type Out<'a> = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
         // SAFETY: the contract of a kernel holds.
-        unsafe { tile::<L, R, V>(self.0) }
+        unsafe { tile::<L, R, V, SCATTERED>(self.0) }
     }
 }

@@ -106,14 +106,15 @@ mod x86_64 {
     /// `tiles!(Avx2, x86::F32x8, [2 1] 2)` is
     ///
     /// ```ignore
-    /// &[(2, compiled::<Avx2, x86::F32x8, 2, 2>), (1, compiled::<Avx2, x86::F32x8, 1, 2>)]
+    /// &[(2, compiled::<Avx2, x86::F32x8, 2, 2, false>), (1, compiled::<Avx2, x86::F32x8, 1, 2, false>)]
     /// ```
     macro_rules! tiles {
         (pairs, [$($rows:literal)*] $V:literal) => {
             &[$(($rows, tile_of_pairs::<$rows, $V> as TileFn)),*]
         };
-        ($S:ty, $L:ty, [$($rows:literal)*] $V:literal) => {
-            &[$(($rows, compiled::<$S, $L, $rows, $V> as TileFn)),*]
+        ($S:ty, $L:ty, [$($rows:literal)*] $V:literal) => { tiles!(false, $S, $L, [$($rows)*] $V) };
+        ($scattered:literal, $S:ty, $L:ty, [$($rows:literal)*] $V:literal) => {
+            &[$(($rows, compiled::<$S, $L, $rows, $V, $scattered> as TileFn)),*]
         };
     }
 
@@ -126,6 +127,7 @@ mod x86_64 {
             depth: 1,
             k_unit: 1,
             tiles,
+            scattered: None,
             panels: None,
             dots: dots::<S, L>,
             axpys: axpys::<S, L>,
@@ -144,17 +146,29 @@ mod x86_64 {
     }
 
     pub(super) fn kernels_of_f32() -> Option<&'static Kernels> {
-        static WIDE: Kernels = with::<Avx512, x86::F32x16>(
-            2,
-            [
-                tiles!(Avx512, x86::F32x16, [14 12 8 4 2 1] 1),
-                tiles!(Avx512, x86::F32x16, [14 12 10 8 6 4 2 1] 2),
-            ],
-        );
-        static NARROW: Kernels = with::<Avx2, x86::F32x8>(
-            2,
-            [tiles!(Avx2, x86::F32x8, [6 4 1] 1), tiles!(Avx2, x86::F32x8, [6 4 2 1] 2)],
-        );
+        static WIDE: Kernels = Kernels {
+            scattered: Some([
+                tiles!(true, Avx512, x86::F32x16, [12 8 4 1] 1),
+                tiles!(true, Avx512, x86::F32x16, [12 10 8 6 4 2 1] 2),
+            ]),
+            ..with::<Avx512, x86::F32x16>(
+                2,
+                [
+                    tiles!(Avx512, x86::F32x16, [14 12 8 4 2 1] 1),
+                    tiles!(Avx512, x86::F32x16, [14 12 10 8 6 4 2 1] 2),
+                ],
+            )
+        };
+        static NARROW: Kernels = Kernels {
+            scattered: Some([
+                tiles!(true, Avx2, x86::F32x8, [6 4 1] 1),
+                tiles!(true, Avx2, x86::F32x8, [6 4 2 1] 2),
+            ]),
+            ..with::<Avx2, x86::F32x8>(
+                2,
+                [tiles!(Avx2, x86::F32x8, [6 4 1] 1), tiles!(Avx2, x86::F32x8, [6 4 2 1] 2)],
+            )
+        };
         static PLAIN: Kernels = plain::<Array<f32, 4>>();
         of_isa([&PLAIN, &NARROW, &WIDE])
     }

@@ -16,6 +16,7 @@
 //! | `foreign` | products on processors without a kernel here |
 //! | `kind` | the table of number types and instructions |
 //! | `blocked` | the loops around the kernel |
+//! | `scattered` | products of matrices whose rows overlap in memory |
 //! | `matvec` | the loops around `dots` and `axpys` |
 //! | `method` | the ways to compute a product on one thread |
 //! | `gram` | products of a matrix with itself transposed |
@@ -52,6 +53,7 @@ mod blocked;
 mod gram;
 mod matvec;
 mod method;
+mod scattered;
 mod threads;
 
 #[cfg(test)]
@@ -68,6 +70,7 @@ pub(crate) use kind::MatmulElement;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::{Lanes, x86};
 pub(crate) use product::{MatrixView, NumberKind};
+pub(crate) use scattered::{ScatteredProduct, has_scattered};
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]

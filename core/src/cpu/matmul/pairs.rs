@@ -24,7 +24,7 @@ pub(super) fn are_found() -> bool {
 #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 pub(super) unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile) {
     // SAFETY: the contract is the same, and this code is compiled for the vectors.
-    unsafe { tile::<PairsX16, R, V>(t) }
+    unsafe { tile::<PairsX16, R, V, false>(t) }
 }
 
 /// Writes the pairs of `k` rows of `width` numbers, as [`pack`](super::pack::pack) writes the numbers. The

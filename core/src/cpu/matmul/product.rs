@@ -214,7 +214,9 @@ pub(super) struct Kernels {
     pub(super) k_unit: usize,
     /// The kernels with one or two vectors, each with its rows, those with most rows first. The last has one
     /// row.
-    pub(super) tiles: [&'static [(usize, TileFn)]; 2],
+    pub(super) tiles: [Tiles; 2],
+    /// Such kernels that find A and B by [offsets](Tile::offsets).
+    pub(super) scattered: Option<[Tiles; 2]>,
     /// Copies rows of A, and columns of B, to panels, if panels do not consist of accumulators.
     pub(super) panels: Option<[PackFn; 2]>,
     /// The steps of `matvec`.
@@ -223,6 +225,9 @@ pub(super) struct Kernels {
     /// What a thread does before and after it calls kernels.
     pub(super) around: Option<Around>,
 }
+
+/// Kernels, each with its rows.
+pub(super) type Tiles = &'static [(usize, TileFn)];
 
 /// The functions that a thread calls before and after kernels. The CPU must have the kernels' instructions.
 pub(super) type Around = (unsafe fn(), unsafe fn());
@@ -238,6 +243,8 @@ pub(crate) struct Tile {
     /// The first row of B. Rows are contiguous.
     pub(super) b: *const u8,
     pub(super) b_row: isize,
+    /// For kernels that find them so, the offsets of each column of A and each row of B.
+    pub(super) offsets: *const [i32; 2],
     /// The first row of C. Rows are contiguous.
     pub(super) c: *mut u8,
     pub(super) c_row: isize,

@@ -308,6 +308,7 @@ fn kernels<T: TestNumber + Accumulator>() {
                         a_col: in_a.col,
                         b: in_b.ptr,
                         b_row: in_b.row,
+                        offsets: std::ptr::null(),
                         c: in_c.ptr,
                         c_row: in_c.row,
                         rows,
