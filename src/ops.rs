@@ -81,7 +81,7 @@ pub fn call(name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Resu
 const OTHERS: [&str; 1] = ["nn.unfold"];
 
 /// PyTorch's other names for ops.
-const ALIASES: [(&str, &str); 36] = [
+const ALIASES: [(&str, &str); 45] = [
     ("absolute", "abs"),
     ("arccos", "acos"),
     ("arccosh", "acosh"),
@@ -99,15 +99,24 @@ const ALIASES: [(&str, &str); 36] = [
     ("expit", "sigmoid"),
     ("fill_", "fill"),
     ("fix", "trunc"),
+    ("_sample_dirichlet", "dirichlet"),
+    ("_standard_gamma", "standard_gamma"),
+    ("gammaln", "lgamma"),
     ("ger", "outer"),
     ("greater", "gt"),
     ("greater_equal", "ge"),
+    ("igamma", "gammainc"),
+    ("igammac", "gammaincc"),
     ("less", "lt"),
     ("less_equal", "le"),
     ("mT", "mt"),
+    ("modified_bessel_i0", "i0"),
+    ("modified_bessel_i1", "i1"),
     ("moveaxis", "movedim"),
     ("multiply", "mul"),
+    ("mvlgamma", "multigammaln"),
     ("negative", "neg"),
+    ("psi", "digamma"),
     ("row_stack", "vstack"),
     ("split_with_sizes", "split"),
     ("subtract", "sub"),

@@ -9,7 +9,6 @@ pub(crate) use namegrad_autograd::chain::*;
 pub(crate) use namegrad_autograd::options::*;
 pub(crate) use namegrad_autograd::plain::TensorOrNumber;
 pub(crate) use namegrad_autograd::{Cx, Kept, Op, Operand, Tensor, TensorOptions, called_here, no_grad};
-pub(crate) use namegrad_core::random::Generator;
 pub(crate) use namegrad_core::{
     Argument, DType, Dim, Dims, Error, ErrorKind, IntoShape, Name, NamedTensor, Names, Result, Shape, Sizes,
     Triangle, default_dtype, keep,

@@ -3,7 +3,7 @@
 use crate::check::identical;
 use crate::check::{beside, index, mask, near_one, numbers, plain, values};
 use crate::index::other;
-use crate::plain::{Plain, sum, unravel};
+use crate::plain::{self, Plain, sum, unravel};
 use namegrad::autograd::{Index, Indexing};
 use namegrad::core::random::Generator;
 use namegrad::core::{Category, Device};
@@ -13,9 +13,18 @@ use namegrad::prelude::*;
 /// Ops that the functions below check.
 pub(crate) fn by_function() -> impl Iterator<Item = &'static str> {
     let alone = ["copy_", "resize_", "resize_as_", "type_as", "einsum", "index", "index_put"];
-    let drawn = ["normal", "bernoulli", "multinomial"]
-        .into_iter()
-        .chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
+    let drawn = [
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "poisson",
+        "binomial",
+        "standard_gamma",
+        "dirichlet",
+        "randint_like",
+    ]
+    .into_iter()
+    .chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
     alone.into_iter().chain(drawn).chain(CASTS).chain(FILLS.iter().map(|(name, _)| *name))
 }
 
@@ -144,6 +153,33 @@ cases! {
         (x: numbers("N=3 ?=2", [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]); 2) #0 => "2 2" floats, |i| [[0.0, 1.0], [2.0, 0.0]][i[0]][i[1]];
         (x: numbers("N=3 ?=2", [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]); [2, 1]) #2 => "2" floats, |i| i[0] as f64;
     }
+    chebyshev_polynomial_t { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 2.0 * x * x - 1.0, 4.0 * x.powi(3) - 3.0 * x][i[0]] }, scale 300.0; }
+    chebyshev_polynomial_u { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 4.0 * x * x - 1.0, 8.0 * x.powi(3) - 4.0 * x][i[0]] }, scale 300.0; }
+    chebyshev_polynomial_v { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 4.0 * x * x - 2.0 * x - 1.0, 8.0 * x.powi(3) - 4.0 * x * x - 4.0 * x + 1.0][i[0]] }, scale 300.0; }
+    chebyshev_polynomial_w { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 4.0 * x * x + 2.0 * x - 1.0, 8.0 * x.powi(3) + 4.0 * x * x - 4.0 * x - 1.0][i[0]] }, scale 300.0; }
+    hermite_polynomial_h { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 4.0 * x * x - 2.0, 8.0 * x.powi(3) - 12.0 * x][i[0]] }, scale 300.0; }
+    hermite_polynomial_he { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, x * x - 1.0, x.powi(3) - 3.0 * x][i[0]] }, scale 300.0; }
+    laguerre_polynomial_l { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 0.5 * x * x - 2.0 * x + 1.0, 1.0 - 3.0 * x + 1.5 * x * x - x.powi(3) / 6.0][i[0]] }, scale 300.0; }
+    legendre_polynomial_p { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = x.at(i); [1.0, 1.5 * x * x - 0.5, 2.5 * x.powi(3) - 1.5 * x][i[0]] }, scale 300.0; }
+    shifted_chebyshev_polynomial_t { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = 2.0 * x.at(i) - 1.0; [1.0, 2.0 * x * x - 1.0, 4.0 * x.powi(3) - 3.0 * x][i[0]] }, scale 3000.0; }
+    shifted_chebyshev_polynomial_u { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = 2.0 * x.at(i) - 1.0; [1.0, 4.0 * x * x - 1.0, 8.0 * x.powi(3) - 4.0 * x][i[0]] }, scale 3000.0; }
+    shifted_chebyshev_polynomial_v { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = 2.0 * x.at(i) - 1.0; [1.0, 4.0 * x * x - 2.0 * x - 1.0, 8.0 * x.powi(3) - 4.0 * x * x - 4.0 * x + 1.0][i[0]] }, scale 3000.0; }
+    shifted_chebyshev_polynomial_w { (x: values("N=3"), n: index("N=3", [0, 2, 3])) => "N=3" to_float, |i| { let x = 2.0 * x.at(i) - 1.0; [1.0, 4.0 * x * x + 2.0 * x - 1.0, 8.0 * x.powi(3) + 4.0 * x * x - 4.0 * x - 1.0][i[0]] }, scale 3000.0; }
+    bessel_j0 { (x: values("N=3")) => "N=3" to_float, |i| libm::j0(x.at(i)), scale 1.0; }
+    bessel_j1 { (x: values("N=3")) => "N=3" to_float, |i| libm::j1(x.at(i)), scale 1.0; }
+    bessel_y0 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| libm::y0(x.at(i)), scale 1.0; }
+    bessel_y1 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| libm::y1(x.at(i)), scale 1.0; }
+    modified_bessel_k0 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| plain::modified_bessel_k(0.0, x.at(i), 0.0), scale 1.0; }
+    modified_bessel_k1 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| plain::modified_bessel_k(1.0, x.at(i), 0.0), scale 1.0; }
+    scaled_modified_bessel_k0 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| plain::modified_bessel_k(0.0, x.at(i), x.at(i)), scale 1.0; }
+    scaled_modified_bessel_k1 { (x: numbers("N=3", [1.0, 3.0, 5.0])) => "N=3" to_float, |i| plain::modified_bessel_k(1.0, x.at(i), x.at(i)), scale 1.0; }
+    spherical_bessel_j0 { (x: numbers("N=3", [1.0, 5.0, -3.0])) => "N=3" to_float, |i| x.at(i).sin() / x.at(i), scale 1.0; }
+    airy_ai { (x: numbers("N=4", [1.0, 2.0, -3.0, 0.0])) => "N=4" to_float, |i| plain::airy(x.at(i)), scale 1.0; }
+    xlog1py { (x: numbers("N=3", [0.0, 2.0, -1.0]), y: numbers("N=3", [0.5, 1.0, 2.0])) => "N=3" to_float, |i| if x.at(i) == 0.0 { 0.0 } else { x.at(i) * y.at(i).ln_1p() }, scale 3.0; }
+    zeta { (s: index("N=3", [2, 3, 9]), q: numbers("N=3", [1.0, 2.0, 1.5])) => "N=3" to_float, |i| sum(20000, |k| (q.at(i) + k as f64).powf(-s.at(i))) + (q.at(i) + 19999.5).powf(1.0 - s.at(i)) / (s.at(i) - 1.0), scale 2.0; }
+    gammainc { (a: index("N=3", [1, 2, 3]), x: numbers("N=3", [1.0, 2.0, 0.5])) => "N=3" to_float, |i| 1.0 - upper_gamma(a.at(i), x.at(i)), scale 1.0; }
+    gammaincc { (a: index("N=3", [1, 2, 3]), x: numbers("N=3", [1.0, 2.0, 0.5])) => "N=3" to_float, |i| upper_gamma(a.at(i), x.at(i)), scale 1.0; }
+    multigammaln { (x: numbers("N=2", [2.0, 3.0]); 3) => "N=2" to_float, |i| 1.5 * std::f64::consts::PI.ln() + sum(3, |j| libm::lgamma(x.at(i) - 0.5 * j as f64)), scale 3.0; }
     masked_scatter {
         (x: values("N=2 C=3"), mask: mask("C=3", [0, 1, 1]), source: values("2 3")) => "N=2 C=3" any,
             |i| if i[1] == 0 { x.at(i) } else { source.at(&unravel(2 * i[0] + i[1] - 1, &[2, 3])) };
@@ -222,8 +258,11 @@ cases! {
         (x: values(""), y: values("N=2")) => "2" any, |i| x.at(&[]) * y.at(i);
     }
     addr {
-        (x: values("M=2"), a: values("N=3"), b: values("M=2"); 2, 3) => "N=3 M=2" numeric,
-            |i| 2.0 * x.broadcast(i) + 3.0 * a.at(&i[..1]) * b.at(&i[1..]), scale 33.0;
+        (x: values("M=2"), a: values("N=3"), b: values("M=2"); 2, 3) => "N=3 M=2" any, |i| {
+            let (x, product) = (x.broadcast(i), a.at(&i[..1]) * b.at(&i[1..]));
+            let masks = [a, b].iter().all(|x| x.data.iter().all(|x| *x == 0.0 || *x == 1.0));
+            if masks { f64::from(x + product > 0.0) } else { 2.0 * x + 3.0 * product }
+        }, scale 33.0;
     }
     addbmm {
         (x: values("N=2 M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); 1, 2) => "N=2 M=2" numeric,
@@ -321,6 +360,11 @@ cases! {
         (x: values("N=2 C=3"); "float64") => "N=2 C=3" doubles, |i| x.at(i);
     }
     ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
+}
+
+/// `Q(a, x)` for a whole number `a`: `e^-x Σ xᵏ / k!` over `k < a`.
+fn upper_gamma(a: f64, x: f64) -> f64 {
+    (0..a as i32).map(|k| (-x).exp() * x.powi(k) / libm::tgamma(f64::from(k) + 1.0)).sum()
 }
 
 /// The covariance of two columns of a matrix.
@@ -870,6 +914,66 @@ fn distributions() {
     }
     let p = Tensor::new([0.0, 1.0, 1.0]).unwrap();
     assert_eq!(p.bernoulli().unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 1.0]);
+}
+
+/// Draws have the moments of their distributions, up to five standard deviations of the mean of 20 000.
+#[test]
+fn counts_and_gammas_have_their_moments() -> Result<()> {
+    let n = 20_000;
+    let full = |value: f64| TensorOptions::new().dtype(DType::F64).full([("N", n)], value);
+    let check = |drawn: &Tensor, mean: f64, variance: f64| -> Result<()> {
+        assert_eq!((drawn.shape().to_string(), drawn.dtype()), (format!("[N={n}]"), DType::F64));
+        let found = drawn.mean(..)?.item::<f64>()?;
+        assert!((found - mean).abs() < 5.0 * (variance / n as f64).sqrt(), "{found} is not {mean}");
+        let found = drawn.var(..)?.item::<f64>()?;
+        assert!((found / variance - 1.0).abs() < 0.1, "{found} is not {variance}");
+        Ok(())
+    };
+    Generator::from_seed(5).scope(|| {
+        for rate in [0.5, 4.0, 90.0] {
+            check(&full(rate)?.poisson()?, rate, rate)?;
+            check(&full(rate)?.standard_gamma()?, rate, rate)?;
+        }
+        for (count, prob) in [(3.0, 0.25), (200.0, 0.7)] {
+            check(&full(count)?.binomial(&full(prob)?)?, count * prob, count * prob * (1.0 - prob))?;
+        }
+        let parts = Tensor::stack(&[full(1.0)?, full(3.0)?], 1)?.dirichlet(1)?;
+        check(&parts.select(1, 0)?, 0.25, 0.25 * 0.75 / 5.0)?;
+        assert!(parts.sum(1)?.allclose(1.0)?);
+        let whole = full(0.0)?.to(DType::I16)?.randint_like(-2, 3)?;
+        assert_eq!(
+            (whole.dtype(), whole.amin(..)?.item::<i64>()?, whole.amax(..)?.item::<i64>()?),
+            (DType::I16, -2, 2)
+        );
+        for wrong in [full(-1.0)?.poisson(), full(0.0)?.standard_gamma(), full(2.0)?.binomial(&full(1.5)?)] {
+            assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Value);
+        }
+        Ok(())
+    })
+}
+
+/// Views that are written back, windows and histograms refuse what does not fit.
+#[test]
+fn what_the_daily_operators_refuse() -> Result<()> {
+    let x = Tensor::zeros([("N", 3), ("C", 4)])?;
+    let kind = |made: Result<Tensor>| made.unwrap_err().kind();
+    assert_eq!(kind(x.select_scatter(&Tensor::ones([("C", 4)])?, "N", 3)), ErrorKind::Index);
+    assert_eq!(kind(x.select_scatter(&Tensor::ones([("C", 3)])?, "N", 0)), ErrorKind::Shape);
+    assert_eq!(kind(x.select_scatter(&Tensor::ones([("D", 4)])?, "N", 0)), ErrorKind::NameMismatch);
+    assert_eq!(kind(x.diagonal_scatter(&Tensor::ones([2])?, "N", "C")), ErrorKind::Shape);
+    assert_eq!(kind(x.as_strided([2, 7], [6, 1])), ErrorKind::Index);
+    assert_eq!(kind(x.windows("C", 5, 1, "window")), ErrorKind::Value);
+    assert_eq!(kind(x.windows("C", 2, 1, "N")), ErrorKind::DuplicateName);
+    assert_eq!(kind(x.windows_ahead("C", 3, 2, 1, "window").map(|(seen, _)| seen)), ErrorKind::Value);
+    let negative = CovOptions::new().aweights(Tensor::new([1.0, -1.0, 0.0])?);
+    assert_eq!(kind(x.cov_with("N", negative)), ErrorKind::Value);
+    let descending = HistogramOptions::new().bins(&Tensor::new([1.0, 0.0])?);
+    assert_eq!(x.histogram_with(descending).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(kind(x.cdist(&Tensor::zeros([2, 3])?)), ErrorKind::Shape);
+    assert_eq!(kind(x.cdist_with(&x, CdistOptions::new().p(-1.0))), ErrorKind::Value);
+    let more = RepeatInterleaveOptions::new().output_size(7);
+    assert_eq!(kind(x.repeat_interleave_with(2, "N", more)), ErrorKind::Value);
+    Ok(())
 }
 
 #[test]

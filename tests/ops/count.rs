@@ -38,11 +38,27 @@ cases! {
         (x: numbers("2", [1.0, 1.0]); 2, 0.0, 0.0) => "2" floats, |i| [0.0, 2.0][i[0]];
         (x: numbers("3", [f64::NAN, -9.0, 1.0]); 1, 0.0, 1.0) => "1" floats, |i| 1.0;
     }
+    unique_dim {
+        (x: numbers("N=3 C=2", [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]); "N") values => "N=2 C=2" any, |i| [[0.0, 1.0], [1.0, 0.0]][i[0]][i[1]];
+        (x: numbers("N=3 C=2", [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]); 0) inverse => "N=3" indices, |i| [1.0, 0.0, 1.0][i[0]];
+        (x: numbers("N=3 C=2", [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]); 0) counts => "N=2" indices, |i| [1.0, 2.0][i[0]];
+        (x: numbers("C=2 N=3", [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]); "N") values => "C=2 N=2" any, |i| [[0.0, 1.0], [1.0, 0.0]][i[0]][i[1]];
+    }
     unique {
         (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) => "2" any, |i| [0.0, 1.0][i[0]];
         (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) inverse => "N=2 C=2" indices, |i| [[1.0, 0.0], [1.0, 1.0]][i[0]][i[1]];
         (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) counts => "2" indices, |i| [1.0, 3.0][i[0]];
     }
+}
+
+#[test]
+fn searches_in_words_and_in_32_bits() {
+    let x = Tensor::new([1, 2, 2, 3]).unwrap();
+    let options = SearchsortedOptions::new().side(namegrad::core::args::Side::Right).out_int32(true);
+    let found = x.searchsorted_with(Tensor::new([2, 9]).unwrap(), options).unwrap();
+    assert_eq!((found.dtype(), found.to_vec::<i32>().unwrap()), (DType::I32, vec![3, 4]));
+    let found = x.bucketize_with(&x, BucketizeOptions::new().out_int32(true)).unwrap();
+    assert_eq!((found.dtype(), found.to_vec::<i32>().unwrap()), (DType::I32, vec![0, 1, 1, 3]));
 }
 
 #[test]

@@ -208,6 +208,24 @@ fn bessel(order: f64, x: f64, exponent: f64) -> f64 {
     first * (1.0 + terms.sum::<f64>()) * (exponent - a).exp()
 }
 
+/// `e^exponent K(x)` of this order: `∫ e^(exponent - x cosh t) cosh(order t) dt` from 0 on.
+pub(crate) fn modified_bessel_k(order: f64, x: f64, exponent: f64) -> f64 {
+    let at = |t: f64| (exponent - x * t.cosh()).exp() * (order * t).cosh();
+    0.01 * (0.5 * at(0.0) + sum(1000, |k| at(0.01 * (k + 1) as f64)))
+}
+
+/// `Ai(x)` for small `x`, by its power series (*NIST Handbook of Mathematical Functions*, 9.4.1).
+pub(crate) fn airy(x: f64) -> f64 {
+    let (mut even, mut odd) = (0.3550280538878172, -0.2588194037928068 * x);
+    let mut total = even + odd;
+    for k in (3..120).step_by(3).map(f64::from) {
+        even *= x.powi(3) / (k * (k - 1.0));
+        odd *= x.powi(3) / (k * (k + 1.0));
+        total += even + odd;
+    }
+    total
+}
+
 /// `e^(x²) erfc(x)`, for large `x` by the series in `1/x²`.
 ///
 /// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 7.1.23.

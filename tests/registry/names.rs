@@ -28,7 +28,8 @@ const ELSEWHERE: [(&str, &str, &str); 6] = [
 type ByHand = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [ByHand; 67] = [
+const BY_HAND: [ByHand; 68] = [
+    ("binomial", "x p A=3 B=3; prob p A=3 B=3", &[]),
     ("cov", "x A=3 B=4; fweights n B=4; aweights p B=4", &[("dim", "B")]),
     ("cdist", "x A=3 B=4; other P=2 B=4", &[]),
     ("histogram", "x A=3 B=3; weight p A=3 B=3", &[]),
@@ -753,7 +754,8 @@ fn others_agree_beside_an_unnamed_first() {
 
 /// Ops whose meaning is the order of dims, of the first, of the last, or of all elements, and ops of random
 /// numbers, which are in the order of the elements.
-const BY_ORDER: [&str; 11] = [
+const BY_ORDER: [&str; 12] = [
+    "unique_dim",     // slices are compared in the order of their elements
     "take_along_dim", // without a dim
     "fliplr",
     "flipud",
@@ -766,7 +768,11 @@ const BY_ORDER: [&str; 11] = [
     "nn.group_norm", // `..` are the dims behind the channels
     "nn.instance_norm",
 ];
-const RANDOM: [&str; 12] = [
+const RANDOM: [&str; 16] = [
+    "binomial",
+    "dirichlet",
+    "poisson",
+    "standard_gamma",
     "bernoulli",
     "multinomial",
     "normal",

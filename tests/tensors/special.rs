@@ -39,6 +39,27 @@ const ROWS: &[Row] = &[
     row("logit", |x| x.logit(), [4.0, 4.0], 1.0),
     row("sinc", |x| x.sinc(), [4.0, 4.0], 1.0),
     row("entr", |x| x.entr(), [4.0, 4.0], 1.0),
+    // Close to a zero the phase of the oscillation is rounded.
+    row("bessel_j0", |x| x.bessel_j0(), [400.0, 4.0], 0.0),
+    row("bessel_j1", |x| x.bessel_j1(), [40.0, 4.0], 0.0),
+    row("bessel_y0", |x| x.bessel_y0(), [4000.0, 4.0], 0.0),
+    row("bessel_y1", |x| x.bessel_y1(), [400.0, 4.0], 0.0),
+    row("modified_bessel_k0", |x| x.modified_bessel_k0(), [8.0, 4.0], 0.0),
+    row("modified_bessel_k1", |x| x.modified_bessel_k1(), [8.0, 4.0], 0.0),
+    row("scaled_modified_bessel_k0", |x| x.scaled_modified_bessel_k0(), [8.0, 4.0], 0.0),
+    row("scaled_modified_bessel_k1", |x| x.scaled_modified_bessel_k1(), [8.0, 4.0], 0.0),
+    row("spherical_bessel_j0", |x| x.spherical_bessel_j0(), [8.0, 4.0], 0.0),
+    row("airy_ai", |x| x.airy_ai(), [40.0, 4.0], 0.0),
+    row("gammainc_0.001", |x| x.full_like(0.001)?.gammainc(x), [40.0, 4.0], 0.0),
+    row("gammainc_0.5", |x| x.full_like(0.5)?.gammainc(x), [40.0, 4.0], 0.0),
+    row("gammainc_3.0", |x| x.full_like(3.0)?.gammainc(x), [40.0, 4.0], 0.0),
+    row("gammainc_50.0", |x| x.full_like(50.0)?.gammainc(x), [400.0, 4.0], 0.0),
+    row("gammaincc_0.001", |x| x.full_like(0.001)?.gammaincc(x), [40.0, 4.0], 0.0),
+    row("gammaincc_0.5", |x| x.full_like(0.5)?.gammaincc(x), [40.0, 4.0], 0.0),
+    row("gammaincc_3.0", |x| x.full_like(3.0)?.gammaincc(x), [40.0, 4.0], 0.0),
+    row("gammaincc_50.0", |x| x.full_like(50.0)?.gammaincc(x), [40.0, 4.0], 0.0),
+    row("zeta_1.5", |x| x.full_like(1.5)?.zeta(x), [8.0, 4.0], 0.0),
+    row("zeta_40.5", |x| x.full_like(40.5)?.zeta(x), [8.0, 4.0], 0.0),
 ];
 
 /// The error of `got` in units of the last place of the exact value.

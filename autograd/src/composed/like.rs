@@ -2,6 +2,7 @@
 //! them.
 
 use crate::Tensor;
+use namegrad_core::{DType, NamedTensor};
 use namegrad_macros::composed;
 
 composed! { like;
@@ -18,6 +19,15 @@ composed! { like;
     rand_like (x; dtype: Option<DType> = None) on floats constant;
     /// Normal random numbers with the sizes, names and dtype of this tensor.
     randn_like (x; dtype: Option<DType> = None) on floats constant;
+    /// Uniformly distributed random integers in [`low`, `high`), with the sizes, names and dtype of this
+    /// tensor.
+    ///
+    /// # Errors
+    /// `Value` unless `low < high`.
+    randint_like (x; low: isize or 0, high: isize, dtype: Option<DType> = None) constant => {
+        let drawn = NamedTensor::randint(low as i64, high as i64, x.shape())?;
+        drawn.to(dtype.unwrap_or(x.dtype())).map(Tensor::constant)
+    }
     /// A tensor of zeros with the given sizes and the dtype of this tensor.
     new_zeros (x; size: Shape, dtype: Option<DType> = None) names called size constant;
     /// A tensor of ones with the given sizes and the dtype of this tensor.
@@ -33,7 +43,7 @@ composed! { like;
 mod kernels {
     use super::*;
     use namegrad_core::args::{self, OpenShape};
-    use namegrad_core::{DType, NamedTensor, Result, Scalar};
+    use namegrad_core::{Result, Scalar};
 
     #[track_caller]
     pub(super) fn zeros_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {

@@ -39,6 +39,19 @@ composed! { pointwise;
     prelu (x, weight) on floats names keeps, weight: along channels;
     /// `x^y`, computed in `f64` for all dtypes.
     float_power (x, exponent: Operand of f64) names unifies;
+    /// The logarithm of the multivariate gamma function of dimension `p`:
+    /// `p (p - 1) / 4 ln π + Σ lgamma(x - j / 2)` over `j` from 0 to `p - 1`.
+    ///
+    /// # Errors
+    /// `Value` if `p` is 0.
+    multigammaln (x; p: usize) => {
+        Error::ensure(p > 0, ErrorKind::Value, op, || "p has to be greater than or equal to 1".to_string())?;
+        let mut sum = x.lgamma()?;
+        for j in 1..p {
+            sum = sum.add(x.add(-0.5 * j as f64).lgamma()?)?;
+        }
+        sum.add(p as f64 * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln())
+    }
     /// `other - alpha x`.
     rsub (x, other: Operand; alpha: Scalar = 1) on floats integers names unifies => {
         let is_number = x.dtype() != DType::Bool && other.dtype() != DType::Bool;

@@ -8,7 +8,7 @@ composed! { products;
     //! # More products
     /// `beta x + alpha (a bᵀ)` for two vectors; `x` broadcasts to their outer product. If `beta` is 0, the
     /// values of `x` are ignored, even NaN.
-    addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers
+    addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1)
         names unifies, a: along rows, b: along last;
     /// `beta x + alpha Σ (a b)`, where the sum is over the products of two batches of matrices, `[b, n, k]`
     /// and `[b, k, m]`. `x` broadcasts to `[n, m]`.
@@ -45,6 +45,10 @@ mod kernels {
         Error::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
             format!("expected two vectors, but got tensors of {} and {} dims", a.ndim(), b.ndim())
         })?;
+        if [x, a, b].iter().all(|x| x.dtype() == namegrad_core::DType::Bool) {
+            let product = a.unsqueeze(1).logical_and(b.unsqueeze(0)?)?.logical_and(alpha.to_f64() != 0.0)?;
+            return x.logical_and(beta.to_f64() != 0.0).logical_or(&product);
+        }
         x.addmm_with(&a.unsqueeze(1)?, &b.unsqueeze(0)?, AddmmOptions { beta, alpha })
     }
 

@@ -6,7 +6,7 @@ use crate::observe::starting;
 use crate::op::Op;
 use crate::{Tensor, TensorOptions};
 use namegrad_core::options::SearchsortedOptions;
-use namegrad_core::random::{Distribution, Sampled};
+use namegrad_core::random::{Distribution, Sampled, Source};
 use namegrad_core::{DType, Error, ErrorKind, IntoShape, Name, NamedTensor, Names, Result, keep};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
@@ -99,6 +99,77 @@ composed! { random;
     /// Without replacement: Efraimidis and Spirakis, *Weighted random sampling with a reservoir* (2006).
     multinomial (x; num_samples: usize, dim: Dim or -1, replacement: bool = false, name: NewName = None) on floats
         names removes constant;
+    /// For each element a draw of Poisson's distribution with that rate, the number of arrivals in one unit of
+    /// time.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::core::random::Generator;
+    /// let rates = Tensor::full([("N", 1000)], 4.0)?;
+    /// let counts = Generator::from_seed(3).scope(|| rates.poisson())?;
+    /// assert!((counts.mean("N")?.item::<f64>()? - 4.0).abs() < 0.3);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` for a negative or infinite rate, `DType` unless floating-point.
+    ///
+    /// # Source
+    /// Ahrens, Dieter, *Computer methods for sampling from gamma, beta, Poisson and binomial distributions*
+    /// (1974).
+    poisson (x) on floats constant => {
+        within(op, "rate", x, [0.0, f64::MAX])?;
+        Source::draw(&x.shape(), &[x.value()], |source, x| source.poisson(x[0])).map(Tensor::constant)
+    }
+    /// For each element the number of `x` trials that succeed, each with probability `prob`.
+    ///
+    /// # Errors
+    /// `Value` for a negative number of trials or a probability outside [0, 1], `DType` unless floating-point,
+    /// `Shape`, and the errors of the name rule.
+    ///
+    /// # Source
+    /// As [`poisson`](Self::poisson).
+    binomial (x, prob) on floats names unifies constant => {
+        within(op, "count", x, [0.0, f64::MAX])?;
+        within(op, "prob", prob, [0.0, 1.0])?;
+        let both = Tensor::broadcast_tensors(&[x, prob])?;
+        let parameters = [both[0].value(), both[1].value()];
+        Source::draw(&both[0].shape(), &parameters, |source, x| source.binomial(x[0].floor(), x[1])).map(Tensor::constant)
+    }
+    /// For each element a draw of the gamma distribution with that shape and rate 1. `distributions::Gamma` has
+    /// draws with gradients.
+    ///
+    /// # Errors
+    /// `Value` unless the shapes are positive, `DType` unless floating-point, `Autograd` for a tensor that
+    /// requires a gradient.
+    ///
+    /// # Source
+    /// Marsaglia, Tsang, *A simple method for generating gamma variables* (2000).
+    standard_gamma (x) on floats refused => gamma(op, x)?.exp().to(x.dtype());
+    /// Draws of the Dirichlet distribution whose concentrations are along `dim`: positive numbers with a sum of
+    /// 1 there.
+    ///
+    /// # Errors
+    /// Those of [`standard_gamma`](Self::standard_gamma), `NameNotFound`, `DimRange`.
+    dirichlet (x; dim: Dim or -1) on floats refused => gamma(op, x)?.softmax(dim).to(x.dtype());
+}
+
+/// Checks that all elements are in a range.
+fn within(op: &'static str, name: &str, x: &Tensor, [low, high]: [f64; 2]) -> Result<()> {
+    x.value().check_float(op)?;
+    let inside = x.ge(low)?.logical_and(x.le(high)?)?.all(..)?.is_nonzero()?;
+    Error::ensure(inside, ErrorKind::Value, op, || match high {
+        1.0 => format!("{name} must be between 0 and 1"),
+        _ => format!("{name} must be finite and not negative"),
+    })
+    .map_err(|error| error.with_operands([x.shape()]))
+}
+
+/// Logarithms of draws of the gamma distribution, in `f64`, because those of small shapes are below its range.
+fn gamma(op: &'static str, x: &Tensor) -> Result<Tensor> {
+    within(op, "the shape", x, [f64::MIN_POSITIVE, f64::MAX])?;
+    let x = x.to(DType::F64)?;
+    Source::draw(&x.shape(), &[x.value()], |source, x| source.log_gamma(x[0])).map(Tensor::constant)
 }
 
 mod kernels {

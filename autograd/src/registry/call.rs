@@ -11,7 +11,8 @@ use std::borrow::Cow;
 
 /// PyTorch's names of arguments, and their names here, for ops that have an argument with the second name but
 /// none with the first.
-const SYNONYMS: [(&str, &str); 26] = [
+const SYNONYMS: [(&str, &str); 27] = [
+    ("count", "x"),
     ("x1", "x"),
     ("x2", "other"),
     ("elements", "x"),

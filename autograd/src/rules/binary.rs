@@ -23,6 +23,14 @@ derivatives! { binary; |g, cx|
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
     logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b).sigmoid()?, b: [a b] g * apart(g, b, a).sigmoid()? }
     logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
+    xlog1py(a, b) -> y   { a: [a b] (g * like(g, b)?.log1p()?).masked_fill(&a.eq(0).logical_and(b.le(-1)?)?, 0.0)?, b: [a b] g * a / (b + 1.0) }
+    zeta(a, b) -> y      { a: refused, b: [a b] - g * a * (a + 1.0).zeta(b)? }
+    gammainc(a, b) -> y  { a: refused, b: [a b] g * gamma_density(a, b)? }
+    gammaincc(a, b) -> y { a: refused, b: [a b] - g * gamma_density(a, b)? }
+    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w refused;
+    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u refused;
+    shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w refused;
+    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p refused;
     xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0).logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     bernoulli_cross_entropy(a, target) -> y {
         a: [a target] g * (a - &*like(g, target)?) / a.mul(a.neg().add(1.0)?).clamp_min(SMALLEST)?,
@@ -110,4 +118,9 @@ fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Resu
     let vanishing = a.eq(0).logical_and(b.ge(0)?)?;
     let slope = y.mul(&like(g, a)?.log()?)?;
     g.mul(&slope.masked_fill(&vanishing, 0.0)?)
+}
+
+/// `x^(a-1) e^-x / Γ(a)`.
+fn gamma_density(a: &Tensor, x: &Tensor) -> Result<Tensor> {
+    (a - 1.0).xlogy(x).sub(x).sub(a.lgamma()?).exp()
 }

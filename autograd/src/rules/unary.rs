@@ -86,6 +86,16 @@ derivatives! { unary; |g, cx|
     i0e(x) -> y        { x: [x] g * (x.i1e()? - x.sign()? * x.i0e()?) }
     i1(x) -> y         { x: [x] g * (x.i0()? - over_x(&x.i1()?, x)?) }
     i1e(x) -> y        { x: [x] g * i1e_slope(x)? }
+    bessel_j0(x) -> y  { x: [x] - g * x.bessel_j1()? }
+    bessel_j1(x) -> y  { x: [x y] g * (x.bessel_j0()? - x.eq(0)?.choose(0.5, y / x)?) }
+    bessel_y0(x) -> y  { x: [x] - g * x.bessel_y1()? }
+    bessel_y1(x) -> y  { x: [x y] g * (x.bessel_y0()? - y / x) }
+    modified_bessel_k0(x) -> y { x: [x] - g * x.modified_bessel_k1()? }
+    modified_bessel_k1(x) -> y { x: [x y] - g * (x.modified_bessel_k0()? + y / x) }
+    scaled_modified_bessel_k0(x) -> y { x: [x y] g * (y - x.scaled_modified_bessel_k1()?) }
+    scaled_modified_bessel_k1(x) -> y { x: [x y] g * (y - x.scaled_modified_bessel_k0()? - y / x) }
+    spherical_bessel_j0(x) -> y { x: [x y] g * x.eq(0).logical_or(x.isinf()?).choose(0.0, (x.cos()? - y) / x)? }
+    airy_ai refused;
     erfcx(x) -> y      { x: [x] g * (2.0 * x * x.erfcx()? - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }

@@ -33,6 +33,7 @@ pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
 pub use crate::operand::TensorOrNumber;
 pub use crate::ops::contraction::{Contraction, Paired};
+pub use crate::ops::count::Side;
 pub use crate::ops::index::Reduce;
 pub use crate::ops::linalg::Triangle;
 

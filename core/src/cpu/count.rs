@@ -52,6 +52,26 @@ pub(crate) fn histogram(numbers: &[f64], low: f64, high: f64, counts: &mut [f64]
     }
 }
 
+/// The distinct rows of `width` keys in ascending order: the position of the first of each, and their counts.
+/// For each row, `inverse` gets its number among them.
+pub(crate) fn unique_rows(
+    keys: &[i64],
+    width: usize,
+    float: bool,
+    inverse: &mut [i64],
+) -> (Vec<i64>, Vec<i64>) {
+    let row = |at: usize| &keys[at * width..(at + 1) * width];
+    let mut order = crate::list::<_, Vec<usize>>(0..inverse.len());
+    order.sort_by(|a, b| row(*a).cmp(row(*b)));
+    let (mut firsts, mut counts) = (Vec::new(), Vec::new());
+    for run in order.chunk_by(|a, b| row(*a) == row(*b) && !(float && row(*a).contains(&NAN_LAST))) {
+        run.iter().for_each(|place| inverse[*place] = firsts.len() as i64);
+        firsts.push(run[0] as i64);
+        counts.push(run.len() as i64);
+    }
+    (firsts, counts)
+}
+
 /// The distinct keys in ascending order: the first place and the count of each, and for each key its index
 /// among them. With `float`, no NaN equals another.
 pub(crate) fn unique(keys: &[i64], float: bool, inverse: &mut [i64]) -> (Vec<i64>, Vec<i64>) {

@@ -2,6 +2,7 @@
 //! dtypes promote; a plain number does not widen the dtype of a tensor within its category. `dtypes` is an
 //! extra rule about dtypes, and `before` a function that checks the inputs before the op runs.
 
+use crate::cpu::math::rare::{self, Family};
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::by_element::{Instead, Kernel, promoted};
@@ -42,6 +43,40 @@ ops! { binary;
     logaddexp2 (x, other) scalar { float: x.logaddexp2(other) }
     /// `x ln other`, and 0 where `x` is 0.
     xlogy xlogy_ (x, other) long { float: x.xlogy(other) }
+    /// `x ln(1 + other)`, and 0 where `x` is 0.
+    xlog1py xlog1py_ (x, other) scalar { float: if x == T::ZERO && !other.is_nan() { T::ZERO } else { x * other.ln_1p() } }
+    /// Hurwitz's zeta function `Σ (other + k)⁻ˣ` over `k ≥ 0`; infinite at `x = 1`, NaN below.
+    zeta (x, other) scalar { float: T::from_f64(rare::zeta(x.to_f64(), other.to_f64())) }
+    /// The regularized lower incomplete gamma function `P(x, other)`: `1/Γ(x) ∫ t^(x-1) e^-t dt` from 0 to
+    /// `other`. NaN if one is negative.
+    gammainc (x, other) scalar { float: T::from_f64(rare::gamma_p_q(x.to_f64(), other.to_f64())[0]) }
+    /// The regularized upper incomplete gamma function, `1 -` [`gammainc`](Self::gammainc) without
+    /// cancellation.
+    gammaincc (x, other) scalar { float: T::from_f64(rare::gamma_p_q(x.to_f64(), other.to_f64())[1]) }
+    /// The Chebyshev polynomial of the first kind of degree `n` at `x`; 0 for a negative degree.
+    chebyshev_polynomial_t (x, n) scalar { float: T::from_f64(rare::polynomial(Family::ChebyshevT, x.to_f64(), n.to_f64())) }
+    /// The Chebyshev polynomial of the second kind of degree `n` at `x`; 0 for a negative degree.
+    chebyshev_polynomial_u (x, n) scalar { float: T::from_f64(rare::polynomial(Family::ChebyshevU, x.to_f64(), n.to_f64())) }
+    /// The Chebyshev polynomial of the third kind of degree `n` at `x`; 0 for a negative degree.
+    chebyshev_polynomial_v (x, n) scalar { float: T::from_f64(rare::polynomial(Family::ChebyshevV, x.to_f64(), n.to_f64())) }
+    /// The Chebyshev polynomial of the fourth kind of degree `n` at `x`; 0 for a negative degree.
+    chebyshev_polynomial_w (x, n) scalar { float: T::from_f64(rare::polynomial(Family::ChebyshevW, x.to_f64(), n.to_f64())) }
+    /// The physicist's Hermite polynomial of degree `n` at `x`; 0 for a negative degree.
+    hermite_polynomial_h (x, n) scalar { float: T::from_f64(rare::polynomial(Family::HermiteH, x.to_f64(), n.to_f64())) }
+    /// The probabilist's Hermite polynomial of degree `n` at `x`; 0 for a negative degree.
+    hermite_polynomial_he (x, n) scalar { float: T::from_f64(rare::polynomial(Family::HermiteHe, x.to_f64(), n.to_f64())) }
+    /// The Laguerre polynomial of degree `n` at `x`; 0 for a negative degree.
+    laguerre_polynomial_l (x, n) scalar { float: T::from_f64(rare::polynomial(Family::LaguerreL, x.to_f64(), n.to_f64())) }
+    /// The Legendre polynomial of degree `n` at `x`; 0 for a negative degree.
+    legendre_polynomial_p (x, n) scalar { float: T::from_f64(rare::polynomial(Family::LegendreP, x.to_f64(), n.to_f64())) }
+    /// [`chebyshev_polynomial_t`](Self::chebyshev_polynomial_t) at `2 x - 1`.
+    shifted_chebyshev_polynomial_t (x, n) scalar { float: T::from_f64(rare::shifted(Family::ChebyshevT, x.to_f64(), n.to_f64())) }
+    /// [`chebyshev_polynomial_u`](Self::chebyshev_polynomial_u) at `2 x - 1`.
+    shifted_chebyshev_polynomial_u (x, n) scalar { float: T::from_f64(rare::shifted(Family::ChebyshevU, x.to_f64(), n.to_f64())) }
+    /// [`chebyshev_polynomial_v`](Self::chebyshev_polynomial_v) at `2 x - 1`.
+    shifted_chebyshev_polynomial_v (x, n) scalar { float: T::from_f64(rare::shifted(Family::ChebyshevV, x.to_f64(), n.to_f64())) }
+    /// [`chebyshev_polynomial_w`](Self::chebyshev_polynomial_w) at `2 x - 1`.
+    shifted_chebyshev_polynomial_w (x, n) scalar { float: T::from_f64(rare::shifted(Family::ChebyshevW, x.to_f64(), n.to_f64())) }
     /// The cross entropy `-(other ln x + (1 - other) ln(1 - x))` of a probability `x` with the target
     /// `other`, another probability. Logarithms are at least -100, and the derivative divides by at least
     /// 1e-12, so that a probability of 0 or 1 gives finite numbers.

@@ -1,5 +1,6 @@
 //! Counting and searching elements.
 
+use crate::args::Immediate;
 use crate::error::Result;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
@@ -8,11 +9,13 @@ ops! { count;
     //! # Counts and searches
     /// For each element, the number of elements of the ascending vector `boundaries` that are smaller (with
     /// `right`, not larger): the index of the interval that contains it. NaN comes after all boundaries.
-    bucketize (x, boundaries; right: bool = false) names keeps, boundaries: free;
+    /// The result is `i64`, or `i32` with `out_int32`.
+    bucketize (x, boundaries; right: bool = false, out_int32: bool = false) names keeps, boundaries: free;
     /// For each of the `values`, the number of elements of `x` that are smaller (with `right`, not larger):
     /// the index at which it can be inserted. `x` is ascending along its last dim. It is a vector, or has the
-    /// same dims as `values` except for the last.
-    searchsorted (x, values; right: bool = false) names of values, values: beside last;
+    /// same dims as `values` except for the last. The result is `i64`, or `i32` with `out_int32`. `side` says
+    /// the same as `right` in a word.
+    searchsorted (x, values; right: bool = false, side: Option<Side> = None, out_int32: bool = false) names of values, values: beside last;
     /// The number of times that each of the integers `0, 1...` occurs in `x`, a vector of integers that are
     /// not negative. The result extends to the largest integer and has at least `minlength` elements. With
     /// `weights`, it has the sums of their weights, computed in `f64`: as `f32` if the weights are `f32`,
@@ -26,6 +29,21 @@ ops! { count;
     /// and no NaN equals another.
     unique (x; name: NewName = None) -> Unique { values, inverse, counts }
         names called name, inverse: keeps;
+    /// The distinct slices along `dim` in ascending order, compared element by element, with the position of
+    /// each slice among them and their counts. No slice with a NaN equals another.
+    unique_dim (x; dim: Dim) -> Unique { values, inverse, counts } names keeps, inverse: removes, counts: removes;
+}
+
+/// On which side of equal elements [`searchsorted`](NamedTensor::searchsorted) inserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Before them.
+    Left,
+    /// After them.
+    Right,
+}
+impl Immediate for Side {
+    const WORDS: &'static [(&'static str, Side)] = &[("left", Side::Left), ("right", Side::Right)];
 }
 
 /// The distinct elements of a tensor, with their positions and counts.
@@ -75,6 +93,7 @@ pub(crate) mod kernels {
         sorted: &NamedTensor,
         values: &NamedTensor,
         right: bool,
+        out_int32: bool,
     ) -> Result<NamedTensor> {
         if sorted.dtype() != values.dtype() {
             let (a, b) = (sorted.dtype(), values.dtype());
@@ -93,24 +112,41 @@ pub(crate) mod kernels {
         let row = if sorted.ndim() == 1 { usize::MAX } else { values.sizes()[values.ndim() - 1] };
         let (sorted, wanted) = (keys(sorted)?, keys(values)?);
         let found = Unwritten::new(op, values.shape(), DType::I64)?;
-        Ok(found.write(|found| cpu::search(&sorted, n, &wanted, row, right, found)))
+        let found = found.write(|found| cpu::search(&sorted, n, &wanted, row, right, found));
+        if out_int32 { found.into_dtype(DType::I32) } else { Ok(found) }
     }
 
     #[track_caller]
-    pub(crate) fn bucketize(x: &NamedTensor, boundaries: &NamedTensor, right: bool) -> Result<NamedTensor> {
+    pub(crate) fn bucketize(
+        x: &NamedTensor,
+        boundaries: &NamedTensor,
+        right: bool,
+        out_int32: bool,
+    ) -> Result<NamedTensor> {
         if boundaries.ndim() != 1 {
             let message = format!("the boundaries must be a vector, got {} dims", boundaries.ndim());
             return Err(Error::about(&[x, boundaries], ErrorKind::Shape, "bucketize", message));
         }
-        search("bucketize", boundaries, x, right)
+        search("bucketize", boundaries, x, right, out_int32)
     }
 
     #[track_caller]
-    pub(crate) fn searchsorted(x: &NamedTensor, values: &NamedTensor, right: bool) -> Result<NamedTensor> {
+    pub(crate) fn searchsorted(
+        x: &NamedTensor,
+        values: &NamedTensor,
+        right: bool,
+        side: Option<Side>,
+        out_int32: bool,
+    ) -> Result<NamedTensor> {
+        if right && side == Some(Side::Left) {
+            let message = "side and right cannot say opposites: side is left, and right is true";
+            return Err(Error::about(&[x, values], ErrorKind::Value, "searchsorted", message));
+        }
+        let right = right || side == Some(Side::Right);
         if let (true, Some(last)) = (x.ndim() > 1, x.ndim().checked_sub(1)) {
             rules::beside("searchsorted", "values", x.input(), values.input(), last)?;
         }
-        search("searchsorted", x, values, right)
+        search("searchsorted", x, values, right, out_int32)
     }
 
     /// Checks the numbers, and makes zeros of `dtype` to count them in.
@@ -204,5 +240,28 @@ pub(crate) mod kernels {
         let counts = NamedTensor::from_slice(&counts, [counts.len()])?;
         let names = Names::unchecked([name]);
         Ok((values.with_names(names.clone()), inverse, counts.with_names(names)))
+    }
+
+    #[track_caller]
+    pub(crate) fn unique_dim(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        const OP: &str = "unique_dim";
+        let Some(n) = x.sizes().get(dim).copied() else {
+            return Err(Error::about(&[x], ErrorKind::DimRange, OP, "a 0-d tensor has no slices"));
+        };
+        let keys = keys(&x.unnamed().movedim(dim, 0)?)?;
+        let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };
+        let mut inverse = NamedTensor::filled(OP, shape, DType::I64, 0.into())?;
+        let width = x.numel() / n.max(1);
+        if width == 0 && n > 0 {
+            let message = "slices without elements cannot be compared";
+            return Err(Error::about(&[x], ErrorKind::Value, OP, message));
+        }
+        let float = x.dtype().is_floating_point();
+        let (firsts, counts) = cpu::unique_rows(&keys, width, float, inverse.as_mut_slice()?);
+        let firsts = NamedTensor::from_slice(&firsts, [firsts.len()])?;
+        let values = x.index_select(&firsts, dim)?;
+        let counts = NamedTensor::from_slice(&counts, [counts.len()])?;
+        let names = Names::unchecked([x.name(dim)]);
+        Ok((values, inverse.with_names(names.clone()), counts.with_names(names)))
     }
 }

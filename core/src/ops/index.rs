@@ -4,7 +4,7 @@
 use crate::args::Immediate;
 use crate::cpu::index::{self as cpu, Combine};
 use crate::dim::called;
-use crate::dtype::{DType, Opaque, dispatch};
+use crate::dtype::{Category, DType, Opaque, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::around;
 use crate::names::{Name, Names, rules};
@@ -214,7 +214,8 @@ pub(crate) mod kernels {
         x: &NamedTensor,
         index: &NamedTensor,
     ) -> Result<NamedTensor> {
-        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+        let empty = index.numel() == 0 && index.dtype().category() == Category::Integer; // as in PyTorch
+        if !matches!(index.dtype(), DType::I64 | DType::I32) && !empty {
             let message = format!("Expected dtype int32/int64 for index, got {}", index.dtype());
             return Err(
                 Error::about(&[x, index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")

@@ -6,6 +6,7 @@
 //! `before` a function that checks the inputs before the op runs. `long` is for formulas of many instructions,
 //! `plain` and `scalar` are for rare functions, whose loops are not compiled for all sets of vectors.
 
+use crate::cpu::math::rare;
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::by_element::Instead;
@@ -145,6 +146,26 @@ ops! { unary;
     log_ndtr (x) scalar { float: x.log_ndtr() }
     /// `-x ln x`, which is 0 at 0 and -inf below: the contribution of one outcome to the entropy.
     entr (x) scalar { float: x.entr() }
+    /// The Bessel function of the first kind of order 0.
+    bessel_j0 (x) scalar { float: T::from_f64(rare::j0(x.to_f64())) }
+    /// The Bessel function of the first kind of order 1.
+    bessel_j1 (x) scalar { float: T::from_f64(rare::j1(x.to_f64())) }
+    /// The Bessel function of the second kind of order 0; -inf at 0, NaN below.
+    bessel_y0 (x) scalar { float: T::from_f64(rare::y0(x.to_f64())) }
+    /// The Bessel function of the second kind of order 1; -inf at 0, NaN below.
+    bessel_y1 (x) scalar { float: T::from_f64(rare::y1(x.to_f64())) }
+    /// The modified Bessel function of the second kind of order 0; infinite at 0, NaN below.
+    modified_bessel_k0 (x) scalar { float: T::from_f64(rare::k0(x.to_f64())) }
+    /// The modified Bessel function of the second kind of order 1; infinite at 0, NaN below.
+    modified_bessel_k1 (x) scalar { float: T::from_f64(rare::k1(x.to_f64())) }
+    /// `e^x` times [`modified_bessel_k0`](Self::modified_bessel_k0), without underflow.
+    scaled_modified_bessel_k0 (x) scalar { float: T::from_f64(rare::k0e(x.to_f64())) }
+    /// `e^x` times [`modified_bessel_k1`](Self::modified_bessel_k1), without underflow.
+    scaled_modified_bessel_k1 (x) scalar { float: T::from_f64(rare::k1e(x.to_f64())) }
+    /// The spherical Bessel function of the first kind of order 0: `sin x / x`, 1 at 0.
+    spherical_bessel_j0 (x) scalar { float: T::from_f64(rare::spherical_j0(x.to_f64())) }
+    /// Airy's function `Ai(x)`, the solution of `y'' = x y` that vanishes at infinity.
+    airy_ai (x) scalar { float: T::from_f64(rare::airy_ai(x.to_f64())) }
     /// The bitwise "not" of integers; the logical "not" of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
     /// Whether each element is zero or false.

@@ -9,6 +9,7 @@
 //! The loops are in `crate::cpu::random`. `sample` draws from the distributions of other crates.
 
 mod sample;
+mod source;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,6 +20,8 @@ use std::time::SystemTime;
 pub use crate::cpu::random::{Generator, GeneratorState};
 pub use rand::distr::Distribution;
 pub use sample::Sampled;
+#[doc(hidden)]
+pub use source::Source;
 
 impl Generator {
     /// Runs `f` with this generator in place of the default generator for all draws of the calling thread.

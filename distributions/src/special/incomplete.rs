@@ -1,68 +1,12 @@
-//! The incomplete gamma function and its derivative by the shape, and the distribution function of von Mises.
+//! The derivative of the incomplete gamma function by the shape, and the distribution function of von Mises.
 
 use crate::common::*;
-use crate::special::number::{integral, log_bessel, log_gamma_density, log_minus_digamma};
+use crate::special::number::log_bessel;
 use crate::special::{each, log_gamma_density as density_of};
+use namegrad_core::cpu::math::incomplete::{
+    NEGLIGIBLE, beyond, gamma_p_q, integral, log_gamma_density, log_minus_digamma,
+};
 use std::f64::consts::PI;
-
-/// The integrand is negligible where its logarithm is below this.
-const NEGLIGIBLE: f64 = -45.0;
-
-/// With the density `p` of the gamma distribution of shape `a`: what lies above `x`, or below it if `x < a`,
-/// divided by `x p(x)`; and the same of `log t - ψ(a)` for the points `t` there. They are integrals over
-/// `u = log(t / x)` of `exp(a u - x (e^u - 1))`, which falls from 1 on.
-fn beyond(a: f64, x: f64) -> [f64; 2] {
-    // log x - ψ(a)
-    let start = (x / a).ln() + log_minus_digamma(a);
-    if x < a && a < 100.0 {
-        return series(a, x);
-    }
-    let side = if x < a { -1.0 } else { 1.0 };
-    let log_weight = |u: f64| a * u - x * u.exp_m1();
-    // where the integrand is negligible
-    let mut end = 1.0 / a.max(x).sqrt().max(1.0);
-    while log_weight(side * end) > NEGLIGIBLE {
-        end *= 1.5;
-    }
-    integral(end, 4, &|u| {
-        let weight = log_weight(side * u).exp();
-        [weight, weight * (start + side * u)]
-    })
-}
-
-/// [`beyond`] for `x < a`, as a sum of positive terms `xⁿ Γ(a) / Γ(a + n + 1)` and its derivative.
-///
-/// # Source
-/// *NIST Handbook of Mathematical Functions*, 8.11.4, differentiated by `a`.
-fn series(a: f64, x: f64) -> [f64; 2] {
-    let (mut term, mut sum, mut by_shape) = (1.0 / a, 0.0, 0.0);
-    // log x - ψ(a + n + 1)
-    let mut slope = (x / a).ln() + log_minus_digamma(a) - 1.0 / a;
-    let mut n = 0.0;
-    loop {
-        sum += term;
-        by_shape += term * slope;
-        n += 1.0;
-        term *= x / (a + n);
-        slope -= 1.0 / (a + n);
-        if term < 1e-18 * sum {
-            // the sum is P / (x p); that of `log t - ψ(a)` below x is the derivative of P by a
-            return [sum, by_shape];
-        }
-    }
-}
-
-/// The regularized incomplete gamma function `P(a, x)`.
-pub(crate) fn gamma_p(a: f64, x: f64) -> f64 {
-    if x <= 0.0 || x.is_nan() || a.is_nan() {
-        return if x == 0.0 { 0.0 } else { f64::NAN };
-    }
-    if x == f64::INFINITY {
-        return 1.0;
-    }
-    let part = (log_gamma_density(a, x) + x.ln() + beyond(a, x)[0].ln()).exp();
-    if x < a { part } else { 1.0 - part }
-}
 
 /// The derivative of `log x` by the shape `a`, if `x` is a draw of the gamma distribution that keeps its
 /// rank: `-∂P/∂a / (x p(x))`.
@@ -82,7 +26,7 @@ pub(crate) fn log_gamma_slope(a: f64, log_x: f64) -> f64 {
 /// `P(a, x)`, with its derivatives.
 #[track_caller]
 pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let value = each(&[a, x], |x| gamma_p(x[0], x[1]))?;
+    let value = each(&[a, x], |x| gamma_p_q(x[0], x[1])[0])?;
     let (a_kept, x_kept) = (Kept::input(a), Kept::input(x));
     let kept = (a_kept.clone(), x_kept.clone());
     let op = Op::new("gamma_cdf", value)

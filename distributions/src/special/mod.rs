@@ -9,7 +9,9 @@ pub(crate) mod number;
 
 use crate::common::*;
 use crate::support::columns;
-use number::{deviance, factorial_rest, log_minus_digamma};
+use namegrad_core::cpu::math::incomplete::{
+    deviance, factorial_rest, log_gamma_density as log_density, log_minus_digamma,
+};
 
 /// A function of the elements of tensors that are broadcast to each other, computed in `f64`.
 #[track_caller]
@@ -104,7 +106,7 @@ pub(crate) fn count_deviance(k: &Tensor, n: &Tensor, log_p: &Tensor) -> Result<T
 /// the shape `a` and the rate `b`.
 #[track_caller]
 pub(crate) fn log_gamma_density(a: &Tensor, rate: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let value = each(&[a, rate, x], |x| number::log_gamma_density(x[0], x[1] * x[2]) + x[1].ln())?;
+    let value = each(&[a, rate, x], |x| log_density(x[0], x[1] * x[2]) + x[1].ln())?;
     let kept = [Kept::input(a), Kept::input(rate), Kept::input(x)];
     let op = Op::new("log_gamma_density", value).inputs(&[Some(a), Some(rate), Some(x)], move |g, cx| {
         let [a, rate, x] = [kept[0].get(cx), kept[1].get(cx), kept[2].get(cx)];

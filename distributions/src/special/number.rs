@@ -1,67 +1,8 @@
 //! Functions of numbers in `f64`.
 
 use namegrad_core::cpu::math::Real;
-use std::f64::consts::{LN_2, PI, TAU};
-
-/// `x log(x / m) + m - x`, which is not negative; near `m` by a series in `(x - m) / (x + m)`.
-///
-/// # Source
-/// Loader, *Fast and Accurate Computation of Binomial Probabilities* (2000), function `bd0`.
-pub(crate) fn deviance(x: f64, m: f64) -> f64 {
-    if x == 0.0 {
-        return m;
-    }
-    if m == 0.0 || m.is_infinite() || x.is_infinite() {
-        return if x == m { f64::NAN } else { f64::INFINITY };
-    }
-    if (x - m).abs() >= 0.1 * (x + m) {
-        return x * (x / m).ln() + m - x;
-    }
-    let v = (x - m) / (x + m);
-    let (mut sum, mut term) = ((x - m) * v, 2.0 * x * v);
-    for j in 1..100 {
-        term *= v * v;
-        let next = sum + term / f64::from(2 * j + 1);
-        if next == sum {
-            break;
-        }
-        sum = next;
-    }
-    sum
-}
-
-/// `log Γ(x + 1) - x log x + x`, 0 at 0.
-pub(crate) fn factorial_rest(x: f64) -> f64 {
-    if x == 0.0 {
-        return 0.0;
-    }
-    match x < 10.0 {
-        true => libm::lgamma(x + 1.0) - x * x.ln() + x,
-        false => 0.5 * (TAU * x).ln() + stirling(x),
-    }
-}
-
-/// What Stirling's formula lacks: `log Γ(x) - (x - ½) log x + x - ½ log 2π`, for `x` from 10 on.
-///
-/// # Source
-/// *NIST Handbook of Mathematical Functions*, 5.11.1.
-fn stirling(x: f64) -> f64 {
-    let s = 1.0 / (x * x);
-    let series =
-        [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360360.0, 1.0 / 156.0];
-    series.iter().rev().fold(0.0, |sum, b| sum * s + b) / x
-}
-
-/// `log a - ψ(a)`.
-pub(crate) fn log_minus_digamma(a: f64) -> f64 {
-    if a < 10.0 {
-        return a.ln() - Real::digamma(a);
-    }
-    let s = 1.0 / (a * a);
-    let series =
-        [1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0];
-    0.5 / a + series.iter().rev().fold(0.0, |sum, b| (sum + b) * s)
-}
+use namegrad_core::cpu::math::incomplete::{deviance, factorial_rest, stirling};
+use std::f64::consts::{LN_2, TAU};
 
 /// `log Γ(a + ½) - log Γ(a)`.
 pub(crate) fn log_gamma_half_step(a: f64) -> f64 {
@@ -89,21 +30,6 @@ pub(crate) fn log_beta(a: f64, b: f64) -> f64 {
             a * (a / (a + b)).ln() - b * (a / b).ln_1p() + 0.5 * (TAU * (1.0 / a + 1.0 / b)).ln() + rest
         }
     }
-}
-
-/// `(a - 1) log x - x - log Γ(a)`, at 0 the limit.
-pub(crate) fn log_gamma_density(a: f64, x: f64) -> f64 {
-    if x == 0.0 && a.is_finite() {
-        return match a {
-            a if a < 1.0 => f64::INFINITY,
-            a if a > 1.0 => f64::NEG_INFINITY,
-            _ => 0.0,
-        };
-    }
-    if x == f64::INFINITY && a.is_finite() {
-        return f64::NEG_INFINITY;
-    }
-    a.ln() - x.ln() - deviance(a, x) - factorial_rest(a)
 }
 
 /// `(a - 1) log x + (b - 1) log(1 - x) - log B(a, b)`, at 0 and 1 the limit.
@@ -162,45 +88,6 @@ pub(crate) fn log_binomial(k: f64, n: f64, logits: f64) -> f64 {
 pub(crate) fn log_bessel(x: f64) -> (f64, f64) {
     let (zero, one) = (Real::i0e(x), Real::i1e(x));
     (zero.ln() + x, one / zero)
-}
-
-/// The nodes and weights of Gauss and Legendre's rule of 32 points on `[0, 1]`.
-///
-/// # Source
-/// Press et al., *Numerical Recipes* (3rd edition, 2007), section 4.6.
-fn legendre() -> &'static [[f64; 2]] {
-    static RULE: std::sync::LazyLock<Vec<[f64; 2]>> = std::sync::LazyLock::new(|| {
-        let n = 32;
-        let node = |i: usize| {
-            let (mut x, mut slope) = ((PI * (i as f64 + 0.75) / (n as f64 + 0.5)).cos(), 1.0);
-            for _ in 0..20 {
-                let (mut p, mut before) = (1.0, 0.0);
-                for j in 0..n {
-                    let j = j as f64;
-                    (p, before) = (((2.0 * j + 1.0) * x * p - j * before) / (j + 1.0), p);
-                }
-                slope = n as f64 * (x * p - before) / (x * x - 1.0);
-                x -= p / slope;
-            }
-            [0.5 * (1.0 + x), 1.0 / ((1.0 - x * x) * slope * slope)]
-        };
-        (0..n).map(node).collect()
-    });
-    &RULE
-}
-
-/// The integral of `f` from 0 to `end`, in `pieces` of 32 points each.
-pub(crate) fn integral(end: f64, pieces: usize, f: &dyn Fn(f64) -> [f64; 2]) -> [f64; 2] {
-    let width = end / pieces as f64;
-    let mut sums = [0.0; 2];
-    for piece in 0..pieces {
-        for [node, weight] in legendre() {
-            let values = f((piece as f64 + node) * width);
-            sums[0] += weight * values[0];
-            sums[1] += weight * values[1];
-        }
-    }
-    sums.map(|sum| sum * width)
 }
 
 /// `log(1 - e^-x)` for positive `x`.

@@ -65,7 +65,7 @@ pub(super) fn polygamma(n: u32, x: f64) -> f64 {
 /// for negative `q` unless `s` is an integer. By the formula of Euler and Maclaurin (*NIST Handbook*,
 /// 25.11.5 and
 /// 2.10.1).
-pub(super) fn zeta(s: f64, q: f64) -> f64 {
+pub(crate) fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
     }
@@ -92,11 +92,13 @@ pub(super) fn zeta(s: f64, q: f64) -> f64 {
         return if q < 1.0 { f64::INFINITY } else { f64::from(q == 1.0) };
     }
     let (mut q, mut sum) = (q, 0.0);
-    while q < 10.0 {
-        sum += libm::pow(q, -s);
-        q += 1.0;
-    }
     let mut term = libm::pow(q, -s);
+    // From `s` on the terms of the formula become smaller fast.
+    while q < 10.0 || q < s && term > 1e-18 * sum {
+        sum += term;
+        q += 1.0;
+        term = libm::pow(q, -s);
+    }
     sum += q * term / (s - 1.0) + 0.5 * term;
     // term becomes s (s + 1) ... (s + 2j - 2) q^(1 - s - 2j)
     term *= s / q;

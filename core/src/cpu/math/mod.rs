@@ -3,19 +3,33 @@
 //! [`Real`] lists them. Those in hot loops have no branches and no calls, so that a plain loop over a slice
 //! becomes vector code, and are faster on [`Fused`] numbers (`fused.rs`). They are in `elementary.rs` (`exp`,
 //! `ln`, `tanh` and the like) and `erf.rs`, on top of coefficients in `lane.rs` and the handling of bits in
-//! `plain.rs`. Rare functions are scalar: computed in `f64`, by `libm` or in `special.rs`, `gamma.rs` and
-//! `bessel.rs`.
+//! `plain.rs`. Rare functions are scalar: computed in `f64`, by `libm` or in `special.rs`, `gamma.rs`,
+//! `bessel.rs`, `airy.rs`, `incomplete.rs` and `polynomial.rs`.
 
+mod airy;
 mod bessel;
 mod elementary;
 mod erf;
 mod fused;
 mod gamma;
+#[doc(hidden)]
+pub mod incomplete;
 pub(crate) mod lane;
 mod plain;
+pub(crate) mod polynomial;
 mod special;
 
 use std::fmt::{Debug, Display};
+
+/// Functions of `f64` for rows that few programs call.
+pub(crate) mod rare {
+    pub(crate) use super::airy::airy_ai;
+    pub(crate) use super::bessel::{k0, k0e, k1, k1e, spherical_j0};
+    pub(crate) use super::gamma::zeta;
+    pub(crate) use super::incomplete::gamma_p_q;
+    pub(crate) use super::polynomial::{Family, polynomial, shifted};
+    pub(crate) use libm::{j0, j1, y0, y1};
+}
 
 pub use fused::{Alone, Fused, Variant};
 use lane::Lane;
