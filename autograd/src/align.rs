@@ -3,8 +3,12 @@
 use crate::chain::*;
 use crate::op::Op;
 use crate::operators::AsTensor;
+use crate::tape::is_forward;
 use crate::tensor::Tensor;
+use crate::vmap::level_of;
+use namegrad_core::tensor::looked_behind;
 use namegrad_core::{NameList, NamedTensor, Result};
+use std::panic::Location;
 
 /// # Ordering dims by name
 impl Tensor {
@@ -23,8 +27,9 @@ impl Tensor {
     /// mentioned, `DuplicateName`, `InvalidName`, `Ellipsis`.
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<Tensor> {
-        let value = self.value().align_to(names)?;
-        Ok(self.aligned("align_to", value))
+        let caller = Location::caller();
+        let value = looked_behind(|| self.value().align_to(names)).0.map_err(|error| error.at(caller))?;
+        self.aligned("align_to", value)
     }
 
     /// The tensor with its dims in the order of the dims of `other`, for broadcasting by name. Dims that only
@@ -43,8 +48,10 @@ impl Tensor {
     /// Same as [`align_to`](Self::align_to) with the names of `other`.
     #[track_caller]
     pub fn align_as(&self, other: &Tensor) -> Result<Tensor> {
-        let value = self.value().align_as(other.value())?;
-        Ok(self.aligned("align_as", value))
+        let caller = Location::caller();
+        let made = looked_behind(|| self.value().align_as(other.value())).0;
+        let value = made.map_err(|error| error.at(caller))?;
+        self.aligned("align_as", value)
     }
 
     /// All tensors with their dims in the order of the dims of the tensor that has the most, for broadcasting
@@ -79,11 +86,32 @@ impl Tensor {
         Ok(aligned)
     }
 
+    /// The same of all slices: a permutation, and dims of size one.
     #[track_caller]
-    fn aligned(&self, op: &'static str, value: NamedTensor) -> Tensor {
+    fn aligned_slices(&self, value: NamedTensor) -> Result<Tensor> {
+        let mut unnamed = (0..self.ndim()).filter(|dim| self.name(*dim).is_none());
+        let (mut order, mut added) = (Vec::new(), Vec::new());
+        for dim in 0..value.ndim() {
+            match value.name(dim).map_or_else(|| unnamed.next(), |name| self.names().position(name)) {
+                Some(source) => order.push(source),
+                None => added.push(dim as isize),
+            }
+        }
+        let mut x = self.unnamed().permute(order)?;
+        for dim in added {
+            x = x.unsqueeze(dim)?;
+        }
+        Ok(x.named(value.names().clone()))
+    }
+
+    #[track_caller]
+    fn aligned(&self, op: &'static str, value: NamedTensor) -> Result<Tensor> {
         let (from, to) = (self.names().clone(), value.names().clone());
+        if is_forward() && level_of(self.value()) > 0 {
+            return self.aligned_slices(value);
+        }
         crate::observe::starting(); // a view takes no time
-        Op::new(op, value)
+        Ok(Op::new(op, value)
             .input(self, move |g, cx| {
                 // First remove the dims of size one that alignment added, then restore the order. Unnamed dims
                 // have kept theirs.
@@ -101,6 +129,6 @@ impl Tensor {
                 }
                 g.rename(None).squeeze(added).permute(back)
             })
-            .output()
+            .output())
     }
 }

@@ -3,7 +3,8 @@
 use crate::observe::starting;
 use crate::op::Op;
 use crate::tensor::Tensor;
-use namegrad_core::{Dim, Dims, IntoShape, Result};
+use crate::vmap::value_of;
+use namegrad_core::{Dim, Dims, IntoShape, Result, args};
 
 /// # Flattening and unflattening by name
 impl Tensor {
@@ -23,7 +24,9 @@ impl Tensor {
     #[track_caller]
     pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<Tensor> {
         starting();
-        let value = self.value().flatten(dims, out_dim)?;
+        let (dims, name) = (dims.into(), out_dim.into());
+        let of_slice = || self.value().flatten(dims.clone(), name);
+        let value = value_of("flatten", self, &of_slice, &|x| x.flatten(dims.clone(), name))?;
         Ok(Op::new("flatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 
@@ -50,7 +53,10 @@ impl Tensor {
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<Tensor> {
         starting();
-        let value = self.value().unflatten(dim, shape)?;
+        let (dim, shape) =
+            (dim.into(), args::Shape(shape.into_open_shape().map_err(|error| error.of("unflatten"))?));
+        let of_slice = || self.value().unflatten(dim.clone(), shape.clone());
+        let value = value_of("unflatten", self, &of_slice, &|x| x.unflatten(dim.clone(), shape.clone()))?;
         Ok(Op::new("unflatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 }

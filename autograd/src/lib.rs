@@ -45,6 +45,7 @@ pub mod places;
 pub mod plain;
 pub mod registry;
 mod tape;
+mod vmap;
 
 pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;

@@ -11,6 +11,7 @@
 
 use crate::parameter::Parameter;
 use crate::plain::{Handle, TensorOrNumber};
+use crate::tape::is_forward;
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Result, Scalar};
 use std::borrow::Cow;
@@ -211,7 +212,8 @@ fn reused(
         && x.is_contiguous()
         && x.value().result_type(other.value()) == dtype
         && (!divides || dtype.is_floating_point())
-        && fits_into(other, &x);
+        && fits_into(other, &x)
+        && !is_forward();
     if !stays {
         return Ok(Err(x));
     }

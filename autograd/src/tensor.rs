@@ -7,6 +7,7 @@ mod write;
 pub use self::grad::{grad, grad_with};
 
 use crate::tape::{Carried, Meta, is_grad_enabled};
+use crate::vmap::{all_slices, check_readable};
 #[cfg(doc)]
 use namegrad_core::Scalar;
 use namegrad_core::args::whole;
@@ -126,6 +127,13 @@ impl Tensor {
     #[doc(hidden)]
     pub fn is_followed(&self) -> bool {
         self.tracked().is_some()
+    }
+
+    /// The tensor, or inside of `vmap` that of all slices, for checks of its numbers. The slices are along the
+    /// last dims.
+    #[doc(hidden)]
+    pub fn all_slices(&self) -> Tensor {
+        all_slices(self)
     }
 
     /// The same tensor with these names: one for each dim, or none.
@@ -305,6 +313,7 @@ impl Tensor {
     /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
+        check_readable("item", self)?;
         self.parts.value.item()
     }
 
@@ -325,6 +334,7 @@ impl Tensor {
     #[track_caller]
     pub fn item_at<T: Number>(&self, at: impl IntoIterator<Item: Whole>) -> Result<T> {
         const OP: &str = "item_at";
+        check_readable(OP, self)?;
         let mut places: SmallVec<[isize; 6]> = SmallVec::new();
         for place in at {
             places.push(whole(OP, "at", place.number())?);
@@ -379,6 +389,7 @@ impl Tensor {
     /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        check_readable("to_vec", self)?;
         self.parts.value.to_vec()
     }
 

@@ -39,7 +39,8 @@ pub mod recycled;
 mod shape;
 mod sizes;
 #[allow(unsafe_code)]
-mod tensor;
+#[doc(hidden)]
+pub mod tensor;
 
 pub use args::{Argument, IntoShape, NewDim, Value, Whole};
 #[doc(hidden)]

@@ -11,14 +11,18 @@ use crate::names::{Name, Names, apart};
 use crate::recycled::{FreeList, Recycle, Recycled};
 use crate::shape::Shape;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
 mod about;
+mod behind;
 mod bytes;
 mod make;
 pub(crate) mod range;
 mod serialize;
 
+#[doc(hidden)]
+pub use behind::{Behind, looked_behind};
 pub(crate) use make::Unwritten;
 
 /// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
@@ -38,6 +42,7 @@ struct Parts {
     offset: usize,
     dtype: DType,
     is_number: bool,
+    behind: Option<Arc<Behind>>,
 }
 
 impl Recycle for Parts {
@@ -67,7 +72,7 @@ impl NamedTensor {
     #[inline]
     unsafe fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
         let layout = Layout::contiguous(sizes);
-        NamedTensor::of(|| Parts { storage, layout, names, offset: 0, dtype, is_number: false })
+        NamedTensor::of(|| Parts { storage, layout, names, offset: 0, dtype, is_number: false, behind: None })
     }
 
     /// Another view of the same buffer.
@@ -76,13 +81,14 @@ impl NamedTensor {
     /// If an element would be outside of the buffer, which is a bug in the op and not a mistake of its user.
     #[inline(never)]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
+        self.look_behind();
         let room = self.parts.storage.bytes() / self.parts.dtype.itemsize();
         // An empty view can begin anywhere, even past the end of an empty buffer.
         let offset = if has(&sizes, 0) { 0 } else { offset };
         assert!(lies_within(room, &sizes, &strides, offset), "a view outside of the buffer");
         let (storage, layout) = (self.parts.storage.clone(), Layout::new(&sizes, &strides));
         let dtype = self.parts.dtype;
-        NamedTensor::of(|| Parts { storage, layout, names, offset, dtype, is_number: false })
+        NamedTensor::of(|| Parts { storage, layout, names, offset, dtype, is_number: false, behind: None })
     }
 
     /// The same tensor with other names: one for each dim, or none.
@@ -103,7 +109,7 @@ impl NamedTensor {
     /// The same values without names, which is what the tape computes with.
     #[inline(never)]
     pub fn unnamed(&self) -> NamedTensor {
-        let Parts { storage, layout, offset, dtype, is_number, .. } = &*self.parts;
+        let Parts { storage, layout, offset, dtype, is_number, behind, .. } = &*self.parts;
         NamedTensor::of(|| Parts {
             storage: storage.clone(),
             layout: layout.clone(),
@@ -111,6 +117,7 @@ impl NamedTensor {
             offset: *offset,
             dtype: *dtype,
             is_number: *is_number,
+            behind: behind.clone(),
         })
     }
 
@@ -356,6 +363,7 @@ impl NamedTensor {
 
     #[inline]
     pub(crate) fn ptr(&self) -> *const u8 {
+        self.look_behind();
         // SAFETY: the offset of a view is inside the buffer or at its end; `view_as` checks it.
         unsafe { self.parts.storage.data().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }
@@ -366,6 +374,7 @@ impl NamedTensor {
     /// If the buffer is shared.
     #[inline]
     pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
+        self.look_behind();
         // SAFETY: as in `ptr`.
         unsafe { self.parts.storage.data_mut().add(self.parts.offset * self.parts.dtype.itemsize()) }
     }

@@ -11,3 +11,4 @@ mod names;
 mod operators;
 mod properties;
 mod recipe;
+mod vmap;

@@ -1,7 +1,9 @@
 //! Jacobians, Hessians and their products, compared with derivatives worked out by hand and with each other.
 
-use namegrad::autograd::functional::{hessian, hvp, jacobian, jvp, vjp, vmap};
-use namegrad::autograd::{Kept, Op, checkpoint, gradcheck};
+use namegrad::autograd::functional::{
+    Randomness, VmapOptions, hessian, hvp, jacfwd, jacobian, jvp, looped_in_vmap, vjp, vmap, vmap_with,
+};
+use namegrad::autograd::{Kept, Op, checkpoint, grad, gradcheck};
 use namegrad::prelude::*;
 
 fn vector(numbers: &[f64], name: &str) -> Result<Tensor> {
@@ -311,5 +313,223 @@ fn tangents_go_through_no_grad_in_place_ops_and_checkpoints_but_not_through_deta
         jvp(|x| escaped.mul(&x[0]), &[&x], &[&x.ones_like()?])?.1.to_vec::<f64>()?,
         x.to_vec::<f64>()?
     );
+    Ok(())
+}
+
+#[test]
+fn jacobians_and_hessians_agree_in_both_modes() -> Result<()> {
+    let [w, x] = weight_and_input()?;
+    let (reverse, forward) = (jacobian(layer, &[&w, &x])?, jacfwd(layer, &[&w, &x])?);
+    for (a, b) in reverse.iter().zip(&forward) {
+        assert_eq!(a.shape(), b.shape());
+        close(a, &b.to_vec::<f64>()?);
+    }
+    assert!(looped_in_vmap().is_empty());
+    // A Hessian as the Jacobian of a gradient, in all combinations.
+    let f = |x: &Tensor| x.pow(3)?.sum(..)?.mul(&x.sin()?.sum(..)?);
+    let gradient = |x: &[Tensor]| Ok(vjp(|x| f(&x[0]), &[&x[0]], None)?.1.remove(0));
+    let along = |x: &[Tensor]| jacfwd(|x| f(&x[0]), &[&x[0]])?.remove(0).rename(["n"]);
+    let h = hessian(f, &x)?;
+    assert_eq!(*h.names(), ["n", "n_"]);
+    let others = [
+        jacobian(gradient, &[&x])?.remove(0),
+        jacfwd(gradient, &[&x])?.remove(0),
+        jacobian(along, &[&x])?.remove(0),
+        jacfwd(along, &[&x])?.remove(0),
+    ];
+    for other in others {
+        close(&other, &h.to_vec::<f64>()?);
+    }
+    // Empty inputs and results.
+    let none = Tensor::zeros([("n", 0)])?.to(DType::F64)?;
+    assert_eq!(jacfwd(|x| x[1].mul(2), &[&none, &x])?[0].shape().to_string(), "[n=3, n_=0]");
+    assert_eq!(jacobian(|x| x[0].mul(2), &[&none])?[0].sizes(), [0, 0]);
+    Ok(())
+}
+
+/// A small model, its inputs and its targets.
+fn model() -> Result<(Sequential, Tensor, Tensor)> {
+    manual_seed(5);
+    let model = Sequential::new()
+        .then(Linear::new(("in", 4), ("hidden", 8))?)
+        .then(nn::Tanh)
+        .then(Linear::new(("hidden", 8), ("class", 3))?);
+    let x = Tensor::randn([("N", 6), ("in", 4)])?;
+    let target = Tensor::new([0, 1, 2, 2, 1, 0])?.refine_names(["N"])?;
+    Ok((model, x, target))
+}
+
+#[test]
+fn gradients_per_sample() -> Result<()> {
+    let (model, x, target) = model()?;
+    let parameters: Vec<Tensor> = model.parameters().iter().map(|p| p.tensor()).collect();
+    let of_sample = |sample: &[Tensor]| {
+        let loss = F::cross_entropy(&model.forward(&sample[0])?, &sample[1], "class")?;
+        grad(&[&loss], &parameters.iter().collect::<Vec<_>>())
+    };
+    let all = vmap(of_sample, &[&x, &target], "N")?;
+    assert!(looped_in_vmap().is_empty(), "{:?}", looped_in_vmap());
+    assert_eq!(all.len(), 4);
+    for at in 0..6 {
+        let one = of_sample(&[x.select("N", at)?, target.select("N", at)?])?;
+        for (all, one) in all.iter().zip(&one) {
+            assert!(all.select(0, at)?.allclose_with(one, IscloseOptions::new().atol(1e-6))?);
+        }
+    }
+    // Nested: for each sample, the Jacobian of the scores by the inputs.
+    let jacobians = vmap(|x| Ok(jacobian(|x| model.forward(&x[0]), &[&x[0]])?.remove(0)), &[&x], "N")?;
+    assert_eq!(jacobians.shape().to_string(), "[N=6, class=3, in_=4]");
+    let first = jacobian(|x| model.forward(&x[0]), &[&x.select("N", 0)?])?.remove(0);
+    assert!(jacobians.select("N", 0)?.allclose_with(&first, IscloseOptions::new().atol(1e-6))?);
+    Ok(())
+}
+
+#[test]
+fn the_dim_of_a_map_is_invisible() -> Result<()> {
+    let x = Tensor::arange(0, 24, 1)?.to(DType::F64)?.reshape([("a", 2), ("N", 3), ("b", 4)])?;
+    let y = vmap(
+        |x| {
+            assert_eq!(x[0].shape().to_string(), "[a=2, b=4]");
+            assert!(x[0].size("N").is_err());
+            x[0].sub(&x[0].mean(keep("b"))?)?.movedim(0, 1)
+        },
+        &[&x],
+        "N",
+    )?;
+    assert_eq!(y.shape().to_string(), "[N=3, b=4, a=2]");
+    let whole = x.sub(&x.mean(keep("b"))?)?.align_to(["N", "b", "a"])?;
+    assert!(y.equal(&whole)?);
+    // Over all pairs: a map in a map, of different inputs.
+    let [p, q] = [x.select("a", 0)?.rename([("N", "p")])?, x.select("a", 1)?.rename([("N", "q")])?];
+    let products = vmap(|p| vmap(|q| p[0].dot(&q[0]), &[&q], "q"), &[&p], "p")?;
+    assert_eq!(products.shape().to_string(), "[p=3, q=3]");
+    assert!(products.equal(&p.matmul(q.t()?)?)?);
+    // A result that is the same for all slices, and a place for the dim.
+    let constant = vmap(|_| Ok(p.clone()), &[&x], "N")?;
+    assert_eq!(constant.shape().to_string(), "[N=3, p=3, b=4]");
+    let last = vmap_with(|x| x[0].exp(), &[&x], "N", VmapOptions::new().out_dim(-1))?;
+    assert_eq!(last.shape().to_string(), "[a=2, b=4, N=3]");
+    Ok(())
+}
+
+#[test]
+fn what_a_map_refuses() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0], [-3.0, 4.0]])?.refine_names(["N", "n"])?;
+    let fails = |f: &dyn Fn(&[Tensor]) -> Result<Tensor>| vmap(f, &[&x], "N").unwrap_err();
+    // Numbers decide which ops run.
+    let error = fails(&|x| if x[0].sum(..)?.item::<f32>()? > 0.0 { x[0].exp() } else { x[0].sin() });
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Unsupported, "item"));
+    assert!(error.location().file().ends_with("functional.rs"), "{error}");
+    // All slices are written into one tensor.
+    let error = fails(&|x| {
+        let mut sum = Tensor::zeros([("n", 2)])?;
+        sum.add_(&x[0])?;
+        Ok(sum)
+    });
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Unsupported, "add_"));
+    let written = vmap(
+        |x| {
+            let mut own = x[0].clone();
+            own.mul_(2.0)?;
+            own += &x[0];
+            Ok(own)
+        },
+        &[&x],
+        "N",
+    )?;
+    assert!(written.equal(&x.mul(3.0)?)?);
+    // A gradient for each slice is added to one leaf.
+    let w = Tensor::new([1.0, 2.0])?.refine_names(["n"])?.requiring_grad()?;
+    let error = fails(&|x| {
+        x[0].dot(&w)?.backward()?;
+        Ok(w.clone())
+    });
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Unsupported, "backward"));
+    assert!(w.grad().is_none());
+    // An input without the dim, which all slices may share.
+    let error = vmap(|x| x[0].dot(&x[1]), &[&x, &w], "N").unwrap_err();
+    assert!(error.repair().is_some_and(|repair| repair.contains(".shared(vec![1])")), "{error}");
+    let shared = vmap_with(|x| x[0].dot(&x[1]), &[&x, &w], "N", VmapOptions::new().shared(vec![1]))?;
+    assert_eq!(shared.to_vec::<f32>()?, [5.0, 5.0]);
+    // The errors of a slice.
+    assert_eq!(fails(&|x| x[0].sum("N")).kind(), ErrorKind::NameNotFound);
+    assert_eq!(fails(&|x| x[0].select("n", 2)).kind(), ErrorKind::Index);
+    Ok(())
+}
+
+#[test]
+fn random_numbers_in_a_map() -> Result<()> {
+    let x = Tensor::zeros([("N", 4), ("n", 50)])?;
+    let with = |randomness| {
+        let f = |x: &[Tensor]| F::dropout(&x[0].add(1.0)?, 0.5)?.add(&x[0].randn_like()?);
+        vmap_with(f, &[&x], "N", VmapOptions::new().randomness(randomness))
+    };
+    let error = with(Randomness::Error).unwrap_err();
+    assert!(error.message().contains("randomness error mode"), "{error}");
+    let rows = |y: Tensor| y.unbind("N");
+    let same = rows(with(Randomness::Same)?)?;
+    assert!(same[0].equal(&same[1])? && same[0].equal(&same[3])?);
+    let different = rows(with(Randomness::Different)?)?;
+    assert!(!different[0].equal(&different[1])?);
+    Ok(())
+}
+
+/// Your own ops read numbers, so the function is called for each slice.
+#[test]
+fn your_own_ops_in_a_map() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0], [-3.0, 4.0]])?.refine_names(["N", "n"])?;
+    let y = vmap(|x| cube(&x[0])?.sum(..), &[&x], "N")?;
+    assert_eq!(y.to_vec::<f32>()?, [9.0, 37.0]);
+    assert_eq!(looped_in_vmap(), ["f"]);
+    let gradients = vmap(|x| Ok(vjp(|x| cube(&x[0])?.sum(..), &[&x[0]], None)?.1.remove(0)), &[&x], "N")?;
+    assert_eq!(gradients.to_vec::<f32>()?, [3.0, 12.0, 27.0, 48.0]);
+    // An op without a rule runs for each slice, and the rest at once.
+    vmap(|x| x[0].exp()?.histc_with(HistcOptions::new().bins(2).min(0.0).max(1.0)), &[&x], "N")?;
+    assert_eq!(looped_in_vmap(), ["histc"]);
+    Ok(())
+}
+
+/// Ops in frequent forms run on all slices at once.
+#[test]
+fn what_does_not_loop_in_a_map() -> Result<()> {
+    type Part = fn(&[Tensor]) -> Result<Tensor>;
+    let parts: [Part; 30] = [
+        |x| x[0].add(&x[1])?.mul(2.0)?.gelu(),
+        |x| x[0].gt(0.0)?.choose(&x[0], &x[1]),
+        |x| x[0].sum("n"),
+        |x| x[0].mean(keep(["m", "n"])),
+        |x| x[0].logsumexp(..),
+        |x| x[0].std("m"),
+        |x| x[0].softmax("n"),
+        |x| x[0].cumsum("m"),
+        |x| Ok(x[0].max("n")?.values),
+        |x| Ok(x[0].sort("m")?.values),
+        |x| Ok(x[0].topk(2, "n")?.values),
+        |x| x[0].argmax("n"),
+        |x| x[0].transpose("m", "n"),
+        |x| x[0].rename(None)?.permute([1, 0]),
+        |x| x[0].flatten(["m", "n"], "k")?.unflatten("k", [("a", 2), ("b", 6)]),
+        |x| x[0].unsqueeze(-1)?.expand([3, 4, 2]),
+        |x| x[0].narrow("n", 1, 2)?.flip("n"),
+        |x| Tensor::stack(&[&x[0], &x[1]], -1),
+        |x| Tensor::cat(&[&x[0], &x[1]], "n"),
+        |x| x[0].split(2, "n")?[1].to(DType::F32),
+        |x| x[0].align_to(["n", "new", "m"]),
+        |x| x[0].tril(),
+        |x| x[0].matmul(&x[1].t()?.rename([("m", "k")])?),
+        |x| x[0].rename(None)?.matmul(Tensor::ones([4, 2])?.to(DType::F64)?),
+        |x| x[0].contract(&x[1], ["m", "n"]),
+        |x| x[0].select("m", 0)?.dot(&x[1].select("m", 1)?),
+        |x| x[0].index_select(&x[2], "n"),
+        |x| Tensor::ones([5, 2])?.index_select(&x[2], 0),
+        |x| x[0].rename(None)?.gather(x[2].rename(None)?.unsqueeze(0)?.expand([3, 2])?, 1),
+        |x| F::layer_norm(&x[0], "n"),
+    ];
+    let x = Tensor::rand([("N", 5), ("m", 3), ("n", 4)])?.to(DType::F64)?;
+    let index = Tensor::new([[0, 1]; 5])?.refine_names(["N", "k"])?;
+    for (number, part) in parts.into_iter().enumerate() {
+        vmap_with(part, &[&x, &x.cos()?, &index.select("N", 0)?], "N", VmapOptions::new().shared(vec![2]))?;
+        assert!(looped_in_vmap().is_empty(), "number {number}: {:?}", looped_in_vmap());
+    }
     Ok(())
 }

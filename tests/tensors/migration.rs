@@ -396,6 +396,24 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     autograd::functional::jacobian(f, &[&x])?;
     let v = x.ones_like()?;
     autograd::functional::jvp(f, &[&x], &[&v])?;
+    autograd::functional::jacrev(f, &[&x])?;
+    autograd::functional::jacfwd(f, &[&x])?;
+    {
+        use namegrad::autograd::functional::{Randomness, VmapOptions, vmap};
+        use namegrad::autograd::grad;
+        let (x, t) = (Tensor::ones([("N", 2), ("n", 3)])?, Tensor::ones([("N", 2)])?);
+        let w = Tensor::ones([("n", 3)])?.requiring_grad()?;
+        let f = |x: &[Tensor]| x[0].square();
+        autograd::functional::vmap(f, &[&x], "N")?;
+        autograd::functional::vmap_with(
+            f,
+            &[&x, &w],
+            "N",
+            VmapOptions::new().shared(vec![1]).randomness(Randomness::Different),
+        )?;
+        let loss = |x: &Tensor, t: &Tensor| x.dot(&w)?.sub(t)?.square();
+        vmap(|s| grad(&[&loss(&s[0], &s[1])?], &[&w]), &[&x, &t], "N")?;
+    }
     checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;

@@ -36,6 +36,7 @@ mod kernels {
     use super::*;
     use crate::observe::starting;
     use crate::op::Op;
+    use crate::vmap::value_of;
     use namegrad_core::{DType, Result};
 
     #[track_caller]
@@ -44,7 +45,7 @@ mod kernels {
             return Ok(x.clone());
         }
         starting();
-        let value = x.value().to(dtype)?;
+        let value = value_of("to", x, &|| x.value().to(dtype), &|x| to(x, dtype))?;
         Ok(Op::new("to", value).input(x, |g, _| Ok(g.clone())).output())
     }
 

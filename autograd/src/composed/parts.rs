@@ -184,6 +184,7 @@ mod kernels {
     use crate::Cx;
     use crate::observe::starting;
     use crate::op::Op;
+    use crate::vmap::value_of;
 
     /// The size of a dim; an error for a 0-d tensor.
     #[track_caller]
@@ -212,7 +213,8 @@ mod kernels {
         starting();
         for part in 0..count {
             let length = size(part);
-            parts.push(x.value().narrow(dim, start, length)?);
+            let part = |x: &Tensor| x.narrow(dim, start as isize, length);
+            parts.push(value_of("narrow", x, &|| x.value().narrow(dim, start as isize, length), &part)?);
             start += length;
         }
         Ok(Op::with_outputs(op, parts).inputs(&[Some(x)], move |gradients, cx| {
@@ -299,7 +301,8 @@ mod kernels {
         let mut parts = Vec::with_capacity(size);
         starting();
         for at in 0..size {
-            parts.push(x.value().select(dim, at as isize)?);
+            let part = |x: &Tensor| x.select(dim, at as isize);
+            parts.push(value_of("select", x, &|| x.value().select(dim, at as isize), &part)?);
         }
         Ok(Op::with_outputs("unbind", parts).inputs(&[Some(x)], move |gradients, cx| {
             let present = all(gradients, cx)?;

@@ -25,8 +25,12 @@ fn reduced(
     if dim.keep || x.ndim() == 0 {
         return ordered(op, x, (values, indices), at);
     }
-    let places = indices.unnamed().unsqueeze(at)?;
-    let values = Op::new(op, values).input(x, move |g, cx| put_back(&g.unsqueeze(at)?, &places, at, cx));
+    let places = indices.unnamed();
+    let put = move |g: &Tensor, cx: &Cx<'_>| {
+        let places = Tensor::constant(places.clone()).unsqueeze(at as isize)?;
+        put_back(&g.unsqueeze(at as isize)?, &places, at, cx)
+    };
+    let values = Op::new(op, values).input(x, put);
     Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
 }
 
@@ -38,14 +42,14 @@ fn ordered(
     (values, indices): (NamedTensor, NamedTensor),
     dim: usize,
 ) -> Result<Picked<Tensor>> {
-    let places = indices.unnamed();
+    let places = Tensor::constant(indices.unnamed());
     let values = Op::new(op, values).input(x, move |g, cx| put_back(g, &places, dim, cx));
     Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
 }
 
 /// Zeros with the sizes of the input, with `g` at the picked positions.
-fn put_back(g: &Tensor, places: &NamedTensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
-    g.new_zeros(cx.sizes()).scatter_add(Tensor::constant(places.clone()), g, dim)
+fn put_back(g: &Tensor, places: &Tensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
+    g.new_zeros(cx.sizes()).scatter_add(places, g, dim)
 }
 
 /// Records an op that picks one of all elements. The gradient is shared equally by all equal elements, so

@@ -4,13 +4,14 @@
 use super::record::{
     Args, Formula, JointFormula, is_followed, is_tracked, record, record_edges, record_jointly,
 };
-use super::{is_forward, is_looking, linear, nan};
+use super::{is_forward, is_looking, is_plain, linear, nan};
 use crate::autocast::{self, Class, Off};
 use crate::line::called_here;
 use crate::observe;
 use crate::plain::{self, Input, TensorOrNumber};
 use crate::rules::refuse;
 use crate::tensor::Tensor;
+use crate::vmap::Call;
 use namegrad_core::ops::by_element::Kernel;
 use namegrad_core::{NamedTensor, Result, Scalar};
 use std::any::Any;
@@ -26,6 +27,8 @@ pub(crate) struct Recipe {
     pub(crate) refused: &'static [(usize, &'static str)],
     /// Whether the result is a mask, which is not looked at.
     pub(crate) is_truth: bool,
+    /// Whether each element of the result depends on the elements of the inputs at the same place.
+    pub(crate) by_element: bool,
     pub(crate) formulas: Formulas,
 }
 
@@ -159,6 +162,18 @@ pub(crate) fn compute(
     kernel: &dyn OneOutput,
     args: Option<&dyn Save>,
 ) -> Result<Tensor> {
+    compute_parts(recipe, inputs, kernel, args, &mut Vec::new())
+}
+
+/// [`compute`]; outputs that only formulas see are added to `hidden`.
+#[track_caller]
+fn compute_parts(
+    recipe: &'static Recipe,
+    inputs: &[Input<'_>],
+    kernel: &dyn OneOutput,
+    args: Option<&dyn Save>,
+    hidden: &mut Vec<NamedTensor>,
+) -> Result<Tensor> {
     if recipe.casts() {
         return autocast::with_inputs(recipe.op, recipe.class, inputs, &|inputs| {
             compute(recipe, inputs, kernel, args)
@@ -171,11 +186,47 @@ pub(crate) fn compute(
         return made;
     }
     recipe.start(inputs)?;
-    let (caller, mut hidden) = (Location::caller(), Vec::new());
-    match kernel.run(inputs, &mut hidden) {
+    let caller = Location::caller();
+    let made = match is_forward() {
+        true => of_batches(recipe, inputs, kernel, args, hidden),
+        false => kernel.run(inputs, hidden),
+    };
+    match made {
         Ok(value) if recipe.is_truth || !is_followed(inputs) => Ok(Tensor::constant(value)),
-        Ok(value) => Ok(recipe.finish(inputs, value, &hidden, args)),
+        Ok(value) => Ok(recipe.finish(inputs, value, hidden, args)),
         Err(error) => Err(plain::failed(error, recipe.op, inputs).at(caller)), // a closure does not get it
+    }
+}
+
+/// The kernel on batches, or on plain values if no input is a batch.
+#[cold]
+fn of_batches(
+    recipe: &'static Recipe,
+    inputs: &[Input<'_>],
+    kernel: &dyn OneOutput,
+    args: Option<&dyn Save>,
+    hidden: &mut Vec<NamedTensor>,
+) -> Result<NamedTensor> {
+    let of_slice = || {
+        let mut hidden = Vec::new();
+        let value = kernel.run(inputs, &mut hidden)?;
+        hidden.insert(0, value);
+        Ok(hidden)
+    };
+    let run = |inputs: &[Input<'_>]| {
+        let mut hidden = Vec::new();
+        let mut all = vec![compute_parts(recipe, inputs, kernel, args, &mut hidden)?];
+        all.extend(hidden.into_iter().map(Tensor::constant));
+        Ok(all)
+    };
+    let (op, by_element) = (recipe.op, recipe.by_element);
+    let call = Call { op, by_element, inputs, of_slice: &of_slice, returned: Some(1), run: &run, args };
+    match call.outputs()? {
+        Some(mut values) => {
+            hidden.extend(values.drain(1..));
+            Ok(values.remove(0))
+        }
+        None => kernel.run(inputs, hidden),
     }
 }
 
@@ -196,8 +247,11 @@ pub(crate) fn compute_all(
     }
     recipe.start(inputs)?;
     let caller = Location::caller();
-    let mut values =
-        kernel.run(inputs).map_err(|error| plain::failed(error, recipe.op, inputs).at(caller))?;
+    let made = match is_forward() {
+        true => all_of_batches(recipe, inputs, kernel, returned, args),
+        false => kernel.run(inputs),
+    };
+    let mut values = made.map_err(|error| plain::failed(error, recipe.op, inputs).at(caller))?;
     let hidden = returned.map_or_else(Vec::new, |returned| values.split_off(returned));
     let Formulas::Joint(formulas) = recipe.formulas else {
         if is_looking() {
@@ -206,6 +260,25 @@ pub(crate) fn compute_all(
         return Ok(values.into_iter().map(Tensor::constant).collect());
     };
     Ok(record_jointly(recipe.op, inputs, values, &hidden, saved(inputs, args), formulas))
+}
+
+/// The kernel of an op with several outputs on batches, or on plain values if no input is a batch.
+#[cold]
+fn all_of_batches(
+    recipe: &'static Recipe,
+    inputs: &[Input<'_>],
+    kernel: &dyn ManyOutputs,
+    returned: Option<usize>,
+    args: Option<&dyn Save>,
+) -> Result<Vec<NamedTensor>> {
+    // All outputs are results here, also those that only formulas see.
+    let run = |inputs: &[Input<'_>]| compute_all(recipe, inputs, kernel, None, args);
+    let (op, by_element) = (recipe.op, recipe.by_element);
+    let call = Call { op, by_element, inputs, of_slice: &|| kernel.run(inputs), returned, run: &run, args };
+    match call.outputs()? {
+        Some(values) => Ok(values),
+        None => kernel.run(inputs),
+    }
 }
 
 /// The in-place form of an op, of the tensor that is written to and the `others`. An op that is followed is
@@ -221,7 +294,7 @@ pub(crate) fn in_place<'w>(
     kernel: &dyn InPlaceKernel,
 ) -> Result<&'w mut Tensor> {
     let caller = Location::caller(); // closures do not get it
-    if !is_followed(&[Input::One(written)]) && !is_followed(others) {
+    if !is_followed(&[Input::One(written)]) && !is_followed(others) && !is_forward() {
         let Err(error) = kernel.run(written.in_buffer()) else { return Ok(written.written()) };
         let inputs = [&[Input::One(written)], others].concat();
         return Err(plain::failed(error, op, &inputs).at(caller));
@@ -249,7 +322,7 @@ impl ByElement {
     /// Whether a call on inputs that require no gradient only runs the kernel.
     #[inline]
     fn is_plain(&self) -> bool {
-        !is_looking() && !self.recipe.casts()
+        is_plain() && !self.recipe.casts()
     }
 
     #[inline(never)]
@@ -269,12 +342,39 @@ impl ByElement {
             });
         }
         recipe.start(inputs)?;
-        match (self.kernel.call(values, scalars), &recipe.formulas) {
+        let made = match is_forward() {
+            true => self.of_batches(inputs, values, scalars, args, called),
+            false => self.kernel.call(values, scalars),
+        };
+        match (made, &recipe.formulas) {
             (Err(error), _) => Err(plain::failed(error, called, inputs)),
             (Ok(value), Formulas::Each(formulas)) if !recipe.is_truth && !is_looking() => {
                 Ok(record_edges(recipe.op, inputs, value, &[], saved(inputs, args), formulas))
             }
             (Ok(value), _) => Ok(recipe.finish(inputs, value, &[], args)),
+        }
+    }
+
+    /// The kernel on batches, or on plain values if no input is a batch.
+    #[cold]
+    fn of_batches(
+        &'static self,
+        inputs: &[Input<'_>],
+        values: &[&NamedTensor],
+        scalars: &[Scalar],
+        args: Option<&dyn Save>,
+        called: &'static str,
+    ) -> Result<NamedTensor> {
+        let of_slice = || self.kernel.call(values, scalars).map(|value| vec![value]);
+        let run = |inputs: &[Input<'_>]| {
+            self.run(inputs, &plain::values(inputs), scalars, args, called).map(|y| vec![y])
+        };
+        let op = self.recipe.op;
+        let call =
+            Call { op, by_element: true, inputs, of_slice: &of_slice, returned: None, run: &run, args };
+        match call.outputs()? {
+            Some(mut values) => Ok(values.remove(0)),
+            None => self.kernel.call(values, scalars),
         }
     }
 
@@ -289,7 +389,7 @@ impl ByElement {
         let x = &*written;
         let both = [Input::One(x), Input::One(other.unwrap_or(x))];
         let inputs = &both[..1 + usize::from(other.is_some())];
-        if is_followed(inputs) {
+        if is_followed(inputs) || is_forward() {
             let _off = Off::enter();
             let made = self.run(inputs, &plain::values(inputs), scalars, args, self.in_place);
             return written.assign_made(self.in_place, made);

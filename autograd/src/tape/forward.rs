@@ -18,14 +18,15 @@
 //! and referential transparency*, 2005).
 
 use super::cx::NodeInputs;
-use super::modes::{enable_grad, is_grad_enabled, set_grad_enabled};
+use super::modes::{enable_grad, is_forward, is_grad_enabled, set_forward, set_grad_enabled};
 use super::record::Formula;
 use super::walk::{Useful, fit, joint_gradients};
 use super::{BackwardOptions, Cx, Edge, Edges, Joint, JointOutput, Meta, Origin, OutputGradients, Route};
 use crate::plain::Input;
 use crate::tensor::{Tensor, grad_with};
+use crate::vmap::{level_of, level_of_inputs};
 use namegrad_core::{DType, NamedTensor, Result};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
@@ -63,21 +64,14 @@ impl Carried {
 thread_local! {
     /// The levels that ops see, outermost first.
     static LEVELS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    static NEXT: Cell<u64> = const { Cell::new(0) };
 }
 
 fn is_visible(level: u64) -> bool {
     LEVELS.with_borrow(|levels| levels.contains(&level))
 }
 
-/// Whether values may carry tangents that ops see.
-#[inline]
-pub(crate) fn is_forward() -> bool {
-    DEPTH.get() > 0
-}
-
-/// Whether a derivative may be one kernel on plain values: nothing is recorded, and there are no tangents.
+/// Whether a derivative may be one kernel on plain values: nothing is recorded, and there are neither tangents
+/// nor batches.
 #[inline]
 pub(crate) fn fuses() -> bool {
     !is_grad_enabled() && !is_forward()
@@ -88,14 +82,14 @@ struct Restored(Vec<u64>);
 
 impl Restored {
     fn replace(levels: Vec<u64>) -> Restored {
-        DEPTH.set(levels.len());
+        set_forward(!levels.is_empty());
         Restored(LEVELS.replace(levels))
     }
 }
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        DEPTH.set(self.0.len());
+        set_forward(!self.0.is_empty());
         LEVELS.set(std::mem::take(&mut self.0));
     }
 }
@@ -108,15 +102,24 @@ fn outside<R>(level: u64, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A call of a function in forward mode.
+/// Runs `f` without the levels inside of `level`.
+pub(crate) fn inside<R>(level: u64, f: impl FnOnce() -> R) -> R {
+    let outer =
+        LEVELS.with_borrow(|levels| crate::list(levels.iter().copied().take_while(|at| *at <= level)));
+    let _restored = Restored::replace(outer);
+    f()
+}
+
+/// A call of a function in forward mode, or of `vmap`. Later calls have higher numbers, which are those of
+/// records: a record with a lower number was there before the call.
 pub(crate) struct Level {
-    id: u64,
+    pub(crate) id: u64,
     _restored: Restored,
 }
 
 impl Level {
     pub(crate) fn enter() -> Level {
-        let id = NEXT.replace(NEXT.get() + 1);
+        let id = Meta::next_id_taken();
         let mut levels = LEVELS.with_borrow(Vec::clone);
         levels.push(id);
         Level { id, _restored: Restored::replace(levels) }
@@ -176,9 +179,10 @@ fn carrying(x: &Tensor, carried: Carried) -> Tensor {
     Tensor::from_parts(value, Some(meta))
 }
 
-/// The visible levels of these metas, outermost first.
-fn levels_of(metas: &[&Arc<Meta>]) -> Vec<u64> {
-    let has = |level: &u64| metas.iter().any(|meta| tangent(meta, *level).is_some());
+/// The visible levels of these metas, outermost first. Those outside of a call of `vmap` are not of its slices:
+/// the batches have their tangents.
+fn levels_of(metas: &[&Arc<Meta>], batch: u64) -> Vec<u64> {
+    let has = |level: &u64| *level > batch && metas.iter().any(|meta| tangent(meta, *level).is_some());
     LEVELS.with_borrow(|levels| crate::list(levels.iter().copied().filter(has)))
 }
 
@@ -200,7 +204,7 @@ pub(crate) fn forward(value: NamedTensor, origin: Origin, route: Route) -> Tenso
     let recorded = is_grad_enabled() && inputs.iter().any(|input| input.is_recorded());
     let mut y = Tensor::from_parts(value.clone(), Some(Meta::new(&value, Some(origin), Some(route.clone()))));
     let mut carried = Carried { recorded, tangents: Vec::new() };
-    for level in levels_of(&args(&inputs)) {
+    for level in levels_of(&args(&inputs), level_of(&value)) {
         let made = outside(level, || pushed(&route, &y, origin, level, recorded));
         if let Some(tangent) = made.transpose() {
             carried.tangents.push((level, tangent));
@@ -357,7 +361,8 @@ pub(crate) fn forward_all(mut ys: Vec<Tensor>, meeting: &Arc<Meta>, joint: &Arc<
     let recorded = is_grad_enabled() && inputs.iter().any(|input| input.is_recorded());
     let mut all = vec![Carried { recorded, tangents: Vec::new() }; ys.len()];
     let (mut meeting, mut joint) = (meeting.clone(), joint.clone());
-    for level in levels_of(&args(&inputs)) {
+    let batch = ys.first().map_or(0, |y| level_of(y.value()));
+    for level in levels_of(&args(&inputs), batch) {
         let recorded = recorded || is_grad_enabled() && inputs.iter().any(|x| is_recorded_at(x, level));
         let made = outside(level, || pushed_all(&joint, &meeting, origin, level, recorded));
         match made {
@@ -437,7 +442,7 @@ pub(crate) fn linear(
     let metas = |input: &Input<'_>| input.tensors().iter().find_map(|x| x.meta_and_carried().cloned());
     let metas: Vec<Option<Arc<Meta>>> = crate::list(inputs.iter().map(metas));
     let carriers: Vec<&Arc<Meta>> = crate::list(metas.iter().flatten());
-    let levels = levels_of(&carriers);
+    let levels = levels_of(&carriers, level_of_inputs(inputs));
     let outermost = *levels.first()?;
     let has_any = |meta: &Meta| levels.iter().any(|level| tangent(meta, *level).is_some());
     for (at, meta) in metas.iter().enumerate() {
@@ -499,7 +504,7 @@ pub(crate) fn linear_in_list(
     run: &dyn Fn(&[&Tensor]) -> Result<Tensor>,
 ) -> Option<Result<Tensor>> {
     let metas: Vec<&Arc<Meta>> = crate::list(tensors.iter().filter_map(|x| x.meta_and_carried()));
-    let levels = levels_of(&metas);
+    let levels = levels_of(&metas, level_of_inputs(&[Input::List(tensors)]));
     let y = outside(*levels.first()?, || run(tensors));
     Some(y.and_then(|y| {
         with_tangents(y, &levels, &|level| {

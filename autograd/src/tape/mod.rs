@@ -23,14 +23,15 @@ pub(crate) use compute::{
 };
 pub use cx::Cx;
 pub(crate) use cx::OutputGradients;
-pub(crate) use forward::{Carried, Level, forward, forward_all, fuses, is_forward, linear, linear_in_list};
+pub(crate) use forward::{Carried, Level, forward, forward_all, fuses, inside, linear, linear_in_list};
 pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
 pub use modes::{
     detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled, switched,
 };
 pub(crate) use modes::{
-    forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, last_off, observed, remembering,
+    forgetting, is_forgetting, is_forward, is_infinite_checked, is_looking, is_observed, is_plain, last_off,
+    observed, remembering,
 };
 pub(crate) use record::{Formula, Halves, JointFormula, Saved, as_many};
 pub use walk::{BackwardOptions, backward_passes, began_last_backward};
@@ -210,7 +211,8 @@ pub(crate) fn is_anomalous(value: &NamedTensor) -> bool {
     }
 }
 
-static BIRTHS: AtomicU64 = AtomicU64::new(0);
+/// The number of the next meta; 0 is none.
+static BIRTHS: AtomicU64 = AtomicU64::new(1);
 
 /// Notes what somebody wants to know of a value that gets the place `id`. Returns whether it is an anomaly.
 #[cold]
@@ -270,6 +272,11 @@ impl Meta {
 
     pub(crate) fn set_route(&self, route: Route) {
         self.state().route = Some(route);
+    }
+
+    /// A number between those of the metas before and after.
+    pub(crate) fn next_id_taken() -> u64 {
+        BIRTHS.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The number of the next meta.

@@ -18,7 +18,8 @@ enum Recording {
 
 thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    /// The lookers at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`].
+    /// The lookers at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`] and
+    /// [`FORWARD`].
     static LOOKING: Cell<u8> = const { Cell::new(0) };
     /// Where the program last switched recording off.
     static LAST_OFF: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
@@ -28,6 +29,8 @@ const ANOMALY: u8 = 1;
 const OBSERVER: u8 = 2;
 /// In anomaly mode, whether infinite values are anomalies too.
 const INFINITE: u8 = 4;
+/// Whether tensors may carry tangents or stand for batches, which is no looker.
+const FORWARD: u8 = 8;
 
 /// Sets a switch of the calling thread while `f` runs, and restores it afterwards, even after a panic.
 pub fn switched<T: Copy + 'static, R>(
@@ -195,8 +198,25 @@ pub(crate) fn is_observed() -> bool {
     LOOKING.get() & OBSERVER != 0
 }
 
+/// Whether ops only compute values: nothing looks at them, and there are neither tangents nor batches.
+#[inline]
+pub(crate) fn is_plain() -> bool {
+    LOOKING.get() == 0
+}
+
+/// Whether tensors may carry tangents, or stand for batches.
+#[inline]
+pub(crate) fn is_forward() -> bool {
+    LOOKING.get() & FORWARD != 0
+}
+
+pub(crate) fn set_forward(on: bool) {
+    let others = LOOKING.get() & !FORWARD;
+    LOOKING.set(if on { others | FORWARD } else { others });
+}
+
 /// Whether anything looks at the values of ops: anomaly mode or an observer.
 #[inline]
 pub(crate) fn is_looking() -> bool {
-    LOOKING.get() != 0
+    LOOKING.get() & !FORWARD != 0
 }

@@ -292,8 +292,8 @@ pub(crate) fn record_jointly(
     }
 }
 
-/// Tensors in an array: `N` of them, which the caller knows.
-pub(crate) fn as_many<const N: usize>(tensors: Vec<Tensor>) -> [Tensor; N] {
+/// Tensors or values in an array: `N` of them, which the caller knows.
+pub(crate) fn as_many<T, const N: usize>(tensors: Vec<T>) -> [T; N] {
     let mut tensors = tensors.into_iter();
     std::array::from_fn(|_| tensors.next().expect("as many results as outputs in the row"))
 }

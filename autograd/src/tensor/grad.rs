@@ -7,6 +7,7 @@ use crate::tape::{
     BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, is_grad_enabled,
     last_off, walk,
 };
+use crate::vmap::detached;
 use namegrad_core::names::is_strict;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Result, Scalar};
 use std::sync::Arc;
@@ -155,7 +156,7 @@ impl Tensor {
 
     /// The same value, detached from the tape.
     pub fn detach(&self) -> Tensor {
-        Tensor::constant(self.parts.value.clone())
+        Tensor::constant(detached(&self.parts.value))
     }
 
     /// The same value off the tape, with the tangents that it carries.
@@ -179,6 +180,9 @@ impl Tensor {
     /// [`detach`](Self::detach) in place.
     pub fn detach_(&mut self) -> &mut Tensor {
         self.parts.meta = None;
+        if self.parts.value.behind().is_some() {
+            self.parts.value = detached(&self.parts.value);
+        }
         self
     }
 

@@ -1,7 +1,8 @@
 //! Writing to a [`Tensor`]: the last step of in-place ops, `out=`, and updates outside of the tape.
 
 use super::Tensor;
-use crate::tape::{Meta, is_grad_enabled};
+use crate::tape::{Meta, is_forward, is_grad_enabled};
+use crate::vmap::check_in_place;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 
 /// # Writing results to a tensor
@@ -40,6 +41,9 @@ impl Tensor {
             return Err(Error::new(ErrorKind::DType, op, message)
                 .with_operands([self.shape()])
                 .with_repair(format!("x = x.to(DType::{:?})?; before it", y.dtype())));
+        }
+        if is_forward() {
+            check_in_place(op, self, &y)?;
         }
         let y = y.to(self.dtype())?;
         if is_grad_enabled() || self.carried().is_some() || y.carried().is_some() {

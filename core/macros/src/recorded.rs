@@ -25,7 +25,7 @@ use quote::{format_ident, quote};
 /// inputs, the formulas are joint.
 pub(crate) fn recipe(row: &OpRow, how: &How, derivatives: &Derivatives, side: &Side) -> TokenStream {
     let op = row.name.to_string();
-    let is_truth = row.outputs.form == Form::Truth;
+    let (is_truth, by_element) = (row.outputs.form == Form::Truth, row.by_element());
     let (formulas, served) = match how {
         How::Formulas(signature, gradients) => {
             let args = saved_args(signature, gradients);
@@ -60,6 +60,7 @@ pub(crate) fn recipe(row: &OpRow, how: &How, derivatives: &Derivatives, side: &S
         class: crate::autocast::class_of(#op),
         refused: &[#(#refused),*],
         is_truth: #is_truth,
+        by_element: #by_element,
         formulas: crate::tape::Formulas::#formulas,
     })
 }

@@ -4,7 +4,7 @@
 use crate::autocast::with_casts;
 use crate::by_name::entry;
 use crate::chain;
-use crate::derivative::{Derivatives, How, Signature};
+use crate::derivative::{Derivatives, How};
 use crate::elements::kernel_name;
 use crate::given::{Side, inputs, local, written};
 use crate::recorded::{recipe, saved_args};
@@ -106,13 +106,17 @@ fn function(row: &OpRow, how: &How, recipe: &TokenStream, side: &Side, run: &Tok
             let casts = casts(row, &renamed, &text);
             let values: Vec<Ident> =
                 row.outputs.all().map(|output| format_ident!("value_of_{output}")).collect();
-            let (computed, look) = (renamed.passed(row, signature), look(row, &inputs, &text, &values));
+            let (computed, look) = (renamed.passed(row), look(row, &inputs, &text, &values));
             let (tensors, args) = (&renamed.tensors, &signature.args);
+            let [kernel, caller] = ["kernel", "caller"].map(local);
+            let of_batches = renamed.of_batches(row, &inputs, &text, &kernel);
             quote! {
                 #casts
                 crate::observe::starting();
-                let (#(#values),*) = #run::#name(#(#computed),*)
-                    .map_err(|error| crate::plain::failed(error, #text, #inputs))?;
+                let #caller = ::std::panic::Location::caller(); // a closure does not get it
+                let #kernel = || #run::#name(#(#computed),*)
+                    .map_err(|error| crate::plain::failed(error, #text, #inputs).at(#caller));
+                let (#(#values),*) = if crate::tape::is_forward() { #of_batches } else { #kernel()? };
                 #look
                 #by(#text, #(#tensors,)* (#(#values),*) #(, #args)*)
             }
@@ -270,17 +274,43 @@ impl Renamed {
 
     /// The arguments of the op in core for a function that records it: plain values, and copies of arguments
     /// that the function needs.
-    fn passed(&self, row: &OpRow, signature: &Signature) -> Vec<TokenStream> {
+    fn passed(&self, row: &OpRow) -> Vec<TokenStream> {
         let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
             TensorKind::Optional => quote!(#name.map(crate::Tensor::value)),
             TensorKind::List => quote!(&crate::Tensor::values_of(#name)),
             _ => quote!(#name.value()),
         });
-        let args = self.args.iter().map(|name| match signature.args.contains(name) {
-            true => quote!(#name.clone()),
-            false => quote!(#name),
-        });
+        let args = self.args.iter().map(|name| quote!(#name.clone()));
         tensors.chain(args).collect()
+    }
+
+    /// The values of an op on batches, whose function records it: the function is called with the batches.
+    fn of_batches(&self, row: &OpRow, inputs: &TokenStream, op: &str, kernel: &Ident) -> TokenStream {
+        let [given, of_slice, run, result] = ["given", "of_slice", "run", "result"].map(local);
+        let tensors = row.tensors.iter().enumerate().map(|(at, tensor)| match tensor.kind {
+            TensorKind::Optional => quote!(#given[#at].tensors().first().copied()),
+            TensorKind::List => quote!(#given[#at].tensors()),
+            _ => quote!(#given[#at].tensors()[0]),
+        });
+        let (name, args) = (&row.name, &self.args);
+        let outputs: Vec<&Ident> = row.outputs.all().collect();
+        let listed = match &row.outputs.form {
+            Form::Struct(_) => quote!([#(#result.#outputs),*]),
+            Form::Tuple => quote!({ let (#(#outputs),*) = #result; [#(#outputs),*] }),
+            _ => quote!([#result]),
+        };
+        quote! {{
+            let #of_slice = || {
+                let (#(#outputs),*) = #kernel()?;
+                Ok(crate::plain::listed([#(#outputs),*]))
+            };
+            let #run = |#given: &[crate::plain::Input<'_>]| {
+                let #result = self::#name(#(#tensors,)* #(#args.clone()),*)?;
+                Ok(crate::plain::listed(#listed))
+            };
+            let [#(#outputs),*] = crate::tape::as_many(crate::vmap::values(#op, #inputs, &#of_slice, &#run)?);
+            (#(#outputs),*)
+        }}
     }
 
     /// The arguments of the op in core for a closure that gets `inputs`. Those that formulas have `seen` are in

@@ -84,6 +84,11 @@ thread_local! {
 pub struct Draws(Vec<Generator>);
 
 impl Draws {
+    /// Whether nothing was drawn.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Runs `f` and records the draws of the calling thread, except those taken directly from a
     /// [`Generator`].
     pub fn record<R>(f: impl FnOnce() -> R) -> (Draws, R) {

@@ -1,8 +1,9 @@
 //! Gradients that are missing or do not fit, and writes to what needs them.
 
 use super::{Advice, follow};
+use namegrad::autograd::functional::{Randomness, VmapOptions, vmap_with};
 use namegrad::autograd::{
-    Op, autocast, detect_anomaly, functional, grad, grad_with, gradcheck, gradcheck_parameters,
+    self, Op, autocast, detect_anomaly, functional, grad, grad_with, gradcheck, gradcheck_parameters,
 };
 use namegrad::nn::{self, Buffer};
 use namegrad::options::*;
@@ -158,6 +159,37 @@ fn checks(advice: &mut Advice) -> Result<()> {
         let of = |x: &Tensor| { let y = x.square()?; y.sum(..) };
         assert_eq!(functional::hessian(of, &x)?.sizes(), [2, 2])
     } { let of = |x: &Tensor| { let y = x.square()?; y.mean(..) }; assert_eq!(functional::hessian(of, &x)?.sizes(), [2, 2]) });
+    let rows = Tensor::new([[1.0, 2.0], [-3.0, 1.0]])?.refine_names(["N", "n"])?;
+    let decided = |x: &[Tensor]| if x[0].sum(..)?.item::<f32>()? > 0.0 { x[0].exp() } else { x[0].sin() };
+    follow!(advice, functional::vmap(decided, &[&rows], "N") => {
+        let chosen = |x: &[Tensor]| {
+            let (condition, a, b) = (x[0].sum(..)?.gt(0)?, x[0].exp()?, x[0].sin()?);
+            let chosen = condition.choose(&a, &b)?;
+            chosen.mul(1.0)
+        };
+        assert_eq!(functional::vmap(chosen, &[&rows], "N")?.shape(), rows.shape())
+    });
+    let noisy = |x: &[Tensor]| x[0].add(&x[0].randn_like()?);
+    follow!(advice, functional::vmap(noisy, &[&rows], "N") => {
+        let (f, x) = (noisy, rows.rename([("N", "batch")])?);
+        assert_eq!(vmap_with(f, &[&x], "batch", VmapOptions::new().randomness(Randomness::Different))?.shape(), x.shape())
+    });
+    let row = rows.select("N", 0)?;
+    follow!(advice, functional::vmap(|x| x[0].dot(&x[1]), &[&rows, &row], "N") => {
+        let options = VmapOptions::new().shared(vec![1]);
+        assert_eq!(vmap_with(|x| x[0].dot(&x[1]), &[&rows, &row], "N", options)?.numel(), 2)
+    });
+    let summed = |x: &[Tensor]| Tensor::zeros([2])?.add_(&x[0]).cloned();
+    follow!(advice, functional::vmap(summed, &[&rows], "N") => {
+        let summed = |y: &[Tensor]| { let x = Tensor::zeros([2])?; let x = x.add(&y[0])?; Ok(x) };
+        assert_eq!(functional::vmap(summed, &[&rows], "N")?.numel(), 4)
+    });
+    let w = Tensor::ones([2])?.requiring_grad()?;
+    let backward = |x: &[Tensor]| x[0].dot(&w)?.backward().map(|()| x[0].clone());
+    follow!(advice, functional::vmap(backward, &[&rows], "N") => {
+        let gradient = |x: &[Tensor]| { let loss = x[0].dot(&w)?; Ok(autograd::grad(&[&loss], &[&w])?.remove(0)) };
+        assert_eq!(functional::vmap(gradient, &[&rows], "N")?.sizes(), [2, 2])
+    });
     follow!(advice, gradcheck(|x| x[0].mul(1.0), &[Tensor::new([1, 2])?]) => {
         let x = Tensor::new([1, 2])?;
         gradcheck(|x| x[0].mul(1.0), &[x.to(DType::F64)?])?;

@@ -1,9 +1,10 @@
 //! A gradient on its way: fitted to its input, passed to hooks, and added to others.
 
 use crate::hooks::Hook;
-use crate::tape::modes::is_grad_enabled;
+use crate::tape::modes::{is_forward, is_grad_enabled};
 use crate::tape::{GradNames, Meta, Origin};
 use crate::tensor::Tensor;
+use crate::vmap::check_accumulated;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
 
@@ -77,6 +78,9 @@ pub(super) fn plain(mut gradient: Tensor) -> Tensor {
 
 /// Adds to the `grad` of a value.
 pub(super) fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
+    if is_forward() {
+        check_accumulated(meta.id, &grad)?;
+    }
     let mut state = meta.state();
     state.grad_names = if named { GradNames::OfTensor } else { GradNames::None };
     match state.grad.as_mut() {
@@ -88,7 +92,7 @@ pub(super) fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
 
 /// Adds one gradient to another, in place unless the pass is recorded.
 pub(super) fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
-    if is_grad_enabled() || sum.carried().is_some() || grad.carried().is_some() {
+    if is_grad_enabled() || is_forward() {
         *sum = sum.add(&grad)?;
         return Ok(());
     }

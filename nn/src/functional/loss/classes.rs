@@ -310,7 +310,7 @@ impl Targets {
         check_integers(("class indices", "target"), target)?;
         (classes.count != 0).or_shape("expected at least one class, but the class dim has size 0")?;
         // The logits without the class dim, whose names unify with those of the target.
-        let rest = Tensor::constant(logits.value().select(classes.dim, 0)?);
+        let rest = logits.detach().select(classes.dim, 0)?;
         check_order(("logits", &rest), ("target", target))?;
         if rest.sizes() != target.sizes() {
             return Err(other_sizes(logits, target, rest.sizes(), logits.name(classes.dim)));
@@ -319,8 +319,11 @@ impl Targets {
         classes.check_others(&names)?;
         let indices = target.rename(None).to(DType::I64)?;
         let ignore = ignore as i64;
+        let all = indices.all_slices().to_vec::<i64>()?;
+        // The number of classes that count is one for all slices of a map only if none is ignored.
+        let all = if all.contains(&ignore) { indices.to_vec()? } else { all };
         let mut counted = indices.numel();
-        for (at, class) in indices.to_vec::<i64>()?.into_iter().enumerate() {
+        for (at, class) in all.into_iter().enumerate() {
             if class == ignore {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
