@@ -39,6 +39,7 @@ fn main() -> namegrad::Result<()> {
     operations::products(&bench)?;
     operations::by_element(&bench)?;
     operations::moves(&bench)?;
+    operations::transforms(&bench)?;
     operations::along_dims(&bench)?;
     layers::convolutions(&bench)?;
     layers::others(&bench)?;

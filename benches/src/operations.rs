@@ -2,6 +2,7 @@
 
 use crate::data::uniform;
 use crate::harness::{Bench, Work};
+use namegrad::fft;
 use namegrad::prelude::*;
 
 /// W1: matrix products.
@@ -91,6 +92,54 @@ pub(crate) fn moves(bench: &Bench) -> Result<()> {
     bench.case("W14.argsort.1e6.int64", Work::Bytes(16_000_000), || whole.argsort(0));
     bench.case("W14.topk.1e6", Work::Bytes(4_000_000), || x.topk(100, 0));
     bench.case("W14.unique.1e6.int64", Work::Bytes(8_000_000), || whole.unique());
+    Ok(())
+}
+
+/// W15: Fourier transforms, of one signal and of many, and convolutions by them and by windows.
+pub(crate) fn transforms(bench: &Bench) -> Result<()> {
+    if !bench.wants("W15") {
+        return Ok(());
+    }
+    // A transform of n points takes about 5 n log n operations.
+    let flops = |lanes: usize, n: usize| Work::Flops(5 * lanes * n * n.ilog2() as usize);
+    let lanes = [(1, 1 << 10), (1, 1 << 12), (1, 1 << 14), (1, 1 << 16), (1, 1 << 18), (1, 1 << 20)];
+    for (lanes, n) in
+        lanes.into_iter().chain([(1024, 1024), (64, 1 << 14), (10_000, 64), (100, 1000), (100, 1009)])
+    {
+        let x = uniform(1, &[lanes, n], 1.0)?;
+        let z = uniform(2, &[lanes, n, 2], 1.0)?;
+        let half = fft::rfft(&x, 1)?;
+        let name = |op: &str| format!("W15.{op}.{lanes}x{n}");
+        bench.case(&name("fft"), flops(lanes, n), || fft::fft(&z, 1));
+        bench.case(&name("rfft"), flops(lanes, n), || fft::rfft(&x, 1));
+        bench.case(&name("irfft"), flops(lanes, n), || fft::irfft(&half, 1));
+    }
+    let z = uniform(1, &[1024, 1024, 2], 1.0)?;
+    bench.case("W15.fft0.1024x1024", flops(1024, 1024), || fft::fft(&z, 0));
+    bench.case("W15.fft2.1024x1024", flops(2048, 1024), || fft::fft2(&z, [0, 1]));
+    let images = uniform(1, &[16, 3, 224, 224], 1.0)?;
+    bench.case("W15.rfft2.48x224x224", flops(48 * 448, 224), || fft::rfft2(&images, [2, 3]));
+    let (sound, window) = (uniform(1, &[16, 16_000], 1.0)?, fft::Window::Hann.periodic(400)?);
+    let options = || fft::StftOptions::new().window(&window).hop_length(160);
+    bench.case("W15.stft.16x16000", Work::Call, || fft::stft_with(&sound, 1, 400, options()));
+    let spectra = fft::stft_with(&sound, 1, 400, options())?;
+    let options = || fft::IstftOptions::new().window(&window).hop_length(160);
+    bench.case("W15.istft.16x16000", Work::Call, || fft::istft_with(&spectra, [1, 2], 400, options()));
+    let signals = uniform(1, &[8, 10_000], 1.0)?;
+    for size in [8, 16, 32, 64, 128, 512, 2048] {
+        let kernel = uniform(2, &[size], 1.0)?;
+        bench.case(&format!("W15.convolve.{size}"), Work::Call, || fft::convolve(&signals, &kernel, 1));
+        let (x, weight) = (signals.unsqueeze(1)?, kernel.flip(0)?.reshape([1, 1, size])?);
+        let options = || Conv1dOptions::new().padding(size - 1);
+        bench.case(&format!("W15.conv1d.{size}"), Work::Call, || F::conv1d_with(&x, &weight, options()));
+    }
+    let image = uniform(1, &[1, 1, 512, 512], 1.0)?;
+    for size in [3, 5, 7, 11, 15, 31] {
+        let weight = uniform(2, &[1, 1, size, size], 1.0)?;
+        let options = || Conv2dOptions::new().padding(size - 1);
+        bench.case(&format!("W15.conv2d.{size}"), Work::Call, || F::conv2d_with(&image, &weight, options()));
+        bench.case(&format!("W15.convolve2.{size}"), Work::Call, || fft::convolve(&image, &weight, [2, 3]));
+    }
     Ok(())
 }
 

@@ -11,4 +11,5 @@ pub(crate) use namegrad_core::{
 };
 pub(crate) use namegrad_macros::{Words, functional};
 pub(crate) use std::collections::HashSet;
+pub(crate) use std::ops::Range;
 pub(crate) use std::sync::Arc;

@@ -84,10 +84,10 @@ impl Stage {
             return;
         }
         let half = self.n / 2 + 1;
-        let scale = T::of(self.scale);
-        let [first, inner_scale] = [scale, T::of(self.scale * self.inner)];
-        // The factor of a value in half of a spectrum.
-        let is_end = |k: usize| k == 0 || 2 * k == self.n;
+        // The values in half of a spectrum that stand for two of the whole: all but the first and the middle
+        // one.
+        let two = 1..self.n.div_ceil(2);
+        let (scale, inner_factor) = (self.scale, self.inner);
         match self.kind {
             Kind::Complex => {
                 let fft = T::complex_plan(self.n, self.inverse);
@@ -99,9 +99,7 @@ impl Stage {
                     || vec![zero(); scratch],
                     |scratch, x, y| {
                         fft.process_immutable_with_scratch(x, y, scratch);
-                        if self.scale != 1.0 {
-                            y.iter_mut().for_each(|y| *y = *y * scale);
-                        }
+                        scaled(cast_slice_mut::<_, T>(y), scale);
                     },
                 );
             }
@@ -114,35 +112,44 @@ impl Stage {
                         signal.copy_from_slice(x);
                         // Its only errors are wrong lengths.
                         let _ = fft.process_with_scratch(signal, y, scratch);
-                        if self.inverse || self.scale != 1.0 || self.inner != 1.0 {
-                            for (k, y) in y.iter_mut().enumerate() {
-                                let factor = if is_end(k) { first } else { inner_scale };
-                                let im = if self.inverse { -y.im } else { y.im };
-                                *y = Complex::new(y.re * factor, im * factor);
-                            }
+                        scaled(cast_slice_mut::<_, T>(&mut y[two.clone()]), inner_factor);
+                        if self.inverse {
+                            y.iter_mut().for_each(|y| y.im = -y.im);
                         }
                     }
+                    scaled(cast_slice_mut::<_, T>(y), scale);
                 });
             }
             Kind::FromHalf => {
                 let fft = T::real_plan(self.n);
                 let lanes = Lanes { outer, inner, from: self.from, to: self.to, points: [half, self.n] };
-                let factors = [first, T::of(self.scale * self.inner / 2.0)];
                 let room = || (vec![zero::<T>(); half], fft.make_scratch_vec());
                 lanes.run(cast_slice::<T, Complex<T>>(x), y, room, |(spectrum, scratch), x, y| {
                     for (x, y) in x.chunks_exact(half).zip(y.chunks_exact_mut(self.n)) {
-                        for (k, (x, into)) in x.iter().zip(spectrum.iter_mut()).enumerate() {
-                            *into = match is_end(k) {
-                                true => Complex::new(x.re * factors[0], T::zero()),
-                                false if self.inverse => *x * factors[1],
-                                false => x.conj() * factors[1],
-                            };
+                        spectrum.copy_from_slice(x);
+                        scaled(cast_slice_mut::<_, T>(&mut spectrum[two.clone()]), inner_factor / 2.0);
+                        if !self.inverse {
+                            spectrum.iter_mut().for_each(|x| x.im = -x.im);
+                        }
+                        // The imaginary parts of the others play no part.
+                        spectrum[0].im = T::zero();
+                        if self.n.is_multiple_of(2) {
+                            spectrum[half - 1].im = T::zero();
                         }
                         let _ = fft.process_with_scratch(spectrum, y, scratch);
                     }
+                    scaled(y, scale);
                 });
             }
         }
+    }
+}
+
+/// Multiplies all numbers by a factor.
+fn scaled<T: Real>(x: &mut [T], factor: f64) {
+    if factor != 1.0 {
+        let factor = T::of(factor);
+        x.iter_mut().for_each(|x| *x = *x * factor);
     }
 }
 
@@ -202,61 +209,75 @@ impl Lanes {
             return parts(y, count * to, is_shared, room, run);
         }
         let block = inner.min(BLOCK);
-        let room = || (state(), Room::<I, O>::new(block, points));
+        let strides = points.map(stride);
+        let room = || (state(), Room::<I, O>::new(block, strides));
+        // Transforms the lanes from `first` on, which `room.y` has then.
+        let transform = |state: &mut S, room: &mut Room<I, O>, outer: usize, first: usize, y: &mut [O]| {
+            let count = block.min(inner - first);
+            room.gather(x, Place { first, count, outer, inner, size: from, points: points[0] }, false);
+            for lane in 0..count {
+                let x = &room.x[lane * strides[0]..][..points[0]];
+                f(state, x, &mut y[lane * strides[1]..][..points[1]]);
+            }
+            count
+        };
         if !is_shared || outer >= 2 * rayon::current_num_threads() {
             // Each part has all lanes of one index of the outer dims.
             return parts(y, to * inner, is_shared, room, |(state, room), (outer, y)| {
+                let mut lanes = std::mem::take(&mut room.y);
                 for first in (0..inner).step_by(block) {
-                    let count = block.min(inner - first);
-                    room.gather(
-                        x,
-                        Place { first, count, outer, inner, size: from, points: points[0] },
-                        false,
-                    );
-                    f(state, &room.x[..count * points[0]], &mut room.y[..count * points[1]]);
-                    for (k, row) in y.chunks_exact_mut(inner).enumerate() {
-                        for (lane, y) in row[first..first + count].iter_mut().enumerate() {
-                            *y = room
-                                .y
-                                .get(lane * points[1] + k)
-                                .copied()
-                                .filter(|_| k < points[1])
-                                .unwrap_or(O::zeroed());
-                        }
-                    }
+                    let count = transform(state, room, outer, first, &mut lanes);
+                    spread(&lanes, 0, points[1], y, inner, first..first + count);
                 }
+                room.y = lanes;
             });
         }
         // The lanes are transformed beside the result, in blocks of one index of the outer dims, and moved
         // there.
         let blocks = inner.div_ceil(block);
         for (outer, y) in y.chunks_exact_mut(to * inner).enumerate() {
-            let mut lanes = vec![O::zeroed(); inner * points[1]];
-            parts(&mut lanes, block * points[1], true, room, |(state, room), (at, lanes)| {
-                let first = at * block;
-                let count = block.min(inner - first);
-                room.gather(x, Place { first, count, outer, inner, size: from, points: points[0] }, false);
-                f(state, &room.x[..count * points[0]], lanes);
+            let mut lanes = vec![O::zeroed(); blocks * block * strides[1]];
+            parts(&mut lanes, block * strides[1], true, room, |(state, room), (at, lanes)| {
+                transform(state, room, outer, at * block, lanes);
             });
-            let rows = (GRAIN / inner).max(1);
+            let rows = (GRAIN / inner).max(BLOCK);
             parts(
                 y,
                 rows * inner,
                 true,
                 || (),
                 |(), (at, y)| {
-                    for block_at in 0..blocks {
+                    for (block_at, lanes) in lanes.chunks_exact(block * strides[1]).enumerate() {
                         let first = block_at * block;
-                        for (k, row) in y.chunks_exact_mut(inner).enumerate() {
-                            let k = at * rows + k;
-                            let end = inner.min(first + block);
-                            for (lane, y) in (first..end).zip(&mut row[first..end]) {
-                                *y = if k < points[1] { lanes[lane * points[1] + k] } else { O::zeroed() };
-                            }
-                        }
+                        spread(lanes, at * rows, points[1], y, inner, first..inner.min(first + block));
                     }
                 },
             );
+        }
+    }
+}
+
+/// The distance between lanes of `points` elements in a room. At a distance of a power of two they would
+/// compete for the same lines of the cache.
+fn stride(points: usize) -> usize {
+    points + 8
+}
+
+/// Writes the elements of lanes from `start` on to rows of `inner` elements, one column for each lane, and
+/// zeros after the end of the lanes.
+fn spread<O: Pod>(
+    lanes: &[O],
+    start: usize,
+    points: usize,
+    y: &mut [O],
+    inner: usize,
+    columns: Range<usize>,
+) {
+    for (k, row) in (start..).zip(y.chunks_exact_mut(inner)) {
+        let row = &mut row[columns.clone()];
+        match k < points {
+            true => row.iter_mut().zip(lanes[k..].iter().step_by(stride(points))).for_each(|(y, x)| *y = *x),
+            false => row.fill(O::zeroed()),
         }
     }
 }
@@ -303,19 +324,17 @@ impl<I: Pod, O: Pod> Room<I, O> {
     /// Copies lanes of `x`, which are dense or strided, cut or padded with zeros.
     fn gather(&mut self, x: &[I], place: Place, is_dense: bool) {
         let Place { first, count, outer, inner, size, points } = place;
-        let lanes = &mut self.x[..count * points];
         if is_dense {
-            let lanes = lanes.chunks_exact_mut(points).enumerate();
+            let lanes = self.x.chunks_exact_mut(points).take(count).enumerate();
             return lanes.for_each(|(at, lane)| padded(&x[at * size..][..size], lane));
         }
-        let kept = size.min(points);
+        let (stride, kept) = (stride(points), size.min(points));
         let rows = &x[outer * size * inner..][..kept * inner];
         for (k, row) in rows.chunks_exact(inner).enumerate() {
-            for (lane, x) in row[first..first + count].iter().enumerate() {
-                lanes[lane * points + k] = *x;
-            }
+            let lanes = self.x[k..].iter_mut().step_by(stride);
+            row[first..first + count].iter().zip(lanes).for_each(|(x, lane)| *lane = *x);
         }
-        lanes.chunks_exact_mut(points).for_each(|lane| lane[kept..].fill(I::zeroed()));
+        self.x.chunks_mut(stride).for_each(|lane| lane[kept..].fill(I::zeroed()));
     }
 }
 

@@ -24,6 +24,7 @@
 //! | half of a spectrum | real | [`irfft`] | [`irfft2`], [`irfftn`] |
 //! | half of a signal | a real spectrum | [`hfft`] | [`hfft2`], [`hfftn`] |
 //! | a real spectrum | half of a signal | [`ihfft`] | [`ihfft2`], [`ihfftn`] |
+//! | two real signals | their convolution | [`convolve()`](convolve()) | the same |
 //! | a signal | spectra of its pieces | [`stft()`](stft()), [`istft`] | |
 //!
 //! A [complex] tensor has its pairs (re, im) along a dim called `complex`, or along an unnamed last dim. Dims
@@ -45,6 +46,7 @@
 
 mod common;
 pub mod complex;
+mod convolve;
 mod engine;
 mod pair;
 mod several;
@@ -54,6 +56,7 @@ mod stft;
 mod transform;
 mod window;
 
+pub use convolve::*;
 pub use namegrad_nn::functional::PadMode;
 pub use options::*;
 pub use pair::{AnyAxes, AnyAxis, Axes, AxesOf, Axis, AxisOf, COMPLEX, Found, RealAxes, RealAxis};
@@ -66,11 +69,12 @@ pub use window::Window;
 
 /// The options of functions.
 pub mod options {
-    pub use crate::{several::options::*, stft::options::*, transform::options::*};
+    pub use crate::{convolve::options::*, several::options::*, stft::options::*, transform::options::*};
 }
 
 /// The functions by table, for `namegrad::ops`.
 pub static OPS: &[&[&namegrad_autograd::registry::Op]] = &[
+    convolve::OPS,
     several::OPS,
     shift::OPS,
     stft::OPS,

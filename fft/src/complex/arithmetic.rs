@@ -241,6 +241,18 @@ pub(crate) fn each_of(
     tensors: &[&NamedTensor],
     f: impl Fn(&[Complex<f64>]) -> Complex<f64> + Sync,
 ) -> Result<NamedTensor> {
+    let (dense, mut y, dtype) = dense(op, tensors)?;
+    match y.dtype() {
+        DType::F64 => apply::<f64>(&dense, y.as_mut_slice()?, f)?,
+        _ => apply::<f32>(&dense, y.as_mut_slice()?, f)?,
+    }
+    y.to(dtype)
+}
+
+/// Dense tensors of `f32` or `f64` that are broadcast to each other, zeros of their sizes, and the dtype of a
+/// result.
+#[track_caller]
+fn dense(op: &'static str, tensors: &[&NamedTensor]) -> Result<(Vec<NamedTensor>, NamedTensor, DType)> {
     let dtype = tensors.iter().map(|x| x.dtype()).fold(tensors[0].dtype(), DType::promote);
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let mut dense = Vec::with_capacity(tensors.len());
@@ -248,10 +260,30 @@ pub(crate) fn each_of(
     for x in tensors {
         dense.push(x.rename(None)?.to(wide)?.expand(&sizes[..])?.contiguous()?);
     }
-    let mut y = NamedTensor::full_as(op, &sizes[..], 0.into(), wide)?;
-    match wide {
-        DType::F64 => apply::<f64>(&dense, y.as_mut_slice()?, f)?,
-        _ => apply::<f32>(&dense, y.as_mut_slice()?, f)?,
+    Ok((dense, NamedTensor::full_as(op, &sizes[..], 0.into(), wide)?, dtype))
+}
+
+/// The products of two tensors, in the precision of their elements.
+#[track_caller]
+fn products(a: &NamedTensor, b: &NamedTensor) -> Result<NamedTensor> {
+    fn multiply<T: Real>(x: &[NamedTensor], y: &mut [T]) -> Result<()> {
+        let [a, b]: [&[Complex<T>]; 2] =
+            [cast_slice(x[0].as_slice::<T>()?), cast_slice(x[1].as_slice::<T>()?)];
+        let y: &mut [Complex<T>] = cast_slice_mut(y);
+        let run = |(at, y): (usize, &mut [Complex<T>])| {
+            let (a, b) = (&a[at * SHARED..], &b[at * SHARED..]);
+            y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y = *a * *b);
+        };
+        match y.len() <= SHARED {
+            true => run((0, y)),
+            false => y.par_chunks_mut(SHARED).enumerate().for_each(run),
+        }
+        Ok(())
+    }
+    let (dense, mut y, dtype) = dense("complex.mul", &[a, b])?;
+    match y.dtype() {
+        DType::F64 => multiply::<f64>(&dense, y.as_mut_slice()?)?,
+        _ => multiply::<f32>(&dense, y.as_mut_slice()?)?,
     }
     y.to(dtype)
 }
@@ -313,17 +345,17 @@ fn common_sizes(op: &'static str, tensors: &[&NamedTensor]) -> Result<Vec<usize>
 
 /// The conjugates.
 pub(crate) fn conjugated(z: &Tensor) -> Result<Tensor> {
-    let value = each("conj", z.value(), |z| z.conj())?;
+    let value = each("complex.conj", z.value(), |z| z.conj())?;
     let value = if z.has_names() { value.rename(Some(z.names().clone()))? } else { value };
-    Ok(Op::new("conj", value).input(z, |g, _| conjugated(g)).output())
+    Ok(Op::new("complex.conj", value).input(z, |g, _| conjugated(g)).output())
 }
 
 /// `a b`.
 #[track_caller]
 pub(crate) fn times(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let value = each_of("mul", &[a.value(), b.value()], |z| z[0] * z[1])?;
+    let value = products(a.value(), b.value())?;
     let (kept_a, kept_b) = (Kept::input(a), Kept::input(b));
-    let op = Op::new("mul", value)
+    let op = Op::new("complex.mul", value)
         .input(a, move |g, cx| times(g, &conjugated(&kept_b.get(cx))?))
         .input(b, move |g, cx| times(g, &conjugated(&kept_a.get(cx))?));
     Ok(op.output())
@@ -332,26 +364,25 @@ pub(crate) fn times(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// `a / b`.
 #[track_caller]
 pub(crate) fn over(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let value = each_of("div", &[a.value(), b.value()], |z| number::quotient(z[0], z[1]))?;
+    let value = each_of("complex.div", &[a.value(), b.value()], |z| number::quotient(z[0], z[1]))?;
     let kept = [Kept::input(b), Kept::output(&value)];
     let other = kept.clone();
-    let op = Op::new("div", value).input(a, move |g, cx| over(g, &conjugated(&kept[0].get(cx))?)).input(
-        b,
-        move |g, cx| {
+    let op = Op::new("complex.div", value)
+        .input(a, move |g, cx| over(g, &conjugated(&kept[0].get(cx))?))
+        .input(b, move |g, cx| {
             let [b, y] = [other[0].get(cx), other[1].get(cx)];
             over(&times(g, &conjugated(&y)?)?, &conjugated(&b)?).neg()
-        },
-    );
+        });
     Ok(op.output())
 }
 
 /// `a^b`.
 #[track_caller]
 fn raised(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let value = each_of("pow", &[a.value(), b.value()], |z| number::power(z[0], z[1]))?;
+    let value = each_of("complex.pow", &[a.value(), b.value()], |z| number::power(z[0], z[1]))?;
     let kept = [Kept::input(a), Kept::input(b), Kept::output(&value)];
     let other = kept.clone();
-    let op = Op::new("pow", value)
+    let op = Op::new("complex.pow", value)
         .input(a, move |g, cx| {
             let [a, b] = [kept[0].get(cx), kept[1].get(cx)];
             let less = b.sub(from_real(&b.new_ones(())?)?)?;

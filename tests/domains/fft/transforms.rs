@@ -271,3 +271,44 @@ fn errors() -> Result<()> {
     assert_eq!((error.location().file(), error.location().line()), (file!(), line));
     Ok(())
 }
+
+/// Convolutions against the sum that defines them, for each mode, dims in any order and over two dims.
+#[test]
+fn convolutions() -> Result<()> {
+    use namegrad::fft::{ConvolveOptions, Overlap};
+    for (n, m) in [(1, 1), (5, 3), (3, 5), (16, 16), (30, 7)] {
+        let (x, kernel) = (drawn(&[2, n], n as u64), drawn(&[m], 40));
+        let full: Vec<f64> = (0..2 * (n + m - 1))
+            .map(|at| {
+                let (row, k) = (at / (n + m - 1), at % (n + m - 1));
+                let term = |j: usize| {
+                    let at = k.checked_sub(j).filter(|at| *at < n);
+                    at.map_or(0.0, |at| {
+                        x.item_at::<f64>([row, at]).unwrap() * kernel.item_at::<f64>([j]).unwrap()
+                    })
+                };
+                (0..m).map(term).sum()
+            })
+            .collect();
+        let y = fft::convolve(&x, &kernel, 1)?;
+        assert_close(&y, &full, 1e-12 * m as f64 * 10.0, "full");
+        let same = fft::convolve_with(&x, &kernel, 1, ConvolveOptions::new().mode(Overlap::Same))?;
+        assert!(same.equal(&y.narrow(1, ((m - 1) / 2) as isize, n)?)?);
+        let valid = fft::convolve_with(&x, &kernel, 1, ConvolveOptions::new().mode(Overlap::Valid));
+        match n >= m {
+            true => assert!(valid?.equal(&y.narrow(1, (m - 1) as isize, n - m + 1)?)?),
+            false => assert_eq!(valid.unwrap_err().kind(), ErrorKind::Value),
+        }
+    }
+    let x = drawn(&[3, 6, 7], 6).rename(["N", "H", "W"])?;
+    let kernel = drawn(&[2, 4], 7).rename(["H", "W"])?;
+    let y = fft::convolve(&x, &kernel, ["H", "W"])?;
+    assert_eq!(y.shape().to_string(), "[N=3, H=7, W=10]");
+    let turned = fft::convolve(&x.align_to(["W", "N", "H"])?, &kernel.t()?, ["W", "H"])?;
+    assert!(turned.align_as(&y)?.allclose_with(&y, IscloseOptions::new().atol(1e-12))?);
+    let bare = fft::convolve(&x.rename(None)?, &kernel.t()?.rename(None)?, [2, 1])?;
+    assert!(bare.allclose_with(&y.rename(None)?, IscloseOptions::new().atol(1e-12))?);
+    let error = fft::convolve(&x, &kernel.rename([("W", "time")])?, ["H", "W"]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameNotFound);
+    Ok(())
+}

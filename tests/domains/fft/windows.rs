@@ -6,6 +6,7 @@ use namegrad::prelude::*;
 
 /// Numbers of `torch.signal.windows` in PyTorch 2.15, in `float64`: the window, the symmetric numbers for five,
 /// and the periodic ones.
+#[allow(clippy::approx_constant, reason = "answers that happen to be a constant")]
 fn recorded() -> Vec<(Window, [f64; 5], [f64; 5])> {
     vec![
         (
