@@ -115,13 +115,13 @@ pub use namegrad_optim as optim;
 pub use namegrad_train as train;
 
 /// Fourier transforms, with the feature `fft`.
-#[cfg(feature = "fft")]
+#[cfg(feature = "fft")] // in Cargo.toml: namegrad = { version = "0.1", features = ["fft"] }
 pub mod fft {
     pub use namegrad_fft::*;
 }
 
-#[cfg(feature = "fft")]
 #[doc(inline)]
+#[cfg(feature = "fft")] // in Cargo.toml: namegrad = { version = "0.1", features = ["fft"] }
 pub use namegrad_fft::complex;
 
 /// The options of ops and of the functions in [`nn::functional`].

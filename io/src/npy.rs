@@ -58,18 +58,27 @@ pub(crate) fn parse(
     if npy.fortran_order {
         sizes.reverse();
     }
+    if npy.complex {
+        sizes.push(2); // the pairs are adjacent in any order of the dims
+    }
     let shape = Shape { sizes: sizes.into(), names: Names::none() };
     let mut bytes = npy.to_little_endian(&mut file);
     let failed = |error: std::io::Error| malformed(error.to_string());
     let x = NamedTensor::read_bytes(op, shape, npy.dtype, &mut bytes, &failed)?;
-    Ok(if npy.fortran_order { x.reversed_dims() } else { x })
+    match (npy.fortran_order, npy.complex) {
+        (false, _) => Ok(x),
+        (true, false) => Ok(x.reversed_dims()),
+        (true, true) => x.reversed_dims().movedim(0, -1),
+    }
 }
 
 /// The content of the header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Npy {
-    /// The type of the elements.
+    /// The type of the elements, or of both parts of complex ones.
     dtype: DType,
+    /// Whether the elements are complex: they become pairs along a further dim.
+    complex: bool,
     /// Whether the most significant byte of an element comes first.
     pub big_endian: bool,
     /// Whether elements are adjacent along the first dim, instead of the last.
@@ -119,8 +128,9 @@ fn parse_start(file: &[u8], file_length: usize) -> std::result::Result<Npy, Stri
         let text = String::from_utf8_lossy(&text[..length.min(200)]);
         format!("the npy header is not one of a plain array: {}", text.trim_end())
     })?;
-    let (big_endian, dtype) = parse_descr(fields.descr)?;
-    let bytes = fields.shape.iter().try_fold(dtype.itemsize(), |n, &size| n.checked_mul(size));
+    let (big_endian, complex, dtype) = parse_descr(fields.descr)?;
+    let element = dtype.itemsize() * if complex { 2 } else { 1 };
+    let bytes = fields.shape.iter().try_fold(element, |n, &size| n.checked_mul(size));
     let end = bytes.and_then(|bytes| start.checked_add(bytes)).filter(|&end| end <= file_length);
     let Some(end) = end else {
         let found = file_length - start;
@@ -130,7 +140,7 @@ fn parse_start(file: &[u8], file_length: usize) -> std::result::Result<Npy, Stri
         ));
     };
     let HeaderFields { fortran_order, shape, .. } = fields;
-    Ok(Npy { dtype, big_endian, fortran_order, shape, data: start..end })
+    Ok(Npy { dtype, complex, big_endian, fortran_order, shape, data: start..end })
 }
 
 /// The header for little-endian elements in C order.
@@ -185,8 +195,8 @@ const CODES: [(DType, &str); 9] = [
 ];
 
 /// Parses a type such as `<f4`: the byte order (`=`, `|` or nothing for the order of this machine), then a
-/// code.
-fn parse_descr(descr: &[u8]) -> std::result::Result<(bool, DType), String> {
+/// code. The second result says whether it is complex, and the third is then the type of both parts.
+fn parse_descr(descr: &[u8]) -> std::result::Result<(bool, bool, DType), String> {
     let native = cfg!(target_endian = "big");
     let (big_endian, code) = match descr {
         [b'<', code @ ..] => (false, code),
@@ -194,9 +204,14 @@ fn parse_descr(descr: &[u8]) -> std::result::Result<(bool, DType), String> {
         [b'=' | b'|', code @ ..] => (native, code),
         code => (native, code),
     };
+    let (complex, code) = match code {
+        b"c8" => (true, &b"f4"[..]),
+        b"c16" => (true, &b"f8"[..]),
+        code => (false, code),
+    };
     let dtype = CODES.iter().find(|(_, known)| known.as_bytes() == code).map(|(dtype, _)| *dtype);
     let unknown = || format!("NumPy's dtype '{}' is not supported", String::from_utf8_lossy(descr));
-    Ok((big_endian, dtype.ok_or_else(unknown)?))
+    Ok((big_endian, complex, dtype.ok_or_else(unknown)?))
 }
 
 fn split_length<const N: usize>(bytes: &[u8], length: fn([u8; N]) -> usize) -> Option<(usize, &[u8])> {
@@ -336,6 +351,30 @@ mod tests {
         );
     }
 
+    /// Complex numbers become pairs along a last dim, in either order of the dims and of the bytes.
+    #[test]
+    fn complex_numbers_are_pairs() {
+        let read = |dict: &str, data: &[u8]| {
+            let bad = |message: String| Error::new(ErrorKind::Format, "load_npy", message);
+            parse("load_npy", file(dict, data), &bad).unwrap()
+        };
+        let data = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        let x = read(
+            "{'descr': '<c8', 'fortran_order': False, 'shape': (2, 2), }",
+            &data.map(f32::to_le_bytes).concat(),
+        );
+        assert_eq!((x.sizes(), x.to_vec::<f32>().unwrap()), (&[2, 2, 2][..], data.to_vec()));
+        let wide = data.map(f64::from).map(f64::to_be_bytes).concat();
+        let x = read("{'descr': '>c16', 'fortran_order': True, 'shape': (2, 2), }", &wide);
+        let wanted = [1.0, 2.0, 5.0, 6.0, 3.0, 4.0, 7.0, 8.0];
+        assert_eq!(
+            (x.dtype(), x.contiguous().unwrap().to_vec::<f64>().unwrap()),
+            (DType::F64, wanted.to_vec())
+        );
+        let short = file("{'descr': '<c8', 'fortran_order': False, 'shape': (9,), }", &[0; 64]);
+        assert!(parse_header(&short).unwrap_err().contains("do not fit"));
+    }
+
     #[test]
     fn reads_other_ways_to_write_it() {
         for dict in [
@@ -415,7 +454,7 @@ mod tests {
             ([MAGIC, &[9, 1, 0, 0]].concat(), "version 9.1"),
             ([MAGIC, &[1]].concat(), "ends in its version"),
             ([MAGIC, &[2, 0, 255, 255, 255, 255, b'{']].concat(), "ends in its header"),
-            (dict("'<c8'", "(2,)"), "'<c8' is not supported"),
+            (dict("'<c32'", "(2,)"), "'<c32' is not supported"),
             (dict("[('x', '<f4')]", "(2,)"), "not one of a plain array"),
             (dict("'<f4'", "(-2,)"), "not one of a plain array"),
             (dict("'<f4'", "(99999999999999999999,)"), "not one of a plain array"),

@@ -312,3 +312,18 @@ fn convolutions() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::NameNotFound);
     Ok(())
 }
+
+/// Forward mode, and `vmap` over a dim that the transform does not have.
+#[test]
+fn tangents_and_batches() -> Result<()> {
+    use namegrad::autograd::functional::{jvp, vmap};
+    let (x, t) = (drawn(&[3, 7], 8), drawn(&[3, 7], 9));
+    let energy = |x: &Tensor| fft::irfft(&fft::rfft(x, -1)?.square()?, -1);
+    let (_, tangent) = jvp(|x| energy(&x[0]), &[&x], &[&t])?;
+    let step = 1e-6;
+    let apart = energy(&x.add(t.mul(step)?)?)?.sub(energy(&x.sub(t.mul(step)?)?)?)?.div(2.0 * step)?;
+    assert!(tangent.allclose_with(&apart, IscloseOptions::new().rtol(1e-6).atol(1e-6))?);
+    let rows = vmap(|x| energy(&x[0]), &[&x], 0)?;
+    assert!(rows.allclose_with(&energy(&x)?, IscloseOptions::new().atol(1e-12))?);
+    Ok(())
+}
