@@ -1,11 +1,11 @@
 //! Factories of tensors, and [`TensorOptions`] to choose the dtype and to require a gradient.
 
 use crate::tensor::Tensor;
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
 use namegrad_core::args::NewNames;
+use namegrad_core::options::{TrilOptions, TriuOptions};
 use namegrad_core::random::{Distribution, Sampled};
 use namegrad_core::{Argument, DType, Data, IntoShape, NamedTensor, Names, Result, Scalar, default_dtype};
+use namegrad_core::{Error, ErrorKind};
 
 /// Options of a new tensor: its dtype, its names, and whether it requires a gradient.
 ///
@@ -189,6 +189,23 @@ impl TensorOptions {
         self.finish("linspace", NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
+    /// `steps` powers of `base` whose exponents are at equal distances from `start` to `end`, both included.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn logspace(
+        &self,
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        steps: usize,
+        base: f64,
+    ) -> Result<Tensor> {
+        let exponents = NamedTensor::linspace(start.into().to_f64(), end.into().to_f64(), steps, DType::F64)?;
+        let base = NamedTensor::full([0usize; 0], base)?.to(DType::F64)?;
+        self.finish("logspace", base.pow(&exponents)?.to(self.float())?)
+    }
+
     /// A matrix with ones on the diagonal and zeros elsewhere.
     ///
     /// # Errors
@@ -210,6 +227,80 @@ impl TensorOptions {
 
 /// # New tensors
 impl Tensor {
+    /// The indices of the elements of the lower triangle of a matrix, as two rows, of which the first has their
+    /// rows and the second their columns; a positive `offset` includes that many diagonals above the main one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(Tensor::tril_indices(2, 2, 0)?.to_vec::<i64>()?, [0, 1, 1, 0, 0, 1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn tril_indices(rows: usize, cols: usize, offset: isize) -> Result<Tensor> {
+        Tensor::triangle(
+            NamedTensor::full([rows, cols], true)?.tril_with(TrilOptions::new().diagonal(offset))?,
+        )
+    }
+
+    /// The indices of the elements of the upper triangle of a matrix, as in
+    /// [`tril_indices`](Self::tril_indices); a positive `offset` leaves out that many diagonals from the main
+    /// one up.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn triu_indices(rows: usize, cols: usize, offset: isize) -> Result<Tensor> {
+        Tensor::triangle(
+            NamedTensor::full([rows, cols], true)?.triu_with(TriuOptions::new().diagonal(offset))?,
+        )
+    }
+
+    /// The indices where a matrix is true, as two rows.
+    #[track_caller]
+    fn triangle(mask: NamedTensor) -> Result<Tensor> {
+        mask.nonzero()?.t()?.contiguous().map(Tensor::constant)
+    }
+
+    /// The sizes to which tensors of these sizes broadcast.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(Tensor::broadcast_shapes(&[&[3, 1], &[4]])?, [3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if they do not broadcast to each other.
+    #[track_caller]
+    pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {
+        let ndim = shapes.iter().map(|sizes| sizes.len()).max().unwrap_or(0);
+        let mut all = vec![1; ndim];
+        for sizes in shapes {
+            for (size, own) in all[ndim - sizes.len()..].iter_mut().zip(*sizes) {
+                if *own != 1 && *size != 1 && own != size {
+                    let message =
+                        format!("the sizes {own} and {size} of {shapes:?} do not broadcast to each other");
+                    return Err(Error::new(ErrorKind::Shape, "broadcast_shapes", message));
+                }
+                *size = if *own == 1 { *size } else { *own };
+            }
+        }
+        Ok(all)
+    }
+
+    /// `steps` powers of 10 whose exponents are at equal distances from `start` to `end`, in the default dtype.
+    /// For other bases and dtypes, see [`TensorOptions::logspace`].
+    ///
+    /// # Errors
+    /// Same as [`TensorOptions::logspace`].
+    #[track_caller]
+    pub fn logspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
+        TensorOptions::new().logspace(start, end, steps, 10.0)
+    }
+
     /// A tensor of zeros, in the default dtype.
     /// For other dtypes, see [`TensorOptions::zeros`].
     ///

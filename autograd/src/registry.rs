@@ -188,6 +188,9 @@ impl Op {
         others: usize,
         args: &'b [(&'a str, Given<'a>)],
     ) -> (&Op, Cow<'b, [(&'a str, Given<'a>)]>) {
+        if let Some(form) = self.form(others, args) {
+            return form;
+        }
         if others > 0 || !VARIANTS.iter().any(|(name, ..)| *name == self.info.name) {
             return (self, Cow::Borrowed(args));
         }
@@ -210,6 +213,79 @@ impl Op {
         (self, Cow::Borrowed(args))
     }
 }
+
+impl Op {
+    /// The op for an argument that makes this one another op, without arguments that change nothing here.
+    fn form<'a, 'b>(&self, others: usize, args: &'b [(&'a str, Given<'a>)]) -> Option<(&Op, Args<'a, 'b>)> {
+        let name = self.info.name;
+        if name == "choose" && others == 0 && args.iter().all(|(name, _)| *name == "condition") {
+            return Some((all().find(|op| op.info.name == "nonzero_numpy")?, Cow::Borrowed(args)));
+        }
+        if !args.iter().any(|(arg, _)| takes(name, arg)) {
+            return None;
+        }
+        let (mut op, mut said) = (self, Vec::with_capacity(args.len()));
+        for (arg, value) in args {
+            let text = match value {
+                Given::Value(Value::Text(text)) => text.as_str(),
+                Given::Value(Value::Bool(true)) => "true",
+                Given::Value(Value::None | Value::Bool(false)) => "",
+                _ => "any",
+            };
+            let fits = |wanted: &str| wanted == text || wanted == "any" && !text.is_empty();
+            let form = FORMS.iter().find(|form| form.0 == name && form.1 == *arg && fits(form.2));
+            match form {
+                Some((_, _, _, own, instead)) => {
+                    op = all().find(|op| op.info.name == *own)?;
+                    said.extend((*instead == "dim").then(|| (*arg, value.clone())));
+                    said.extend((*instead == "prod").then(|| (*arg, Given::from("prod"))));
+                }
+                None if takes(name, arg) => {}
+                None => said.push((*arg, value.clone())),
+            }
+        }
+        Some((op, Cow::Owned(said)))
+    }
+}
+
+type Args<'a, 'b> = Cow<'b, [(&'a str, Given<'a>)]>;
+
+/// Whether a call by name takes this argument beside those of the row: under another name, as one that makes it
+/// another op, or as one that changes nothing here.
+#[doc(hidden)]
+pub fn knows(info: &OpInfo, arg: &str) -> bool {
+    takes(info.name, arg) || call::has_synonym(info, arg)
+}
+
+/// Whether the argument makes this op another one, or changes nothing.
+fn takes(op: &str, arg: &str) -> bool {
+    FORMS.iter().any(|form| form.0 == op && form.1 == arg) || IDLE.contains(&(op, arg))
+}
+
+/// Calls in PyTorch that are separate ops here: PyTorch's name, the argument and its value, the op, and what it
+/// gets in place of the argument.
+const FORMS: [(&str, &str, &str, &str, &str); 6] = [
+    ("div", "rounding_mode", "floor", "floor_divide", ""),
+    ("div", "rounding_mode", "trunc", "trunc_divide", ""),
+    ("nonzero", "as_tuple", "true", "nonzero_numpy", ""),
+    ("scatter", "reduce", "add", "scatter_add", ""),
+    ("scatter", "reduce", "multiply", "scatter_reduce", "prod"),
+    ("unique", "dim", "any", "unique_dim", "dim"),
+];
+
+/// Arguments in PyTorch that change nothing here: sorting is stable, picked elements are always sorted, and all
+/// outputs are returned.
+const IDLE: [(&str, &str); 9] = [
+    ("argsort", "stable"),
+    ("isin", "assume_unique"),
+    ("sort", "stable"),
+    ("topk", "sorted"),
+    ("unique", "return_counts"),
+    ("unique", "return_inverse"),
+    ("unique", "sorted"),
+    ("unique_consecutive", "return_counts"),
+    ("unique_consecutive", "return_inverse"),
+];
 
 /// Calls in PyTorch that are separate ops here: PyTorch's name, the only argument that is passed, and the op.
 const VARIANTS: [(&str, &str, &str); 2] = [("clamp", "min", "clamp_min"), ("clamp", "max", "clamp_max")];

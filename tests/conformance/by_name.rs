@@ -78,8 +78,10 @@ fn check_count(info: &OpInfo, count: usize) -> Answer<()> {
 
 /// The second operand times `alpha`: PyTorch's sums and differences have this factor, the row does not.
 fn scaled(info: &OpInfo, c: &Call<'_>) -> Answer<Option<Tensor>> {
-    let sums = ["add", "sub"].contains(&info.name) && c.has("alpha");
-    if sums { c.other().map(Some) } else { Ok(None) }
+    match info.name {
+        "add" | "sub" if c.has("alpha") => c.other().map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Over all elements, PyTorch returns the picked value without its index.
@@ -97,10 +99,11 @@ fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'
         let tensor = info.tensors.iter().any(|tensor| tensor.name == key) || ["self", "input"].contains(&key);
         let keeps = key == "keepdim" && info.args.iter().any(|arg| arg.ty == "Reduced");
         match key {
-            // Our sort is always stable.
-            "stable" if info.name.ends_with("sort") => {}
             "unbiased" if info.args.iter().any(|arg| arg.name == "correction") => {
                 arguments.push(("correction", f64::from(value.as_bool() == Some(true)).into()));
+            }
+            _ if ty.is_none() && !tensor && namegrad::autograd::registry::knows(info, key) => {
+                arguments.push((key, given(value, "Text", c)?))
             }
             _ if ty.is_some() || tensor || keeps => {
                 arguments.push((key, given(value, ty.unwrap_or("f64"), c)?))

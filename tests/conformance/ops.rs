@@ -125,11 +125,8 @@ table! {
     "einops.repeat" => |c| einops(c, |x, pattern, sizes| x.repeat_dims(pattern, sizes))?;
     "einops.einsum" => |c| Tensor::einsum(c.text("pattern").unwrap_or_default(), c.xs()?)?;
     "roll" => |c| roll(c)?;
-    "unique" => |c| {
-        let wanted = [true, c.flag("return_inverse", false), c.flag("return_counts", false)];
-        let outputs = by_name::required("unique", c)?.into_iter().zip(wanted);
-        outputs.filter(|(_, wanted)| *wanted).map(|(output, _)| output).collect::<Vec<Value>>()
-    };
+    "unique" => |c| distinct(c, "unique")?;
+    "unique_consecutive" => |c| distinct(c, "unique_consecutive")?;
 }
 
 table! {
@@ -195,6 +192,13 @@ table! {
         }
         F::rms_norm_with(x, last_dims(c)?, options)?
     };
+}
+
+/// The outputs that the call asks for.
+fn distinct(c: &mut Call<'_>, name: &str) -> Answer<Vec<Value>> {
+    let wanted = [true, c.flag("return_inverse", false), c.flag("return_counts", false)];
+    let outputs = by_name::required(name, c)?.into_iter().zip(wanted);
+    Ok(outputs.filter(|(_, wanted)| *wanted).map(|(output, _)| output).collect())
 }
 
 /// Reads a stride that is an empty list, which is none in PyTorch.
@@ -419,6 +423,10 @@ table! {
         let (end, zero) = (c.scalar("end")?, Scalar::Int(0));
         c.options()?.arange(c.scalar_or("start", zero)?, end, c.scalar_or("step", Scalar::Int(1))?)?
     };
+    "logspace" => |c| c.options()?.logspace(c.scalar("start")?, c.scalar("end")?, c.int("steps")? as usize, c.float_or("base", 10.0)?)?;
+    "scalar_tensor" => |c| c.options()?.full([0usize; 0], c.scalar("s")?)?;
+    "tril_indices" => |c| Tensor::tril_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?;
+    "triu_indices" => |c| Tensor::triu_indices(c.int("row")? as usize, c.int("col")? as usize, c.int_or("offset", 0)?)?;
     "linspace" => |c| c.options()?.linspace(c.scalar("start")?.to_f64(), c.scalar("end")?.to_f64(), c.int("steps")? as usize)?;
 }
 
@@ -593,6 +601,10 @@ pub(crate) fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {
         Json::Null => Ok(Index::New),
         Json::Number(at) => Ok(Index::At(at.as_i64().unwrap_or_default() as isize)),
         Json::String(_) => Ok(Index::Ellipsis),
+        Json::Array(list) if list.iter().all(Json::is_i64) => {
+            let positions: Vec<i64> = list.iter().filter_map(Json::as_i64).collect();
+            Ok(Index::from(&positions[..]))
+        }
         Json::Object(_) => match (c.input(entry), entry["slice"].as_array()) {
             (Some(tensor), _) => Ok(Index::from(tensor)),
             (None, Some(slice)) => {

@@ -176,6 +176,46 @@ fn other_names_of_pytorch() -> Result<()> {
     Ok(())
 }
 
+/// An argument in PyTorch can say another op here, or change nothing.
+#[test]
+fn arguments_that_say_another_op() -> Result<()> {
+    let x = x()?;
+    let call = |name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]| ops::call(name, tensors, args);
+    let halves = call("div", &[&x], &[("other", 2.into()), ("rounding_mode", "floor".into())])?;
+    assert!(halves[0].equal(&x.floor_divide(2)?)?);
+    let mut y = x.clone();
+    ops::find("div")?.call_in_place(
+        &mut y,
+        &[],
+        &[("other", 2.into()), ("rounding_mode", "trunc".into())],
+    )?;
+    assert!(y.equal(&x.trunc_divide(2)?)?);
+    let ends = x.ge(3.0)?;
+    for places in [call("nonzero", &[&ends], &[("as_tuple", true.into())])?, call("where", &[&ends], &[])?] {
+        assert_eq!(places[0].to_vec::<i64>()?, [0, 1, 1, 1]);
+        assert_eq!(places[1].to_vec::<i64>()?, [2, 0, 1, 2]);
+    }
+    let index = Tensor::new([[0], [1]])?;
+    let args = [("dim", 1.into()), ("reduce", "multiply".into())];
+    let products = call("scatter", &[&x, &index, &Tensor::new([[3.0], [3.0]])?], &args)?;
+    assert_eq!(products[0].to_vec::<f32>()?, [3.0, 2.0, 3.0, 4.0, 15.0, 6.0]);
+    let columns =
+        call("unique", &[&Tensor::new([[1, 1], [0, 0]])?], &[("dim", 1.into()), ("sorted", true.into())])?;
+    assert_eq!(columns[0].sizes(), [2, 1]);
+    let start = Tensor::new(1)?;
+    let part =
+        call("narrow", &[&x], &[("dim", "C".into()), ("start", (&start).into()), ("length", 1.into())])?;
+    assert_eq!(part[0].to_vec::<f32>()?, [2.0, 5.0]);
+    let parts = call("tensor_split", &[&x], &[("sections", (&Tensor::new([1])?).into()), ("dim", 1.into())])?;
+    assert_eq!(parts[1].shape().to_string(), "[N=2, C=2]");
+    assert!(call("expand_copy", &[&x.select(0, 0)?], &[("size", [2, 3].into())]).is_ok());
+    assert_eq!(x.index(&[[1, 0].into()])?.to_vec::<f32>()?, [4.0, 5.0, 6.0, 1.0, 2.0, 3.0]);
+    assert_eq!(Tensor::triu_indices(2, 3, 1)?.to_vec::<i64>()?, [0, 0, 1, 1, 2, 2]);
+    assert_eq!(Tensor::logspace(0, 2, 3)?.to_vec::<f32>()?, [1.0, 10.0, 100.0]);
+    assert_eq!(Tensor::broadcast_shapes(&[&[2], &[3]]).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
 #[test]
 fn logit_clamps_with_eps() -> Result<()> {
     let x = Tensor::new([-1.0, 0.0, 0.1, 0.5, 0.9, 1.5])?.to(DType::F64)?.requiring_grad()?;

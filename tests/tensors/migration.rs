@@ -271,6 +271,20 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
     let StdMean { std, mean } = x.std_mean("C")?;
     x.mean(except("C"))?;
     x.quantile(0.5, "C")?;
+    x.quantile([0.1, 0.9], "C")?;
+    {
+        let (series, t) = (Tensor::ones([("time", 120)])?, Tensor::arange(0, 120, 1)?.to(DType::F32)?);
+        let (x, y) = (Tensor::randn([("N", 4), ("C", 3)])?, Tensor::randn([("M", 2), ("C", 3)])?);
+        let (rates, a) = (Tensor::ones([3])?, Tensor::ones([3])?);
+        x.cov("N")?;
+        x.cdist(&y)?;
+        series.trapezoid_with("time", TrapezoidOptions::new().x(&t))?;
+        series.windows("time", 96, 1, "window")?;
+        series.windows_ahead("time", 96, 24, 1, "window")?;
+        rates.poisson()?;
+        let x = rates.clone();
+        a.gammainc(&x)?;
+    }
     x.histc_with(HistcOptions::new().bins(5))?;
     index.bincount()?;
     x.layer_norm_with("C", LayerNormOptions::new().weight(&w))?;

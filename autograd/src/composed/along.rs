@@ -88,7 +88,7 @@ composed! { along;
     /// name rule.
     trapezoid (y, x?; dim: Dim = -1, dx: f64 = 1.0) on floats integers names removes, x: along dim => {
         let n = steps(op, y, dim)?;
-        if n < 2 {
+        if n == 0 {
             return y.sum(dim).mul(0.0);
         }
         match x {

@@ -116,6 +116,20 @@ impl<T: TryInto<isize>> From<RangeTo<T>> for Index {
     }
 }
 
+impl<const K: usize> From<[i64; K]> for Index {
+    fn from(positions: [i64; K]) -> Index {
+        Index::from(&positions[..])
+    }
+}
+
+impl From<&[i64]> for Index {
+    fn from(positions: &[i64]) -> Index {
+        // A list fits its own length.
+        NamedTensor::from_slice(positions, [positions.len()])
+            .map_or(Index::Ellipsis, |positions| Index::Tensor(Tensor::constant(positions)))
+    }
+}
+
 impl From<&Tensor> for Index {
     fn from(tensor: &Tensor) -> Index {
         Index::Tensor(tensor.clone())

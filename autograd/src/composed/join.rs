@@ -266,7 +266,7 @@ mod kernels {
         })?;
         let n = x.numel();
         if r == 0 {
-            return x.unnamed().narrow(0, 0, 0);
+            return x.detach().unnamed().narrow(0, 0, 0);
         }
         let names = Names::given(OP, &names, &[None, None])?;
         // (n choose r), or (n + r - 1 choose r)

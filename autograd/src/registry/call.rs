@@ -319,6 +319,14 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Whether PyTorch's name of an argument has another one in this row.
+pub(super) fn has_synonym(info: &OpInfo, name: &str) -> bool {
+    let known = |own: &str| {
+        info.args.iter().any(|arg| arg.name == own) || info.tensors.iter().any(|tensor| tensor.name == own)
+    };
+    SYNONYMS.iter().any(|(other, own)| *other == name && known(own))
+}
+
 /// The name here of an argument that PyTorch may call `name`, for an op with the arguments `known`.
 fn own_name<'a>(name: &'a str, known: &[&'static str]) -> &'a str {
     if known.contains(&name) {

@@ -13,6 +13,7 @@ mod new_dims;
 mod shape;
 mod value;
 pub(crate) mod windows;
+use crate::dtype::Category;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
@@ -219,6 +220,11 @@ pub trait Immediate: Copy + 'static {
         }
     }
 
+    /// The argument for a 0-d tensor in a call by name.
+    fn of_number(_x: &NamedTensor) -> Option<Self> {
+        None
+    }
+
     /// The values that a call by name accepts, for errors.
     fn accepts() -> String {
         format!("one of {}", crate::list::<_, Vec<_>>(Self::WORDS.iter().map(|(word, _)| *word)).join(", "))
@@ -240,6 +246,12 @@ impl<T: Immediate> Argument for T {
     }
     fn accepted() -> String {
         T::accepts()
+    }
+    fn from_tensors(tensors: &[&NamedTensor]) -> Option<T> {
+        match tensors {
+            [x] if x.ndim() == 0 => T::of_number(x),
+            _ => None,
+        }
     }
 }
 
@@ -274,6 +286,11 @@ impl Immediate for isize {
             Value::Int(value) => isize::try_from(*value).ok(),
             _ => None,
         }
+    }
+    /// An integer.
+    fn of_number(x: &NamedTensor) -> Option<isize> {
+        let number = x.to_vec::<i64>().ok().filter(|_| x.dtype().category() == Category::Integer)?;
+        isize::try_from(*number.first()?).ok()
     }
     fn accepts() -> String {
         "a whole number".into()
