@@ -84,6 +84,8 @@
 //! * `distributions`, with the feature of that name: probability distributions, with draws, densities and
 //!   divergences.
 //! * `fft` and `complex`, with the feature `fft`: Fourier transforms and functions of complex numbers.
+//! * `linalg`, with the feature of that name: systems of equations, factorizations, eigenvalues, norms of
+//!   matrices.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
@@ -107,6 +109,8 @@ pub use namegrad_data as data;
 #[cfg(feature = "distributions")]
 pub use namegrad_distributions as distributions;
 pub use namegrad_io as io;
+#[cfg(feature = "linalg")]
+pub use namegrad_linalg as linalg;
 pub use namegrad_nn as nn;
 pub use namegrad_nn::dims;
 #[cfg(feature = "training")]
@@ -128,6 +132,8 @@ pub use namegrad_fft::complex;
 pub mod options {
     pub use namegrad_autograd::options::*;
     pub use namegrad_autograd::{BackwardOptions, ScanOptions};
+    #[cfg(feature = "linalg")]
+    pub use namegrad_linalg::options::*;
     pub use namegrad_nn::functional::options::*;
 }
 
@@ -142,6 +148,7 @@ pub mod options {
 /// * every optimizer of [`optim`] and every schedule of [`optim::schedule`], and what is done around a step:
 ///   `clip_grad_norm_`, `AveragedModel`, `GradScaler`;
 /// * the methods of distributions, with the feature `distributions`; their names are imported one by one;
+/// * the methods of linear algebra, with the feature `linalg`;
 /// * the functions that change how a closure is recorded: `no_grad`, `enable_grad`, `inference_mode`,
 ///   `autocast`, `checkpoint`, `detect_anomaly`;
 /// * [`Loader`](data::Loader) and what is loaded most: tables, lists of tensors, MNIST;
@@ -161,13 +168,15 @@ pub mod prelude {
     pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{
-        DType, Error, ErrorKind, Picked, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
+        DType, Error, ErrorKind, Picked, QrMode, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
     };
     #[cfg(feature = "training")]
     pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};
     #[cfg(feature = "distributions")]
     pub use namegrad_distributions::{Distribution as _, DistributionExt as _};
     pub use namegrad_io::Files;
+    #[cfg(feature = "linalg")]
+    pub use namegrad_linalg::{Eigen as _, Factor as _, Functions as _, MatrixNorm, Solve as _, Svd as _};
     pub use namegrad_nn::dims;
     pub use namegrad_nn::functional as F;
     #[doc(hidden)]

@@ -26,12 +26,16 @@ use std::sync::LazyLock;
 
 /// Every op, in the order of the tables, and every function of [`nn::functional`](crate::nn::functional) that
 /// is not also a method. The names of functions start with `nn.`, and those of the functions of `fft` and
-/// `complex`, which the feature `fft` has, with `fft.` and `complex.`.
+/// `complex`, which the feature `fft` has, with `fft.` and `complex.`. Methods
+/// of `linalg` are there with its feature.
 pub fn all() -> impl Iterator<Item = &'static Op> {
     let functions = namegrad_nn::functional::OPS.iter().flat_map(|table| table.iter().copied());
     #[cfg(feature = "fft")]
     let functions = functions.chain(namegrad_fft::OPS.iter().flat_map(|table| table.iter().copied()));
-    namegrad_autograd::registry::all().chain(functions)
+    let all = namegrad_autograd::registry::all();
+    #[cfg(feature = "linalg")]
+    let all = all.chain(namegrad_linalg::OPS.iter().flat_map(|table| table.iter().copied()));
+    all.chain(functions)
 }
 
 /// The op with this name; PyTorch's other names for it work too. For names that start with `nn.`, functions

@@ -62,6 +62,7 @@ impl Drawn {
                     let channels = x.sizes().get(dim.unwrap_or(1)).copied().unwrap_or(1);
                     draw.tensor(&[channels], x.dtype())
                 }
+                _ if tensor.name == "pivots" => draw.pivots(x),
                 _ if at > 0 && info.name == "nn.attention" => draw.of_attention(tensor.name, x),
                 _ if at > 0 && info.name == "recurrent" => draw.of_cell(tensor.name, x, &drawn.args),
                 Some(_) if at + k == 0 && tensor.kind != TensorKind::Mask => x.clone(),
@@ -84,7 +85,7 @@ impl Drawn {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
                 || is_table(op) && info.name != "x"
-                || ["index", "indices", "repeats", "target", "samples"].contains(&info.name)
+                || ["index", "indices", "pivots", "repeats", "target", "samples"].contains(&info.name)
                 || of_lengths(info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
@@ -127,11 +128,26 @@ fn fitted(op: &Op, x: &Tensor) -> Tensor {
         let one = x.rename(None).unwrap().reshape([-1]).unwrap().narrow(0, 0, 1).unwrap();
         return one.expand([1, 2, 3]).unwrap();
     }
+    if REGULAR.contains(&op.info.name) && x.ndim() >= 2 && x.dtype().is_floating_point() {
+        return regular(x).unwrap();
+    }
     let least = ["1d", "2d", "3d"].iter().position(|end| op.info.name.ends_with(end)).map_or(0, |at| at + 2);
     let of_images =
         ["sample_at", "sample_at_input", "nn.grid_sample", "nn.interpolate"].contains(&op.info.name);
     let least = if of_images { 3 } else { least };
     (x.ndim()..least).fold(x.clone(), |x, _| x.unsqueeze(0).unwrap())
+}
+
+/// Ops that refuse singular matrices, or those that are not positive definite.
+const REGULAR: [&str; 9] =
+    ["solve", "solve_ex", "inv", "inv_ex", "logdet", "cholesky", "cholesky_ex", "lu_factor", "lu_solve"];
+
+/// Positive definite matrices of the sizes of the rows, with the names of `x`.
+fn regular(x: &Tensor) -> Result<Tensor> {
+    let rows = x.rename(None)?.to(DType::F64)?;
+    let n = rows.sizes()[rows.ndim() - 2];
+    let one = TensorOptions::new().dtype(DType::F64).eye(n, n)?;
+    rows.matmul(&rows.mt()?)?.add(one)?.to(x.dtype())?.rename(Some(x.names().clone()))
 }
 
 /// Whether an op takes indices first and then a table of floats.
@@ -211,6 +227,15 @@ impl Draw {
                 self.tensor(&[5, columns], DType::F64)
             }
         }
+    }
+
+    /// The rows that are swapped in an elimination of the matrices `x`.
+    fn pivots(&mut self, x: &Tensor) -> Tensor {
+        let sizes = &x.sizes()[..x.ndim().saturating_sub(1)];
+        let n = sizes.last().copied().unwrap_or(1).max(1);
+        let rows = (0..sizes.iter().product::<usize>()).map(|k| k % n);
+        let rows: Vec<i64> = rows.map(|row| (row + 1 + self.below(n - row)) as i64).collect();
+        Tensor::from_slice(&rows, sizes).unwrap().to(DType::I32).unwrap()
     }
 
     /// Keys or values for the queries `x`, or one number that is added to all scores.
@@ -373,6 +398,9 @@ impl Draw {
         match arg.ty {
             "Dim" | "Axis" | "RealAxis" | "AnyAxis" => self.dim(x),
             "Dims" | "Reduced" | "Contraction" | "Axes" | "RealAxes" | "AnyAxes" => self.dims(x),
+            "Matrix" => "..".into(),
+            "QrMode" => word(&["reduced", "complete"]),
+            "MatrixNorm" => word(&["fro", "nuc", "inf", "-inf"]),
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
             // The sizes of images for a map of them.
             "Shape" if arg.name == "size" && x.sizes() == [1, 2, 3] => {

@@ -50,6 +50,9 @@ pub fn ops() -> impl Iterator<Item = &'static Op> {
     ops::all().filter(|op| is_chosen(op.info.name) && !is_of_domain(op.info.name))
 }
 
+/// The tables of `linalg`.
+pub const LINALG: [&str; 5] = ["solve", "factor", "eigen", "svd", "functions"];
+
 /// Whether an op is one of a crate behind a feature, whose names start with that of its module.
 pub fn is_of_domain(name: &str) -> bool {
     name.split_once('.').is_some_and(|(module, _)| module != "nn")

@@ -35,6 +35,14 @@ pub trait Made: Sized {
     fn made(self) -> Result<Tensor>;
 }
 
+/// For the methods of other crates, which are those of a trait.
+impl Made for &Tensor {
+    #[inline]
+    fn made(self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
 impl Made for Result<Tensor> {
     #[inline]
     fn made(self) -> Result<Tensor> {

@@ -164,9 +164,10 @@ impl Tensor {
     }
 
     /// The tensor in `dtype`, if one is given.
+    #[doc(hidden)] // for the rows of other crates
     #[inline(never)]
     #[track_caller]
-    pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
+    pub fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
         match dtype {
             Some(dtype) if dtype != self.dtype() => Ok(Cow::Owned(self.to(dtype)?)),
             _ => Ok(Cow::Borrowed(self)),

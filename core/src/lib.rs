@@ -61,7 +61,7 @@ pub use ops::count::Unique;
 pub use ops::create::set_default_dtype;
 pub use ops::data::Data;
 pub use ops::index::Reduce;
-pub use ops::linalg::Triangle;
+pub use ops::linalg::{QrMode, Triangle};
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::Shape;

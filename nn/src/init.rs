@@ -213,7 +213,7 @@ pub fn orthogonal_(parameter: &Parameter, gain: f64) -> Result<()> {
     let (options, sizes) = like(parameter);
     let (rows, cols) = (sizes[0], sizes[1..].iter().product::<usize>());
     let value = || {
-        let (q, r) = options.normal([rows.max(cols), rows.min(cols)], 0.0, 1.0)?.qr()?;
+        let (q, r) = options.normal([rows.max(cols), rows.min(cols)], 0.0, 1.0)?.qr(..)?;
         // With these signs, each orthogonal matrix is as likely as any other.
         let q = q.mul(r.diagonal(0, 1)?.sign()?)?.mul(gain)?;
         if rows < cols { q.t()?.reshape(&sizes[..]) } else { q.reshape(&sizes[..]) }

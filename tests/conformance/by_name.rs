@@ -95,7 +95,8 @@ fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'
     let mut arguments = Vec::new();
     for key in c.unread().into_iter().filter(|key| !["out", "inplace"].contains(key)) {
         let Some(value) = c.arg(key) else { continue };
-        let ty = info.args.iter().find(|arg| arg.name == key).map(|arg| arg.ty);
+        let is = |name: &str| name == key || name == key.to_lowercase(); // `UPLO`
+        let ty = info.args.iter().find(|arg| is(arg.name)).map(|arg| arg.ty);
         let tensor = info.tensors.iter().any(|tensor| tensor.name == key) || ["self", "input"].contains(&key);
         let keeps = key == "keepdim" && info.args.iter().any(|arg| arg.ty == "Reduced");
         match key {

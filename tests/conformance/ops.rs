@@ -40,6 +40,10 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     if let Some(answer) = crate::fft::play(op, c) {
         return Some(answer);
     }
+    #[cfg(feature = "all")]
+    if let Some(row) = crate::linalg::different(op) {
+        return Some(row(c));
+    }
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
     if let Some(row) = different(op).or_else(|| written(op)) {

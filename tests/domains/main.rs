@@ -2,3 +2,4 @@
 
 mod distributions;
 mod fft;
+mod linalg;

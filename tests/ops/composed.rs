@@ -273,6 +273,17 @@ cases! {
         (a: values("N=2 K=3"), b: values("M=4 K=3")) => "N=2 M=4" numeric, |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[i[1], k])), scale 27.0;
         (a: values("N=2"), b: values("")) => "N=2" any, |i| a.at(i) * b.at(&[]);
     }
+    vecdot {
+        (a: values("N=2 C=3"), b: values("N=2 C=3"); "C") => "N=2" sums, |i| {
+            (0..3).map(|k| a.at(&[i[0], k]) * b.at(&[i[0], k])).sum()
+        }, scale 27.0;
+    }
+    multi_dot {
+        (a: values("A=2 B=3"), b: values("B=3 C=2"), c: values("C=2")) => "A=2" numeric, |i| {
+            let at = |k: usize| (0..2).map(|j| b.at(&[k, j]) * c.at(&[j])).sum::<f64>();
+            (0..3).map(|k| a.at(&[i[0], k]) * at(k)).sum()
+        }, scale 200.0;
+    }
     cross {
         (a: values("N=2 C=3"), b: values("C=3"); "C") => "N=2 C=3" numeric, |i| {
             let (j, k) = ((i[1] + 1) % 3, (i[1] + 2) % 3);

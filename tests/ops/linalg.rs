@@ -69,7 +69,7 @@ fn the_factors_of_large_matrices() -> Result<()> {
     manual_seed(0);
     for [m, n] in [[40, 40], [70, 30], [30, 70], [1, 5], [5, 1]] {
         let x = Tensor::randn([2, m, n])?.to(DType::F64)?;
-        let (q, r) = x.qr()?;
+        let (q, r) = x.qr(..)?;
         assert!(q.matmul(&r)?.allclose(&x)?, "{m} by {n}");
         let identity = TensorOptions::new().dtype(DType::F64).eye(m.min(n), m.min(n))?;
         let one = q.mt()?.matmul(&q)?.sub(&identity)?.abs()?.amax(..)?.item::<f64>()?;
@@ -82,7 +82,7 @@ fn the_factors_of_large_matrices() -> Result<()> {
 #[test]
 fn columns_that_overflow_when_squared() -> Result<()> {
     for size in [1e200, 1e-200] {
-        let (_, r) = Tensor::new([[3.0, 0.0], [4.0, 1.0]])?.to(DType::F64)?.mul(size)?.qr()?;
+        let (_, r) = Tensor::new([[3.0, 0.0], [4.0, 1.0]])?.to(DType::F64)?.mul(size)?.qr(..)?;
         let found = r.select(0, 0)?.select(0, 0)?.item::<f64>()? / size;
         assert!((found + 5.0).abs() < 1e-12, "{found}");
     }
@@ -92,8 +92,8 @@ fn columns_that_overflow_when_squared() -> Result<()> {
 #[test]
 fn what_does_not_fit() {
     let x = Tensor::ones([2, 3]).unwrap();
-    assert_eq!(Tensor::ones([3]).unwrap().qr().unwrap_err().kind(), ErrorKind::Shape);
-    assert_eq!(Tensor::new([[1_i64]]).unwrap().qr().unwrap_err().kind(), ErrorKind::DType);
+    assert_eq!(Tensor::ones([3]).unwrap().qr(..).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(Tensor::new([[1_i64]]).unwrap().qr(..).unwrap_err().kind(), ErrorKind::DType);
     assert_eq!(x.solve_triangular(&x, Triangle::Upper).unwrap_err().kind(), ErrorKind::Shape);
 }
 

@@ -89,7 +89,7 @@ fn new_dims_can_be_named() -> Result<()> {
     let x = Tensor::rand([("N", 4), ("C", 6)])?;
     let v = Tensor::new([1, 0, 2])?.refine_names(["N"])?;
     let square = Tensor::rand([("A", 2), ("B", 2)])?;
-    let (q, r) = x.qr_with(QrOptions::new().name("rank"))?;
+    let (q, r) = x.qr_with(.., QrOptions::new().name("rank"))?;
     let unique = v.unique_with(UniqueOptions::new().name("value"))?;
     let mut grown = x.clone();
     grown.unsqueeze_with_(0, UnsqueezeOptions::new().name("time"))?;
@@ -145,7 +145,7 @@ fn new_dims_can_be_named() -> Result<()> {
     assert_eq!((error.kind(), error.op()), (ErrorKind::NameCount, "TensorOptions::names"));
     let error = TensorOptions::new().names(["row"]).zeros([("N", 3)]).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::RefineConflict, "TensorOptions::names"));
-    let error = x.qr_with(QrOptions::new().name("C")).unwrap_err();
+    let error = x.qr_with(.., QrOptions::new().name("C")).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::DuplicateName, "qr"));
     Ok(())
 }

@@ -342,11 +342,12 @@ fn every_table_is_registered() {
         ops::all().any(|op| op.info.table == table && own(op.info))
     };
     let is_function = |op: &OpInfo| op.name.contains('.');
-    let folders: [(&str, &str, Has<'_>); 5] = [
+    let folders: [(&str, &str, Has<'_>); 6] = [
         ("core/src/ops", "ops", &|table| namegrad::core::ops::all().any(|info| info.table == table)),
         ("autograd/src/rules", "derivatives", &|table| has(table, &in_core)),
         ("autograd/src/composed", "composed", &|table| has(table, &|op| !in_core(op) && !is_function(op))),
         ("nn/src/functional", "functional", &|table| has(table, &|op| op.name.starts_with("nn."))),
+        ("linalg/src", "methods", &|table| namegrad_tests::LINALG.contains(&table)),
         ("fft/src", "functional", &|table| has(table, &|op| namegrad_tests::is_of_domain(op.name))),
     ];
     let mut tables = 0;
@@ -385,6 +386,8 @@ fn tensors() -> Result<Vec<Tensor>> {
         floats(&[1, 1, 2])?,
         floats(&[1, 2, 3])?,
         floats(&[1, 1, 3, 3])?,
+        TensorOptions::new().dtype(DType::F64).eye(3, 3)?,
+        Tensor::new([1, 2, 3])?,
         whole(&[3, 3, 3])?,
         whole(&[1, 1, 1, 1])?,
     ])
@@ -393,7 +396,9 @@ fn tensors() -> Result<Vec<Tensor>> {
 /// The values with which an argument without a default is tried.
 fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
     match arg.ty {
-        "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
+        "Dim" | "Dims" | "Reduced" | "Matrix" | "Place" => {
+            vec![0.into(), 1.into(), [0, 1].into(), "A".into()]
+        }
         "Contraction" => vec!["A".into()],
         "Shape" | "Expansion" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into(), [1, 1, 2, 2].into()],
         "usize" | "Windows" | "Resize" => vec![1.into(), 3.into()],

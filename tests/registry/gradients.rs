@@ -53,6 +53,13 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
     // Where `eps` limits a variance or a length, the derivative is that without the limit, as in PyTorch.
     let limited = ["nn.gaussian_nll_loss", "nn.cosine_similarity"].contains(&op.info.name);
     call.args.retain(|(name, _)| !limited || *name != "eps");
+    // A derivative is for a rank that does not change, with the singular values that count as they are.
+    call.args.retain(|(name, _)| !["atol", "rtol", "rcond"].contains(name));
+    // The columns that only a full decomposition has are no function of the matrix.
+    call.args.retain(|(name, _)| *name != "full_matrices");
+    if op.info.args.iter().any(|arg| arg.name == "full_matrices") {
+        call.args.push(("full_matrices", false.into()));
+    }
     // A hard sample has the gradient of the soft one.
     call.args.retain(|(name, _)| *name != "hard");
     let [scale, shift] = [[1.0, 0.0], [0.14, 0.5], [0.3, 2.1]][draw.below(3)];
@@ -78,6 +85,9 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
 fn finite(y: &Tensor) -> bool {
     y.isfinite().and_then(|y| y.all(..)?.is_nonzero()).unwrap_or(false)
 }
+
+/// Ops on symmetric matrices, which share the gradient of what they read between both triangles.
+const SYMMETRIC: [&str; 4] = ["cholesky", "cholesky_ex", "eigh", "eigvalsh"];
 
 /// The floats among the tensors of a call.
 fn leaves(call: &Drawn) -> Vec<Tensor> {
@@ -110,7 +120,19 @@ fn joined(op: &Op, call: &Drawn, given: &[Tensor]) -> Result<Tensor> {
         // An op that has only an in-place form cannot write to a leaf.
         *x = if op.info.name.ends_with('_') { given.mul(1.0)? } else { given.clone() };
     }
-    let results = call.call(op)?.into_iter().filter(|y| y.dtype() == DType::F64);
+    if SYMMETRIC.contains(&op.info.name) {
+        let x = &mut call.tensors[0].1[0];
+        *x = x.rename(None)?.add(x.rename(None).mt()?)?.mul(0.5)?;
+    }
+    let mut results = call.call(op)?;
+    // Eigenvectors and singular vectors have no sign, and complex ones no phase.
+    match op.info.name {
+        "eig" => results[1] = results[1].square().sum(-1)?,
+        "eigh" => results[1] = results[1].square()?,
+        "svd" => [0, 2].into_iter().try_for_each(|at| results[at].square().map(|y| results[at] = y))?,
+        _ => {}
+    }
+    let results = results.into_iter().filter(|y| y.dtype() == DType::F64);
     let flat = results.map(|y| y.rename(None)?.reshape([-1])).collect::<Result<Vec<Tensor>>>()?;
     Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
 }
@@ -201,14 +223,20 @@ fn check_forward(of: &dyn Fn(&[Tensor]) -> Result<Tensor>, given: &[Tensor], see
 const SPECIAL: [f64; 7] = [0.0, -0.0, 0.0, 1.0, -2.0, f64::INFINITY, f64::NEG_INFINITY];
 
 /// Ops with calls on such numbers whose results are finite, but which have a gradient of NaN: powers and
-/// logarithms of 0, lengths and angles of zero vectors, and factors of 0 with infinities. An op that no
+/// logarithms of 0, lengths and angles of zero vectors, singular matrices and equal eigenvalues, and factors
+/// of 0 with infinities. An op that no
 /// longer has one is removed from the list.
-const NAN: [&str; 17] = [
+const NAN: [&str; 25] = [
     "atan2",
     "bernoulli_cross_entropy",
+    "cholesky_ex",
+    "eig",
+    "eigvals",
     "erfcx",
     "float_power",
     "hypot",
+    "lu",
+    "lu_factor_ex",
     "nn.attention",
     "nn.cosine_embedding_loss",
     "nn.kl_div",
@@ -220,6 +248,9 @@ const NAN: [&str; 17] = [
     "qr",
     "sample_at_input",
     "scaled_dot_product_attention",
+    "solve",
+    "solve_ex",
+    "svd",
     "xlogy",
 ];
 

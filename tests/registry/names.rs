@@ -15,7 +15,8 @@ const NAMES: [&str; 6] = ["A", "B", "D", "E", "F", "G"]; // without that of chan
 const OWN: [&str; 6] = ["P", "Q", "R", "S", "T", "U"];
 
 /// Inputs that are tested elsewhere, and why.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    ("cholesky_solve", "factor", "the dim between it and its transpose meets no other"),
     ("diagonal_scatter", "src", "its last dim is along the diagonal"),
     ("fill", "value", "a number"),
     ("index_fill", "value", "a number"),
@@ -28,7 +29,7 @@ const ELSEWHERE: [(&str, &str, &str); 6] = [
 type ByHand = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// Calls of ops that random ones rarely fit. Integers, lengths, masks and probabilities are marked by a letter.
-const BY_HAND: [ByHand; 68] = [
+const BY_HAND: [ByHand; 69] = [
     ("binomial", "x p A=3 B=3; prob p A=3 B=3", &[]),
     ("cov", "x A=3 B=4; fweights n B=4; aweights p B=4", &[("dim", "B")]),
     ("cdist", "x A=3 B=4; other P=2 B=4", &[]),
@@ -42,6 +43,7 @@ const BY_HAND: [ByHand; 68] = [
     ("isin", "x A=3 B=3; test_elements i P=2", &[]),
     ("rsub", "x A=3 B=3; other A=3 B=3", &[]),
     ("take_along_dim", "x A=3 B=4; indices i A=3 B=2", &[("dim", "B")]),
+    ("tensorsolve", "x A=2 B=3 C=6; other A=2 B=3", &[]),
     ("layer_norm", "x A=2 B=3 D=3; weight B=3 D=3; bias B=3 D=3", &[("dims", "B D")]),
     (
         "recurrent",

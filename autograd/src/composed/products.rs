@@ -18,7 +18,33 @@ composed! { products;
     /// The sum of products over the last dims. The result has the other dims of this tensor, followed by
     /// those of `other`. If one of the tensors is 0-d, this is the elementwise product.
     inner (x, other) on floats integers names contracts;
-    /// The cross product of vectors of three elements along `dim`; the other dims broadcast.
+    /// The sum along `dim` of the products of elements, `Σ x other`; the other dims broadcast.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "coord"])?;
+    /// assert_eq!(x.vecdot(&x, "coord")?.to_vec::<f32>()?, [5.0, 25.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    vecdot (x, other; dim: Dim of x, other or -1) names unifies;
+    /// The product of a list of matrices, multiplied in the order that takes the fewest operations. The first
+    /// and the last of them can be vectors.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let a = Tensor::ones([("N", 2), ("k", 10)])?;
+    /// let b = Tensor::ones([("k", 10), ("out", 3)])?;
+    /// let y = Tensor::multi_dot([&a, &b, &Tensor::ones([("out", 3)])?])?;
+    /// assert_eq!(y.shape().to_string(), "[N=2]");
+    /// assert_eq!(y.to_vec::<f32>()?, [30.0, 30.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Cormen, Leiserson, Rivest, Stein, *Introduction to Algorithms* (3rd edition, 2009), section 15.2.
+    multi_dot ([tensors]) on floats integers names contracts;
+    /// The cross product of vectors of three elements along `dim`; the other dims broadcast. Tensors without
+    /// names need as many dims, as in PyTorch.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -87,7 +113,88 @@ mod kernels {
     }
 
     #[track_caller]
+    pub(super) fn vecdot(x: &Tensor, other: &Tensor, dim: usize) -> Result<Tensor> {
+        let from_right = dim as isize - x.ndim().max(other.ndim()) as isize;
+        let size = |x: &Tensor| {
+            (x.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| x.sizes().get(at).copied())
+        };
+        Error::ensure(size(x) == size(other), ErrorKind::Shape, "vecdot", || {
+            format!("the vectors of {:?} and {:?} need to be of one size", x.sizes(), other.sizes())
+        })?;
+        x.mul(other)?.sum(from_right)
+    }
+
+    /// `costs[i][j]` is that of the product of the matrices `i..=j`, whose sizes are `sizes[i]` by `sizes[j +
+    /// 1]`.
+    #[track_caller]
+    pub(super) fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
+        const OP: &str = "multi_dot";
+        let count = tensors.len();
+        Error::ensure(count >= 2, ErrorKind::Value, OP, || {
+            format!("expected at least 2 tensors, got {count}")
+        })?;
+        let ends = [0, count - 1];
+        for (at, x) in tensors.iter().enumerate() {
+            let fits = x.ndim() == 2 || x.ndim() == 1 && ends.contains(&at);
+            Error::ensure(fits, ErrorKind::Shape, OP, || {
+                let or = if ends.contains(&at) { " or a vector" } else { "" };
+                format!("tensor {at} must be a matrix{or}, got {} dims", x.ndim())
+            })?;
+        }
+        let mut sizes = vec![if tensors[0].ndim() == 1 { 1 } else { tensors[0].sizes()[0] }];
+        for (at, x) in tensors.iter().enumerate() {
+            let [rows, columns] = match *x.sizes() {
+                [rows, columns] => [rows, columns],
+                [size] if at == 0 => [1, size],
+                _ => [x.numel(), 1],
+            };
+            Error::ensure(at == 0 || rows == sizes[at], ErrorKind::Shape, OP, || {
+                format!(
+                    "tensors {} and {at} of sizes {:?} and {:?} do not multiply",
+                    at - 1,
+                    tensors[at - 1].sizes(),
+                    x.sizes()
+                )
+            })?;
+            sizes.push(columns);
+        }
+        let (mut costs, mut splits) = (vec![vec![0.0; count]; count], vec![vec![0; count]; count]);
+        for length in 1..count {
+            for i in 0..count - length {
+                let j = i + length;
+                let cost = |k: usize| {
+                    costs[i][k]
+                        + costs[k + 1][j]
+                        + [i, k + 1, j + 1].map(|at| sizes[at] as f64).iter().product::<f64>()
+                };
+                let best = (i..j).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(i);
+                (costs[i][j], splits[i][j]) = (cost(best), best);
+            }
+        }
+        // What is left to do, the last first: products of two results, and ranges to be split.
+        let (mut todo, mut made): (Vec<Option<(usize, usize)>>, Vec<Tensor>) =
+            (vec![Some((0, count - 1))], Vec::new());
+        while let Some(next) = todo.pop() {
+            match next {
+                Some((i, j)) if i == j => made.push(tensors[i].clone()),
+                Some((i, j)) => todo.extend([None, Some((splits[i][j] + 1, j)), Some((i, splits[i][j]))]),
+                None => {
+                    let (Some(right), Some(left)) = (made.pop(), made.pop()) else {
+                        unreachable!("two results")
+                    };
+                    made.push(left.matmul(&right)?);
+                }
+            }
+        }
+        Ok(made.swap_remove(0))
+    }
+
+    #[track_caller]
     pub(super) fn cross(x: &Tensor, other: &Tensor, dim: usize) -> Result<Tensor> {
+        let fits = x.ndim() == other.ndim() || x.has_names() && other.has_names();
+        Error::ensure(fits, ErrorKind::Shape, "cross", || {
+            format!("expected as many dims in both, got {} and {}", x.ndim(), other.ndim())
+        })?;
         let from_right = dim as isize - x.ndim() as isize;
         let at =
             (other.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| other.sizes().get(at));

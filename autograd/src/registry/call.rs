@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// PyTorch's names of arguments, and their names here, for ops that have an argument with the second name but
 /// none with the first.
-const SYNONYMS: [(&str, &str); 27] = [
+const SYNONYMS: [(&str, &str); 29] = [
     ("count", "x"),
     ("x1", "x"),
     ("x2", "other"),
@@ -38,6 +38,8 @@ const SYNONYMS: [(&str, &str); 27] = [
     ("tensor2", "b"),
     ("vec2", "other"),
     ("mat2", "other"),
+    ("UPLO", "uplo"),
+    ("N", "n"),
     ("split_size_or_sections", "split_size"),
 ];
 

@@ -3,15 +3,35 @@
 use crate::Tensor;
 use crate::chain::*;
 use namegrad_core::options::SolveTriangularOptions;
-use namegrad_core::{Result, Triangle};
+use namegrad_core::{Error, ErrorKind, QrMode, Result, Triangle};
 use namegrad_macros::derivatives;
 
 derivatives! { linalg; |g, cx|
-    qr(x) -> (q, r) { x: [q r] qr_gradient(g_q, g_r, q, r)? }
+    qr(x; dim, mode) -> (q, r) { x: [q r; dim mode] placed_gradient([g_q, g_r], [q, r], dim, mode)? }
     solve_triangular(x, other; upper, left, unitriangular) -> y {
         x: [x y; upper left unitriangular] triangle_gradient(&solved(g, x, upper, left, unitriangular)?, y, upper, left, unitriangular)?,
         other: [x; upper left unitriangular] solved(g, x, upper, left, unitriangular)?
     }
+}
+
+/// [`qr_gradient`] for matrices in these dims, without the further columns of a complete `q`.
+fn placed_gradient(
+    gs: [&Tensor; 2],
+    outputs: [&Tensor; 2],
+    dims: [usize; 2],
+    mode: QrMode,
+) -> Result<Tensor> {
+    let last = [gs[1].ndim() - 2, gs[1].ndim() - 1];
+    if mode == QrMode::R {
+        let message = "the gradient needs `q`, which the mode `r` does not compute";
+        return Err(Error::new(ErrorKind::Autograd, "qr", message));
+    }
+    let [m, n] = [outputs[0].sizes()[dims[0]], outputs[1].sizes()[dims[1]]];
+    let k = m.min(n);
+    let placed = |x: &Tensor, dim: usize| x.movedim(dims.to_vec(), last.to_vec())?.narrow(last[dim], 0, k);
+    let (g_q, g_r) = (placed(gs[0], 1)?, placed(gs[1], 0)?);
+    let (q, r) = (placed(outputs[0], 1)?, placed(outputs[1], 0)?);
+    qr_gradient(&g_q, &g_r, &q, &r)?.movedim(last.to_vec(), dims.to_vec())
 }
 
 /// The gradient of `x = q r`. Columns of `x` beyond the square part are `q` times columns of `r`, so their

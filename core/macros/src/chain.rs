@@ -4,6 +4,7 @@
 use crate::given::{Parameter, Side};
 use crate::row::{OpRow, OpTable};
 use crate::tape::static_path;
+use crate::values::at_row;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
@@ -21,6 +22,46 @@ pub(crate) fn table(table: &OpTable, side: &Side, statics: &[&OpRow]) -> TokenSt
         pub trait Chained: crate::chain::Made { #(#methods)* }
         impl Chained for ::namegrad_core::Result<crate::Tensor> {}
         impl Chained for &crate::Parameter {}
+    }
+}
+
+/// The methods of a trait that calls the functions of a table, for tensors as well.
+pub(crate) fn extension(table: &OpTable, side: &Side) -> TokenStream {
+    table.rows.iter().map(|row| at_row(extension_of(row, side), &row.name, side)).collect()
+}
+
+fn extension_of(row: &OpRow, side: &Side) -> TokenStream {
+    let (name, returned, doc) = (&row.name, side.returned(row), row.doc(side));
+    let parameters = side.parameters(row).split_off(1);
+    let passed: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
+    let parameters: Vec<TokenStream> = parameters.iter().map(Parameter::declared).collect();
+    let called = |name: &Ident, options: TokenStream| {
+        quote! {
+            match ::namegrad_autograd::chain::Made::made(self) {
+                Ok(made) => functions::#name(&made, #(#passed,)* #options),
+                Err(error) => Err(error),
+            }
+        }
+    };
+    let plain = called(name, quote!());
+    let with_options = row.has_options().then(|| {
+        let (with, options) = (row.with_name(false), side.options_type(row));
+        let body = called(&with, quote!(options));
+        let (first, errors) = (format!(" [`{name}`](Self::{name}) with options."), row.errors(side));
+        quote! {
+            #[doc = #first]
+            #(#[doc = #errors])*
+            #[inline]
+            #[track_caller]
+            fn #with(self, #(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> { #body }
+        }
+    });
+    quote! {
+        #doc
+        #[inline]
+        #[track_caller]
+        fn #name(self, #(#parameters),*) -> ::namegrad_core::Result<#returned> { #plain }
+        #with_options
     }
 }
 

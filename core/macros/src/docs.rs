@@ -19,7 +19,7 @@ impl OpRow {
                 inside = !inside;
             }
         }
-        if !side.methods {
+        if !side.shows_methods() {
             lines
                 .iter_mut()
                 .for_each(|line| *line = line.replace("](Self::", "](namegrad_autograd::Tensor::"));
@@ -49,7 +49,7 @@ impl OpRow {
         let kind = |name: &str| format!("[`{name}`]({path}::ErrorKind::{name})");
         let has = |types: &[&str]| self.args.iter().any(|arg| types.iter().any(|ty| arg.ty.is(ty)));
         let mut kinds: Vec<String> = Vec::new();
-        if has(&["Dim", "Dims", "Reduced", "Contraction"]) {
+        if has(&["Dim", "Dims", "Reduced", "Matrix", "Contraction"]) {
             kinds.extend([kind("NameNotFound"), kind("DimRange")]);
         }
         if has(&["usize", "isize", "Shape", "Expansion"]) {

@@ -3,6 +3,7 @@
 //! already have entries.
 
 use crate::autocast::with_casts;
+use crate::chain;
 use crate::composed::{all_rows, arguments, call, in_rows, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::{Parameter, Side};
@@ -49,6 +50,35 @@ pub(crate) fn table(table: &OpTable) -> TokenStream {
     }
 }
 
+/// The code for a table of methods in a crate of their own: their functions, which are not public, and the
+/// trait.
+pub(crate) fn methods(table: &OpTable) -> TokenStream {
+    let side = Side::extension();
+    let (functions, options, entries) = all_rows(table, &side, function);
+    let (plain, functions, in_rows) = (functions.module(), &functions.methods, in_rows(table, &side));
+    let (heading, methods) = (&table.heading, chain::extension(table, &side));
+    quote! {
+        #plain
+        #in_rows
+        mod functions {
+            #![allow(unreachable_pub)]
+            use super::*;
+            #functions
+        }
+        #(#heading)*
+        pub trait Methods: ::namegrad_autograd::chain::Made { #methods }
+        impl Methods for &::namegrad_autograd::Tensor {}
+        impl Methods for ::namegrad_core::Result<::namegrad_autograd::Tensor> {}
+        impl Methods for &::namegrad_autograd::Parameter {}
+        #[doc(hidden)]
+        pub mod options { use super::*; #options }
+        #[allow(unused_imports)] // a table may have none
+        use {self::functions::*, self::options::*};
+        /// The ops of this table, as the registry has them.
+        pub(crate) static OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
+    }
+}
+
 fn function(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
@@ -59,7 +89,9 @@ fn function(row: &OpRow, side: &Side) -> Forms {
     // A closure in the function does not know its caller.
     let called = quote!(let _called = ::namegrad_autograd::called_here(););
     let value = quote! { #prepare #called #casts #call };
-    forms(row, side, &row.doc(side), &returned, &MethodBody::Own(value), name)
+    // The methods of a trait have the docs.
+    let doc = if side.shows_methods() { quote!() } else { row.doc(side) };
+    forms(row, side, &doc, &returned, &MethodBody::Own(value), name)
 }
 
 /// Functions for ops of a table that are methods, `relu layer Relu, elu`, and their layers.

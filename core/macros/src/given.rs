@@ -172,6 +172,16 @@ impl Side {
         if self.prefix == "nn." { name.to_string() } else { format!("{}{name}", self.prefix) }
     }
 
+    /// Methods of tensors in a crate of their own: functions, which a trait calls.
+    pub(crate) fn extension() -> Side {
+        Side { prefix: String::new(), ..Side::functions() }
+    }
+
+    /// Whether users call methods: of `Tensor`, or of a trait.
+    pub(crate) fn shows_methods(&self) -> bool {
+        self.methods || self.prefix.is_empty()
+    }
+
     /// Whether the op is a method of its first tensor.
     pub(crate) fn is_method(&self, row: &OpRow) -> bool {
         self.methods && row.is_method()
@@ -195,7 +205,9 @@ impl Side {
         let (ty, default) = (self.ty(&arg.ty), arg.default.as_ref());
         match arg.ty.name.to_string().as_str() {
             "Cast" | "NewName" | "NewNames" => Some(quote!(<#ty as ::std::default::Default>::default())),
-            "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" | "Extents" | "Padding" if !arg.ty.optional => {
+            "Scalar" | "Dim" | "Dims" | "Reduced" | "Matrix" | "Place" | "Extents" | "Padding"
+                if !arg.ty.optional =>
+            {
                 default.map(|default| quote!(::std::convert::Into::<#ty>::into(#default)))
             }
             _ => default.cloned(),
@@ -315,12 +327,12 @@ impl Side {
                 quote!(#core::IntoDim::into_dim(#name)),
                 given,
             ),
-            "Reduced" | "Dims" if !ty.optional => Parameter::converted(
+            "Reduced" | "Dims" | "Matrix" if !ty.optional => Parameter::converted(
                 name,
                 quote!(impl #core::IntoDims),
                 quote!(#core::Dims),
                 quote!(#core::IntoDims::into_dims(#name)),
-                if ty.is("Reduced") { quote!(#name.0) } else { given },
+                if ty.is("Reduced") || ty.is("Matrix") { quote!(#name.0) } else { given },
             ),
             // A slice, so that `(..).into()` in it has a type.
             "Indices" => Parameter { named: quote!(&#name.0), ..Parameter::plain(name, quote!(&[Index])) },
@@ -391,6 +403,7 @@ impl Side {
                 }
                 "Place" => quote!(#core::args::Place(#core::args::whole(#op, #text, #name)?)),
                 "Reduced" => quote!(#core::args::Reduced(#name)),
+                "Matrix" => quote!(#core::args::Matrix(#name)),
                 "Indices" => quote!(::std::convert::Into::<#ty>::into(#name)),
                 _ => quote!(#name),
             };

@@ -71,6 +71,14 @@ pub fn functional(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functional(input.into()))
 }
 
+/// Methods of tensors in a crate of their own, as a trait: `methods! { solve; rows }`. Their code is in their
+/// rows, or in functions of the module `kernels` beside it. The trait is called `Methods`; it is implemented
+/// for tensors, for results of other ops and for parameters.
+#[proc_macro]
+pub fn methods(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    or_error(expand_methods(input.into()))
+}
+
 /// Free functions for methods of tensors, and layers that call them:
 /// `functions! { unary: relu layer Relu, elu; along: softmax }`. The first word is the table that has their
 /// rows.
@@ -255,6 +263,14 @@ fn expand_functional(input: TokenStream) -> Result<Expansion> {
     let mut table: OpTable = syn::parse2(input)?;
     table.keep(functional::check);
     Ok(Expansion { code: functional::table(&table), errors: table.errors })
+}
+
+fn expand_methods(input: TokenStream) -> Result<Expansion> {
+    let mut table: OpTable = syn::parse2(input)?;
+    table.keep(functional::check);
+    table.keep(layer::none);
+    table.keep(|row| if row.is_method() { Ok(()) } else { Err("a method needs a tensor first") });
+    Ok(Expansion { code: functional::methods(&table), errors: table.errors })
 }
 
 fn expand_functions(input: TokenStream) -> Result<TokenStream> {

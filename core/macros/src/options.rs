@@ -9,7 +9,11 @@ use quote::quote;
 pub(crate) fn options_struct(row: &OpRow, side: &Side) -> TokenStream {
     let struct_name = row.options_name();
     let (tensors, args) = row.options();
-    let path = if side.methods { side.tensor.to_string().replace(' ', "") } else { "super".into() };
+    let path = match (side.methods, side.shows_methods()) {
+        (true, _) => side.tensor.to_string().replace(' ', ""),
+        (false, true) => "super::Methods".into(),
+        (false, false) => "super".into(),
+    };
     let doc = format!(" The options of [`{0}`]({path}::{0}).", row.name);
     let new_doc = format!(" The defaults{}.", defaults_text(row));
     let (generics, short) = match tensors.is_empty() {

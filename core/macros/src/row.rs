@@ -383,7 +383,7 @@ impl Arg {
         self.ty.is("Cast")
             || self.default.is_some()
                 && !self.said
-                && !["Dim", "Dims", "Reduced", "Place"].iter().any(|ty| self.ty.is(ty))
+                && !["Dim", "Dims", "Reduced", "Matrix", "Place"].iter().any(|ty| self.ty.is(ty))
     }
 }
 

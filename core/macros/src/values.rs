@@ -258,7 +258,7 @@ pub(crate) fn forms(
         false => plain.clone(),
     };
     let text = name.to_string();
-    let with_doc = match (has_options, side.methods) {
+    let with_doc = match (has_options, side.shows_methods()) {
         (false, _) => doc.clone(),
         (true, methods) => {
             let link = if methods { format!("(Self::{text})") } else { String::new() };

@@ -93,6 +93,11 @@ impl Over {
         Over { dims: crate::list(dims.into_iter()), all: false, keep }
     }
 
+    /// Whether all dims were asked for, with `..`.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
     /// The same dims, kept.
     pub fn kept(&self) -> Over {
         Over { keep: true, ..self.clone() }
@@ -188,6 +193,52 @@ impl Argument for Reduced {
     }
     fn accepted() -> String {
         Dims::accepted()
+    }
+}
+
+/// The dims of the rows and of the columns of matrices; `..` means the last two dims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix(pub Dims);
+
+impl From<std::ops::RangeFull> for Matrix {
+    fn from(all: std::ops::RangeFull) -> Matrix {
+        Matrix(all.into())
+    }
+}
+
+impl Argument for Matrix {
+    type Resolved = [usize; 2];
+    type View<'a> = [usize; 2];
+    #[inline(never)]
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<[usize; 2]> {
+        let x = looked_up_in(op, of)?;
+        if self.0.is_all() {
+            let Some(rows) = x.ndim().checked_sub(2) else {
+                let message = format!("expected a matrix or a batch of them, got {} dims", x.ndim());
+                return Err(Error::about(&[x], ErrorKind::Shape, op, message));
+            };
+            return Ok([rows, rows + 1]);
+        }
+        match self.0.look_up(op, of)?[..] {
+            [rows, columns] => Ok([rows, columns]),
+            ref dims => {
+                let message = format!(
+                    "expected the dims of the rows and of the columns, or `..` for the last two, got {} dims",
+                    dims.len()
+                );
+                Err(Error::about(&[x], ErrorKind::DimRange, op, message))
+            }
+        }
+    }
+    fn view(resolved: &[usize; 2]) -> [usize; 2] {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Matrix> {
+        Dims::from_value(value).map(Matrix)
+    }
+    fn accepted() -> String {
+        "two dims".into()
     }
 }
 

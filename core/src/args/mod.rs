@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
 pub use self::by_dim::{ByDim, Factors, OfDims, Pads, PairList, SizesByDim};
-pub use self::dims::{Over, Reduced};
+pub use self::dims::{Matrix, Over, Reduced};
 pub use self::expansion::{Expanded, Expansion};
 pub use self::extents::{Extents, Padding};
 pub use self::image::Resize;
@@ -36,7 +36,7 @@ pub use crate::operand::TensorOrNumber;
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::count::Side;
 pub use crate::ops::index::Reduce;
-pub use crate::ops::linalg::Triangle;
+pub use crate::ops::linalg::{QrMode, Triangle};
 
 /// An argument of an op, which is looked up in tensors before the op runs.
 pub trait Argument: Sized {

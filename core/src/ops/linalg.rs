@@ -3,7 +3,7 @@
 
 use crate::args::Value;
 use crate::cpu::linalg;
-use crate::dtype::dispatch;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Sizes;
 use crate::names::{Name, Names, rules};
@@ -18,10 +18,13 @@ ops! { linalg;
     /// orthonormal columns, and `r` is upper triangular with `k` rows. The signs are as in LAPACK. For the
     /// gradient, the first `k` columns of `x` must be linearly independent.
     ///
+    /// `dim` is the dims of the rows and of the columns; `..` means the last two. With [`QrMode::Complete`],
+    /// `q` is square; its further columns have no gradient. With [`QrMode::R`], `q` is empty.
+    ///
     /// # Shapes
     /// - `x`: `[.., m, n]`
-    /// - `q`: `[.., m, k]`, with the names of `x` except the last; `r`: `[.., k, n]`, with the names of `x`
-    ///   except the second to last
+    /// - `q`: `[.., m, k]`, with the names of `x` except that of the columns; `r`: `[.., k, n]`, with the
+    ///   names of `x` except that of the rows. The dim between them is called `name`.
     ///
     /// # Source
     /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), section 5.2; the gradient: Walter,
@@ -31,13 +34,13 @@ ops! { linalg;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[3.0, 1.0], [4.0, 2.0]])?.refine_names(["row", "col"])?;
-    /// let (q, r) = x.qr()?;
+    /// let (q, r) = x.qr(["row", "col"])?;
     /// assert_eq!(q.shape().to_string(), "[row=2, ?=2]");
     /// assert_eq!(r.shape().to_string(), "[?=2, col=2]");
     /// assert!(q.matmul(&r)?.allclose(&x)?);
     /// # Ok::<(), Error>(())
     /// ```
-    qr (x; name: NewName = None) -> (q, r) on floats names removes;
+    qr (x; dim: Matrix or .., mode: QrMode = QrMode::Reduced, name: NewName = None) -> (q, r) on floats names removes;
     /// The solution `y` of `x y = other` for a triangular `x`, of which only the upper or lower triangle is
     /// read; if `left` is false, the solution of `y x = other`. With `unitriangular`, the diagonal of `x` is
     /// assumed to be 1. Batch dims broadcast.
@@ -62,7 +65,34 @@ ops! { linalg;
         on floats names contracts;
 }
 
-/// The triangle of a matrix that is read. In a call by name it is PyTorch's argument `upper`: true or false.
+/// The parts of a QR decomposition that are computed. In a call by name it is PyTorch's word: `"reduced"`,
+/// `"complete"` or `"r"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QrMode {
+    /// As many columns of `q` as rows or columns of the matrix, whichever are fewer.
+    Reduced,
+    /// A square `q`, and an `r` of the sizes of the matrix.
+    Complete,
+    /// Only `r`, of which no gradient can be taken.
+    R,
+}
+
+impl crate::args::Immediate for QrMode {
+    fn of_value(value: &Value) -> Option<QrMode> {
+        match value {
+            Value::Text(mode) if mode == "reduced" => Some(QrMode::Reduced),
+            Value::Text(mode) if mode == "complete" => Some(QrMode::Complete),
+            Value::Text(mode) if mode == "r" => Some(QrMode::R),
+            _ => None,
+        }
+    }
+    fn accepts() -> String {
+        "\"reduced\", \"complete\" or \"r\"".into()
+    }
+}
+
+/// The triangle of a matrix that is read. In a call by name it is PyTorch's argument `upper`, true or false, or
+/// `UPLO`, `"U"` or `"L"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
     /// The diagonal and everything above it.
@@ -84,8 +114,9 @@ impl Triangle {
 impl crate::args::Immediate for Triangle {
     fn of_value(value: &Value) -> Option<Triangle> {
         match value {
-            Value::Bool(true) => Some(Triangle::Upper),
-            Value::Bool(false) => Some(Triangle::Lower),
+            Value::Bool(upper) => Some(if *upper { Triangle::Upper } else { Triangle::Lower }),
+            Value::Text(letter) if letter.eq_ignore_ascii_case("u") => Some(Triangle::Upper),
+            Value::Text(letter) if letter.eq_ignore_ascii_case("l") => Some(Triangle::Lower),
             _ => None,
         }
     }
@@ -110,26 +141,61 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn qr(x: &NamedTensor, name: Option<Name>) -> Result<(NamedTensor, NamedTensor)> {
+    pub(crate) fn qr(
+        x: &NamedTensor,
+        dims: [usize; 2],
+        mode: QrMode,
+        name: Option<Name>,
+    ) -> Result<(NamedTensor, NamedTensor)> {
         const OP: &str = "qr";
+        x.check_float(OP)?;
+        let last = [x.ndim() - 2, x.ndim() - 1];
+        if dims != last {
+            let moved = x.movedim(dims.to_vec(), last.to_vec())?;
+            let (q, r) = qr(&moved, last, mode, name)?;
+            let back = |y: NamedTensor| y.movedim(last.to_vec(), dims.to_vec());
+            return Ok((if mode == QrMode::R { q } else { back(q)? }, back(r)?));
+        }
         let [m, n] = matrix(OP, x)?;
         let (k, batch) = (m.min(n), x.ndim() - 2);
+        let columns = if mode == QrMode::Complete { m } else { k };
         let shape = |rows: usize, cols: usize, names: [Option<_>; 2]| {
             let outer = (0..batch).map(|dim| (x.sizes()[dim], x.name(dim)));
             let (sizes, names): (Sizes, Vec<_>) = outer.chain([(rows, names[0]), (cols, names[1])]).unzip();
             Names::new(OP, names).map(|names| Shape { sizes, names })
         };
-        let shapes = [shape(m, k, [x.name(batch), name]), shape(k, n, [name, x.name(batch + 1)])];
+        let of_q = match mode {
+            QrMode::R => Shape::new([(None, 0)]),
+            _ => shape(m, columns, [x.name(batch), name]),
+        };
+        let shapes = [of_q, shape(columns, n, [name, x.name(batch + 1)])];
         let [q_shape, r_shape] = shapes.map(|shape| shape.map_err(|error| error.with_operands([x.shape()])));
         let (q_shape, r_shape) = (q_shape?, r_shape?);
         let mut copy = x.widened()?.deep_clone()?;
         let dtype = copy.dtype();
         let mut q = NamedTensor::filled(OP, q_shape, dtype, 0.into())?;
         let mut r = NamedTensor::filled(OP, r_shape, dtype, 0.into())?;
-        if k > 0 {
-            dispatch!(dtype, float T => {
-                linalg::each_qr(copy.as_mut_slice::<T>()?, [m, n], q.as_mut_slice()?, r.as_mut_slice()?);
-            }, else unreachable!("checked to be a float"));
+        if copy.numel() > 0 {
+            let sizes = [m, n];
+            match dtype {
+                DType::F64 => linalg::each_qr::<f64>(
+                    copy.as_mut_slice()?,
+                    sizes,
+                    columns,
+                    q.as_mut_slice()?,
+                    r.as_mut_slice()?,
+                ),
+                _ => linalg::each_qr::<f32>(
+                    copy.as_mut_slice()?,
+                    sizes,
+                    columns,
+                    q.as_mut_slice()?,
+                    r.as_mut_slice()?,
+                ),
+            }
+        } else if mode == QrMode::Complete {
+            let identity = NamedTensor::eye(m, m, dtype)?.expand(q.sizes())?.contiguous()?.deep_clone()?;
+            q = identity.with_names(q.names().clone());
         }
         Ok((q.into_dtype(x.dtype())?, r.into_dtype(x.dtype())?))
     }
@@ -183,9 +249,15 @@ pub(crate) mod kernels {
         }
         let mut y = spread.widened()?.deep_clone()?;
         if n * cols > 0 {
-            dispatch!(a.dtype(), float T => {
-                linalg::each_solve(a.as_slice::<T>()?, n, upper == Triangle::Upper, unitriangular, y.as_mut_slice()?, cols);
-            }, else unreachable!("checked to be a float"));
+            let upper = upper == Triangle::Upper;
+            match a.dtype() {
+                DType::F64 => {
+                    linalg::each_solve::<f64>(a.as_slice()?, n, upper, unitriangular, y.as_mut_slice()?, cols)
+                }
+                _ => {
+                    linalg::each_solve::<f32>(a.as_slice()?, n, upper, unitriangular, y.as_mut_slice()?, cols)
+                }
+            }
         }
         y.into_dtype(x.dtype())
     }

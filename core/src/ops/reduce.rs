@@ -65,7 +65,7 @@ ops! { reduce;
     norm (x; dim: Reduced = ..) on floats;
     /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, and
     /// the number of nonzero elements for 0.
-    vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats;
+    vector_norm (x; dim: Reduced = .., ord: f64 = 2.0, dtype: Cast) on floats;
     /// The sum over `dim` of the elements that are not NaN; integers and `bool` give `i64`. The sum of no
     /// elements is 0. `dtype` works as in [`sum`](Self::sum).
     nansum (x; dim: Reduced = .., dtype: Option<DType> = None);

@@ -68,7 +68,7 @@ fn functions_of_elements() -> Result<()> {
 
 /// The logarithm of the determinant of a square matrix, from its QR decomposition.
 fn log_det(x: &Tensor) -> Result<Tensor> {
-    let (_, r) = x.qr()?;
+    let (_, r) = x.qr(..)?;
     r.diagonal(-2, -1)?.abs()?.log()?.sum(-1)
 }
 

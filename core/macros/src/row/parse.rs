@@ -274,10 +274,11 @@ fn parse_args(
 
 /// The argument types that the grammar knows. Other types are in `core::args` or in the file of the row, and
 /// are in camel case.
-pub(crate) const TYPES: [&str; 13] = [
+pub(crate) const TYPES: [&str; 14] = [
     "Dim",
     "Dims",
     "Reduced",
+    "Matrix",
     "Place",
     "Shape",
     "Expansion",
@@ -376,7 +377,9 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
         "Scalar" => (!literal || number || !text.starts_with('"'), "a number such as `1`"),
         "Dim" | "Place" => (whole, "the index of a dim such as `-1`"),
         "Extents" | "Padding" => (whole || text == "None", "a number such as `1`"),
-        "Reduced" | "Dims" => (whole || text == ".." || text.starts_with('['), "`..`, `-1` or a list"),
+        "Reduced" | "Dims" | "Matrix" => {
+            (whole || text == ".." || text.starts_with('['), "`..`, `-1` or a list")
+        }
         _ => (!literal, "a value of that type"),
     };
     if fits {

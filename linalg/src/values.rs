@@ -1,0 +1,308 @@
+//! Kernels on plain values without names, with the matrices in the last two dims.
+
+use crate::common::*;
+use crate::kernels::{Number, cholesky, each, eigen, lu as lus, svd as svds};
+
+/// A tensor of zeros with the batch dims of `x` and these.
+fn blank(x: &NamedTensor, batch: usize, sizes: &[usize], dtype: DType) -> Result<NamedTensor> {
+    let all: Vec<usize> = x.sizes()[..batch].iter().chain(sizes).copied().collect();
+    NamedTensor::full_as("", all, 0.into(), dtype)
+}
+
+/// The number of matrices of `x`, and their sizes.
+fn counted(x: &NamedTensor) -> (usize, [usize; 2]) {
+    let batch = x.ndim() - 2;
+    (x.sizes()[..batch].iter().product(), [x.sizes()[batch], x.sizes()[batch + 1]])
+}
+
+/// For each matrix 1 if an element is not finite.
+pub(crate) fn not_finite(x: &NamedTensor) -> Result<Vec<i32>> {
+    fn of<T: Number>(x: &NamedTensor) -> Result<Vec<i32>> {
+        let (x, (count, [m, n])) = (x.contiguous()?, counted(x));
+        let a = x.as_slice::<T>()?;
+        Ok((0..count).map(|k| i32::from(!a[k * m * n..(k + 1) * m * n].iter().all(|x| x.finite()))).collect())
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x),
+        _ => of::<f32>(x),
+    }
+}
+
+/// The lower triangular factors of symmetric matrices, whose lower triangles are read. An info is the order of
+/// the first leading minor that is not positive.
+pub(crate) fn cholesky(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
+    fn of<T: Number>(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
+        let (count, [n, _]) = counted(x);
+        let (mut y, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
+        each(
+            count,
+            n * n * n / 3,
+            ([y.as_mut_slice::<T>()?], [n * n]),
+            ([&mut infos], [1]),
+            &|scratch, _, [l], [info]| info[0] = cholesky::cholesky(scratch, l, n),
+        );
+        Ok((y, infos))
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x),
+        _ => of::<f32>(x),
+    }
+}
+
+/// The factors of `p a = l u`.
+pub(crate) struct Lu {
+    /// `l` below the diagonal, and `u`.
+    pub(crate) factors: NamedTensor,
+    /// The rows that were swapped, from 1.
+    pub(crate) pivots: NamedTensor,
+    /// The number of the first pivot that is 0, from 1.
+    pub(crate) infos: Vec<i32>,
+}
+
+pub(crate) fn lu(x: &NamedTensor) -> Result<Lu> {
+    fn of<T: Number>(x: &NamedTensor) -> Result<Lu> {
+        let (count, [m, n]) = counted(x);
+        let (k, batch) = (m.min(n), x.ndim() - 2);
+        let (mut factors, mut infos) = (x.contiguous()?.deep_clone()?, vec![0; count]);
+        let mut pivots = blank(x, batch, &[k], DType::I32)?;
+        each(
+            count,
+            m * n * k,
+            ([factors.as_mut_slice::<T>()?], [m * n]),
+            ([pivots.as_mut_slice::<i32>()?, &mut infos], [k, 1]),
+            &|scratch, _, [a], [pivots, info]| info[0] = lus::lu(scratch, a, [m, n], pivots),
+        );
+        Ok(Lu { factors, pivots, infos })
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x),
+        _ => of::<f32>(x),
+    }
+}
+
+/// The solutions of `a x = b`, or with `adjoint` of `aᵀ x = b`, for the factors of `a`. Batch dims broadcast.
+pub(crate) fn lu_solve(
+    factors: &NamedTensor,
+    pivots: &NamedTensor,
+    b: &NamedTensor,
+    adjoint: bool,
+) -> Result<NamedTensor> {
+    fn of<T: Number>(
+        factors: &NamedTensor,
+        pivots: &NamedTensor,
+        b: &NamedTensor,
+        adjoint: bool,
+    ) -> Result<NamedTensor> {
+        let (_, [n, columns]) = counted(b);
+        let batch = broadcast(factors, b)?;
+        let sizes: Vec<usize> = batch.iter().copied().chain([n, columns]).collect();
+        let mut x = b.expand(&sizes[..])?.contiguous()?.deep_clone()?;
+        let (places, count) = (places(factors, &batch)?, batch.iter().product());
+        let (factors, pivots) = (factors.contiguous()?, pivots.contiguous()?);
+        let (factors, pivots) = (factors.as_slice::<T>()?, pivots.as_slice::<i32>()?);
+        each(
+            count,
+            n * n * columns,
+            ([x.as_mut_slice::<T>()?], [n * columns]),
+            ([], []),
+            &|_, at, [x], []| {
+                let own = places[at];
+                let (factors, pivots) = (&factors[own * n * n..][..n * n], &pivots[own * n..][..n]);
+                lus::solve(factors, pivots, n, x, columns, adjoint);
+            },
+        );
+        Ok(x)
+    }
+    match factors.dtype() {
+        DType::F64 => of::<f64>(factors, pivots, b, adjoint),
+        _ => of::<f32>(factors, pivots, b, adjoint),
+    }
+}
+
+/// The batch dims of two tensors of matrices, broadcast.
+pub(crate) fn broadcast(a: &NamedTensor, b: &NamedTensor) -> Result<Vec<usize>> {
+    let [a, b] = [a, b].map(|x| &x.sizes()[..x.ndim() - 2]);
+    let from_end = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |at| sizes[at]);
+    let mut all: Vec<usize> = Vec::new();
+    for k in 0..a.len().max(b.len()) {
+        let (one, other) = (from_end(a, k), from_end(b, k));
+        if one != other && one != 1 && other != 1 {
+            return Err(fault(ErrorKind::Shape, format!("the batch dims {a:?} and {b:?} do not broadcast")));
+        }
+        all.push(if one == 1 { other } else { one });
+    }
+    all.reverse();
+    Ok(all)
+}
+
+/// For each matrix of the broadcast batch, the number of its matrix in `x`.
+fn places(x: &NamedTensor, batch: &[usize]) -> Result<Vec<usize>> {
+    let own = &x.sizes()[..x.ndim() - 2];
+    let count: usize = own.iter().product();
+    let numbers = NamedTensor::arange(0, count, 1, DType::I64)?.reshape(own)?.expand(batch)?;
+    Ok(numbers.to_vec::<i64>()?.into_iter().map(|number| number as usize).collect())
+}
+
+/// The inverses of matrices; an info is that of [`lu`].
+pub(crate) fn inverse(x: &NamedTensor) -> Result<(NamedTensor, Vec<i32>)> {
+    let Lu { factors, pivots, infos } = lu(x)?;
+    let n = x.sizes()[x.ndim() - 1];
+    let identity = NamedTensor::eye(n, n, x.dtype())?;
+    Ok((lu_solve(&factors, &pivots, &identity, false)?, infos))
+}
+
+/// The signs of the permutations and of the pivots, and the pivots.
+pub(crate) fn signs(lu: &Lu) -> Result<Vec<f64>> {
+    let n = lu.pivots.sizes()[lu.pivots.ndim() - 1];
+    let pivots = lu.pivots.to_vec::<i32>()?;
+    let count = lu.infos.len();
+    let swaps = |k: usize| (0..n).filter(|i| pivots[k * n + i] != *i as i32 + 1).count();
+    Ok((0..count).map(|k| if swaps(k) % 2 == 0 { 1.0 } else { -1.0 }).collect())
+}
+
+/// The permutation matrices `p` of `a = p l u`, of `m` rows, for the swaps in `pivots`.
+pub(crate) fn permutations(pivots: &NamedTensor, m: usize, dtype: DType) -> Result<NamedTensor> {
+    let (batch, k) = (pivots.ndim() - 1, pivots.sizes()[pivots.ndim() - 1]);
+    let all = pivots.to_vec::<i32>()?;
+    let count: usize = pivots.sizes()[..batch].iter().product();
+    let mut p = vec![0.0; count * m * m];
+    for number in 0..count {
+        let mut order: Vec<usize> = (0..m).collect();
+        for (i, pivot) in all[number * k..(number + 1) * k].iter().enumerate() {
+            let Some(other) =
+                usize::try_from(*pivot).ok().and_then(|at| at.checked_sub(1)).filter(|at| *at < m)
+            else {
+                return Err(fault(ErrorKind::Value, format!("the pivot {pivot} is not between 1 and {m}")));
+            };
+            order.swap(i, other);
+        }
+        for (to, from) in order.into_iter().enumerate() {
+            p[number * m * m + from * m + to] = 1.0;
+        }
+    }
+    let sizes: Vec<usize> = pivots.sizes()[..batch].iter().copied().chain([m, m]).collect();
+    NamedTensor::from_slice(&p, &sizes[..])?.to(dtype)
+}
+
+/// The eigenvalues of symmetric matrices, whose lower triangles are read, and the eigenvectors, if they are
+/// wanted. An info is 1 if the algorithm did not converge.
+pub(crate) fn symmetric(
+    x: &NamedTensor,
+    vectors: bool,
+) -> Result<(NamedTensor, Option<NamedTensor>, Vec<i32>)> {
+    fn of<T: Number>(x: &NamedTensor, wanted: bool) -> Result<(NamedTensor, Option<NamedTensor>, Vec<i32>)> {
+        let (count, [n, _]) = counted(x);
+        let (batch, x) = (x.ndim() - 2, x.contiguous()?);
+        let (mut values, mut infos) = (blank(&x, batch, &[n], x.dtype())?, vec![0; count]);
+        let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
+        let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
+        if n > 0 {
+            let a = x.as_slice::<T>()?;
+            each(
+                count,
+                10 * n * n * n,
+                ([values.as_mut_slice::<T>()?, vectors.as_mut_slice::<T>()?], [n, each_vectors]),
+                ([&mut infos], [1]),
+                &|scratch, at, [values, vectors], [info]| {
+                    let a = &a[at * n * n..][..n * n];
+                    info[0] = i32::from(!eigen::symmetric(scratch, a, n, values, wanted.then_some(vectors)));
+                },
+            );
+        }
+        Ok((values, wanted.then_some(vectors), infos))
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x, vectors),
+        _ => of::<f32>(x, vectors),
+    }
+}
+
+/// The real and the imaginary parts of the eigenvalues of matrices, and the eigenvectors as `faer` gives them.
+pub(crate) fn general(
+    x: &NamedTensor,
+    vectors: bool,
+) -> Result<([NamedTensor; 2], Option<NamedTensor>, Vec<i32>)> {
+    fn of<T: Number>(
+        x: &NamedTensor,
+        wanted: bool,
+    ) -> Result<([NamedTensor; 2], Option<NamedTensor>, Vec<i32>)> {
+        let (count, [n, _]) = counted(x);
+        let (batch, x) = (x.ndim() - 2, x.contiguous()?);
+        let (mut re, mut im) = (blank(&x, batch, &[n], x.dtype())?, blank(&x, batch, &[n], x.dtype())?);
+        let mut infos = vec![0; count];
+        let (each_vectors, pair) = (if wanted { n * n } else { 0 }, [n, n]);
+        let mut vectors = blank(&x, batch, if wanted { &pair } else { &[0] }, x.dtype())?;
+        if n > 0 {
+            let a = x.as_slice::<T>()?;
+            each(
+                count,
+                25 * n * n * n,
+                (
+                    [re.as_mut_slice::<T>()?, im.as_mut_slice::<T>()?, vectors.as_mut_slice::<T>()?],
+                    [n, n, each_vectors],
+                ),
+                ([&mut infos], [1]),
+                &|scratch, at, [re, im, vectors], [info]| {
+                    let a = &a[at * n * n..][..n * n];
+                    info[0] = i32::from(!eigen::general(scratch, a, n, re, im, wanted.then_some(vectors)));
+                },
+            );
+        }
+        Ok(([re, im], wanted.then_some(vectors), infos))
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x, vectors),
+        _ => of::<f32>(x, vectors),
+    }
+}
+
+/// The singular values of matrices, from the largest, and the vectors, if they are wanted: as many as there are
+/// rows and columns with `full`.
+pub(crate) fn svd(
+    x: &NamedTensor,
+    vectors: bool,
+    full: bool,
+) -> Result<(NamedTensor, Option<[NamedTensor; 2]>, Vec<i32>)> {
+    fn of<T: Number>(
+        x: &NamedTensor,
+        wanted: bool,
+        full: bool,
+    ) -> Result<(NamedTensor, Option<[NamedTensor; 2]>, Vec<i32>)> {
+        let (count, [m, n]) = counted(x);
+        let (batch, x, k) = (x.ndim() - 2, x.contiguous()?, m.min(n));
+        let sides = if full { [m, n] } else { [k, k] };
+        let (mut s, mut infos) = (blank(&x, batch, &[k], x.dtype())?, vec![0; count]);
+        let sizes = if wanted { [m * sides[0], sides[1] * n] } else { [0, 0] };
+        let [of_u, of_vt] = [[m, sides[0]], [sides[1], n]];
+        let mut u = blank(&x, batch, if wanted { &of_u } else { &[0] }, x.dtype())?;
+        let mut vt = blank(&x, batch, if wanted { &of_vt } else { &[0] }, x.dtype())?;
+        if k > 0 {
+            let a = x.as_slice::<T>()?;
+            each(
+                count,
+                20 * m * n * k,
+                (
+                    [s.as_mut_slice::<T>()?, u.as_mut_slice::<T>()?, vt.as_mut_slice::<T>()?],
+                    [k, sizes[0], sizes[1]],
+                ),
+                ([&mut infos], [1]),
+                &|scratch, at, [s, u, vt], [info]| {
+                    let a = &a[at * m * n..][..m * n];
+                    let vectors = wanted.then_some(([u, vt], sides));
+                    info[0] = i32::from(!svds::svd(scratch, a, [m, n], s, vectors));
+                },
+            );
+        } else if wanted && full {
+            // No column is needed to complete the basis of an empty matrix.
+            let identity = |side: usize, like: NamedTensor| {
+                NamedTensor::eye(side, side, x.dtype())?.expand(like.sizes())?.contiguous()
+            };
+            (u, vt) = (identity(m, u)?, identity(n, vt)?);
+        }
+        Ok((s, wanted.then_some([u, vt]), infos))
+    }
+    match x.dtype() {
+        DType::F64 => of::<f64>(x, vectors, full),
+        _ => of::<f32>(x, vectors, full),
+    }
+}

@@ -1,0 +1,54 @@
+//! Calls of `linalg` that differ in namegrad.
+
+use crate::by_name;
+use crate::call::{Answer, Call, IntoOutputs, Value, missing};
+use crate::ops::table;
+use namegrad::prelude::*;
+use serde_json::Value as Json;
+
+table! {
+    /// Ops whose arguments differ from PyTorch's.
+    pub(crate) fn different;
+    "linalg.norm" => |c| norm(c)?;
+    "linalg.lstsq" => |c| {
+        c.text("driver"); // how it is computed
+        by_name::required("lstsq", c)?
+    };
+    "linalg.tensorsolve" => |c| {
+        let moved = if c.has("dims") { c.ints("dims")? } else { Vec::new() };
+        let last: Vec<isize> = (-(moved.len() as isize)..0).collect();
+        c.x(0)?.movedim(&moved[..], &last[..]).tensorsolve(c.x(1)?)?
+    };
+}
+
+/// A norm of vectors or of matrices, which are two functions here.
+fn norm(c: &Call<'_>) -> Answer<Vec<Value>> {
+    let keeps = c.flag("keepdim", false);
+    let cast = c.x(0)?.to(c.dtype("dtype")?.unwrap_or(c.x(0)?.dtype()))?;
+    let dims = if c.has("dim") { Some(c.ints("dim")?) } else { None };
+    let count = dims.as_ref().map_or(cast.ndim(), Vec::len);
+    let over = dims.clone().map_or(namegrad::core::Dims::ALL, namegrad::core::Dims::from);
+    let over = if keeps { keep(over) } else { over };
+    let order = match c.has("ord").then(|| c.arg("ord")).flatten() {
+        None => return Ok(cast.vector_norm(over)?.outputs()),
+        Some(Json::String(text)) if text == "fro" => Some(MatrixNorm::Frobenius),
+        Some(Json::String(text)) if text == "nuc" => Some(MatrixNorm::Nuclear),
+        Some(_) => None,
+    };
+    if order.is_none() && count == 1 {
+        let options = VectorNormOptions::new().ord(c.float_or("ord", 2.0)?);
+        return Ok(cast.vector_norm_with(over, options)?.outputs());
+    }
+    if dims.is_none() && cast.ndim() > 2 {
+        let all: Vec<usize> = (0..cast.ndim()).collect();
+        return Ok(cast.matrix_norm(all)?.outputs());
+    }
+    let order = match order {
+        Some(order) => order,
+        None => MatrixNorm::Of(c.float_or("ord", 2.0)?),
+    };
+    if count > 2 {
+        return missing("a norm over more dims");
+    }
+    Ok(cast.matrix_norm_with(over, MatrixNormOptions::new().ord(order))?.outputs())
+}
