@@ -5,7 +5,8 @@ mod named;
 use crate::observe;
 use crate::tape::{
     Cx, Edge, Edges, Gradient, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients,
-    Route, forward, forward_all, fuses, is_anomaly_enabled, is_forgetting, is_looking, is_observed, nan,
+    Route, forward, forward_all, fuses, is_anomaly_enabled, is_forgetting, is_forward, is_looking,
+    is_observed, nan,
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -220,7 +221,7 @@ pub(crate) fn finished(value: NamedTensor, origin: Origin, mut edges: Edges) -> 
     if is_forgetting() {
         edges.iter_mut().for_each(Edge::forget);
     }
-    if edges.iter().any(|edge| edge.into.carried.is_some()) {
+    if is_forward() && edges.iter().any(|edge| edge.into.carried.is_some()) {
         return forward(value, origin, Route::Edges(edges));
     }
     let meta = Meta::new(&value, Some(origin), Some(Route::Edges(edges)));
@@ -254,7 +255,7 @@ impl Joined {
     pub fn output(self) -> Tensor {
         let Some(joint) = self.joint else { return self.op.output() };
         let Op { value, origin, .. } = self.op;
-        if joint.carries() {
+        if is_forward() && joint.carries() {
             return forward(value, origin, Route::Joint(joint));
         }
         let meta = Meta::new(&value, Some(origin), Some(Route::Joint(joint)));
@@ -358,7 +359,7 @@ impl Outputs {
 
 /// The outputs of an op with several, whose derivative is now known.
 fn met(outputs: Vec<Tensor>, meeting: &Arc<Meta>, joint: Arc<Joint>) -> Vec<Tensor> {
-    let carries = joint.carries();
+    let carries = is_forward() && joint.carries();
     meeting.set_route(Route::Joint(joint.clone()));
     if carries { forward_all(outputs, meeting, &joint) } else { outputs }
 }
