@@ -72,7 +72,7 @@ impl Batched {
         let looped = (0..SLICES).map(slice).collect::<Result<Vec<_>>>().and_then(|rows| {
             (0..rows[0].len())
                 .map(|column| {
-                    Tensor::stack(&rows.iter().map(|row| row[column].clone()).collect::<Vec<_>>(), 0)
+                    Tensor::stack(rows.iter().map(|row| row[column].clone()).collect::<Vec<_>>(), 0)
                 })
                 .collect()
         });

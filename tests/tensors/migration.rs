@@ -921,7 +921,8 @@ fn page_of_transforms() -> Result<()> {
     let (r, angle) = (complex::abs(&z)?, complex::angle(&z)?);
     assert!(complex::polar(&r, &angle)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
     let w = complex::conj(&z)?;
-    assert!(complex::div(&complex::mul(&z, &w)?, &w)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
+    let quotient = complex::div(&z, &w)?;
+    assert!(complex::mul(&quotient, &w)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
     assert_eq!([complex::pow(&z, 2)?.shape(), z.add(&w)?.shape()], [z.shape(), z.shape()]);
     let (a, b) = (z.rename(None)?, z.rename(None)?.transpose(0, 1)?);
     assert_eq!(complex::matmul(&a, &b)?.sizes(), [2, 2, 2]);

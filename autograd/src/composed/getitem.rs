@@ -185,7 +185,7 @@ impl Argument for Indices {
 }
 
 /// The indices of [`Tensor::at`]: pairs of a dim and what is taken of it, as a list if all are of one type,
-/// `[("time", 3..7), ("channel", 0..2)]`, or as a tuple of two to four pairs, `(("time", 3..7), ("channel",
+/// `[("time", 3..7), ("channel", 0..2)]`, or as a tuple of two or three pairs, `(("time", 3..7), ("channel",
 /// 0))`. In a call by name they are a list of pairs.
 #[derive(Clone, Debug)]
 pub struct Places(Vec<(Dim, Index)>);
