@@ -99,6 +99,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "linalg"))]
+#[doc(hidden)]
+pub mod missing;
 pub mod ops;
 
 pub use namegrad_autograd as autograd;
@@ -158,6 +161,9 @@ pub mod options {
 /// What two modules have is written with its module: `nn::Lambda` is a layer, `schedule::Lambda` a schedule.
 /// Files and training runs, [`io`] and [`train`], are imported by their paths.
 pub mod prelude {
+    #[cfg(not(feature = "linalg"))]
+    #[doc(hidden)]
+    pub use crate::missing::Linalg as _;
     pub use crate::options::*;
     pub use crate::{autograd, names, nn};
     pub use namegrad_autograd::chain::*;
