@@ -105,6 +105,7 @@ pub mod missing;
 pub mod ops;
 
 pub use namegrad_autograd as autograd;
+pub use namegrad_autograd::fused;
 pub use namegrad_core as core;
 pub use namegrad_core::{Error, ErrorKind, Result, Winograd, memory, names, set_winograd};
 #[cfg(feature = "training")]

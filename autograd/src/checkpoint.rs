@@ -62,7 +62,7 @@ pub fn checkpoint(
 }
 
 /// The values that `made` depends on and that are older than number `first`.
-fn older_than(first: u64, made: &Arc<Meta>) -> Vec<Arc<Meta>> {
+pub(crate) fn older_than(first: u64, made: &Arc<Meta>) -> Vec<Arc<Meta>> {
     let mut older = history(std::slice::from_ref(made), first);
     older.retain(|meta| meta.id < first);
     older

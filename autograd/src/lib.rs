@@ -30,6 +30,7 @@ pub mod autocast;
 pub mod chain;
 mod checkpoint;
 pub mod functional;
+mod fused;
 mod gradcheck;
 mod graph;
 mod hooks;
@@ -53,6 +54,7 @@ pub use composed::{
     Between, EuclidMode, Index, Indexing, Indices, Numbers, Places, Sections, Strides, Text, WordSizes,
 };
 pub use create::TensorOptions;
+pub use fused::fused;
 pub use gradcheck::{
     Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,
     gradgradcheck, gradgradcheck_with,

@@ -280,7 +280,7 @@ impl Tensor {
     }
 }
 
-fn list(tensors: &impl Tensors) -> Vec<Tensor> {
+pub(crate) fn list(tensors: &impl Tensors) -> Vec<Tensor> {
     let mut list = Vec::new();
     tensors.append_to(&mut list);
     list

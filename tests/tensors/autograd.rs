@@ -9,14 +9,34 @@ use namegrad_tests::values::{assert_near, f64s, gradient, gradients};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-const RETAIN: BackwardOptions =
-    BackwardOptions { retain_graph: true, create_graph: false, allow_unused: false, named: false };
-const CREATE: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: true, allow_unused: false, named: false };
-const ONCE: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: false, named: false };
-const UNUSED: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: true, named: false };
+const RETAIN: BackwardOptions = BackwardOptions {
+    retain_graph: true,
+    create_graph: false,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
+const CREATE: BackwardOptions = BackwardOptions {
+    retain_graph: false,
+    create_graph: true,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
+const ONCE: BackwardOptions = BackwardOptions {
+    retain_graph: false,
+    create_graph: false,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
+const UNUSED: BackwardOptions = BackwardOptions {
+    retain_graph: false,
+    create_graph: false,
+    allow_unused: true,
+    named: false,
+    early: false,
+};
 
 /// A leaf that requires a gradient.
 fn leaf<const K: usize>(data: [f64; K]) -> Tensor {

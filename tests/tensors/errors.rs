@@ -491,8 +491,13 @@ fn an_operand_that_is_a_number_never_fails() -> Result<()> {
 
 // Gradients
 
-const CREATE: BackwardOptions =
-    BackwardOptions { create_graph: true, retain_graph: true, allow_unused: false, named: false };
+const CREATE: BackwardOptions = BackwardOptions {
+    create_graph: true,
+    retain_graph: true,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
 
 fn leaf() -> Tensor {
     Tensor::ones([("N", 2)]).unwrap().requiring_grad().unwrap()

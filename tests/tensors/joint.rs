@@ -7,8 +7,13 @@ use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex};
 
-const ONCE: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: false, named: false };
+const ONCE: BackwardOptions = BackwardOptions {
+    retain_graph: false,
+    create_graph: false,
+    allow_unused: false,
+    named: false,
+    early: false,
+};
 const RETAIN: BackwardOptions = BackwardOptions { retain_graph: true, ..ONCE };
 const CREATE: BackwardOptions = BackwardOptions { create_graph: true, ..ONCE };
 

@@ -17,6 +17,7 @@ mod close;
 mod compile;
 mod errors;
 mod functional;
+mod fused;
 mod joint;
 mod memory;
 mod messages;

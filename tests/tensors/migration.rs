@@ -456,6 +456,10 @@ fn page(tensors: [Tensor; 11], net: Linear, path: &str, data: [[f32; 2]; 2]) -> 
         vmap(|s| grad(&[&loss(&s[0], &s[1])?], &[&w]), &[&x, &t], "N")?;
     }
     checkpoint(f, &[&x])?;
+    namegrad::fused(&[&x, &y], |[x, y]| x.mul(y).tanh())?;
+    let hook = |_: &Tensor| Ok(None);
+    x.register_post_accumulate_grad_hook(hook)?;
+    loss.backward_with(None, BackwardOptions::new().early(true))?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;
     Conv2d::builder(("C", 3), ("features", 8), [("H", 3), ("W", 3)]).stride(("H", 2)).build()?;

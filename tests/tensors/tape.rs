@@ -8,8 +8,8 @@ use namegrad::autograd::{
 use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn vector(numbers: &[f64]) -> Result<Tensor> {
     Tensor::from_slice(numbers, [("n", numbers.len())])?.requiring_grad()
@@ -453,5 +453,81 @@ fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
     let error = checkpoint(f, &[&x]).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
     assert!(error.to_string().contains("called in a checkpoint"), "{error}");
+    Ok(())
+}
+
+/// A chain of layers, the last of them with the weights of the first, one of them in a checkpoint.
+fn layers_with_a_tie() -> Result<Vec<Linear>> {
+    let mut layers = Vec::new();
+    for seed in 0..5 {
+        layers.push(Generator::from_seed(seed).scope(|| Linear::new(6, 6))?);
+    }
+    layers.push(layers[0].clone());
+    Ok(layers)
+}
+
+fn loss_of(layers: &[Linear]) -> Result<Tensor> {
+    let mut x = Generator::from_seed(9).scope(|| Tensor::randn([4, 6]))?;
+    for (at, layer) in layers.iter().enumerate() {
+        x = match at {
+            2 => {
+                let layer = layer.clone();
+                checkpoint(move |x| layer.forward(&x[0])?.tanh(), &[&x])?
+            }
+            _ => layer.forward(&x)?.tanh()?,
+        };
+    }
+    x.square()?.sum(..)
+}
+
+#[test]
+fn early_gradients_are_applied_while_the_pass_goes_on() -> Result<()> {
+    let early = BackwardOptions::new().early(true);
+    let (plain, stepping) = (layers_with_a_tie()?, layers_with_a_tie()?);
+    let mut optimizer = Sgd::builder(plain[..5].iter().flat_map(Module::parameters)).lr(0.1).build()?;
+    // The most gradients that are there at once, and the order of the layers.
+    let seen = Arc::new(Mutex::new((0, Vec::new())));
+    let parameters: Vec<Parameter> = stepping[..5].iter().flat_map(Module::parameters).collect();
+    for (at, parameter) in parameters.iter().enumerate() {
+        let optimizer = Mutex::new(Sgd::builder([parameter]).lr(0.1).build()?);
+        let (seen, all) = (seen.clone(), parameters.clone());
+        parameter.tensor().register_post_accumulate_grad_hook(move |_| {
+            let mut seen = seen.lock().unwrap();
+            seen.0 = seen.0.max(all.iter().filter(|other| other.grad().is_some()).count());
+            seen.1.push(at / 2);
+            let mut optimizer = optimizer.lock().unwrap();
+            optimizer.step()?;
+            optimizer.zero_grad();
+            Ok(None)
+        })?;
+    }
+    for _ in 0..3 {
+        optimizer.zero_grad();
+        loss_of(&plain)?.backward()?;
+        optimizer.step()?;
+        loss_of(&stepping)?.backward_with(None, early)?;
+        for (a, b) in plain.iter().zip(&stepping) {
+            assert!(a.weight().tensor().equal(&b.weight().tensor())?);
+        }
+        let (most, order) = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!((most, order), (1, vec![4, 4, 3, 3, 2, 2, 1, 1, 0, 0]), "one at a time");
+    }
+    Ok(())
+}
+
+#[test]
+fn early_gradients_are_those_of_a_plain_pass() -> Result<()> {
+    let layers = layers_with_a_tie()?;
+    let gradients = |options: BackwardOptions| {
+        let loss = loss_of(&layers)?.add(layers[3].weight().tensor().sum(..)?)?;
+        loss.backward_with(None, options)?;
+        layers[1].weight().tensor().sum(..)?.backward_with(None, options)?; // accumulates
+        layers[1].weight().tensor().backward_with(Some(&Tensor::ones([6, 6])?), options)?; // begins at a leaf
+        let all = layers.iter().flat_map(Module::parameters).map(|p| p.grad().map(|g| g.to_vec::<f32>()));
+        let all: Vec<_> = all.collect();
+        layers.iter().for_each(Module::zero_grad);
+        Ok::<_, Error>(format!("{all:?}"))
+    };
+    assert_eq!(gradients(BackwardOptions::new().early(true))?, gradients(BackwardOptions::new())?);
     Ok(())
 }

@@ -22,7 +22,7 @@ use gradient::{accumulate, run_hooks, run_hooks_after};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
 use pending::{Arrived, Pending};
-use search::{first_nan, leading_to, leaves_of};
+use search::{first_nan, last_uses, leading_to, leaves_of};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -49,6 +49,35 @@ pub struct BackwardOptions {
     /// By default, names are ignored, as in PyTorch's specification, except that in strict mode those of the
     /// output in another order are an error.
     pub named: bool,
+    /// Add each gradient to the `grad` of its leaf, and call its hooks, as soon as it is complete. By default,
+    /// this happens at the end, so that nothing has changed if the pass fails.
+    ///
+    /// A hook can then apply the gradient and drop it while the pass goes on, so that the gradients of a model
+    /// are never all in memory. The parameter changes in place once no op that still waits has saved it. Under
+    /// [`detect_anomaly`](crate::detect_anomaly()), gradients are added at the end.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::autograd::BackwardOptions;
+    /// use std::sync::Mutex;
+    /// let model = Sequential::new().then(Linear::new(4, 8)?).then(Tanh).then(Linear::new(8, 1)?);
+    /// for parameter in model.parameters() {
+    ///     let optimizer = Mutex::new(Sgd::builder([&parameter]).lr(0.1).build()?);
+    ///     parameter.tensor().register_post_accumulate_grad_hook(move |_| {
+    ///         let mut optimizer = optimizer.lock().unwrap();
+    ///         optimizer.step()?;
+    ///         optimizer.zero_grad();
+    ///         Ok(None)
+    ///     })?;
+    /// }
+    /// let loss = || model.forward(&Tensor::ones([16, 4])?)?.square()?.mean(..);
+    /// let before = loss()?;
+    /// before.backward_with(None, BackwardOptions::new().early(true))?;
+    /// assert!(loss()?.item::<f64>()? < before.item()?);
+    /// assert!(model.parameters().iter().all(|parameter| parameter.grad().is_none()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub early: bool,
 }
 
 /// Ids are distinct, so they need no mixing.
@@ -98,7 +127,8 @@ pub fn began_last_backward(output: &Tensor) -> bool {
 }
 
 /// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
-/// gradients of leaves are added to their `grad` after the whole walk has succeeded.
+/// gradients of leaves are added to their `grad` after the whole walk has succeeded, unless they are to be
+/// early.
 #[track_caller]
 pub(crate) fn walk(
     op: &'static str,
@@ -160,27 +190,24 @@ fn walk_from(
         goal,
         found,
         leaves: Vec::new(),
+        early: if options.early && !anomaly { last_uses(&starts) } else { Vec::new() },
     };
+    let is_early = !walk.early.is_empty();
     set_grad_enabled(options.create_graph, || {
         for (meta, grad, _) in roots {
             walk.pending.add(meta, grad)?;
         }
-        while let Some((meta, arrived)) = walk.pending.take() {
+        while let Some((meta, arrived)) = walk.next() {
             walk.pass(meta, arrived)?;
+            if is_early {
+                walk.store(options.named)?;
+            }
         }
         if nan_before {
             let message = format!("the output is {} before the backward pass", nan::what());
             return Err(Error::new(ErrorKind::Autograd, op, message).at(at).with_repair(FORWARD_TOO));
         }
-        // The hooks come last, so that every gradient is complete if a hook fails.
-        let mut reached = Vec::with_capacity(walk.leaves.len());
-        for (meta, grad) in walk.leaves {
-            accumulate(&meta, grad, options.named)?;
-            reached.push(meta);
-        }
-        for meta in reached {
-            run_hooks_after(&meta, walk.at)?;
-        }
+        walk.store(options.named)?;
         Ok(walk.found)
     })
 }
@@ -204,9 +231,37 @@ struct Walk<'a> {
     goal: Goal<'a>,
     found: Vec<Option<Tensor>>,
     leaves: Vec<(Arc<Meta>, Tensor)>,
+    /// The leaves whose gradients are added early, each behind the oldest value whose op uses it; the next one
+    /// last.
+    early: Vec<(u64, u64)>,
 }
 
 impl Walk<'_> {
+    /// The next meta with its gradient: a leaf as soon as all values that still wait are older than its uses.
+    #[inline]
+    fn next(&mut self) -> Option<(Arc<Meta>, Arrived)> {
+        while let Some((_, leaf)) = self.early.pop_if(|(used, _)| self.pending.latest() < Some(*used)) {
+            if let Some(found) = self.pending.take_out(leaf) {
+                return Some(found);
+            }
+        }
+        self.pending.take()
+    }
+
+    /// Adds the gradients of leaves that the walk has reached to their `grad`. The hooks come last, so that
+    /// every gradient is complete if a hook fails.
+    fn store(&mut self, named: bool) -> Result<()> {
+        let mut reached = Vec::with_capacity(self.leaves.len());
+        for (meta, grad) in std::mem::take(&mut self.leaves) {
+            accumulate(&meta, grad, named)?;
+            reached.push(meta);
+        }
+        for meta in reached {
+            run_hooks_after(&meta, self.at)?;
+        }
+        Ok(())
+    }
+
     /// Goes on from a meta, at which all gradients have arrived, to the inputs of its op.
     fn pass(&mut self, meta: Arc<Meta>, arrived: Arrived) -> Result<()> {
         let mut grad = match arrived {

@@ -20,7 +20,8 @@
 //! | [`norm`], [`attention`], [`recurrent`], [`loss`] | normalization, attention, recurrent layers, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
-//! [`data`] and [`random`] for new tensors, `cast` for casts, and `write` for writing in place.
+//! [`data`] and [`random`] for new tensors, `cast` for casts, `write` for writing in place, and `tiles` for
+//! chains of ops that run tile by tile.
 //!
 //! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
 //! `crate::cpu`.
@@ -62,6 +63,9 @@ pub mod shape;
 pub mod slice;
 #[doc(hidden)]
 pub mod standardize;
+#[allow(unsafe_code)]
+#[doc(hidden)]
+pub mod tiles;
 pub mod unary;
 pub(crate) mod unify;
 #[allow(unsafe_code)]

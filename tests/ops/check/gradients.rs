@@ -162,6 +162,7 @@ impl Case {
             create_graph,
             allow_unused: false,
             named: false,
+            early: false,
         };
         let walk = |create_graph| grad_with(&[&y], &given, &[Some(&weights)], options(create_graph)).unwrap();
         for (fused, row) in walk(false).into_iter().zip(walk(true)) {

@@ -5,6 +5,7 @@ use namegrad::autograd::functional::{Randomness, VmapOptions, vmap_with};
 use namegrad::autograd::{
     self, Op, autocast, detect_anomaly, functional, grad, grad_with, gradcheck, gradcheck_parameters,
 };
+use namegrad::fused;
 use namegrad::nn::{self, Buffer};
 use namegrad::options::*;
 use namegrad::prelude::*;
@@ -122,6 +123,20 @@ fn leaves(advice: &mut Advice) -> Result<()> {
         let x = leaf()?.square()?;
         x.register_hook(|_| Ok(None))?;
         assert!(x.requires_grad())
+    });
+    let (matrix, row) = (Tensor::ones([2, 3])?, Tensor::ones([3])?);
+    let factor = Tensor::new(2.0)?.requiring_grad()?;
+    for w in [row, factor] {
+        let own = w.clone();
+        follow!(advice, fused(&[&matrix], move |[x]| x.mul(&own)) => {
+            let x = Tensor::ones([2, 3])?;
+            assert_eq!(fused(&[&x, &w], |[x, w]| x.mul(w))?.sizes(), [2, 3])
+        });
+    }
+    follow!(advice, fused(&[&x], |[x]| F::dropout(x, 0.5)) => {
+        let mask = F::dropout(&x.ones_like()?, 0.5)?;
+        let y = fused(&[&x, &mask], |[x, mask]| x.mul(mask))?;
+        assert!(y.equal(&x.mul(&mask)?)?)
     });
     let buffer = Buffer::new(Tensor::new([1, 2])?);
     let value = Tensor::new([0.5, 2.0])?;

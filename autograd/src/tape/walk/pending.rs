@@ -67,7 +67,21 @@ impl Pending {
     // Not inlined: that would copy the entry once more on its way out of the map.
     #[inline(never)]
     pub(super) fn take(&mut self) -> Option<(Arc<Meta>, Arrived)> {
-        let id = self.heap.pop()?;
+        loop {
+            let id = self.heap.pop()?;
+            if let Some(found) = self.at.remove(&id) {
+                return Some(found); // otherwise it was taken out before
+            }
+        }
+    }
+
+    /// The latest of the metas in the heap.
+    pub(super) fn latest(&self) -> Option<u64> {
+        self.heap.peek().copied()
+    }
+
+    /// Takes this meta out of turn.
+    pub(super) fn take_out(&mut self, id: u64) -> Option<(Arc<Meta>, Arrived)> {
         self.at.remove(&id)
     }
 }

@@ -1,5 +1,5 @@
-//! Searches in the graph, which run no derivative: the leaves of a value, the first NaN, and the values that
-//! lead to chosen inputs.
+//! Searches in the graph, which run no derivative: the leaves of a value, the first NaN, the last uses of
+//! leaves, and the values that lead to chosen inputs.
 
 use super::ById;
 use crate::tape::Meta;
@@ -63,6 +63,24 @@ pub(super) fn leaves_of(meta: &Arc<Meta>) -> Vec<u64> {
         }
     }
     leaves
+}
+
+/// The leaves of `roots`, each behind the oldest value whose op uses it, in the order of these.
+#[cold]
+pub(super) fn last_uses(roots: &[Arc<Meta>]) -> Vec<(u64, u64)> {
+    let mut last: ById<u64> = ById::default();
+    for meta in history(roots, 0) {
+        if let Some(route) = &meta.state().route {
+            route.visit(&mut |into| {
+                if into.is_leaf() {
+                    last.insert(into.id, meta.id); // the oldest comes last
+                }
+            });
+        }
+    }
+    let mut uses: Vec<(u64, u64)> = crate::list(last.into_iter().map(|(leaf, used)| (used, leaf)));
+    uses.sort_unstable();
+    uses
 }
 
 /// The earliest value that `roots` depend on and that was NaN when it was computed in anomaly mode.

@@ -35,8 +35,8 @@ pub(crate) struct Job<'a> {
 /// Runs a loop over its operands.
 ///
 /// # Safety
-/// `to` has room for a dense tensor of the sizes and dtype of the output that nothing else reads. Unless
-/// `aliased`, no input overlaps it.
+/// `to` has room for a dense tensor of the sizes and dtype of the output that nothing else reads. No input
+/// overlaps it, except the first one if `aliased`.
 pub(crate) unsafe fn drive(job: Job<'_>, to: *mut u8, aliased: bool) {
     let Job { body, args, inputs, compute, made, out, sizes } = job;
     let numel: usize = product(sizes);
@@ -236,7 +236,7 @@ impl Task<'_> {
                 } else if whole_run
                     && view.strides[last] == 1
                     && view.dtype == self.compute[k]
-                    && !self.aliased
+                    && !(self.aliased && k == 0)
                 {
                     // SAFETY: element `start` of the view exists.
                     unsafe { view.ptr.offset(self.offset(view, start) * view.dtype.itemsize() as isize) }
