@@ -16,7 +16,7 @@ use crate::special::counted;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
-    odds: Odds,
+    pub(crate) odds: Odds,
     frame: Frame,
 }
 

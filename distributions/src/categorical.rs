@@ -5,6 +5,7 @@ use crate::counts::Binomial;
 use crate::frame::{part, split};
 use crate::odds::clamped;
 use crate::special::counted;
+use crate::transform::open_unit;
 
 /// The categorical distribution of one of several classes, as an index of `i64`: class `k` with probability
 /// `pₖ`.
@@ -46,7 +47,7 @@ impl Categorical {
     /// The distribution with probabilities `softmax(logits)` along `dim`.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`ErrorKind::Value`] for NaN.
+    /// As [`new`](Self::new); [`ErrorKind::Value`] for NaN and infinity, and if all along `dim` are -inf.
     #[track_caller]
     pub fn from_logits(logits: impl Operand, dim: impl Into<Dim>) -> Result<Categorical> {
         Categorical::of("Categorical", &logits, &dim.into(), true)
@@ -66,7 +67,7 @@ impl Categorical {
             let message = format!("there are no classes: {parameter} has no elements along their dim");
             return Err(Error::new(ErrorKind::Value, name, message).with_operands([given.shape()]));
         }
-        check(name, parameter, if is_logits { &Support::Real } else { &Support::Weights }, &given)?;
+        check(name, parameter, if is_logits { &Support::Logits } else { &Support::Weights }, &given)?;
         let (probs, logits) = match is_logits {
             true => (given.softmax(-1)?, given.log_softmax(-1)?),
             false => {
@@ -441,14 +442,16 @@ impl Distribution for RelaxedOneHotCategorical {
         Support::Simplex
     }
     fn log_density(&self, x: &Tensor) -> Result<Tensor> {
-        let (y, classes) = (x.log()?, self.categorical.classes() as f64);
+        let tiny = open_unit(x.dtype()).0;
+        let (y, classes) = (x.clamp_min(tiny).log()?, self.categorical.classes() as f64);
         let scores = self.logits().sub(y.mul(self.temperatures()?)?)?.log_softmax(-1)?;
         let scale = self.temperature.log().mul(classes - 1.0).add(libm::lgamma(classes))?;
         scores.sub(&y)?.sum(-1)?.add(scale)
     }
     fn draw(&self, shape: &Shape) -> Result<Tensor> {
         let gumbel = random::exponential(shape, self.frame.dtype())?.log().neg()?;
-        self.logits().add(gumbel).div(self.temperatures()?)?.softmax(-1)
+        let shares = self.logits().add(gumbel).div(self.temperatures()?)?.softmax(-1)?;
+        shares.clamp_min(open_unit(shares.dtype()).0) // the density of 0 is none
     }
     fn has_rsample(&self) -> bool {
         true

@@ -63,7 +63,7 @@ impl Distribution for Gamma {
         true
     }
     fn cumulative(&self, x: &Tensor) -> Result<Tensor> {
-        gamma_cdf(&self.concentration, &self.rate.mul(x)?)
+        gamma_cdf(&self.concentration, &self.rate.mul(x)?, false)
     }
     fn mean(&self) -> Result<Tensor> {
         self.concentration.div(&self.rate)
@@ -199,7 +199,7 @@ impl Distribution for InverseGamma {
         true
     }
     fn cumulative(&self, x: &Tensor) -> Result<Tensor> {
-        self.gamma.cumulative(&x.reciprocal()?)?.neg().add(1.0)
+        gamma_cdf(self.concentration(), &self.rate().div(x)?, true)
     }
     fn mean(&self) -> Result<Tensor> {
         let mean = self.rate().div(self.concentration().sub(1.0)?)?;

@@ -9,13 +9,14 @@ use crate::categorical::{Categorical, OneHotCategorical};
 use crate::common::*;
 use crate::counts::{Binomial, Geometric, Poisson};
 use crate::exponential::{Exponential, Pareto, Uniform, Weibull};
+use crate::frame::names_of;
 use crate::gamma::{Chi2, Gamma, InverseGamma};
 use crate::independent::Independent;
 use crate::location::{Cauchy, Gumbel, HalfCauchy, Laplace};
 use crate::matrix::{half_log_det, mahalanobis, solve_lower, square_norm};
 use crate::multivariate::{LowRankMultivariateNormal, MultivariateNormal, Wishart};
 use crate::normal::{HalfNormal, LogNormal, Normal};
-use crate::special::counted;
+use crate::special::{counted, deviance, gamma_rest};
 use crate::support::numbers;
 use crate::transformed::Transformed;
 
@@ -225,8 +226,7 @@ fn gumbel_gumbel(p: &Gumbel, q: &Gumbel) -> Result<Tensor> {
 
 #[track_caller]
 fn exponential_exponential(p: &Exponential, q: &Exponential) -> Result<Tensor> {
-    let ratio = q.rate.div(&p.rate)?;
-    ratio.sub(1.0).sub(ratio.log()?)
+    deviance(&p.rate, &q.rate)?.div(&p.rate)
 }
 
 #[track_caller]
@@ -255,29 +255,26 @@ fn weibull_weibull(p: &Weibull, q: &Weibull) -> Result<Tensor> {
 #[track_caller]
 fn gamma_gamma(p: &Gamma, q: &Gamma) -> Result<Tensor> {
     let (a, b) = (&p.concentration, &q.concentration);
-    let of_rates = b.mul(p.rate.div(&q.rate).log()?).add(q.rate.sub(&p.rate).mul(a.div(&p.rate)?)?)?;
-    let of_shapes = b.lgamma().sub(a.lgamma()?).add(a.sub(b).mul(a.digamma()?)?)?;
-    of_rates.add(of_shapes)
+    deviance(b, &q.rate.div(&p.rate).mul(a)?)?.add(gamma_rest(a, b)?)
 }
 
 #[track_caller]
 fn beta_beta(p: &Beta, q: &Beta) -> Result<Tensor> {
-    let part = |p: &Tensor, q: &Tensor| p.sub(q).mul(p.digamma()?);
-    let normalizers = special::log_beta(&q.concentration1, &q.concentration0)?
-        .sub(special::log_beta(&p.concentration1, &p.concentration0)?)?;
+    let (of_p, of_q) = (p.total()?, q.total()?);
+    let ratio = of_q.div(&of_p)?;
+    let part = |a: &Tensor, b: &Tensor| deviance(b, &ratio.mul(a)?)?.add(gamma_rest(a, b)?);
     let parts =
         part(&p.concentration1, &q.concentration1)?.add(part(&p.concentration0, &q.concentration0)?)?;
-    normalizers.add(parts).sub(part(&p.total()?, &q.total()?)?)
+    parts.sub(gamma_rest(&of_p, &of_q)?)
 }
 
 #[track_caller]
 fn dirichlet_dirichlet(p: &Dirichlet, q: &Dirichlet) -> Result<Tensor> {
     check_events(p, q)?;
-    let (a, b, total) = (&p.concentration, &q.concentration, p.concentration.sum(keep(-1))?);
-    let normalizers = p.total()?.lgamma().sub(q.total()?.lgamma()?)?;
-    let logs = a.digamma().sub(total.digamma()?)?;
-    let parts = a.sub(b).mul(logs).sub(a.lgamma().sub(b.lgamma()?)?)?;
-    normalizers.add(parts.sum(-1)?)
+    let (a, b) = (&p.concentration, &q.concentration);
+    let (of_p, of_q) = (a.sum(keep(-1))?, b.sum(keep(-1))?);
+    let parts = deviance(b, &of_q.div(&of_p)?.mul(a)?)?.add(gamma_rest(a, b)?)?;
+    parts.sum(-1)?.sub(gamma_rest(&of_p, &of_q)?.squeeze(-1)?)
 }
 
 #[track_caller]
@@ -317,7 +314,7 @@ fn binomial_binomial(p: &Binomial, q: &Binomial) -> Result<Tensor> {
 
 #[track_caller]
 fn poisson_poisson(p: &Poisson, q: &Poisson) -> Result<Tensor> {
-    p.rate.mul(p.rate.log().sub(q.rate.log()?)?).sub(p.rate.sub(&q.rate)?)
+    deviance(&p.rate, &q.rate)
 }
 
 #[track_caller]
@@ -429,11 +426,65 @@ fn independent_independent(p: &Independent, q: &Independent) -> Result<Tensor> {
         let dims = of.base.frame().batch().sizes.len();
         of.reinterpreted().iter().map(|dim| dims - dim).collect::<Vec<_>>()
     };
-    if from_right(p) != from_right(q) {
-        return Err(no_formula(p, q));
+    let names = |of: &Independent| -> Option<Vec<Name>> {
+        let batch = of.base.frame().batch();
+        of.reinterpreted().iter().map(|dim| batch.names.get(*dim)).collect()
+    };
+    let are_beside = from_right(p) == from_right(q);
+    match (names(p), names(q)) {
+        (Some(of_p), Some(of_q)) if !are_beside || of_p != of_q => {
+            let is_same = of_p.len() == of_q.len() && of_p.iter().all(|name| of_q.contains(name));
+            let (true, Some((p, q))) = (is_same, in_one_order(&*p.base, &*q.base)) else {
+                return Err(no_formula(p, q));
+            };
+            kl_divergence(&*p?, &*q?)?.sum(of_p)
+        }
+        _ if are_beside => p.summed(&kl_divergence(&*p.base, &*q.base)?),
+        _ => Err(no_formula(p, q)),
     }
-    p.summed(&kl_divergence(&*p.base, &*q.base)?)
 }
+
+type Arranged = Result<Arc<dyn Distribution>>;
+
+/// Both distributions with all batch dims of both in one order, if all have names and the kinds are of
+/// those whose parameters have the batch dims and no others.
+fn in_one_order(p: &dyn Distribution, q: &dyn Distribution) -> Option<(Arranged, Arranged)> {
+    let names = |of: &dyn Distribution| names_of(of.frame().batch()).collect::<Option<Vec<Name>>>();
+    let (of_p, mut order) = (names(p)?, names(q)?);
+    order.retain(|name| !of_p.contains(name));
+    order.extend(of_p);
+    let arrange = |x: &Tensor| x.align_to(order.clone());
+    let of = |of: &dyn Distribution| ARRANGED.iter().find_map(|kind| kind(of as &dyn Any, &arrange));
+    Some((of(p)?, of(q)?))
+}
+
+/// A distribution of one kind whose parameters are rearranged.
+type Arrange = fn(&dyn Any, &dyn Fn(&Tensor) -> Result<Tensor>) -> Option<Arranged>;
+
+fn arranged<D: 'static, P: Distribution>(
+    of: &dyn Any,
+    make: impl FnOnce(&D) -> Result<P>,
+) -> Option<Arranged> {
+    Some(make(of.downcast_ref()?).map(|made| Arc::new(made) as Arc<dyn Distribution>))
+}
+
+const ARRANGED: &[Arrange] = &[
+    |of, x| arranged(of, |of: &Normal| Normal::new(x(&of.loc)?, x(&of.scale)?)),
+    |of, x| arranged(of, |of: &Laplace| Laplace::new(x(&of.loc)?, x(&of.scale)?)),
+    |of, x| arranged(of, |of: &Gumbel| Gumbel::new(x(&of.loc)?, x(&of.scale)?)),
+    |of, x| arranged(of, |of: &Cauchy| Cauchy::new(x(&of.loc)?, x(&of.scale)?)),
+    |of, x| arranged(of, |of: &Uniform| Uniform::new(x(&of.low)?, x(&of.high)?)),
+    |of, x| arranged(of, |of: &Gamma| Gamma::new(x(&of.concentration)?, x(&of.rate)?)),
+    |of, x| arranged(of, |of: &Beta| Beta::new(x(&of.concentration1)?, x(&of.concentration0)?)),
+    |of, x| arranged(of, |of: &Exponential| Exponential::new(x(&of.rate)?)),
+    |of, x| arranged(of, |of: &Poisson| Poisson::new(x(&of.rate)?)),
+    |of, x| {
+        arranged(of, |of: &Bernoulli| match of.odds.is_logits() {
+            true => Bernoulli::from_logits(x(of.odds.given())?),
+            false => Bernoulli::new(x(of.odds.given())?),
+        })
+    },
+];
 
 fn transformed_transformed(p: &Transformed, q: &Transformed) -> Result<Tensor> {
     let same = p.transforms.len() == q.transforms.len()

@@ -43,7 +43,8 @@ impl MixtureSameFamily {
     fn of(mixture: Categorical, component: Arc<dyn Distribution>) -> Result<MixtureSameFamily> {
         const NAME: &str = "MixtureSameFamily";
         let (batch, classes) = (component.frame().batch().clone(), mixture.class_shape());
-        let fault = |kind, message: String| Err(Error::new(kind, NAME, message));
+        let here = Location::caller();
+        let fault = |kind, message: String| Err(Error::new(kind, NAME, message).at(here));
         let Some(last) = batch.sizes.len().checked_sub(1) else {
             return fault(ErrorKind::Shape, format!("the component has no batch dim: {}", component.frame()));
         };

@@ -92,6 +92,16 @@ fn of_loc(rows: &Dim) -> Dim {
     if matches!(rows, Dim::Index(_)) { Dim::Index(-1) } else { rows.clone() }
 }
 
+/// An error for vectors without coordinates.
+#[track_caller]
+fn check_coordinates(name: &'static str, parameter: &str, n: usize) -> Result<()> {
+    if n > 0 {
+        return Ok(());
+    }
+    let message = format!("there are no coordinates: {parameter} has no elements along their dim");
+    Err(Error::new(ErrorKind::Value, name, message))
+}
+
 /// An error unless the matrix has as many rows as `loc` has coordinates.
 #[track_caller]
 fn check_rows(
@@ -103,6 +113,7 @@ fn check_rows(
 ) -> Result<()> {
     let (n, rows) = (loc.sizes()[loc.ndim() - 1], matrix.sizes()[matrix.ndim() - 2]);
     let columns = matrix.sizes()[matrix.ndim() - 1];
+    check_coordinates(name, "loc", n)?;
     if rows == n && (columns == n || !is_square) {
         return Ok(());
     }
@@ -564,6 +575,7 @@ impl Wishart {
         let given = floats(NAME, &[("df", df), (parameter, matrix)])?;
         let matrix = matrix_of(NAME, parameter, &given[1], dims)?;
         let n = matrix.sizes()[matrix.ndim() - 1];
+        check_coordinates(NAME, parameter, n)?;
         check(NAME, parameter, &form.support(), &matrix)?;
         let least = Tensor::full((), n as f64 - 1.0)?;
         check(NAME, "df", &Support::Above(least), &given[0])?;

@@ -12,24 +12,22 @@ use std::f64::consts::PI;
 /// # Source
 /// Best, Fisher, *Efficient simulation of the von Mises distribution* (1979).
 fn angle(source: &mut Source, k: f64) -> f64 {
-    if k > 1e12 {
-        return source.normal() / k.sqrt();
-    }
     if k < 1e-8 {
         return (2.0 * source.uniform() - 1.0) * PI;
     }
-    let tau = 1.0 + (1.0 + 4.0 * k * k).sqrt();
-    // (τ - √(2 τ)) / (2 k), and (1 + ρ²) / (2 ρ)
-    let rho = (tau - (2.0 * tau).sqrt()) / (2.0 * k);
-    let r = (1.0 + rho * rho) / (2.0 * rho);
+    if k.is_nan() || k > 1e12 {
+        return source.normal() / k.sqrt();
+    }
+    // r - 1, where r is (1 + √(1 + 4 k²)) / (2 k); k (r² - 1) is r
+    let above = (1.0 + 1.0 / ((1.0 + 4.0 * k * k).sqrt() + 2.0 * k)) / (2.0 * k);
     loop {
-        let z = (PI * source.uniform()).cos();
-        let f = (1.0 + r * z) / (r + z);
-        let c = k * (r - f);
+        let (sin, cos) = (0.5 * PI * source.uniform()).sin_cos();
+        let rest = above + 2.0 * cos * cos; // r + z, where z is the cosine of the whole angle
+        let c = (1.0 + above) / rest;
         let u = source.uniform();
         if c * (2.0 - c) > u || (c / u).ln() + 1.0 >= c {
             let sign = if source.uniform() < 0.5 { -1.0 } else { 1.0 };
-            return sign * f.clamp(-1.0, 1.0).acos();
+            return sign * 2.0 * (sin * (above / rest).sqrt()).min(1.0).asin();
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::common::*;
 use crate::frame::part;
 use crate::matrix;
+use crate::odds::step_of;
 
 /// The values that a parameter can have, or that a distribution can give.
 #[derive(Clone, Debug)]
@@ -39,10 +40,12 @@ pub enum Support {
     NonNegativeInteger,
     /// 0, 1, ... up to a largest number.
     IntegerUpTo(Tensor),
-    /// Numbers that are not negative and whose sum along the last dim is one, up to 1e-6.
+    /// Numbers that are not negative and whose sum along the last dim is one, up to rounding in their dtype.
     Simplex,
     /// Numbers that are not negative, and not all 0, along the last dim.
     Weights,
+    /// Numbers below infinity, and not all -inf, along the last dim.
+    Logits,
     /// One 1 along the last dim, and zeros.
     OneHot,
     /// Numbers that are not negative and whose sum along the last dim is at most this one.
@@ -78,7 +81,11 @@ impl Support {
     /// The number of dims that the condition is about.
     pub fn event_dims(&self) -> usize {
         match self {
-            Support::Simplex | Support::Weights | Support::OneHot | Support::CountsUpTo(_) => 1,
+            Support::Simplex
+            | Support::Weights
+            | Support::Logits
+            | Support::OneHot
+            | Support::CountsUpTo(_) => 1,
             Support::PositiveDefinite | Support::LowerCholesky | Support::CorrCholesky => 2,
             _ => 0,
         }
@@ -102,6 +109,7 @@ impl Support {
             Support::IntegerUpTo(high) => format!("a whole number from 0 to {}", bound(high)),
             Support::Simplex => "probabilities whose sum is 1".into(),
             Support::Weights => "numbers that are not negative and not all 0".into(),
+            Support::Logits => "numbers below infinity and not all -inf".into(),
             Support::OneHot => "one 1 and zeros".into(),
             Support::CountsUpTo(total) => format!("counts whose sum is at most {total}"),
             Support::PositiveDefinite => "a symmetric positive definite matrix".into(),
@@ -177,7 +185,7 @@ impl Support {
                 let place = place(&x.shape(), index * length + element);
                 return Err(self.broken(op, what, &place, slice[element]));
             }
-            let Some(broken) = self.broken_in(slice, sizes) else { continue };
+            let Some(broken) = self.broken_in(slice, sizes, step_of(x.dtype())) else { continue };
             let place = place(&slices, index);
             let message = format!("{what} must be {}, but {broken} {what}{place}", self.words());
             return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
@@ -191,16 +199,21 @@ impl Support {
             Support::Simplex | Support::Weights | Support::CountsUpTo(_) => {
                 x.iter().position(|x| x.is_nan() || *x < 0.0)
             }
+            Support::Logits => x.iter().position(|x| x.is_nan() || *x == f64::INFINITY),
             Support::OneHot => x.iter().position(|x| *x != 0.0 && *x != 1.0),
             _ => None,
         }
     }
 
     /// What is wrong with a slice as a whole, if anything is, as what comes before its name.
-    fn broken_in(&self, x: &[f64], sizes: &[usize]) -> Option<String> {
+    fn broken_in(&self, x: &[f64], sizes: &[usize], step: f64) -> Option<String> {
+        if matches!(self, Support::Logits) {
+            let is_broken = x.iter().all(|x| *x == f64::NEG_INFINITY);
+            return is_broken.then(|| "every number is -inf in".into());
+        }
         let sum: f64 = x.iter().sum();
         let is_right = match self {
-            Support::Simplex => (sum - 1.0).abs() <= 1e-6,
+            Support::Simplex => (sum - 1.0).abs() <= (step * (32 + x.len()) as f64).clamp(1e-6, 0.1),
             Support::Weights => sum > 0.0 && sum.is_finite(),
             Support::CountsUpTo(total) => sum <= *total,
             Support::OneHot => sum == 1.0,

@@ -1,8 +1,10 @@
 //! [`Transform`], functions of draws with their inverse and the logarithm of their slope.
 
 use crate::common::*;
+use crate::frame::is_checked;
 use crate::odds::step_of;
 use crate::parameters::operands;
+use crate::support::{numbers, place};
 
 /// A differentiable function of tensors with an inverse, of which a [`Transformed`](crate::Transformed)
 /// distribution is made.
@@ -79,6 +81,15 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     }
 }
 
+/// Checks that a parameter is not 0 anywhere, unless checks are off.
+#[track_caller]
+fn check_not_zero(name: &'static str, parameter: &str, x: &Tensor) -> Result<()> {
+    let zero = if is_checked() { numbers(x)?.iter().position(|x| *x == 0.0) } else { None };
+    let Some(zero) = zero else { return Ok(()) };
+    let message = format!("{parameter} must not be 0, but {parameter}{} is 0", place(&x.shape(), zero));
+    Err(Error::new(ErrorKind::Value, name, message))
+}
+
 /// The error of something that a transform does not have.
 #[cold]
 #[track_caller]
@@ -99,7 +110,7 @@ fn softplus(x: &Tensor) -> Result<Tensor> {
 }
 
 /// The smallest positive number that is not denormal, and the largest below one.
-fn open_unit(dtype: DType) -> (f64, f64) {
+pub(crate) fn open_unit(dtype: DType) -> (f64, f64) {
     let tiny = match dtype {
         DType::F64 => f64::MIN_POSITIVE,
         DType::F16 => 6.1035e-5,
@@ -129,12 +140,14 @@ impl AffineTransform {
     /// `x ↦ loc + scale x`.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] unless floating-point.
+    /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Value`] for a `scale` of 0.
     #[track_caller]
     pub fn new(loc: impl Operand, scale: impl Operand) -> Result<AffineTransform> {
         let mut both = operands("AffineTransform", &[("loc", &loc), ("scale", &scale)])?.into_iter();
         let mut next = || both.next().expect("two were given");
-        Ok(AffineTransform { loc: next(), scale: next() })
+        let (loc, scale) = (next(), next());
+        check_not_zero("AffineTransform", "scale", &scale)?;
+        Ok(AffineTransform { loc, scale })
     }
 }
 
@@ -191,10 +204,12 @@ impl PowerTransform {
     /// `x ↦ x^exponent`.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] unless floating-point.
+    /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Value`] for an exponent of 0.
     #[track_caller]
     pub fn new(exponent: impl Operand) -> Result<PowerTransform> {
-        Ok(PowerTransform { exponent: operands("PowerTransform", &[("exponent", &exponent)])?.remove(0) })
+        let exponent = operands("PowerTransform", &[("exponent", &exponent)])?.remove(0);
+        check_not_zero("PowerTransform", "exponent", &exponent)?;
+        Ok(PowerTransform { exponent })
     }
 }
 

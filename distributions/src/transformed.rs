@@ -55,7 +55,13 @@ impl Transformed {
         let (mut shape, mut events) =
             (concatenated(base.frame().batch(), base.frame().event())?, event_dims(&*base));
         for transform in &transforms {
-            shape = transform.forward_shape(&shape)?;
+            shape = match transform.forward_shape(&shape) {
+                Ok(shape) => shape,
+                Err(error) => {
+                    let about = format!("{transform:?} of {}: ", base.frame());
+                    return Err(error.of("Transformed").context(about).at(Location::caller()));
+                }
+            };
             events += transform.new_event_dims();
         }
         let (batch, event) = split(&shape, events.unsigned_abs());

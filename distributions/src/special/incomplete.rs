@@ -23,25 +23,39 @@ pub(crate) fn log_gamma_slope(a: f64, log_x: f64) -> f64 {
     if x < a { -moment } else { moment }
 }
 
-/// `P(a, x)`, with its derivatives.
+/// `P(a, x)`, or `Q(a, x) = 1 - P(a, x)` for what lies above, with its derivatives.
 #[track_caller]
-pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let value = each(&[a, x], |x| gamma_p_q(x[0], x[1])[0])?;
+pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor, is_above: bool) -> Result<Tensor> {
+    let parts: [fn(&[f64]) -> f64; 2] = [|x| gamma_p_q(x[0], x[1])[0], |x| gamma_p_q(x[0], x[1])[1]];
+    let value = each(&[a, x], parts[usize::from(is_above)])?;
+    let sign = if is_above { -1.0 } else { 1.0 };
     let (a_kept, x_kept) = (Kept::input(a), Kept::input(x));
     let kept = (a_kept.clone(), x_kept.clone());
     let op = Op::new("gamma_cdf", value)
         .input(x, move |g, cx| {
             let (a, x) = (a_kept.get(cx), x_kept.get(cx));
-            density_of(&a, &x.ones_like()?, &x).exp().mul(g)
+            density_of(&a, &x.ones_like()?, &x).exp().mul(sign).mul(g)
         })
         .input_once(a, move |g, cx| {
             let slope = each(&[&kept.0.get(cx), &kept.1.get(cx)], |x| match x[1] {
-                0.0 => 0.0,
+                0.0 | f64::INFINITY => 0.0,
                 _ => -log_gamma_slope(x[0], x[1].ln()) * (log_gamma_density(x[0], x[1]) + x[1].ln()).exp(),
             })?;
-            slope.mul(g)
+            slope.mul(sign)?.mul(g)
         });
     Ok(op.output())
+}
+
+/// `1 - I₁(k) / I₀(k)`, the circular variance of von Mises' distribution.
+///
+/// # Source
+/// The series: *NIST Handbook of Mathematical Functions*, 10.40.1.
+fn mean_below_one(k: f64) -> f64 {
+    if k < 1e3 {
+        return 1.0 - log_bessel(k).1;
+    }
+    let series = [0.5, 0.125, 0.125, 25.0 / 128.0, 13.0 / 32.0];
+    series.iter().rev().fold(0.0, |sum, term| (sum + term) / k)
 }
 
 /// The derivative of an angle `x` by the concentration `k`, if it is a draw of von Mises' distribution around
@@ -50,11 +64,14 @@ pub(crate) fn gamma_cdf(a: &Tensor, x: &Tensor) -> Result<Tensor> {
 /// # Source
 /// As [`log_gamma_slope`]; the derivative of the density by `k` is `p (cos t - I₁(k) / I₀(k))`.
 pub(crate) fn von_mises_slope(k: f64, x: f64) -> f64 {
-    let (_, mean) = log_bessel(k);
+    if k > 1e12 {
+        return -0.5 * x / k; // a normal number divided by √k
+    }
+    let below = mean_below_one(k);
     let (at, sign) = (x.abs().min(PI), -x.signum());
     // p(t) / p(x)
     let log_weight = |t: f64| 2.0 * k * (0.5 * (at + t)).sin() * (0.5 * (at - t)).sin();
-    let by_concentration = |t: f64| [log_weight(t).exp() * (t.cos() - mean), 0.0];
+    let by_concentration = |t: f64| [log_weight(t).exp() * (below - 2.0 * (0.5 * t).sin().powi(2)), 0.0];
     if k * at * at < 1.0 {
         return sign * integral(at, 2, &by_concentration)[0];
     }

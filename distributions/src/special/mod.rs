@@ -10,7 +10,7 @@ pub(crate) mod number;
 use crate::common::*;
 use crate::support::columns;
 use namegrad_core::cpu::math::incomplete::{
-    deviance, factorial_rest, log_gamma_density as log_density, log_minus_digamma,
+    deviance as deviance_of, factorial_rest, log_gamma_density as log_density, log_minus_digamma,
 };
 
 /// A function of the elements of tensors that are broadcast to each other, computed in `f64`.
@@ -36,7 +36,7 @@ pub(crate) fn each(tensors: &[&Tensor], f: fn(&[f64]) -> f64) -> Result<NamedTen
 /// and what Stirling's formula lacks.
 #[track_caller]
 pub(crate) fn log_poisson(k: &Tensor, m: &Tensor) -> Result<Tensor> {
-    let value = each(&[k, m], |x| -deviance(x[0], x[1]) - factorial_rest(x[0]))?;
+    let value = each(&[k, m], |x| -deviance_of(x[0], x[1]) - factorial_rest(x[0]))?;
     let (k_kept, m_kept) = (Kept::input(k), Kept::input(m));
     let op = Op::new("log_poisson", value).inputs(&[Some(k), Some(m)], move |g, cx| {
         let (k, m) = (k_kept.get(cx), m_kept.get(cx));
@@ -96,7 +96,9 @@ pub(crate) fn count_deviance(k: &Tensor, n: &Tensor, log_p: &Tensor) -> Result<T
         let above = || n.mul(log_p.exp()?).sub(&k);
         let by_k = || k.div(&n).log().sub(&log_p).mul(g);
         let by_n = || above()?.div(&n).mul(g);
-        let by_log_p = || above()?.mul(g);
+        // Not `n p - k`: the probabilities of all classes add up to 1, also where `log_p` is moved away from
+        // -inf and has no gradient.
+        let by_log_p = || k.neg().mul(g);
         Ok(vec![wanted(cx, 0, by_k)?, wanted(cx, 1, by_n)?, wanted(cx, 2, by_log_p)?])
     });
     Ok(op.output())
@@ -161,6 +163,34 @@ pub(crate) fn log_beta(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let by_a = || a.digamma().sub(both()?).mul(g);
         let by_b = || b.digamma().sub(both()?).mul(g);
         Ok(vec![wanted(cx, 0, by_a)?, wanted(cx, 1, by_b)?])
+    });
+    Ok(op.output())
+}
+
+/// `x log(x / m) + m - x`.
+#[track_caller]
+pub(crate) fn deviance(x: &Tensor, m: &Tensor) -> Result<Tensor> {
+    let value = each(&[x, m], |x| deviance_of(x[0], x[1]))?;
+    let kept = [Kept::input(x), Kept::input(m)];
+    let op = Op::new("deviance", value).inputs(&[Some(x), Some(m)], move |g, cx| {
+        let [x, m] = [kept[0].get(cx), kept[1].get(cx)];
+        let by_x = || x.div(&m).log().mul(g);
+        let by_m = || m.sub(&x).div(&m).mul(g);
+        Ok(vec![wanted(cx, 0, by_x)?, wanted(cx, 1, by_m)?])
+    });
+    Ok(op.output())
+}
+
+/// `log Γ(y) - log Γ(x) - (y - x) ψ(x) - deviance(y, x)`.
+#[track_caller]
+pub(crate) fn gamma_rest(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let value = each(&[x, y], |x| number::gamma_rest(x[0], x[1]))?;
+    let kept = [Kept::input(x), Kept::input(y)];
+    let op = Op::new("gamma_rest", value).inputs(&[Some(x), Some(y)], move |g, cx| {
+        let [x, y] = [kept[0].get(cx), kept[1].get(cx)];
+        let by_x = || y.sub(&x).mul(x.reciprocal()?.sub(x.polygamma(1)?)?).mul(g);
+        let by_y = || log_above_digamma(&x)?.sub(log_above_digamma(&y)?).mul(g);
+        Ok(vec![wanted(cx, 0, by_x)?, wanted(cx, 1, by_y)?])
     });
     Ok(op.output())
 }

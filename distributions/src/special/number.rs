@@ -1,7 +1,7 @@
 //! Functions of numbers in `f64`.
 
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::math::incomplete::{deviance, factorial_rest, stirling};
+use namegrad_core::cpu::math::incomplete::{deviance, factorial_rest, log_minus_digamma, stirling};
 use std::f64::consts::{LN_2, TAU};
 
 /// `log Γ(a + ½) - log Γ(a)`.
@@ -30,6 +30,18 @@ pub(crate) fn log_beta(a: f64, b: f64) -> f64 {
             a * (a / (a + b)).ln() - b * (a / b).ln_1p() + 0.5 * (TAU * (1.0 / a + 1.0 / b)).ln() + rest
         }
     }
+}
+
+/// `log Γ(y) - log Γ(x) - (y - x) ψ(x)`, which is about `(y - x)² / 2x`, without its large part
+/// `deviance(y, x)`.
+pub(crate) fn gamma_rest(x: f64, y: f64) -> f64 {
+    if x.min(y) < 10.0 {
+        let all = libm::lgamma(y) - libm::lgamma(x) - (y - x) * (x.ln() - log_minus_digamma(x));
+        return all - deviance(y, x);
+    }
+    // the parts of Stirling's series
+    let slope = log_minus_digamma(x) - 0.5 / x;
+    0.5 * deviance(x, y) / x + (y - x) * slope + (stirling(y) - stirling(x))
 }
 
 /// `(a - 1) log x + (b - 1) log(1 - x) - log B(a, b)`, at 0 and 1 the limit.

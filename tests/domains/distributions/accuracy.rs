@@ -86,6 +86,46 @@ fn tails() -> Result<()> {
     Ok(())
 }
 
+/// The distribution function of gamma distributions of large shapes, near the mean and far from it.
+/// References: the integral of the density, in 40 digits.
+#[test]
+fn gamma_of_large_shapes() -> Result<()> {
+    let cases = [
+        (1e3, 1e3, [0.504_205_244_180_215_51, 0.495_794_755_819_784_49], 1e-13),
+        (500.0, 800.0, [1.0, 1.742_039_824_439_163e-30], 1e-13),
+        (700.0, 900.0, [0.999_999_999_998_199_9, 1.800_088_524_878_870_8e-12], 1e-13),
+        (650.0, 300.0, [1.586_321_675_296_392_5e-68, 1.0], 1e-13),
+        (3e3, 2e3, [2.287_177_814_973_166_8e-96, 1.0], 1e-13),
+        (3e3, 4.5e3, [1.0, 9.875_448_421_697_153_6e-126], 1e-13),
+        (1e4, 1.2e4, [1.0, 3.327_202_492_345_161_3e-79], 3e-13),
+        (2e4, 1.55e4, [2.864_822_476_127_153_4e-262, 1.0], 3e-13),
+        (2e4, 2.4e4, [1.0, 3.941_916_538_645_548_3e-156], 3e-13),
+        (1e5, 1.1e5, [1.0, 2.655_400_479_376_694_5e-206], 3e-13),
+        (1e7, 10_003_162.277_660_169, [0.841_344_750_100_529_17, 0.158_655_249_899_470_83], 1e-12),
+        (1e7, 9_996_837.722_339_831, [0.158_655_249_897_657_05, 0.841_344_750_102_342_95], 1e-12),
+        (1e12, 1_000_001_000_000.0, [0.841_344_746_068_583_28, 0.158_655_253_931_416_72], 1e-13),
+        (1e12, 999_999_000_000.0, [0.158_655_253_931_416_72, 0.841_344_746_068_583_28], 1e-13),
+        (1e3, 1e6, [1.0, 0.0], 0.0),
+        (1e12, 1.0, [0.0, 1.0], 0.0),
+    ];
+    for (a, x, [below, above], relative) in cases {
+        let of = |y: Tensor| y.item::<f64>();
+        assert_close(of(f64s(a).gammainc(f64s(x))?)?, below, relative);
+        assert_close(of(f64s(a).gammaincc(f64s(x))?)?, above, relative);
+        assert_close(of(Gamma::new(f64s(a), 1.0)?.cdf(&f64s(x))?)?, below, relative);
+        assert_close(of(Chi2::new(f64s(2.0 * a))?.cdf(&f64s(2.0 * x))?)?, below, relative);
+        assert_close(of(InverseGamma::new(f64s(a), x)?.cdf(&f64s(1.0))?)?, above, relative);
+    }
+    assert_close(of_inverse(1e5, 0.9)?, 2.039_740_349_383_177e-252, 2e-12);
+    let of = Gamma::new(Tensor::new(1e5)?.to(DType::F32)?, 1.0)?;
+    assert_eq!(of.cdf(&Tensor::new(1.1e5)?)?.item::<f32>()?, 1.0);
+    Ok(())
+}
+
+fn of_inverse(a: f64, x: f64) -> Result<f64> {
+    InverseGamma::new(f64s(a), a)?.cdf(&f64s(x))?.item()
+}
+
 /// At the ends of the support: infinite or finite, and never NaN.
 #[test]
 fn ends_of_the_support() -> Result<()> {

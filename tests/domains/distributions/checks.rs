@@ -62,6 +62,73 @@ fn parameters() -> Result<()> {
     Ok(())
 }
 
+/// Logits that no probabilities belong to.
+#[test]
+fn logits() -> Result<()> {
+    let inf = f64::INFINITY;
+    for bad in [f64::NAN, inf] {
+        let logits = f64s([0.0, bad]);
+        let text = format!("must be numbers below infinity and not all -inf, but logits[1] is {bad}");
+        let errors = [
+            Categorical::from_logits(&logits, -1).unwrap_err(),
+            OneHotCategorical::from_logits(&logits, -1).unwrap_err(),
+            Multinomial::from_logits(2, &logits, -1).unwrap_err(),
+            RelaxedOneHotCategorical::from_logits(1.0, &logits, -1).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Value);
+            assert!(error.message().contains(&text), "{error}");
+        }
+    }
+    assert_value(
+        Categorical::from_logits(f64s([[0.0, -inf], [-inf, -inf]]).refine_names(["N", "class"])?, "class")
+            .unwrap_err(),
+        "Categorical: logits must be numbers below infinity and not all -inf, but every number is -inf in \
+         logits[N: 1]",
+    );
+    assert_value(Bernoulli::from_logits(f64::NAN).unwrap_err(), "Bernoulli: logits must be a number");
+    Ok(())
+}
+
+/// Errors of what a distribution is made of have the caller's line and the name of the distribution.
+#[test]
+fn lines_of_composed_distributions() -> Result<()> {
+    let normal = || Normal::new(Tensor::zeros([("k", 2)])?, 1.0);
+    let weights = Categorical::new(Tensor::ones([("k", 3)])?, "k")?;
+    let error = MixtureSameFamily::new(weights, normal()?).unwrap_err();
+    assert_eq!((error.op(), error.location().line()), ("MixtureSameFamily", line!() - 1));
+    assert!(error.location().file().ends_with("checks.rs"), "{error}");
+    let affine: Box<dyn Transform> = Box::new(AffineTransform::new(Tensor::zeros([("M", 3)])?, 2.0)?);
+    let error = Transformed::new(normal()?, [affine]).unwrap_err();
+    assert_eq!((error.op(), error.location().line()), ("Transformed", line!() - 1));
+    assert!(error.location().file().ends_with("checks.rs"), "{error}");
+    let softmax: Box<dyn Transform> = Box::new(SoftmaxTransform::new("M"));
+    let error = Transformed::new(normal()?, [softmax]).unwrap_err();
+    assert_eq!((error.op(), error.location().line()), ("Transformed", line!() - 1));
+    assert_eq!(error.kind(), ErrorKind::NameNotFound);
+    Ok(())
+}
+
+/// Vectors without coordinates, and functions that lose their argument.
+#[test]
+fn degenerate_parameters() -> Result<()> {
+    let none = || Tensor::zeros([0, 0]);
+    assert_value(
+        MultivariateNormal::new(Tensor::zeros([0])?, none()?, [-2, -1]).unwrap_err(),
+        "MultivariateNormal: there are no coordinates: loc has no elements along their dim",
+    );
+    assert_value(Wishart::new(1.0, none()?, [-2, -1]).unwrap_err(), "Wishart: there are no coordinates");
+    assert_value(
+        AffineTransform::new(0.0, batch([1.0, 0.0, 2.0])).unwrap_err(),
+        "AffineTransform: scale must not be 0, but scale[N: 1] is 0",
+    );
+    assert_value(
+        PowerTransform::new(0.0).unwrap_err(),
+        "PowerTransform: exponent must not be 0, but exponent is 0",
+    );
+    Ok(())
+}
+
 #[test]
 fn values() -> Result<()> {
     let x = f64s([[1.0, 2.0], [-1.0, 3.0]]).refine_names(["draw", "N"])?;

@@ -171,3 +171,51 @@ fn a_seed_fixes_draws() {
         assert_eq!(of.sample(()).unwrap().sizes(), &twice[0].sizes()[1..], "{}", kind.name);
     }
 }
+
+/// Angles of every concentration, whose gradients are those of a normal variable where it is large, and
+/// those of `p(t) = (1 + κ cos t) / 2π` where it is small.
+#[test]
+fn angles_of_extreme_concentrations() -> Result<()> {
+    let k = Tensor::from_slice(&[1e-300, 1e-8, 1e-7, 1e-5, 0.1, 1e7, 1e11, 1e13], [8])?.requiring_grad()?;
+    let of = VonMises::new(0.0, &k)?;
+    let x = seeded(0, || of.rsample([500]))?;
+    assert!(x.abs()?.le(std::f64::consts::PI)?.all(..)?.item::<bool>()?);
+    let squares = x.detach().square().mean(0)?.to_vec::<f64>()?;
+    for (square, k) in squares.iter().zip(k.to_vec::<f64>()?) {
+        let variance = if k < 1.0 { std::f64::consts::PI.powi(2) / 3.0 } else { 1.0 / k };
+        assert!((square / variance - 1.0).abs() < 0.25, "{k}: {square}, expected {variance}");
+    }
+    x.select(0, 0)?.sum(..)?.backward()?;
+    let (x, slopes) = (x.detach().select(0, 0)?.to_vec::<f64>()?, k.grad().unwrap().to_vec::<f64>()?);
+    for ((x, slope), k) in x.iter().zip(slopes).zip(k.to_vec::<f64>()?) {
+        let (want, relative) = match k {
+            k if k > 1.0 => (-0.5 * x / k, 100.0 / k + 1e-12),
+            k => (-x.sin(), k + 1e-12),
+        };
+        // large concentrations: the angle was rounded as it was moved around the circle
+        let rounding = 1e-15 / k.max(1.0);
+        assert!((slope - want).abs() <= relative * want.abs() + rounding, "{k}: {slope}, expected {want}");
+    }
+    Ok(())
+}
+
+/// Draws of shares are in the support in every dtype, and have a density.
+#[test]
+fn shares_in_their_support() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let options = TensorOptions::new().dtype(dtype);
+        let of = Dirichlet::new(options.ones([50])?, -1)?;
+        let x = seeded(1, || of.sample([200]))?;
+        assert!(of.log_prob(&x)?.isfinite()?.all(..)?.item::<bool>()?, "{dtype}");
+        let probs = Tensor::new([0.2, 0.8])?.to(dtype)?;
+        let of = RelaxedOneHotCategorical::new(1e-3, probs, -1)?;
+        let x = seeded(1, || of.sample([200]))?;
+        assert!(of.log_prob(&x)?.isfinite()?.all(..)?.item::<bool>()?, "{dtype}");
+    }
+    let normal = Normal::new(Tensor::zeros([50])?, 1.0)?;
+    let sticks: Box<dyn Transform> = Box::new(StickBreakingTransform::new(-1));
+    let of = Transformed::new(normal, [sticks])?;
+    let x = seeded(1, || of.sample([200]))?;
+    assert_eq!(of.log_prob(&x)?.sizes(), [200]);
+    Ok(())
+}

@@ -159,3 +159,13 @@ fn angles_keep_their_rank() -> Result<()> {
     }
     Ok(())
 }
+
+/// A class of probability 0 has the gradient of the sum that probabilities are divided by.
+#[test]
+fn multinomial_of_a_class_without_probability() -> Result<()> {
+    let probs = Tensor::new([0.0, 1.0, 0.5])?.requiring_grad()?;
+    let log = Multinomial::new(3, &probs, 0)?.log_prob(&Tensor::new([0.0, 1.0, 2.0])?)?;
+    log.backward()?;
+    assert!(probs.grad().unwrap().allclose(&Tensor::new([-2.0, -1.0, 2.0])?)?); // as PyTorch's
+    Ok(())
+}

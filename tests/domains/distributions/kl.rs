@@ -150,3 +150,57 @@ fn a_divergence_of_your_own() -> Result<()> {
     assert!((kl.item::<f64>()? + 0.75f64.ln()).abs() < 1e-6);
     Ok(())
 }
+
+/// Divergences of neighbors among large parameters, where the terms of the formula are 1e16 times as large.
+/// References: `(q - p)² / 2p` and its kin, of which the next terms are known.
+#[test]
+fn neighbors_of_large_parameters() -> Result<()> {
+    let close = |got: Tensor, want: f64| {
+        let got = got.item::<f64>().unwrap();
+        assert!((got - want).abs() < 1e-6 * want, "{got}, expected {want}");
+    };
+    for (large, step) in [(1e10, 1e4), (1e15, 1e7)] {
+        let (p, q) = (f64s(large), f64s(large + step));
+        let square = step * step / (2.0 * large);
+        close(
+            kl_divergence(&Poisson::new(&p)?, &Poisson::new(&q)?)?,
+            square * (1.0 - 2.0 / 3.0 * step / large),
+        );
+        let of = |a: &Tensor| Gamma::new(a, 1.0);
+        close(kl_divergence(&of(&p)?, &of(&q)?)?, square * (1.0 - step / (3.0 * large)));
+        let of = |rate: &Tensor| Gamma::new(f64s(large), rate);
+        let relative = step / large;
+        close(
+            kl_divergence(&of(&p)?, &of(&q)?)?,
+            large * relative.powi(2) / 2.0 * (1.0 - 2.0 / 3.0 * relative),
+        );
+        // α moves, and β does not: half of it is a change of the mean
+        let of = |a: &Tensor| Beta::new(a, f64s(large));
+        close(kl_divergence(&of(&p)?, &of(&q)?)?, square / 2.0 * (1.0 - 0.5 * relative));
+        let of = |a: &Tensor| Dirichlet::new(Tensor::stack(&[a, &p], 0)?, 0);
+        close(kl_divergence(&of(&p)?, &of(&q)?)?, square / 2.0 * (1.0 - 0.5 * relative));
+        assert_eq!(kl_divergence(&of(&p)?, &of(&p)?)?.item::<f64>()?, 0.0);
+    }
+    Ok(())
+}
+
+/// Event dims are found by name, wherever they are in the batch of the other distribution.
+#[test]
+fn independent_dims_by_name() -> Result<()> {
+    let (loc, scale) = seeded(5, || -> Result<_> {
+        Ok((Tensor::randn([("z", 3), ("N", 2)])?, Tensor::rand([("z", 3), ("N", 2)])?.add(0.5)?))
+    })?;
+    let q = Independent::new(Normal::new(&loc, &scale)?, "z")?;
+    let prior = Independent::new(Normal::new(Tensor::zeros([("z", 3)])?, 1.0)?, "z")?;
+    let want = kl_divergence(&Normal::new(&loc, &scale)?, &Normal::new(0.0, 1.0)?)?.sum("z")?;
+    let kl = kl_divergence(&q, &prior)?;
+    assert_eq!(kl.shape().to_string(), "[N=2]");
+    assert!(kl.allclose(&want)?);
+    let other = Independent::new(Normal::new(loc.mt()?, scale.mt()?)?, "z")?;
+    assert!(kl_divergence(&q, &other)?.abs()?.le(1e-6)?.all(..)?.item::<bool>()?);
+    let both = |names: [&str; 2]| Independent::new(Normal::new(&loc, &scale)?, names);
+    assert!(kl_divergence(&both(["z", "N"])?, &both(["N", "z"])?)?.item::<f64>()?.abs() < 1e-6);
+    let error = kl_divergence(&q, &Independent::new(Normal::new(&loc, &scale)?, "N")?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    Ok(())
+}

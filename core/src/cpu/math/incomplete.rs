@@ -27,11 +27,17 @@ pub fn gamma_p_q(a: f64, x: f64) -> [f64; 2] {
 
 /// `x^a e^-x / Γ(a + 1)`, with what is lost in the quotient and in the difference, which the power multiplies.
 fn density(a: f64, x: f64) -> f64 {
+    let away = deviance(a, x) + factorial_rest(a);
+    if away > 750.0 || a > 600.0 && f64::abs(x - a) < 0.1 * (x + a) {
+        return (-away).exp(); // the series of the deviance near the mean loses nothing
+    }
     let (ratio, above) = (x / a, a - x);
     let of_x = above - a;
     let lost = (-ratio).mul_add(a, x) / ratio + ((a - (above - of_x)) - (x + of_x));
-    let root = libm::pow(ratio, 0.5 * a) * libm::exp(0.5 * above);
-    root * root * (lost - factorial_rest(a)).exp()
+    // a root of the power is in the range of f64
+    let root: i32 = if a > 600.0 { 16 } else { 2 };
+    let part = 1.0 / f64::from(root);
+    (libm::pow(ratio, part * a) * libm::exp(part * above)).powi(root) * (lost - factorial_rest(a)).exp()
 }
 
 /// [`gamma_p_q`] for `a` and `x` below 1: `Q = 1 - x^a / Γ(1 + a) - x^a / Γ(a) Σ (-x)ⁿ / (n! (a + n))`,
@@ -74,7 +80,8 @@ pub fn beyond(a: f64, x: f64) -> [f64; 2] {
         return series(a, x);
     }
     let side = if x < a { -1.0 } else { 1.0 };
-    let log_weight = |u: f64| a * u - x * u.exp_m1();
+    // the difference of a u and x (e^u - 1), which are large
+    let log_weight = |u: f64| (a - x) * u - x * exp_rest(u);
     // where the integrand is negligible
     let mut end = 1.0 / a.max(x).sqrt().max(1.0);
     while log_weight(side * end) > NEGLIGIBLE {
@@ -84,6 +91,15 @@ pub fn beyond(a: f64, x: f64) -> [f64; 2] {
         let weight = log_weight(side * u).exp();
         [weight, weight * (start + side * u)]
     })
+}
+
+/// `e^u - 1 - u`.
+fn exp_rest(u: f64) -> f64 {
+    if f64::abs(u) > 0.5 {
+        return u.exp_m1() - u;
+    }
+    // Σ uᵏ / k! from k = 2 on
+    u * u * (3..16).rev().fold(1.0, |sum, k| 1.0 + sum * u / f64::from(k)) * 0.5
 }
 
 /// [`beyond`] for `x < a`, as a sum of positive terms `xⁿ Γ(a) / Γ(a + n + 1)` and its derivative.
