@@ -123,6 +123,16 @@ impl Op {
         })
     }
 
+    /// Says that the derivatives added so far are elementwise: an element of the gradient depends on the
+    /// element of `g` at its place alone. Forward mode then calls them with tangents.
+    #[must_use]
+    pub fn by_element(mut self) -> Op {
+        for edge in &mut self.edges {
+            edge.by_element = true;
+        }
+        self
+    }
+
     /// Adds one derivative for several inputs, which is useful if their gradients share work: a function from
     /// `g`, the gradient of the output, to the gradients of the inputs. An optional input that is missing is
     /// `None`.

@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 use namegrad_core::args::{Expanded, Paired, Positions};
 use namegrad_core::random::Draws;
 use namegrad_core::tensor::{Behind, looked_behind};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
@@ -143,6 +143,12 @@ pub(crate) fn check_readable(op: &'static str, x: &Tensor) -> Result<()> {
         true => Err(error),
         false => Err(refuse(error)),
     }
+}
+
+/// The numbers of a tensor that an op reads. The line of the read is here, in the library: inside of `vmap`,
+/// the function is then called once for each slice.
+pub(crate) fn numbers_for_op<T: Element>(x: &Tensor) -> Result<Vec<T>> {
+    x.to_vec()
 }
 
 /// Checks that what is written in place fits into a tensor: all slices do not fit into one.

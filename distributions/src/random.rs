@@ -83,7 +83,7 @@ pub(crate) fn log_gamma(shape: &Shape, concentration: &Tensor) -> Result<Tensor>
     let op = Op::new("log_gamma_draw", drawn).input_once(&wide, move |g, cx| {
         each(&[&a.get(cx), &y.get(cx).detach()], |x| log_gamma_slope(x[0], x[1]))?.mul(g)
     });
-    Ok(op.output())
+    Ok(op.by_element().output())
 }
 
 /// Draws of the gamma distribution with rate 1. Gradients flow to the shape.
@@ -102,7 +102,7 @@ pub(crate) fn von_mises(shape: &Shape, concentration: &Tensor) -> Result<Tensor>
     let op = Op::new("von_mises_draw", drawn).input_once(concentration, move |g, cx| {
         each(&[&k.get(cx), &y.get(cx).detach()], |x| von_mises_slope(x[0], x[1]))?.mul(g)
     });
-    Ok(op.output())
+    Ok(op.by_element().output())
 }
 
 /// Uniform numbers in `[0, 1)` in a dtype, away from 0.

@@ -489,6 +489,21 @@ fn your_own_ops_in_a_map() -> Result<()> {
     Ok(())
 }
 
+/// An index that is another one in each slice is read, which calls the function for each.
+#[test]
+fn an_index_in_a_map() -> Result<()> {
+    let table = Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])?.refine_names(["N", "k"])?;
+    let index = Tensor::new([2, 0])?.refine_names(["N"])?;
+    let by = vmap(|s| s[0].index_by("k", &s[1]), &[&table, &index], "N")?;
+    let at = vmap(|s| s[0].at([("k", &s[1])]), &[&table, &index], "N")?;
+    assert_eq!((by.to_vec::<f32>()?, at.to_vec::<f32>()?), (vec![3.0, 4.0], vec![3.0, 4.0]));
+    let outside = Tensor::new([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])?.refine_names(["k", "e"])?;
+    let rows = vmap(|s| outside.index_by("k", &s[0]), &[&index], "N")?;
+    assert_eq!(rows.shape().to_string(), "[N=2, e=2]");
+    assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0]);
+    Ok(())
+}
+
 /// Ops in frequent forms run on all slices at once.
 #[test]
 fn what_does_not_loop_in_a_map() -> Result<()> {

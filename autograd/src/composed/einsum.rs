@@ -294,7 +294,7 @@ impl<'e> Equation<'e> {
                 if let (true, Label::Word(word), Some(name)) = (named, *label, name)
                     && name.as_str() != word
                 {
-                    return Err(self.mismatch(operands, number, [name.as_str(), word]));
+                    return Err(self.mismatch(operands, number, &factor.labels, [name.as_str(), word]));
                 }
                 match seen.iter_mut().find(|(other, ..)| other == label) {
                     Some((_, known, _)) if *known == name => {}
@@ -331,14 +331,33 @@ impl<'e> Equation<'e> {
     /// The error for a dim called `name` that meets another word.
     #[cold]
     #[track_caller]
-    fn mismatch(self, operands: &[&Tensor], number: usize, [name, word]: [&str; 2]) -> Error {
+    fn mismatch(
+        self,
+        operands: &[&Tensor],
+        number: usize,
+        labels: &[Label<'_>],
+        [name, word]: [&str; 2],
+    ) -> Error {
         let reader = Reader { op: "einsum", pattern: self.text };
         let at = word.as_ptr() as usize - self.text.as_ptr() as usize;
         let message = format!("operand {number} has a dim '{name}' where the equation has '{word}'");
-        reader
+        let error = reader
             .error(ErrorKind::NameMismatch, at, message)
-            .with_operands(operands.iter().map(|x| x.shape()))
-            .with_repair(reader.with_name(word, name))
+            .with_operands(operands.iter().map(|x| x.shape()));
+        let x = operands[number];
+        let has = |word: &str| (0..x.ndim()).any(|dim| x.name(dim).is_some_and(|own| own.as_str() == word));
+        let mut order = Vec::with_capacity(labels.len());
+        for label in labels {
+            if let Label::Word(word) = label {
+                order.push(*word);
+            }
+        }
+        match order.len() == x.ndim() && order.iter().all(|word| has(word)) {
+            true => error.with_repair(format!("x.align_to({order:?})?")),
+            // Writing a name that the equation has already would give two dims that name.
+            false if has(word) || order.contains(&name) => error,
+            false => error.with_repair(reader.with_names(&[(word, name)])),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::Tensor;
 use crate::chain::*;
 use crate::lists;
+use crate::vmap::numbers_for_op;
 use namegrad_core::args::position;
 use namegrad_core::names::apart;
 use namegrad_core::{
@@ -452,7 +453,7 @@ mod kernels {
         let rest = lists::others(x.ndim(), &[&shared[..], &[dim]].concat());
         let (size, each) = (x.sizes()[dim] as i64, lists::product_at(index.sizes(), &new).max(1));
         // Rows of the tensor, which the shared dims and `dim` count.
-        let mut flat = index.unnamed().permute([&theirs[..], &new].concat()).to_vec::<i64>()?;
+        let mut flat = numbers_for_op::<i64>(&index.unnamed().permute([&theirs[..], &new].concat())?)?;
         for (number, place) in flat.iter_mut().enumerate() {
             if *place < -size || *place >= size {
                 let message =
@@ -504,7 +505,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
     let mut flat = vec![0_i64; sizes.iter().product()];
     for (dim, places) in picks {
         let size = x.sizes()[*dim] as i64;
-        let places = places.unnamed().expand(&sizes[..])?.to_vec::<i64>()?;
+        let places = numbers_for_op::<i64>(&places.unnamed().expand(&sizes[..])?)?;
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
                 let message =

@@ -59,6 +59,11 @@ pub(crate) fn exp(z: C) -> C {
     match z.im {
         0.0 => C::new(size, z.im),
         _ if size == 0.0 && !z.im.is_finite() => C::new(0.0, 0.0),
+        // The product can be in range where the exponential is not.
+        im if size.is_infinite() => {
+            let root = (z.re / 2.0).exp();
+            C::new(root * (root * im.cos()), root * (root * im.sin()))
+        }
         im => C::new(size * im.cos(), size * im.sin()),
     }
 }

@@ -1,6 +1,7 @@
 //! Gradients of densities, moments and draws.
 
 use super::table::{batch, kinds, seeded};
+use namegrad::autograd::functional::{hessian, jvp, vjp};
 use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
 use namegrad::distributions::*;
 use namegrad::prelude::*;
@@ -167,5 +168,44 @@ fn multinomial_of_a_class_without_probability() -> Result<()> {
     let log = Multinomial::new(3, &probs, 0)?.log_prob(&Tensor::new([0.0, 1.0, 2.0])?)?;
     log.backward()?;
     assert!(probs.grad().unwrap().allclose(&Tensor::new([-2.0, -1.0, 2.0])?)?); // as PyTorch's
+    Ok(())
+}
+
+/// Forward mode over a backward pass that frees its graph, with a factor whose derivative keeps it.
+#[test]
+fn hessians_by_matrices() -> Result<()> {
+    let options = TensorOptions::new().dtype(DType::F64);
+    let zeros = options.zeros([2])?;
+    let v = Tensor::new([0.5, 0.3])?.to(DType::F64)?;
+    let covariance = Tensor::new([[2.0, 0.5], [0.5, 1.0]])?.to(DType::F64)?;
+    let log = |c: &Tensor| MultivariateNormal::new(&zeros, c, [-2, -1])?.log_prob(&v);
+    let h = hessian(log, &covariance)?.to_vec::<f64>()?;
+    let along = |step: f64| -> Result<Vec<f64>> {
+        let moved = covariance.add(options.ones([2, 2])?.mul(step)?)?;
+        vjp(|c| log(&c[0]), &[&moved], None)?.1[0].to_vec::<f64>()
+    };
+    for (row, (a, b)) in along(1e-5)?.into_iter().zip(along(-1e-5)?).enumerate() {
+        let (got, want) = (h[4 * row..4 * row + 4].iter().sum::<f64>(), (a - b) / 2e-5);
+        assert!((got - want).abs() < 1e-7, "{row}: {got}, expected {want}");
+    }
+    Ok(())
+}
+
+/// Tangents of draws are their gradients, since each draw depends on its own parameter.
+#[test]
+fn tangents_of_draws() -> Result<()> {
+    let a = Tensor::new([0.5, 3.0])?.to(DType::F64)?;
+    let one = a.ones_like()?;
+    type Draws<'a> = [&'a dyn Fn(&[Tensor]) -> Result<Tensor>; 3];
+    let draws: Draws<'_> = [
+        &|a| seeded(3, || Gamma::new(&a[0], 2.0)?.rsample([("draw", 2)])),
+        &|a| seeded(3, || Beta::new(&a[0], 2.0)?.rsample([("draw", 2)])),
+        &|a| seeded(3, || VonMises::new(0.0, &a[0])?.rsample([("draw", 2)])),
+    ];
+    for (number, draw) in draws.into_iter().enumerate() {
+        let along = jvp(draw, &[&a], &[&one])?.1.sum(0)?;
+        let gradient = vjp(|a| draw(a)?.sum(..), &[&a], None)?.1.remove(0);
+        assert!(along.rename(None)?.allclose(&gradient.rename(None)?)?, "{number}: {along:?}, {gradient:?}");
+    }
     Ok(())
 }

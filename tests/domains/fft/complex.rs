@@ -131,6 +131,9 @@ fn elementary_functions() {
 fn infinities_and_zeros() -> Result<()> {
     let inf = f64::INFINITY;
     assert_eq!(list(&complex::exp(&z(&[[-inf, 2.0], [-inf, inf], [2.0, 0.0]]))?)[..4], [-0.0, 0.0, 0.0, 0.0]);
+    let large = list(&complex::exp(&z(&[[710.0, 0.5]]))?); // e^710 is out of range, the imaginary part is not
+    let want = 0.5_f64.sin() * 10_f64.exp() * 350_f64.exp() * 350_f64.exp();
+    assert!(large[0].is_infinite() && (large[1] / want - 1.0).abs() < 1e-12, "{large:?}");
     assert_eq!(list(&complex::log(&z(&[[0.0, 0.0], [inf, 1.0]]))?), [-inf, 0.0, inf, 0.0]);
     assert_eq!(
         list(&complex::sqrt(&z(&[[0.0, 0.0], [1.0, inf], [1e308, 1e308]]))?)[..4],

@@ -280,6 +280,15 @@ fn patterns(advice: &mut Advice) -> Result<()> {
     follow!(advice, Tensor::einsum("N H in, in out -> N H out", [&x, &y]) => {
         assert_eq!(Tensor::einsum("N H W, W out -> N H out", [&x, &y])?.sizes(), [2, 4, 5])
     });
+    let swapped = Tensor::ones([("in", 2), ("N", 3)])?;
+    let weight = Tensor::ones([("in", 2), ("out", 5)])?;
+    follow!(advice, Tensor::einsum("N in, in out -> N out", [&swapped, &weight]) => {
+        let x = &swapped;
+        assert_eq!(Tensor::einsum("N in, in out -> N out", [&x.align_to(["N", "in"])?, &weight])?.sizes(), [3, 5])
+    });
+    follow!(advice, x.rearrange("n h w -> n w h", []) => {
+        assert_eq!(x.rearrange("N H W -> N W H", [])?.sizes(), [2, 6, 4])
+    });
     let index = Tensor::zeros([("N", 2)])?;
     follow!(advice, x.index_by("W", &index) => { assert_eq!(x.index_by("W", &index.to(DType::I64)?)?.sizes(), [2, 4]) });
     Ok(())

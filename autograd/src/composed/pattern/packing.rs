@@ -12,7 +12,7 @@ impl Tensor {
     /// Packs tensors into one: the dims that meet `*` in the pattern, any number of them, are flattened into
     /// one, along which the tensors are concatenated. Also returns the shapes of these dims, for
     /// [`unpack`](Self::unpack). The words of the pattern are those of [`rearrange`](Self::rearrange);
-    /// `(token: *)` names the packed dim.
+    /// `(token: *)` names the packed dim. Tensors of different dtypes are promoted, as [`cat`](Self::cat) does.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -27,7 +27,7 @@ impl Tensor {
     ///
     /// # Errors
     /// `Value` for an invalid pattern or no tensors, `Shape` if a tensor has too few dims or other sizes,
-    /// `NameMismatch` or `Misaligned` if names do not match the pattern, `DType` for different dtypes.
+    /// `NameMismatch` or `Misaligned` if names do not match the pattern.
     #[track_caller]
     pub fn pack(tensors: impl IntoIterator<Item: AsTensor>, pattern: &str) -> Result<(Tensor, Vec<Shape>)> {
         packed(&crate::plain::tensors(tensors)?, pattern)

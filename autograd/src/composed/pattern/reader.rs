@@ -378,7 +378,18 @@ impl<'p> Reader<'p> {
         let has =
             |word: Word<'_>| Name::lookup(word.text).is_some_and(|name| x.names().position(name).is_some());
         if !has(word) && left.find(own.as_str()).is_none() {
-            return error.with_repair(self.with_name(word.text, own.as_str()));
+            // The other words that meet no dim of the tensor, so that one repair mends them all.
+            let mut renames = vec![(word.text, own.as_str())];
+            for (place, dim) in left.places.iter().zip(0..x.ndim()) {
+                if left.places.len() == x.ndim()
+                    && let (Some(word), Some(own)) = (left.name_of(place), x.name(dim))
+                    && !has(word)
+                    && left.find(own.as_str()).is_none()
+                {
+                    renames.push((word.text, own.as_str()));
+                }
+            }
+            return error.with_repair(self.with_names(&renames));
         }
         // The order of the pattern, in which the dims of one place without a word are the others.
         let mut order = Vec::with_capacity(left.places.len());
@@ -395,14 +406,14 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The repair that writes the name of a dim in place of a word.
+    /// The repair that writes names of dims in place of words.
     #[cold]
-    pub(in super::super) fn with_name(self, word: &str, name: &str) -> String {
+    pub(in super::super) fn with_names(self, renames: &[(&str, &str)]) -> String {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let mut renamed = String::new();
         for part in self.pattern.split_inclusive(|c| !is_part(c)) {
             let text = part.trim_end_matches(|c| !is_part(c));
-            renamed += if text == word { name } else { text };
+            renamed += renames.iter().find(|(word, _)| text == *word).map_or(text, |(_, name)| *name);
             renamed += &part[text.len()..];
         }
         format!("\"{renamed}\", if both mean the same")

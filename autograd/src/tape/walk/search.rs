@@ -94,8 +94,13 @@ pub(super) fn leading_to(roots: &[Arc<Meta>], inputs: &[Arc<Meta>]) -> Useful {
     for input in inputs {
         useful.insert(input.id, false);
     }
-    // By number, every input of an op comes before the op.
-    for meta in history(roots, 0).iter().rev() {
+    // By number, every input of an op comes before the op, so what is older than all inputs of the goal does
+    // not lead to them, freed or not.
+    let first = inputs.iter().map(|input| input.id).min().unwrap_or(0);
+    for meta in history(roots, first).iter().rev() {
+        if meta.id < first {
+            continue;
+        }
         let mut leads_on = false;
         match &meta.state().route {
             Some(route) => route.visit(&mut |into| leads_on |= useful.contains_key(&into.id)),
