@@ -73,8 +73,8 @@ pub(crate) fn line_of(at: CallSite) -> CallSite {
 /// Whether a line is one of these crates: of `autograd/src` in a workspace, or of
 /// `namegrad-autograd-0.1.0/src` in a registry. All crates have the same version.
 pub(crate) fn is_of_library(at: CallSite) -> bool {
-    const CRATES: [&str; 9] =
-        ["core", "autograd", "nn", "optim", "train", "data", "io", "distributions", "fft"];
+    const CRATES: [&str; 10] =
+        ["core", "autograd", "nn", "optim", "train", "data", "io", "distributions", "fft", "linalg"];
     const PARTS: (&str, &str) = around("autograd", file!());
     let Some(inside) = at.file().strip_prefix(PARTS.0) else { return false };
     CRATES.iter().any(|own| inside.strip_prefix(own).is_some_and(|rest| rest.starts_with(PARTS.1)))

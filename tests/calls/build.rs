@@ -78,7 +78,7 @@ fn drawn(call: &str, types: &BTreeMap<&str, &str>) -> String {
             Some("NewNames") => format!("&given.texts(\"{name}\")?[..]"),
             Some(ty) => {
                 let ty = match ty {
-                    "Reduced" => "Dims",
+                    "Reduced" | "Matrix" => "Dims",
                     "Place" => "isize",
                     "Cast" => "DType",
                     other => other,

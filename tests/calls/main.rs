@@ -7,7 +7,7 @@ mod calls {
     use crate::Given;
     use namegrad::autograd::*;
     use namegrad::core::args::*;
-    use namegrad::fft::{AnyAxes, AnyAxis, Axes, Axis, Norm, RealAxes, RealAxis};
+    use namegrad::fft::{AnyAxes, AnyAxis, Axes, Axis, Norm, Overlap, RealAxes, RealAxis};
     use namegrad::nn::functional::*;
     use namegrad::prelude::*;
     use namegrad::{complex, fft};
@@ -170,5 +170,17 @@ fn takes_any_tensor(info: &OpInfo) -> bool {
 
 /// Other ops that take all tensors: casts, new tensors of the sizes of another, a function whose other
 /// argument is of two values, and those whose only argument is drawn as it must be, names.
-const NEVER_FAIL: [&str; 8] =
-    ["nonzero", "to", "type_as", "zeros_like", "ones_like", "empty_like", "ravel", "complex.from_real"];
+const NEVER_FAIL: [&str; 12] = [
+    "nonzero",
+    "to",
+    "type_as",
+    "argwhere",
+    "nonzero_numpy",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "isin",
+    "diagflat",
+    "ravel",
+    "complex.from_real",
+];

@@ -379,8 +379,9 @@ mod kernels {
     pub(super) fn unravel_index(x: &Tensor, shape: OpenShape) -> Result<Vec<Tensor>> {
         const OP: &str = "unravel_index";
         Error::ensure(x.dtype().category() == Category::Integer, ErrorKind::DType, OP, || {
-            format!("expected index to be integer or boolean, got {}", x.dtype())
-        })?;
+            format!("expected index to have an integer dtype, got {}", x.dtype())
+        })
+        .map_err(|error| error.with_repair("x.to(DType::I64)?"))?;
         let mut sizes: Vec<i64> = Vec::new();
         for dim in shape.iter() {
             match dim.size {

@@ -55,7 +55,8 @@ composed! { pointwise;
     /// `other - alpha x`.
     rsub (x, other: Operand; alpha: Scalar = 1) on floats integers names unifies => {
         let is_number = x.dtype() != DType::Bool && other.dtype() != DType::Bool;
-        Error::ensure(is_number, ErrorKind::DType, op, || "bool has no difference".to_string())?;
+        Error::ensure(is_number, ErrorKind::DType, op, || "bool has no difference".to_string())
+            .map_err(|error| error.with_repair("x.logical_xor(other)?"))?;
         let scaled = if alpha == Scalar::Int(1) { x.clone() } else { x.mul(alpha)? };
         scaled.neg().add(other)
     }

@@ -173,13 +173,15 @@ mod kernels {
             let whole = !counts.dtype().is_floating_point() && counts.dtype() != DType::Bool;
             Error::ensure(whole, ErrorKind::DType, OP, || {
                 format!("expected fweights to have an integral dtype, got {}", counts.dtype())
-            })?;
+            })
+            .map_err(|error| error.with_repair("fweights.to(DType::I64)?"))?;
             w = Some(weights(OP, x, dim, counts)?.clone());
         }
         if let Some(given) = aweights {
             Error::ensure(given.dtype().is_floating_point(), ErrorKind::DType, OP, || {
                 format!("expected aweights to have a floating-point dtype, got {}", given.dtype())
-            })?;
+            })
+            .map_err(|error| error.with_repair("aweights.to(DType::F32)?"))?;
             let given = weights(OP, x, dim, given)?;
             w = Some(w.map_or(Ok(given.clone()), |w| w.mul(given))?);
         }
@@ -400,6 +402,7 @@ mod kernels {
         Error::ensure(weight.dtype() == x.dtype(), ErrorKind::DType, op, || {
             format!("x is {}, and the weights are {}", x.dtype(), weight.dtype())
         })
+        .map_err(|error| error.with_repair(format!("weight.to(DType::{:?})?", x.dtype())))
     }
 
     pub(super) fn histogram(

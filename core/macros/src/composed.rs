@@ -189,6 +189,8 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     let name = &row.name;
     let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
     let (doc, written) = (row.doc(side), written());
+    // The closures of a row do not know their caller.
+    let called = quote!(let _called = crate::called_here(););
     let mut all = Forms::default();
     if !row.is_in_place_only() {
         let made = match row.writes() {
@@ -204,7 +206,7 @@ fn method(row: &OpRow, side: &Side) -> Forms {
             false => call(row, side, name, quote!(#(#passed),*), None),
         };
         let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &arguments(row), &made);
-        let value = quote! { #prepare #casts #made };
+        let value = quote! { #called #prepare #casts #made };
         all.extend(forms(row, side, &doc, &returned, &MethodBody::Own(value), name));
     }
     let (name_, doc) = match &row.in_place {
@@ -233,6 +235,7 @@ fn method(row: &OpRow, side: &Side) -> Forms {
     // The function of an op that has only an in-place form checks this itself, because some are stricter.
     let check = (!row.is_in_place_only()).then(|| quote!(#written.check_in_place(#text)?;));
     let value = quote! {
+        #called
         #check
         #prepare
         #end
