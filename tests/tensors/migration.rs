@@ -926,6 +926,7 @@ fn page_of_transforms() -> Result<()> {
     assert!(complex::polar(&r, &angle)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
     let w = complex::conj(&z)?;
     let quotient = complex::div(&z, &w)?;
+    complex::mul(&z, &w)?;
     assert!(complex::mul(&quotient, &w)?.allclose_with(&z, IscloseOptions::new().atol(1e-4))?);
     assert_eq!([complex::pow(&z, 2)?.shape(), z.add(&w)?.shape()], [z.shape(), z.shape()]);
     let (a, b) = (z.rename(None)?, z.rename(None)?.transpose(0, 1)?);
