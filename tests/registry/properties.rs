@@ -146,6 +146,8 @@ const SUMS: (&[&str], &[&str]) = (
         "bincount",
         "quantile",
         "trace",
+        "matrix_norm",
+        "cond",
     ],
 );
 
