@@ -132,6 +132,12 @@ const SUMS: (&[&str], &[&str]) = (
         "regression",
         "similarity",
         "statistics",
+        // Those of linear algebra.
+        "eigen",
+        "factor",
+        "functions",
+        "solve",
+        "svd",
     ],
     &[
         "scatter_add",
@@ -146,8 +152,6 @@ const SUMS: (&[&str], &[&str]) = (
         "bincount",
         "quantile",
         "trace",
-        "matrix_norm",
-        "cond",
     ],
 );
 

@@ -61,7 +61,7 @@ pub(crate) fn unique_rows(
     inverse: &mut [i64],
 ) -> (Vec<i64>, Vec<i64>) {
     let row = |at: usize| &keys[at * width..(at + 1) * width];
-    let mut order = crate::list::<_, Vec<usize>>(0..inverse.len());
+    let mut order = Vec::from_iter(0..inverse.len());
     order.sort_by(|a, b| row(*a).cmp(row(*b)));
     let (mut firsts, mut counts) = (Vec::new(), Vec::new());
     for run in order.chunk_by(|a, b| row(*a) == row(*b) && !(float && row(*a).contains(&NAN_LAST))) {
