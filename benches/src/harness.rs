@@ -10,6 +10,7 @@ pub(crate) const USAGE: &str = "\
 --budget SECONDS     how long each workload is measured (0.3)
 --fast 0|1           do not report the loss of step 30
 --retry K            repeat this often while others use the machine (3)
+--growth FOLDER      draw pictures of costs by size, and nothing else
 --rss base|W5|W6|W7|W8|W13  print the peak of memory of a training run, or of batches, and nothing else";
 
 /// The flags of the command line.
@@ -17,10 +18,11 @@ pub(crate) struct Flags {
     pub(crate) threads: usize,
     variant: String,
     only: Vec<String>,
-    budget: f64,
+    pub(crate) budget: f64,
     fast: bool,
     retry: usize,
     pub(crate) rss: Option<String>,
+    pub(crate) growth: Option<String>,
 }
 
 impl Flags {
@@ -33,6 +35,7 @@ impl Flags {
             fast: false,
             retry: 3,
             rss: None,
+            growth: None,
         };
         while let Some(flag) = args.next() {
             let Some(value) = args.next() else { return Err(format!("{flag} has no value")) };
@@ -44,6 +47,7 @@ impl Flags {
                 "--budget" => flags.budget = number()?,
                 "--fast" => flags.fast = number()? != 0.0,
                 "--retry" => flags.retry = number()? as usize,
+                "--growth" => flags.growth = Some(value),
                 "--rss" => flags.rss = Some(value),
                 _ => return Err(format!("no such flag: {flag}")),
             }

@@ -2,6 +2,7 @@
 //!
 //! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
 //! with, and [`operations`], [`layers`], [`loader`], [`optimizers`] and [`training`] have the workloads.
+//! [`growth`] draws costs by size.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
@@ -11,6 +12,7 @@
 
 mod data;
 mod gpt;
+mod growth;
 mod harness;
 mod layers;
 mod loader;
@@ -33,6 +35,9 @@ fn main() -> namegrad::Result<()> {
         .build_global()
         .expect("nothing has used the pool yet");
     let bench = Bench::new(flags);
+    if let Some(folder) = &bench.flags.growth {
+        return growth::draw(&bench.flags, folder.as_ref());
+    }
     if let Some(model) = bench.flags.rss.clone() {
         return if model == "W13" { loader::memory(&bench) } else { training::memory(&bench, &model) };
     }
