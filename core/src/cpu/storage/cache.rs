@@ -134,18 +134,39 @@ pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
     unsafe { release(block) };
 }
 
-/// Caches a large block if the limit allows it.
+/// Caches a large block if the limit allows it. Blocks of other sizes make room: those that a program no longer
+/// uses would keep out the ones that it does.
 fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
     let limit = CACHE_LIMIT.load(Ordering::Relaxed);
-    let live = live_bytes();
-    let bytes = block_bytes(class);
-    let mut shared = shared();
-    let keep = KEEPS && limit > 0 && shared.bytes + bytes <= limit.max(live);
-    if keep {
-        shared.free[class].push(block);
-        shared.bytes += bytes;
+    let (live, bytes) = (live_bytes(), block_bytes(class));
+    if !KEEPS || limit == 0 || bytes > limit.max(live) {
+        return false;
     }
-    keep
+    let (mut kept, mut others) = (true, Vec::new());
+    {
+        let mut shared = shared();
+        while shared.bytes + bytes > limit.max(live) {
+            let of = |other: &usize| shared.free[*other].len() * block_bytes(*other);
+            let other =
+                (LOCAL_CLASSES..CLASSES).filter(|other| *other != class && of(other) > 0).max_by_key(of);
+            let Some((other, block)) = other.and_then(|other| Some((other, shared.free[other].pop()?)))
+            else {
+                kept = false;
+                break;
+            };
+            shared.bytes -= block_bytes(other);
+            others.push(block);
+        }
+        if kept {
+            shared.free[class].push(block);
+            shared.bytes += bytes;
+        }
+    }
+    for block in others {
+        // SAFETY: the block was in the cache, so there are no references to it.
+        unsafe { release(block) };
+    }
+    kept
 }
 
 /// Allocates a block from the system and counts it as live. If memory is short, returns all cached blocks
