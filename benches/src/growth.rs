@@ -28,7 +28,7 @@ struct Clock {
 impl Clock {
     /// The shortest time of a call, in nanoseconds.
     fn least<R>(self, mut run: impl FnMut() -> Result<R>) -> Result<f64> {
-        // Blocks of other sizes would leave no room in the cache for those of this one.
+        // No point depends on those before it.
         namegrad::memory::empty_cache();
         run()?;
         let mut runs = 1;
