@@ -78,6 +78,14 @@ fn refuse(error: Error) -> Error {
     REFUSED.with_borrow_mut(|refused| refused.get_or_insert(error).clone())
 }
 
+/// The error of the caller, which is [refused](refuse) if that is a line of the program: a call of the function
+/// for each slice would hide it. In an op of the library, such a call mends it.
+#[cold]
+#[track_caller]
+fn refuse_of_program(error: Error) -> Error {
+    if crate::line::is_of_library(Location::caller()) { error } else { refuse(error) }
+}
+
 /// The tensor of all slices, if `x` stands for one, also in nested calls.
 pub(crate) fn all_slices(x: &Tensor) -> Tensor {
     let mut all = x.clone();
@@ -139,10 +147,7 @@ pub(crate) fn check_readable(op: &'static str, x: &Tensor) -> Result<()> {
         "the numbers of a tensor inside of vmap cannot be read: it stands for all slices of the batch";
     let error = Error::about(&[x.value()], ErrorKind::Unsupported, op, message)
         .with_repair("condition.choose(&a, &b)?, where both results are computed");
-    match crate::line::is_of_library(Location::caller()) {
-        true => Err(error),
-        false => Err(refuse(error)),
-    }
+    Err(refuse_of_program(error))
 }
 
 /// The numbers of a tensor that an op reads. The line of the read is here, in the library: inside of `vmap`,
@@ -161,10 +166,7 @@ pub(crate) fn check_in_place(op: &'static str, written: &Tensor, made: &Tensor) 
     let error = Error::about(&[written.value(), made.value()], ErrorKind::Unsupported, op, message);
     let out_of_place = op.trim_end_matches('_');
     let error = error.with_repair(format!("let x = x.{out_of_place}(..)?; in place of x.{op}(..)"));
-    match crate::line::is_of_library(Location::caller()) {
-        true => Err(error),
-        false => Err(refuse(error)),
-    }
+    Err(refuse_of_program(error))
 }
 
 /// How an op runs on batches.
@@ -437,9 +439,7 @@ impl Call<'_> {
             }
             Rule::Transposed => with(if n < 2 { Ok(first.clone()) } else { first.transpose(n - 2, n - 1) }),
             Rule::Expanded => {
-                let Some(args) = self.args.map(Save::save) else { return Ok(None) };
-                let by_name = |args: &(Expanded,)| args.0.order().is_some();
-                if args.downcast_ref::<(Expanded,)>().is_none_or(by_name) {
+                if !self.expands_by_position() {
                     return Ok(None);
                 }
                 let sizes = sizes();
@@ -449,9 +449,7 @@ impl Call<'_> {
             }
             Rule::Repeated => {
                 let (sizes, own) = (sizes(), &first.sizes()[..n]);
-                let Some(args) = self.args.map(Save::save) else { return Ok(None) };
-                let by_name = |args: &(Expanded,)| args.0.order().is_some();
-                if args.downcast_ref::<(Expanded,)>().is_none_or(by_name) || own.contains(&0) {
+                if !self.expands_by_position() || own.contains(&0) {
                     return Ok(None);
                 }
                 let mut all = vec![1; sizes.len() - n];
@@ -478,6 +476,13 @@ impl Call<'_> {
             Rule::Images => self.images(lowered, only_first, count),
             _ => Ok(None),
         }
+    }
+
+    /// Whether the sizes in the arguments are for dims by position.
+    fn expands_by_position(&self) -> bool {
+        let args = self.args.map(Save::save);
+        let sizes = args.as_ref().and_then(|args| args.downcast_ref::<(Expanded,)>());
+        sizes.is_some_and(|args| args.0.order().is_none())
     }
 
     /// An op along a dim of 0-d tensors, for which they count as vectors of one element.

@@ -122,17 +122,8 @@ pub(crate) fn lu_solve(
 /// The batch dims of two tensors of matrices, broadcast.
 pub(crate) fn broadcast(a: &NamedTensor, b: &NamedTensor) -> Result<Vec<usize>> {
     let [a, b] = [a, b].map(|x| &x.sizes()[..x.ndim() - 2]);
-    let from_end = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |at| sizes[at]);
-    let mut all: Vec<usize> = Vec::new();
-    for k in 0..a.len().max(b.len()) {
-        let (one, other) = (from_end(a, k), from_end(b, k));
-        if one != other && one != 1 && other != 1 {
-            return Err(fault(ErrorKind::Shape, format!("the batch dims {a:?} and {b:?} do not broadcast")));
-        }
-        all.push(if one == 1 { other } else { one });
-    }
-    all.reverse();
-    Ok(all)
+    Tensor::broadcast_shapes(&[a, b])
+        .map_err(|_| fault(ErrorKind::Shape, format!("the batch dims {a:?} and {b:?} do not broadcast")))
 }
 
 /// For each matrix of the broadcast batch, the number of its matrix in `x`.

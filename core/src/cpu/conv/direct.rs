@@ -128,15 +128,21 @@ impl DirectPlan {
         offsets
     }
 
-    /// The position of the first element of each plane for the places from this one on.
-    fn planes_at(&self, place: [usize; 3], step: [usize; 3]) -> Vec<[isize; 3]> {
-        let mut planes = self.planes.clone();
-        for plane in &mut planes {
+    /// Copies what `rows` rows of the grid see, from this place on, to planes.
+    ///
+    /// # Safety
+    /// The elements are `f32`, and there is room for a plane of each channel.
+    unsafe fn copy_planes(&self, windows: &TapWindows<'_>, place: [usize; 3], rows: usize, to: *mut u8) {
+        let mut taps = self.planes.clone();
+        for plane in &mut taps {
             for (dim, at) in plane.iter_mut().enumerate() {
-                *at += (place[dim] * step[dim]) as isize;
+                *at += (place[dim] * windows.step[dim]) as isize;
             }
         }
-        planes
+        let grid = [1, rows + self.around[0], self.pitch];
+        let planes = TapWindows { taps: &taps, grid, channels: windows.channels.clone(), ..*windows };
+        // SAFETY: the contract is the same.
+        unsafe { planes.pack::<u32>(0, volume(&grid), to.cast(), self.plane_len()) };
     }
 
     /// The results for a block of places of an image and a group.
@@ -156,10 +162,7 @@ impl DirectPlan {
         let rows = self.block[0].min(conv.grid[1] - place[1]);
         let len = self.block[1].min(conv.grid[2] - place[2]);
         let planes = sums.wrapping_add(conv.rows * width * size);
-        let of_group = conv.windows(group);
-        let taps = self.planes_at(place, of_group.step);
-        let mut windows =
-            TapWindows { taps: &taps, grid: [1, rows + self.around[0], self.pitch], ..of_group };
+        let mut windows = conv.windows(group);
         windows.source.0 = &windows.source.0[image * windows.image_stride * size..];
         let factor = conv.factor.ptr().wrapping_add(group * conv.factor.group_stride * size);
         // SAFETY: the caller guarantees the memory, in which there is a row for each plane of the channels. The
@@ -170,8 +173,7 @@ impl DirectPlan {
             }
             for first in (0..conv.channels).step_by(self.channels) {
                 windows.channels = first..conv.channels.min(first + self.channels);
-                let count = volume(&windows.grid);
-                windows.pack::<u32>(0, count, planes.cast(), self.plane_len());
+                self.copy_planes(&windows, place, rows, planes);
                 let terms = windows.channels.len() * self.taps.len();
                 let product = ScatteredProduct {
                     kind: conv.kind,
@@ -215,6 +217,12 @@ impl DirectPlan {
         let (size, taps) = (kind.size, self.taps.len());
         let planes_len = windows.channels.len() * self.planes.len() * self.plane_len();
         let turned_len = most_rows * columns * features;
+        // Only a block of whole rows has several, so a smaller one has the first of these places.
+        let offset = |at: usize| (at / columns * self.pitch + at % columns, at * features);
+        let offsets: Vec<[i32; 2]> = (0..most_rows * columns)
+            .map(offset)
+            .map(|(a, b)| [(a * size) as i32, (b * size) as i32])
+            .collect();
         with_buffer(&BLOCKS, (planes_len + turned_len) * size, &mut |planes| {
             let turned = planes.wrapping_add(planes_len * size);
             let blocks = [depth, height.div_ceil(most_rows), width.div_ceil(columns)];
@@ -223,20 +231,11 @@ impl DirectPlan {
                 let rows = most_rows.min(height - place[1]);
                 let len = columns.min(width - place[2]);
                 let first = (place[0] * height + place[1]) * width + place[2];
-                // Only a block of whole rows has several.
                 let places = rows * len;
-                let at = |place: usize| place / len * self.pitch + place % len;
-                let offsets: Vec<_> = (0..places)
-                    .map(|place| [(at(place) * size) as i32, (place * features * size) as i32])
-                    .collect();
-                let grid = [1, rows + self.around[0], self.pitch];
-                let origins = self.planes_at(place, windows.step);
-                let copied =
-                    TapWindows { taps: &origins, grid, channels: windows.channels.clone(), ..*windows };
                 // SAFETY: the buffer has room for the planes and the turned rows of `g`, and the caller
                 // guarantees the operands and the sums.
                 unsafe {
-                    copied.pack::<u32>(0, volume(&grid), planes.cast(), self.plane_len());
+                    self.copy_planes(windows, place, rows, planes);
                     let g = MatrixView::rows(g.add(first * size).cast_mut(), volume(&windows.grid), size);
                     kind.copy_matrix(g.t(), [places, features], turned, features);
                     for (tap, (plane, [row, column])) in self.taps.iter().enumerate() {
@@ -245,7 +244,7 @@ impl DirectPlan {
                             kind,
                             rows: windows.channels.len(),
                             columns: features,
-                            offsets: &offsets,
+                            offsets: &offsets[..places],
                             a: planes.add(from * size),
                             a_row: (self.planes.len() * self.plane_len() * size) as isize,
                             b: turned,

@@ -9,6 +9,7 @@ use super::{ElementBytes, Geometry, To, volume};
 use crate::cpu::matmul::{MatrixView, NumberKind, add_sums, gemm_sums, with_buffer, write_sums};
 use crate::cpu::threads::{each, each_part};
 use crate::dtype::dispatch;
+use std::ops::Range;
 
 /// The places of a block.
 const PLACES: usize = 512;
@@ -67,9 +68,7 @@ pub(super) unsafe fn weight_of(
         let (part, group, at) = (task / blocks / groups, task / blocks % groups, task % blocks);
         let images = part * batch / parts..(part + 1) * batch / parts;
         let channels = at * block..((at + 1) * block).min(channels);
-        for image in images {
-            add_image(kind, (x, g), sums, geometry, &offsets, (image, group, channels.clone()));
-        }
+        add_images(kind, (x, g), sums, geometry, &offsets, (images, group, channels));
     });
     let (total, others) = sums.split_at_mut(per_part);
     each_part(total, task_len, &|task, total| {
@@ -97,44 +96,72 @@ pub(super) unsafe fn weight_of(
     });
 }
 
-/// Adds the sums over the places of an image.
-fn add_image(
+/// Adds the sums over the places of some images.
+fn add_images(
     kind: &'static NumberKind,
     (x, g): (ElementBytes<'_>, ElementBytes<'_>),
     sums: &mut [u64],
     geometry: &Geometry,
     taps: &[[isize; 3]],
-    (image, group, channels): (usize, usize, std::ops::Range<usize>),
+    (images, group, channels): (Range<usize>, usize, Range<usize>),
 ) {
     let Geometry { groups, features, .. } = *geometry;
     let (places, volume, size) = (volume(&geometry.output), volume(&geometry.input), kind.size);
     let rows = channels.len() * taps.len();
     assert!(rows * features <= sums.len());
-    let first = (image * groups + group) * geometry.channels * volume;
-    let windows = TapWindows {
-        source: ElementBytes(&x.0[first * size..(first + geometry.channels * volume) * size]),
-        image_stride: 0,
-        channels,
-        input: geometry.input,
-        step: geometry.stride,
-        taps,
-        grid: geometry.output,
+    let windows = |image: usize| {
+        let first = (image * groups + group) * geometry.channels * volume;
+        TapWindows {
+            source: ElementBytes(&x.0[first * size..(first + geometry.channels * volume) * size]),
+            image_stride: 0,
+            channels: channels.clone(),
+            input: geometry.input,
+            step: geometry.stride,
+            taps,
+            grid: geometry.output,
+        }
     };
-    let g = &g.0[(image * groups + group) * features * places * size..][..features * places * size];
     // Few channels are few rows of a product for each tap.
-    if windows.channels.len() >= DIRECT
-        && let Some(plan) = DirectPlan::of(kind, &windows, features)
-    {
-        // SAFETY: the elements are `f32`, `g` has `features` rows of `places`, and the sums have `rows` rows of
-        // `features`, as asserted.
-        return unsafe { plan.add_weight(kind, &windows, (g.as_ptr(), features), sums.as_mut_ptr().cast()) };
+    let plan = match channels.len() >= DIRECT && !images.is_empty() {
+        true => DirectPlan::of(kind, &windows(images.start), features),
+        false => None,
+    };
+    for image in images {
+        let windows = windows(image);
+        let g = &g.0[(image * groups + group) * features * places * size..][..features * places * size];
+        match &plan {
+            // SAFETY: `g` has `features` rows of `places`, and the sums have `rows` rows of `features`, as
+            // asserted. A plan is for `f32`.
+            Some(plan) => unsafe {
+                plan.add_weight(kind, &windows, (g.as_ptr(), features), sums.as_mut_ptr().cast())
+            },
+            // SAFETY: as above.
+            None => unsafe { add_packed(kind, &windows, g, sums, geometry) },
+        }
     }
+}
+
+/// Adds the sums over the places of an image, of which `windows` has some channels and `g` the gradient of the
+/// output. The sums have a row for each tap of each channel.
+///
+/// # Safety
+/// The elements are of this kind, and `windows`, `g` and the sums have these sizes.
+unsafe fn add_packed(
+    kind: &'static NumberKind,
+    windows: &TapWindows<'_>,
+    g: &[u8],
+    sums: &mut [u64],
+    geometry: &Geometry,
+) {
+    let (features, size) = (geometry.features, kind.size);
+    let (places, volume) = (volume(&geometry.output), volume(&geometry.input));
+    let rows = windows.channels.len() * windows.taps.len();
     with_buffer(&BLOCKS, rows * ROW * size, &mut |block| {
         for from in (0..places).step_by(PLACES) {
             let count = PLACES.min(places - from);
             // SAFETY: the block has room for a row for each tap of the channels. Without neighbors, those are
             // the channels of the input. `g` has `features` rows of `places`, and the sums have `rows` rows
-            // of `features`, as asserted.
+            // of `features`, as the caller guarantees.
             unsafe {
                 let a = match geometry.is_pointwise() {
                     true => {
