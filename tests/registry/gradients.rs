@@ -56,7 +56,9 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
     // A derivative is for a rank that does not change, with the singular values that count as they are.
     call.args.retain(|(name, _)| !["atol", "rtol", "rcond"].contains(name));
     // The columns that only a full decomposition has are no function of the matrix.
-    call.args.retain(|(name, _)| *name != "full_matrices");
+    call.args.retain(|(name, value)| {
+        *name != "full_matrices" && (op.info.name != "qr" || *value != Value::from("complete"))
+    });
     if op.info.args.iter().any(|arg| arg.name == "full_matrices") {
         call.args.push(("full_matrices", false.into()));
     }
